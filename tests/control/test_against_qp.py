@@ -274,8 +274,11 @@ def drawn(cell: arm.Cell, tip: str, limits: Any, a: Any, dt: float, n: int) -> D
 
 def equations(
     listed: Any, q: Array, at: tuple[Array, Array], targets: Any
-) -> tuple[Array, Array]:
-    """Return H and g of a frame, a coupling of two joints and a posture."""
+) -> tuple[Array, Array, Array, Array]:
+    """Return H and g of a frame, a coupling and a posture.
+
+    Then what is left of the posture's rates, and the rates of the frame.
+    """
     frame, coupling, posture = listed
     X, J = at
     turn = arm.Pose.from_matrix(targets[0][:3]) @ arm.Pose.from_matrix(X[:3]).inverse()
@@ -284,6 +287,7 @@ def equations(
     kept += [k + 3 for k, axis in enumerate("xyz") if axis in frame.rotation]
     W = frame.weight * np.array([1.0] * 3 + [frame.rotation_weight] * 3)[kept]
     A, v = J[kept], frame.gain * error[kept]
+    asked = v
     both = np.zeros(len(q))
     both[:2] = 1.0
     A, v = np.vstack([A, both]), np.append(v, coupling.gain * (targets[1] - both @ q))
@@ -292,7 +296,39 @@ def equations(
     wanted = posture.gain * (targets[2] - q)
     free = FREEDOM * np.linalg.solve(H + FREEDOM * np.eye(len(q)), wanted)
     H = H + (posture.weight + DAMPING**2) * np.eye(len(q))
-    return H, g - (posture.weight + DAMPING**2) * free
+    return H, g - (posture.weight + DAMPING**2) * free, free, asked
+
+
+def stiffness(frame: Any, bends: Array, J: Array, v: Array) -> Array:
+    """Return what is added to the diagonal of H where a frame misses its request.
+
+    bends: Second derivatives of its position by each joint, shape (3, n).
+    """
+    kept = [k for k, axis in enumerate("xyz") if axis in frame.position]
+    turns = [k + 3 for k, axis in enumerate("xyz") if axis in frame.rotation]
+    W = frame.weight * np.array([1.0] * 3 + [frame.rotation_weight] * 3)[kept + turns]
+    A = J[kept + turns]
+    x = A.T @ np.linalg.solve(A @ A.T + np.diag(1e-6 / W), v)
+    missing = v - A @ np.clip(x, -frame.gain, frame.gain)
+    if W @ missing**2 <= 0.02**2 * (W @ v**2):
+        return np.zeros(J.shape[1])
+    lost = (W * missing)[: len(kept)] / frame.gain
+    return np.maximum(-lost @ bends[kept], 0.0)
+
+
+def second_differences(cell: arm.Cell, tip: str, Q: Array) -> Array:
+    """Return second derivatives of a position by each joint, shape (rows, 3, n)."""
+    h, fk = 1e-3, cell.fk(tip)
+
+    def at(step: Array) -> Array:
+        return fk(Q + step)[:, :3, 3]
+
+    here = at(np.zeros(Q.shape[-1]))
+    each = [
+        (16.0 * (at(e) + at(-e)) - at(2 * e) - at(-2 * e) - 30.0 * here) / (12 * h * h)
+        for e in h * np.eye(Q.shape[-1])
+    ]
+    return np.stack(each, axis=-1)
 
 
 def _log(turn: Any) -> Array:
@@ -316,7 +352,7 @@ def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
     coupling = tasks.Coupling({names[0]: 1.0, names[1]: 1.0})
     given = drawn(cell, tip, limits, a, 1.0 / rate, 10 * count)
     gaps: list[Gaps] = []
-    poses = jacobians = np.zeros(0)
+    poses = jacobians = bends = np.zeros(0)
     judged = held = wrong = 0
     for weight in (1e-4, 1.0, 1e4):
         listed = [
@@ -342,6 +378,7 @@ def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
             capsules = CapsuleCell.of(cell)
             gaps = capsules.gaps(given.q, capsules.pairs(check), given.obstacles)
             poses, jacobians = cell.fk(tip)(given.q), cell.jacobian(tip)(given.q)
+            bends = second_differences(cell, tip, given.q)
         step = control(given.q, given.qd, given.targets, obstacles=given.around)
         for k in range(count):
             nearest = gaps[k].values.min()
@@ -350,7 +387,12 @@ def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
                 continue  # it is not the best that is taken
             q, qd = given.q[k], given.qd[k]
             at = poses[k], jacobians[k]
-            H, g = equations(listed, q, at, [each[k] for each in given.targets])
+            targets = [each[k] for each in given.targets]
+            H, g, free, v = equations(listed, q, at, targets)
+            S = stiffness(listed[0], bends[k], jacobians[k], v)
+            room = 1e-3 + 10.0 * np.where(free > 0.0, limits[1] - q, q - limits[0])
+            part = min(1.0, (room / np.maximum(np.abs(free), 1e-300)).min())
+            H, g = H + np.diag(S), g - part * S * free
             low, high = rate_limits(q, qd, limits, most, a, 1.0 / rate)
             b = approach_bounds(gaps[k], qd, a, 1.0 / rate, MARGIN, approach)
             theirs = daqp(H, g, low, high, gaps[k].slopes, b)

@@ -38,6 +38,8 @@ OPTIONS: list[tuple[dict[str, Any], str]] = [
     ({"velocity": 10**400}, "velocity= needs real numbers"),
     ({"acceleration": "x"}, "acceleration= needs real numbers"),
     ({"torque": [1, [2]]}, "torque= has rows of unequal length"),
+    ({"velocity": 0.0}, "velocity= must be above 0"),
+    ({"acceleration": [1.0, 0.0]}, "acceleration= must be above 0"),
     ({"conflict": np.zeros(0)}, "conflict mode"),
     ({"joints": [[1]]}, "joints= takes a list of names"),
     ({"joints": np.array("one")}, "joints= takes a list of names"),
@@ -89,6 +91,12 @@ OBSTACLES: list[tuple[Any, str]] = [
     (lambda: Given.boxes(None, (1, 1, 1)), "poses needs real numbers"),
     (lambda: Given.boxes([np.eye(4)], "big"), "sizes needs real numbers"),
     (lambda: Given.spheres([[0, 0, 0]], None).numbers, "radii of obstacles needs real"),
+    (lambda: Given.spheres([[0, 0, 0]], -0.1), "radius of an obstacle is -0.1 m"),
+    (
+        lambda: Given.spheres([[0, 0, 0], [1, 1, 1]], [np.nan, -0.2]),
+        "radius of an obstacle is -0.2 m",
+    ),
+    (lambda: Given([[[0, 0, 0]] * 2] * 2, [np.nan, -0.2]).numbers, "is -0.2 m"),
     (lambda: Given.joined([]), "Obstacles are joined from one or more"),
     (
         lambda: Given.spheres([[0, 0, 0]], 0.1).after(np.inf),
@@ -146,6 +154,12 @@ def test_controllers_and_motions_are_pickled_after_use(slides: arm.Cell) -> None
     )
     ball = arm.Obstacles.spheres([[1.0, 0.0, 0.0]], 0.1, [-0.1, 0.0, 0.0])
     motion = control.simulate(START, [np.ones(3), None], 4, obstacles=ball)
+    check = slides.collision(margin=0.01)
+    check.clearance(START)  # it compiles poses, which the cell keeps
+    step = control(START, START, [np.ones(3), None], obstacles=ball)
+    read = pickle.loads(pickle.dumps(step))
+    assert np.array_equal(read.numbers, step.numbers)
+    assert read.nearest == step.nearest == ("arm/two", "obstacle 0")
     again = pickle.loads(pickle.dumps(control))
     assert np.array_equal(
         again.simulate(START, [np.ones(3), None], 4, obstacles=ball).q, motion.q
@@ -163,6 +177,80 @@ def test_controllers_and_motions_are_pickled_after_use(slides: arm.Cell) -> None
         assert np.array_equal(read.q, motion.q)
         assert np.array_equal(read.obstacles(3).numbers, ball.after(0.003).numbers)
     assert len(asked) == 4
+
+
+def test_results_of_checks_are_compared_without_an_error() -> None:
+    cell = arm.example("two_arms_positioner")
+    check = cell.collision(margin=0.01)
+    q = np.zeros(len(cell.joint_names))
+    motions = check.motion([q, q], [q + 0.01, q + 0.02])
+    contact = check.contacts(q, within=1.0)[0]
+    for found in (motions, contact):
+        same, other = found, copy.copy(found)
+        assert found == same
+        assert found != other
+
+
+def test_the_least_acceleration_moves_hardly(slides: arm.Cell) -> None:
+    control = slides.controller(tasks.Posture(), acceleration=1e-15, rate=100.0)
+    step = control(START, START, [0.5, 0.5])
+    assert step.reason == arm.RateReason.LIMITS
+    assert step.qd == pytest.approx(1e-9 / 100.0, rel=1e-9)
+
+
+@pytest.mark.parametrize("conflict", ["bend", "slow"])
+@pytest.mark.parametrize("bad", ["target", "rate", "obstacle"])
+def test_a_step_that_is_invalid_brakes_and_the_motion_goes_on(
+    slides: arm.Cell, conflict: str, bad: str
+) -> None:
+    control: Any = slides.controller(
+        [tasks.Position("two"), tasks.Posture()],
+        acceleration=2.0,
+        rate=100.0,
+        avoid=slides.collision(margin=0.01),
+        conflict=conflict,
+    )
+    K, lost = 200, 20
+    goals = np.tile([0.5, 0.0, 0.0], (2, K, 1))
+    rates = np.zeros((2, K, 3))
+    ends = np.full((2, K, 1, 2, 3), 9.0)
+    given = {"target": goals, "rate": rates, "obstacle": ends[..., 0, 0, :]}[bad]
+    clean = control.simulate(
+        np.zeros((2, 2)),
+        [goals.copy(), None],
+        K,
+        target_rates=[rates.copy(), None],
+        obstacles=arm.Obstacles(ends.copy(), 0.1),
+    )
+    given[1, lost, 1] = np.nan
+    motion = control.simulate(
+        np.zeros((2, 2)),
+        [goals, None],
+        K,
+        target_rates=[rates, None],
+        obstacles=arm.Obstacles(ends, 0.1),
+    )
+    assert np.array_equal(motion.q[0], clean.q[0])  # another row
+    assert np.flatnonzero(motion.reason[1] == arm.RateReason.INVALID).tolist() == [lost]
+    q, qd = motion.q[1], motion.qd[1]
+    assert np.isfinite(q).all()
+    assert (np.abs(qd[lost]) > 0.02).any()
+    # The greatest rate falls as fast as accelerations allow, others in proportion.
+    share = 1.0 - 0.02 / np.abs(qd[lost]).max()
+    assert qd[lost + 1] == pytest.approx(share * qd[lost], abs=1e-12)
+    assert q[lost + 1] == pytest.approx(q[lost] + 0.01 * qd[lost + 1], abs=1e-12)
+    assert np.abs(np.diff(qd, axis=0)).max() < 0.02 * (1.0 + 1e-9)
+    assert q[-1].sum() == pytest.approx(0.5, abs=1e-3)
+
+
+def test_a_motion_that_begins_with_nan_stays_invalid(slides: arm.Cell) -> None:
+    control = slides.controller(tasks.Posture(), acceleration=2.0)
+    motion = control.simulate([[0.0, np.nan], [0.0, 0.0]], [0.5, 0.5], 3)
+    assert (motion.reason == arm.RateReason.INVALID).tolist() == [
+        [True] * 3,
+        [False] * 3,
+    ]
+    assert np.isfinite(motion.q[1]).all()
 
 
 def test_rows_of_a_motion_are_numbers(slides: arm.Cell) -> None:

@@ -207,3 +207,52 @@ def test_without_ruckig(cell: arm.Cell, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "ruckig", None)
     with pytest.raises(ModelError, match=r"pip install armillary\[ruckig\]"):
         cell.point_to_point(np.zeros(7), np.ones(7), acceleration=2.0, jerk=10.0)
+
+
+@pytest.mark.parametrize("straight", [False, True])
+@pytest.mark.parametrize("speed", [1e-3, 1e-5, 1e-8])
+def test_long_motions_take_as_long_as_their_greatest_rate(
+    cell: arm.Cell, speed: float, straight: bool
+) -> None:
+    q1 = np.linspace(0.2, 1.0, 7)
+    motion = cell.point_to_point(
+        np.zeros(7),
+        q1,
+        velocity=speed,
+        acceleration=0.5,
+        jerk=2.0,
+        straight=straight,
+    )
+    ramp = 2.0 * np.sqrt(speed / 2.0)  # jerk up and down, no limit of acceleration
+    assert motion.duration == pytest.approx(1.0 / speed + ramp, rel=1e-5)
+    half = motion.at(0.5 * motion.duration)
+    assert half.q == pytest.approx(0.5 * q1, abs=1e-6)
+    assert half.qd[-1] == pytest.approx(speed, rel=1e-6)
+    assert motion.at(motion.duration).q == pytest.approx(q1, abs=1e-9)
+
+
+def test_a_duration_may_be_long(cell: arm.Cell) -> None:
+    limits = {"velocity": 1.0, "acceleration": 1.0, "jerk": 1.0}
+    motion = cell.point_to_point(np.zeros(7), np.ones(7), duration=1e6, **limits)
+    assert motion.duration == pytest.approx(1e6)
+    assert motion.at(1e6).q == pytest.approx(np.ones(7), abs=1e-9)
+
+
+@pytest.mark.parametrize("straight", [False, True])
+def test_a_limit_of_0_the_other_way_is_not_needed(
+    cell: arm.Cell, straight: bool
+) -> None:
+    none, one = np.zeros(7), np.ones(7)
+    limits = {"acceleration": 2.0, "jerk": 10.0, "straight": straight}
+    forward = cell.point_to_point(none, one, velocity=(none, one), **limits)
+    both = cell.point_to_point(none, one, velocity=one, **limits)
+    assert forward.duration == pytest.approx(both.duration)
+    assert forward.qd.min() >= 0.0
+    back = cell.point_to_point(one, none, velocity=(-one, none), **limits)
+    assert back.duration == pytest.approx(both.duration)
+    with pytest.raises(ModelError, match=r"limit is 0|one of 0 may stand in its way"):
+        cell.point_to_point(one, none, velocity=(none, one), **limits)
+    with pytest.raises(ModelError, match="lower acceleration limit is 0"):
+        cell.point_to_point(
+            none, one, velocity=1.0, acceleration=(none, one), jerk=10.0
+        )

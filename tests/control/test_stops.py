@@ -199,6 +199,5 @@ def test_slow_obstacles_push_as_well(two_slides: arm.Cell, conflict: str) -> Non
     ball = arm.Obstacles.spheres([at], 0.1, velocities=[-1e-3, 0.0, 0.0])  # [m/s]
     motion = control.simulate([0.0, 0.0], 1.0, 50, obstacles=ball)
     is_near = motion.distance < MARGIN - 1e-6
-    assert is_near.sum() > 30 if conflict == "slow" else not is_near.any()
-    assert (motion.reason[is_near] == R.PUSHED).all()
+    assert not is_near.any()
     assert (motion.reason[:3] != R.PUSHED).all()

@@ -83,7 +83,7 @@ class Obstacles:
             raise ShapeError(
                 f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
             )
-        _refuse_negative(numbers_of("radii", radii))
+        _refuse_negative(numbers_of("radii of obstacles", radii))
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
     @classmethod

@@ -33,6 +33,13 @@ LONG = 500.0
 """Duration above which Ruckig is asked in another unit of time [s]."""
 
 
+STEEP = 1e3
+"""Greatest accelerations in that unit, in parts of rates; its square is that of jerks.
+
+They make motion longer by less than 1e-5 of its duration.
+"""
+
+
 UNUSED = 1e-7
 """Part of a motion that counts as rounding, where its limit is 0."""
 
@@ -68,7 +75,8 @@ def point_to_point(  # noqa: PLR0913
     """Return the fastest motion to joint positions within limits of their jerk.
 
     Joints move independently, and arrive together. Positions on the way are not
-    compared with their limits. It is computed by Ruckig (`pip install
+    compared with their limits. Motions of more than 500 s may take up to 1e-5 of that
+    longer than the fastest. It is computed by Ruckig (`pip install
     armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time trajectory
     generation with arbitrary target states", Robotics: Science and Systems 2021).
 
@@ -276,6 +284,10 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
         unit**power * limit
         for power, limit in ((1, _both(velocity)), (2, _both(acceleration)), (3, jerk))
     )
+    if unit > 1.0:  # very short ramps are lost in the rounding of such times
+        fastest = np.abs(velocity).max(axis=0)
+        acceleration = np.clip(acceleration, -STEEP * fastest, STEEP * fastest)
+        jerk = np.clip(jerk, -STEEP * STEEP * fastest, STEEP * STEEP * fastest)
     first = [unit**power * part for power, part in enumerate(given.first)]
     last = [unit**power * part for power, part in enumerate(given.last)]
     asked.current_position, asked.current_velocity, asked.current_acceleration = (
