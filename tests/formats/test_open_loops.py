@@ -58,6 +58,22 @@ def test_passive_joints_become_joints_in_urdf(tmp_path):
         )
 
 
+def test_actin_holds_where_loops_are_closed(tmp_path):
+    """A posture only says where the search for closed loops begins."""
+    guess = arm.Posture(name="start", joints=["crank", "rocker"], q=[0.4, 1.5])
+    bar = four_bar(postures=[guess], home="start")
+    for cell in (arm.Cell(manipulators=[bar]), linked_arms()):
+        path = tmp_path / "x.actin.xml"
+        arm.save(cell, path)
+        opened = arm.load(path)
+        at = dict(zip(opened.joint_names, opened.home.q, strict=True))
+        names = (*cell.joint_names, *cell.passive_names)
+        closed = dict(zip(names, cell.home.positions, strict=True))
+        assert at == pytest.approx(closed, abs=1e-15)
+        tip, end = (opened.pose(name, opened.home)[:3, 3] for name in ("tip", "end"))
+        np.testing.assert_allclose(tip, end, atol=1e-9)
+
+
 # RobWork: closed where all axes of the ends of legs coincide
 
 

@@ -15,6 +15,7 @@ from four_bar import four_bar
 
 Array = npt.NDArray[np.float64]
 AXES = np.eye(3)
+HERE = Pose.translation(0, 0, 0)
 SIZES = (1e-6, 1e-3, 1e3)
 
 
@@ -110,7 +111,7 @@ def linked_delta(size: float) -> arm.Cell:
     """Return a delta whose rods are links, each on two hinges that can flip."""
     links, balls, loops = [arm.Link(name="base")], [], []
 
-    def hinge(axis, X: Pose = Pose.translation(0, 0, 0)) -> arm.Joint:
+    def hinge(axis, X: Pose = HERE) -> arm.Joint:
         return arm.joints.Revolute(axis=axis, precursor=X)
 
     for k in range(3):
@@ -138,7 +139,9 @@ def linked_delta(size: float) -> arm.Cell:
         ]
         loops.append(arm.Closure(f"ball{k}", end.name))
     links += slides(balls, ("x", "y", "z"), AXES, ())
-    return assembled(links, loops, {"z": -0.3 * size} | {f"pitch{k}": 2.0 for k in range(3)})
+    return assembled(
+        links, loops, {"z": -0.3 * size} | {f"pitch{k}": 2.0 for k in range(3)}
+    )
 
 
 def three_legs(size: float) -> arm.Cell:
@@ -284,9 +287,7 @@ def test_a_range_that_home_does_not_reach_has_names_as_well() -> None:
     assert one[0] == ["home", "2"]
     for state in cell.branches([-0.7]).values():
         fk = cell.fk("rocker", state=state)
-        np.testing.assert_allclose(
-            fk(state.q), cell.pose("rocker", state), atol=1e-9
-        )
+        np.testing.assert_allclose(fk(state.q), cell.pose("rocker", state), atol=1e-9)
         assert state.replace(q=[-0.65]).branch == state.branch
 
 

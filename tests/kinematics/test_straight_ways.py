@@ -11,8 +11,8 @@ import pytest
 import armillary as arm
 from armillary.errors import StateError
 from armillary.kernel.vectorize import vectorize
-from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.closing.reasons import LoopReason
+from armillary.kinematics.closing.stages import block_programs
 from four_bar import four_bar as bar
 from linkages import FAMILIES, FREE, followed, turned
 
@@ -126,7 +126,9 @@ def test_a_step_beside_home_closes() -> None:
     Q = cell.home.q + rng.uniform(-0.02, 0.02, (200, 3))
     at = cell.fk("plate")(Q)[:, :2, 3]
     assert np.isfinite(at).all()
-    assert np.linalg.norm(at - cell.pose("plate", cell.home)[:2, 3], axis=1).max() < 0.05
+    assert (
+        np.linalg.norm(at - cell.pose("plate", cell.home)[:2, 3], axis=1).max() < 0.05
+    )
 
 
 def test_a_kernel_and_a_state_are_on_the_same_sheet() -> None:

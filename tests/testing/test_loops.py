@@ -9,6 +9,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError
+from armillary.kinematics.closing.branch import Branch
 from armillary.testing import check_loops
 from linkages import FAMILIES, Linkage, four_bar
 
@@ -48,3 +49,16 @@ def test_a_cell_without_loops_is_refused() -> None:
     """An arm is not a linkage."""
     with pytest.raises(ModelError, match="no closed loops"):
         check_loops(arm.example("ur5e_on_oval"))
+
+
+def test_kernels_that_differ_from_states_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A table of the other branch leads kernels, but not states, to it."""
+    cell = limited(four_bar(np.random.default_rng(7)), 0.05).cell()
+    _, other = cell.branches().values()
+    tables = Branch(cell.workcell, other.positions).tables([0])
+    monkeypatch.setattr(Branch, "tables", lambda self, blocks: tables)
+    fresh = limited(four_bar(np.random.default_rng(7)), 0.05).cell()
+    with pytest.raises(ModelError, match=r"states: at q = .* cell.fk\('.*'\) differs"):
+        check_loops(fresh, samples=3)
