@@ -133,8 +133,10 @@ def jet(calculus: Calculus, tree: Tree, q: Any) -> Exact:
         side = c.side(left[0] - right[0], a and b, left[0])
         return jet(c, parts[2 if side < 0 else 3], q)
     args = [jet(c, part, q) for part in parts]
-    if name == "**" and args[0][0][0] < 0 and moves(parts[1]):
-        raise Unknown  # of negative bases there is no derivative by the exponent
+    if name == "**" and moves(parts[1]):
+        base, exponent = args[0][0][0], args[1][0][0]
+        if base < 0 or (base == 0 and exponent == 0):
+            raise Unknown  # there is no derivative by the exponent
     try:
         found, exact = (one if len(args) == 1 else two)(c, name, *args)
     except (ValueError, ZeroDivisionError, OverflowError, TypeError):
@@ -150,64 +152,47 @@ def through(u: Jet, f: Any, f1: Any, f2: Any) -> Jet:
     return f, f1 * u[1], f2 * u[1] ** 2 + f1 * u[2]
 
 
-def one(c: Calculus, name: str, arg: Exact) -> Exact:
-    u, exact = arg
-    x, m = u[0], c.m
-    at_zero = exact and x == 0
-    if name == "neg":
-        return (-x, -u[1], -u[2]), exact
-    if name == "square":
-        return times(u, u), exact
-    if name == "abs":
-        side = c.side(x, exact)
-        if side == 0:
-            side = 1 - 2 * c.tie()
-        return (abs(x), side * u[1], side * u[2]), exact
-    if name == "sign":
-        return (c.number(float(c.side(x, exact))), x * 0, x * 0), True
-    if name == "floor":
-        return (c.number(float(c.step(x, exact))), x * 0, x * 0), True
-    if name == "sqrt":
-        if x == 0 and u[1] == 0 and u[2] == 0:
-            raise Unknown
-        r = m.sqrt(x)
-        return through(u, r, 1 / (2 * r), -1 / (4 * r**3)), exact
-    if name == "cbrt":
-        r = m.cbrt(abs(x)) * (1 if x > 0 else -1)
-        return through(u, r, 1 / (3 * r**2), -2 / (9 * r**5)), exact and abs(x) == 1
-    if name == "log":
-        return through(u, m.log(x), 1 / x, -1 / x**2), exact and x == 1
-    if name == "exp":
-        e = m.exp(x)
-        return through(u, e, e, e), at_zero
-    if name in {"sin", "cos"}:
-        s, k = m.sin(x), m.cos(x)
-        return through(u, *((s, k, -s) if name == "sin" else (k, -s, -k))), at_zero
-    if name in {"sinh", "cosh"}:
-        s, k = m.sinh(x), m.cosh(x)
-        return through(u, *((s, k, s) if name == "sinh" else (k, s, k))), at_zero
-    if name in {"tan", "tanh"}:
-        t, sign = getattr(m, name)(x), 1 if name == "tan" else -1
-        slope = 1 + sign * t * t
-        return through(u, t, slope, sign * 2 * t * slope), at_zero
-    if name in {"arcsin", "arccos"}:
-        sign = 1 if name == "arcsin" else -1
-        root = m.sqrt((1 - x) * (1 + x))
-        value = m.asin(x) if sign > 0 else m.acos(x)
-        return through(u, value, sign / root, sign * x / root**3), at_zero and sign > 0
-    if name == "arctan":
-        w = 1 / (1 + x * x)
-        return through(u, m.atan(x), w, -2 * x * w * w), at_zero
-    assert name == "sinc"
-    return through(u, *sinc(c, x)), at_zero
+def circular(m: Any, x: Any) -> Any:
+    s, k = m.sin(x), m.cos(x)
+    return s, k, -s, -k
 
 
-def sinc(c: Calculus, x: Any) -> Jet:
+def hyperbolic(m: Any, x: Any) -> Any:
+    s, k = m.sinh(x), m.cosh(x)
+    return s, k, s, k
+
+
+def tangent(t: Any, sign: int) -> Any:
+    slope = 1 + sign * t * t
+    return t, slope, sign * 2 * t * slope
+
+
+def inverse_sine(m: Any, x: Any) -> Any:
+    root = m.sqrt((1 - x) * (1 + x))
+    return m.asin(x), 1 / root, x / root**3
+
+
+def inverse_tangent(m: Any, x: Any) -> Any:
+    w = 1 / (1 + x * x)
+    return m.atan(x), w, -2 * x * w * w
+
+
+def square_root(m: Any, x: Any) -> Any:
+    r = m.sqrt(x)
+    return r, 1 / (2 * r), -1 / (4 * r**3)
+
+
+def cube_root(m: Any, x: Any) -> Any:
+    r = m.cbrt(abs(x)) * (1 if x > 0 else -1)
+    return r, 1 / (3 * r**2), -2 / (9 * r**5)
+
+
+def sinc(m: Any, x: Any) -> Jet:
     """Return sin(pi x) / (pi x) and its derivatives, by the series for small x."""
-    m = c.m
     t = m.pi * x
     if abs(t) < 1:
-        terms = [c.number((-1.0) ** k) / math.factorial(2 * k + 1) for k in range(14)]
+        one = x * 0 + 1
+        terms = [one * (-1) ** k / math.factorial(2 * k + 1) for k in range(14)]
         f = sum(a * t ** (2 * k) for k, a in enumerate(terms))
         f1 = sum(2 * k * a * t ** (2 * k - 1) for k, a in enumerate(terms) if k)
         f2 = sum(
@@ -218,6 +203,44 @@ def sinc(c: Calculus, x: Any) -> Jet:
         f, f1 = s / t, k / t - s / t**2
         f2 = -s / t - 2 * k / t**2 + 2 * s / t**3
     return f, m.pi * f1, m.pi**2 * f2
+
+
+# The function and two derivatives, of the functions m and of x.
+SMOOTH: dict[str, Any] = {
+    "neg": lambda m, x: (-x, -1, 0),
+    "square": lambda m, x: (x * x, 2 * x, 2),
+    "exp": lambda m, x: (m.exp(x),) * 3,
+    "log": lambda m, x: (m.log(x), 1 / x, -1 / x**2),
+    "sin": lambda m, x: circular(m, x)[:3],
+    "cos": lambda m, x: circular(m, x)[1:],
+    "sinh": lambda m, x: hyperbolic(m, x)[:3],
+    "cosh": lambda m, x: hyperbolic(m, x)[1:],
+    "tan": lambda m, x: tangent(m.tan(x), 1),
+    "tanh": lambda m, x: tangent(m.tanh(x), -1),
+    "arcsin": inverse_sine,
+    "arccos": lambda m, x: (m.acos(x), *(-d for d in inverse_sine(m, x)[1:])),
+    "arctan": inverse_tangent,
+    "sqrt": square_root,
+    "cbrt": cube_root,
+    "sinc": sinc,
+}
+EXACT_AT = {"log": 1, "arccos": 1, "neg": None, "square": None, "sqrt": None}
+"""Where a function has no rounding but its last: None everywhere, else at 0."""
+
+
+def one(c: Calculus, name: str, arg: Exact) -> Exact:
+    u, exact = arg
+    x = u[0]
+    if name in {"sign", "floor"}:
+        whole = c.side(x, exact) if name == "sign" else c.step(x, exact)
+        return (c.number(float(whole)), x * 0, x * 0), True
+    if name == "abs":
+        side = c.side(x, exact)
+        if side == 0:
+            side = 1 - 2 * c.tie()
+        return (abs(x), side * u[1], side * u[2]), exact
+    at = EXACT_AT.get(name, 0)
+    return through(u, *SMOOTH[name](c.m, x)), exact and (at is None or x == at)
 
 
 def times(u: Jet, v: Jet) -> Jet:
@@ -238,42 +261,36 @@ def plus(u: Jet, v: Jet, factor: Any = 1) -> Jet:
 
 def two(c: Calculus, name: str, left: Exact, right: Exact) -> Exact:
     (u, a), (v, b) = left, right
-    exact, m = a and b, c.m
-    x, y = u[0], v[0]
+    exact = a and b
     match name:
-        case "+":
-            return plus(u, v), exact
-        case "-":
-            return plus(u, v, -1), exact
-        case "*":
-            return times(u, v), exact
-        case "/":
-            return times(u, inverse(v)), exact
+        case "+" | "-":
+            return plus(u, v, 1 if name == "+" else -1), exact
+        case "*" | "/":
+            return times(u, v if name == "*" else inverse(v)), exact
         case "**":
             return power(c, u, v, exact)
         case "min" | "max":
-            side = c.side(x - y, exact, x)
+            side = c.side(u[0] - v[0], exact, u[0])
             first = side < 0 if name == "min" else side > 0
             if side == 0:
                 first = c.tie() == 0
             return (u if first else v), exact
         case "hypot":
-            return root_of(c, plus(times(u, u), times(v, v))), False
-        case "arctan2":
-            c.side(x if y < 0 else 1.0, exact)  # the cut
             square = plus(times(u, u), times(v, v))
-            turn = plus((v[0] * u[1], *[0] * 2), (u[0] * v[1], *[0] * 2), -1)[0]
-            slope = turn / square[0]
-            bend = (v[0] * u[2] - u[0] * v[2]) / square[0]
-            bend -= turn * square[1] / square[0] ** 2
-            return (m.atan2(x, y), slope, bend), False
+            return through(square, *square_root(c.m, square[0])), False
+        case "arctan2":
+            return direction(c, u, v, exact), False
         case _:
             return remainder(c, name, u, v, exact)
 
 
-def root_of(c: Calculus, u: Jet) -> Jet:
-    r = c.m.sqrt(u[0])
-    return through(u, r, 1 / (2 * r), -1 / (4 * r**3))
+def direction(c: Calculus, u: Jet, v: Jet, exact: bool) -> Jet:
+    """Return the jet of the angle of (v, u): (v u' - u v') / (v^2 + u^2) is its rate."""
+    c.side(u[0] if v[0] < 0 else 1.0, exact)  # the cut
+    square = plus(times(u, u), times(v, v))
+    turn = v[0] * u[1] - u[0] * v[1]
+    bend = (v[0] * u[2] - u[0] * v[2]) / square[0] - turn * square[1] / square[0] ** 2
+    return c.m.atan2(u[0], v[0]), turn / square[0], bend
 
 
 def remainder(c: Calculus, name: str, u: Jet, v: Jet, exact: bool) -> Exact:

@@ -139,7 +139,7 @@ def campaign(joints: int, rows: int, seed: int) -> tuple[int, list[Any]]:
         drawn = [[jets.drawn(random, 3) for _ in range(2)] for _ in range(count)]
         motions = [joint_of(trees).motion for trees in drawn]
         programs = [trace(lambda q, m=m: answers(q, m), q=()) for m in motions]
-        both = trace(lambda q: [evaluate(each, [q]) for each in programs], q=())
+        both = _together(programs)
         points = [_points(random, trees, rows) for trees in drawn]
         compiled = compile(both)(np.array(points).ravel()).reshape(
             count, rows, count, -1
@@ -160,6 +160,10 @@ def campaign(joints: int, rows: int, seed: int) -> tuple[int, list[Any]]:
     return judged, wrong
 
 
+def _together(programs: list[Any]) -> Any:
+    return trace(lambda q: [evaluate(each, [q]) for each in programs], q=())
+
+
 def _points(random: Any, trees: list[Tree], rows: int) -> list[float]:
     """Special points, the numbers in the formulas among them, and others."""
     own = {x for tree in trees for x in jets.numbers_in(tree)}
@@ -169,7 +173,7 @@ def _points(random: Any, trees: list[Tree], rows: int) -> list[float]:
 
 def test_random_joints_are_their_jets():
     with mpmath.workdps(40):
-        judged, wrong = campaign(joints=12, rows=40, seed=3)
+        judged, wrong = campaign(joints=15, rows=60, seed=3)
     assert not wrong, wrong[0]
     assert judged > 200
 
@@ -177,6 +181,5 @@ def test_random_joints_are_their_jets():
 if __name__ == "__main__":
     with mpmath.workdps(40):
         found, bad = campaign(*(int(word) for word in sys.argv[1:4]))
-    print(f"{found} rows, {len(bad)} wrong")
-    for each in bad[:10]:
-        print(*each, sep="\n  ")
+    lines = [f"{found} rows, {len(bad)} wrong", *map(repr, bad[:10])]
+    sys.stdout.write("\n".join(lines) + "\n")

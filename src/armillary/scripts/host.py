@@ -11,11 +11,11 @@ from armillary.errors import ScriptError, nearest, quote
 from armillary.scripts.component import ComponentData, ComponentInScript, JointData
 from armillary.scripts.constants import SolutionWarning
 from armillary.scripts.host_modules import not_offered
+from armillary.scripts.inert import INERT
 from armillary.scripts.kinematics_object import KinematicsObject
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.scripts.runner import CONFIGURATION_EVENTS, Runner
 from armillary.scripts.source import Diagnostic, Source
-from armillary.scripts.inert import INERT
 from armillary.spatial.pose import IDENTITY, TOLERANCE, Pose
 from armillary.spatial.vector import cross, dot, subtract
 

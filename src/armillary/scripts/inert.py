@@ -14,7 +14,7 @@ class Inert:
     """An object all of whose attributes and calls give itself, and that does nothing.
 
     Scripts show messages, switch behaviours and render by such objects, on which no
-    formula depends. It is no number and no text.
+    formula depends. Arithmetic with it is refused.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -124,6 +124,7 @@ def explore(
     Raises:
         TraceError: Too many paths, an exception on one of them, unequal outputs.
     """
+
     def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Run:
         explorer = _Explorer(name, defined, planned, places, forced)
         return _Run(explorer.decisions, _run(tape, function, flat, explorer))
