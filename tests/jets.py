@@ -285,7 +285,7 @@ def two(c: Calculus, name: str, left: Exact, right: Exact) -> Exact:
 
 
 def direction(c: Calculus, u: Jet, v: Jet, exact: bool) -> Jet:
-    """Return the jet of the angle of (v, u): (v u' - u v') / (v^2 + u^2) is its rate."""
+    """Return the jet of the angle of (v, u); its rate is (v u' - u v') / square."""
     c.side(u[0] if v[0] < 0 else 1.0, exact)  # the cut
     square = plus(times(u, u), times(v, v))
     turn = v[0] * u[1] - u[0] * v[1]
