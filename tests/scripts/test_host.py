@@ -344,7 +344,11 @@ FAULTS = {
     FORWARD
     + INVERSE
     + "def OnInitKinObject(kin): kin.createProperty(VC_REAL, 'C').StepValues = 7": "StepValues of property 'C' must be a list, not 7",
-    FORWARD + INVERSE + "getApplication()": "getApplication is not offered here",
+    FORWARD + INVERSE + "getSimulation()": "getSimulation is not offered here",
+    FORWARD + INVERSE + "x = 1 + getApplication().Time": r"s\.py:17: .*has no numbers",
+    FORWARD
+    + INVERSE
+    + "x = getComponent().findBehaviour('S').Value < 2": "put such a number into a property",
     FORWARD + INVERSE + "OnRebuild = 3": "OnRebuild is not a function",
     FORWARD
     + INVERSE
@@ -487,3 +491,50 @@ def test_print_is_kept_out_of_results(capsys):
         head="",
     )
     assert capsys.readouterr() == ("", "made\n")
+
+
+def test_what_an_application_does_is_left_out():
+    calls = """
+component = getComponent()
+def OnFinalize():
+  application = getApplication()
+  application.messageBox('hello', 'title')
+  for each in application.Components: each.update()
+  servo = component.findBehaviour('Servo')
+  servo.Enabled = True
+  if servo: servo.move(3, speed=2)
+  made = component.createProperty(VC_REAL, 'Lift', VC_PROPERTY_LIMIT)
+  made.Value = made.Value + 4.0
+  component.createProperty(VC_REAL, 'Reach').Value
+  component.update()
+"""
+    forward = FORWARD.replace("translateRel(100, 0", "translateRel(component.Reach, 0")
+    forward = forward.replace(
+        "kin.JointValues[1])", "kin.JointValues[1] + component.Lift)"
+    )
+    made = host(calls, forward, INVERSE, properties={"Reach": 30.0})
+    assert_allclose(made.forward([0.0, 5.0]).position, [0.03, 0, 0.009])
+
+
+def test_a_script_that_has_no_pose_anywhere_is_nan():
+    made = host("def OnForward(kin): return False\n", INVERSE)
+    assert np.isnan(made.forward([0.0, 0.0]).position).all()
+    assert made.configurations == (("only",),)
+
+
+def test_solvers_ask_for_the_calculated_target():
+    event = """
+def OnCalculateTarget(full, base, tool, inverted):
+  m = vcMatrix.new(base * full * tool)
+  p = m.P
+  m.P = vcVector.new(p.X, p.Y, min(p.Z, 20.0))
+  return m
+"""
+    made = host(FORWARD, INVERSE, event)
+    (found,) = made.solutions(arm.Pose.translation(0.1, 0, 0.045))
+    assert_allclose(found.values, [0.0, 20.0])
+    (kept,) = made.solutions(arm.Pose.translation(0.1, 0, 0.005))
+    assert_allclose(kept.values, [0.0, 5.0])
+    wrong = "def OnCalculateTarget(f, b, t, i): return f.P\n"
+    with pytest.raises(ScriptError, match="OnCalculateTarget returned"):
+        host(FORWARD, INVERSE, wrong).solutions(arm.Pose.translation(0.1, 0, 0))

@@ -170,3 +170,49 @@ def test_joints_that_are_not_finite_do_not_reach_the_script(cell):
     X = cell.fk("flange")([[np.inf, 0.1], [0.3, 0.2]])
     assert np.isnan(X[0]).any()
     assert np.isfinite(X[1]).all()
+
+
+DIVIDED = """\
+from vcPythonKinematics import *
+import vcMatrix
+def OnGetJointCount(): return 1
+def OnForward(kin):
+  m = vcMatrix.new()
+  try:
+    m.translateAbs(1 / kin.JointValues[0], 0, 0)
+  except ZeroDivisionError:
+    m.translateAbs(7, 0, 0)
+  kin.Target = m
+  return True
+def OnInverse(kin):
+  try:
+    kin.JointValues = [1 / kin.Target.P.X + OFF]
+  except ZeroDivisionError:
+    kin.JointValues = [5]
+  return True
+OFF = 0.0
+"""
+SLIDE = {"joints": [{"name": "J1", "kind": "translational", "min": -9, "max": 9}]}
+
+
+def test_a_script_that_divides_by_zero_catches_the_error(tmp_path):
+    path = tmp_path / "divided.py"
+    path.write_text(DIVIDED)
+    cell = arm.Cell(manipulators=[arm.scripted(path, component=SLIDE)])
+    found = cell.fk("flange")([[0.0], [0.002]])[:, 0, 3]
+    assert_allclose(found, [0.007, 0.0005])
+    joint = cell.manipulators[0].link("flange").joint
+    assert joint.transform(np.zeros(1)).position == (0.007, 0.0, 0.0)
+    assert joint.inverse(arm.Pose.from_matrix(np.eye(4))) == [[0.005]]
+
+
+def test_an_inverse_of_few_digits_hints_at_the_tolerance(tmp_path):
+    path = tmp_path / "rough.py"
+    path.write_text(DIVIDED.replace("OFF = 0.0", "OFF = 0.01"))
+    cell = arm.Cell(manipulators=[arm.scripted(path, component=SLIDE)])
+    X = arm.Pose.translation(0.001, 0, 0).matrix()
+    for found in (cell.ik("flange").all(X), cell.ik("flange")(X)):
+        assert "within 1e-05 m and 0 rad of the target, but not within tol" in repr(
+            found
+        )
+    assert cell.ik("flange").all(X, tolerance=(1e-4, 1e-3)).success.all()

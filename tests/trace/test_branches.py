@@ -311,6 +311,21 @@ def test_too_many_paths():
     assert runs <= 514
 
 
+def test_answers_that_follow_from_others_make_no_branches():
+    """Five thresholds for each of three numbers: 15 questions, 216 paths, not 32768."""
+    marks = (-2.0, -0.5, 0.0, 0.5, 2.0)
+
+    def staged(q):
+        return [sum(1.0 if x > mark else 0.0 for mark in marks) for x in q]
+
+    program = trace(staged, q=(3,))
+    rows = np.random.default_rng(0).choice([*marks, -3.0, -1.0, 0.2, 1.0, 9.0], (40, 3))
+    for row in rows.tolist():
+        assert evaluate(program, row) == staged(row)
+    found = evaluate(program, [math.nan, 1.0, 1.0])
+    assert math.isnan(found[0])  # of NaN no threshold tells
+
+
 def test_as_many_paths_as_allowed():
     def wide(q):
         return sum(1.0 if q[k] > 0 else 2.0 for k in range(9))

@@ -217,3 +217,30 @@ def test_methods_carry_numpys_names(q: Scalar):
     for name in ("arctan2", "hypot", "fmod"):
         assert getattr(q, name)(2.0) is getattr(np, name)(q, 2.0)
     assert q.clip(-1.0, 1.0) is np.clip(q, -1.0, 1.0)
+
+
+def test_a_division_that_is_caught_is_refused():
+    """It raises nothing while it is traced, so that the answer would be another one."""
+
+    def caught(q):
+        try:
+            return 1 / q
+        except ZeroDivisionError:
+            return 7.0
+
+    def helped(q):
+        return caught(q) + 1
+
+    for function in (caught, helped):
+        with pytest.raises(
+            TraceError, match=r"test_scalar\.py:\d+: .*ZeroDivisionError"
+        ):
+            trace(function, q=())
+
+    def of_numbers(q):
+        try:
+            return q * (1 / 0.0)
+        except ZeroDivisionError:
+            return q / 2.0
+
+    assert evaluate(trace(of_numbers, q=()), [3.0]) == [1.5]

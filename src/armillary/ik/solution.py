@@ -20,6 +20,7 @@ Whole = npt.NDArray[np.int64]
 Batch = tuple[int, ...]
 
 SAME = 1e-6
+NEARLY = 1e-3, 1e-2  # [m] and [rad]
 
 
 class Solution:
@@ -81,7 +82,8 @@ class Solution:
         return table("Solution", ("reason", "targets", "meaning"), rows)
 
     def __str__(self) -> str:
-        return Reason.text(self.reason, self.success)
+        text = Reason.text(self.reason, self.success)
+        return text + _nearly(self.reason, self.residual)
 
 
 class Answers:
@@ -136,7 +138,20 @@ class Answers:
         return q[self._problem.distinct(q, SAME)]
 
     def __repr__(self) -> str:
-        return f"<Answers: {int(self.success.sum())} to {self.count.size} targets>"
+        text = f"{int(self.success.sum())} to {self.count.size} targets"
+        return f"<Answers: {text}{_nearly(self.reason, self.residual)}>"
+
+
+def _nearly(reason: Reasons, residual: Array) -> str:
+    """Return a hint at the tolerance where answers miss it by little."""
+    near = (reason == Reason.NOT_FOUND) & (residual <= NEARLY).all(axis=-1)
+    if not near.any():
+        return ""
+    distance, angle = residual[near].max(axis=0)
+    return (
+        f"; {int(near.sum())} not found are within {distance:.1g} m and {angle:.1g} "
+        "rad of the target, but not within tolerance=; a wider one accepts them"
+    )
 
 
 def _closed(array: Any) -> Any:

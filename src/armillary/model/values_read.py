@@ -35,7 +35,7 @@ def values_read(joint: Any) -> Hashable:
     """
     found: list[Hashable] = []
     for each in (joint, *nested_in(joint)):
-        kind = cast(type, type(each))
+        kind: Any = cast(Any, type(each))
         functions, classes = _functions_of(kind), _users_classes(kind)
         if functions:
             found.append(_read(kind, functions, classes))

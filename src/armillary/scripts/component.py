@@ -15,6 +15,8 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from armillary.errors import ScriptError, nearest, quote
+from armillary.scripts.constants import default_of
+from armillary.scripts.inert import INERT
 from armillary.scripts.matrix import DEGREE, MILLIMETRE
 from armillary.scripts.source import file_content
 from armillary.scripts.vector import ScriptVector
@@ -264,7 +266,7 @@ class PropertyInScript:
 class ComponentInScript:
     """A component as scripts see it: its properties are attributes.
 
-    `getProperty(name)` returns a property or None.
+    `getProperty(name)` returns a property or None. Behaviours and drawing do nothing.
     """
 
     def __init__(self, data: ComponentData) -> None:
@@ -285,6 +287,26 @@ class ComponentInScript:
     def getProperty(self, name: str) -> PropertyInScript | None:
         """Return a property by its name, None where there is none."""
         return self._known.get(name)
+
+    def createProperty(
+        self, kind: Any, name: str, constraint: Any = None
+    ) -> PropertyInScript:
+        """Create a property, or return the existing one, as the component gives it.
+
+        kind, constraint: Such as VC_STRING and VC_PROPERTY_STEP.
+        """
+        return self._known.setdefault(name, PropertyInScript(name, default_of(kind)))
+
+    def findBehaviour(self, name: str) -> Any:
+        """Return an object that does nothing: behaviours do not exist here."""
+        return INERT
+
+    findBehavior = findBehaviour
+
+    def update(self) -> None:
+        """Do nothing: there is nothing to draw."""
+
+    rebuild = update
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

@@ -11,11 +11,12 @@ from armillary.errors import ScriptError, nearest, quote
 from armillary.scripts.component import ComponentData, ComponentInScript, JointData
 from armillary.scripts.constants import SolutionWarning
 from armillary.scripts.host_modules import not_offered
+from armillary.scripts.inert import INERT
 from armillary.scripts.kinematics_object import KinematicsObject
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.scripts.runner import CONFIGURATION_EVENTS, Runner
 from armillary.scripts.source import Diagnostic, Source
-from armillary.spatial.pose import TOLERANCE, Pose
+from armillary.spatial.pose import IDENTITY, TOLERANCE, Pose
 from armillary.spatial.vector import cross, dot, subtract
 
 __all__ = ["NOWHERE", "Host", "Solution"]
@@ -78,7 +79,7 @@ class Host:
         own: dict[str, Callable[..., Any]] = {
             "getComponent": lambda: self._in_script,
             "getNode": lambda: self._in_script,
-            "getApplication": not_offered("getApplication"),
+            "getApplication": lambda: INERT,
             "getSimulation": not_offered("getSimulation"),
             "forwardKin": self._forward_kin,
         }
@@ -122,7 +123,7 @@ class Host:
             ScriptError: The script fails; the message has the line.
         """
         with self._asked(pose.entries):
-            return self._solutions(ScriptMatrix.of_pose(pose))
+            return self._solutions(self._calculated(ScriptMatrix.of_pose(pose)))
 
     def target(
         self, full: Pose, base: Pose, tool: Pose, *, inverted: bool = False
@@ -144,12 +145,23 @@ class Host:
                 if inverted:
                     return (tool @ full @ base.inverse()).inverse()
                 return base @ full @ tool.inverse()
-            found = self._runner.call("OnCalculateTarget", *given, inverted)
-            if not isinstance(found, ScriptMatrix):
-                raise self._runner.wrong_return(
-                    "OnCalculateTarget", found, "a vcMatrix"
-                )
-            return found.pose()
+            return self._matrix("OnCalculateTarget", *given, inverted).pose()
+
+    def _calculated(self, target: ScriptMatrix) -> ScriptMatrix:
+        """Return what `OnCalculateTarget` makes of a flange target, without a tool.
+
+        A script of few joints projects targets there on what it can reach.
+        """
+        if "OnCalculateTarget" not in self._runner:
+            return target
+        none = ScriptMatrix.of_pose(IDENTITY), ScriptMatrix.of_pose(IDENTITY)
+        return self._matrix("OnCalculateTarget", target, *none, False)
+
+    def _matrix(self, event: str, *args: Any) -> ScriptMatrix:
+        found = self._runner.call(event, *args)
+        if not isinstance(found, ScriptMatrix):
+            raise self._runner.wrong_return(event, found, "a vcMatrix")
+        return found
 
     def _asked(self, numbers: Sequence[Any]) -> AbstractContextManager[None]:
         return self._runner.asked(numbers, (self._kin, self._in_script))
@@ -261,6 +273,8 @@ class Host:
             return _numbered(count)
         if steps:
             return tuple((str(value),) for value in steps[0].StepValues)
+        if self._first_target is NOWHERE:  # there is nothing to ask for
+            return _numbered(1)
         found = self._ask_inverse(ScriptMatrix.of_pose(self._first_target))
         return _numbered(max(1, len(found)))
 

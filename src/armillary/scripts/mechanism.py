@@ -23,7 +23,7 @@ from armillary.scripts.interpreted_motion import InterpretedMotion
 from armillary.scripts.isolation import IsolatedHost
 from armillary.scripts.source import Diagnostic, prepared
 from armillary.scripts.trust import is_isolated, isolate
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
 from armillary.trace import Traced
 
 __all__ = ["Script", "isolate_scripts", "scripts_of"]
@@ -112,7 +112,7 @@ class Script(Mechanism, frozen=True):
         q: Joint positions, then those of external joints [m or rad], shape (n,).
         """
         pairs = zip(q, _joints(self.component), strict=True)
-        values = [x * joint.per_si_unit for x, joint in pairs]
+        values = [_plain(x) * joint.per_si_unit for x, joint in pairs]
         if not all(isinstance(x, Traced) or math.isfinite(x) for x in values):
             return NOWHERE
         return self.host.forward(values)
@@ -127,7 +127,7 @@ class Script(Mechanism, frozen=True):
 
         Those of which the script warns that they are unreachable are `OutOfReach`.
         """
-        found = self.host.solutions(pose)
+        found = self.host.solutions(pose_of_entries(list(map(_plain, pose.entries))))
         return [self._reached(each) for each in found]
 
     def _reached(self, solution: Solution | None) -> list[Any] | OutOfReach | None:
@@ -153,6 +153,11 @@ class Script(Mechanism, frozen=True):
             f"The script {self.file} cannot be scaled by {factor:g}: its lengths are "
             "properties of its component. Change them there."
         )
+
+
+def _plain(x: Any) -> Any:
+    """Return a number as Python's: dividing by zero raises an error then."""
+    return x if isinstance(x, Traced) else float(x)
 
 
 def scripts_of(cell: Workcell) -> Iterator[Script]:

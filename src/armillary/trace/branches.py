@@ -14,7 +14,7 @@ from armillary.trace import source_location
 from armillary.trace.branch_sharing import shared
 from armillary.trace.contradiction import is_contradiction
 from armillary.trace.ops import type_real
-from armillary.trace.scalar import TracedBool
+from armillary.trace.scalar import TracedBool, reachable
 from armillary.trace.source_location import fault
 from armillary.trace.tape import Tape
 
@@ -45,6 +45,11 @@ class _Run:
     decisions: list[Decision]
     outputs: Flat | None
 
+    @property
+    def is_last(self) -> bool:
+        """Return whether there are no further paths."""
+        return not any(answer for _, answer in self.decisions)
+
 
 @dataclass(slots=True)
 class _Explorer:
@@ -54,6 +59,7 @@ class _Explorer:
     defined: str
     planned: list[Decision]
     places: dict[int, str]  # where each truth value was first asked for
+    forced: list[TracedBool] | None = None  # what earlier answers decide; None: nothing
     decisions: list[Decision] = field(default_factory=list[Decision])
     answers: dict[int, bool] = field(default_factory=dict[int, bool])
     questions: int = 0
@@ -64,6 +70,13 @@ class _Explorer:
 
     def _decide(self, truth: TracedBool) -> bool:
         step = len(self.decisions)
+        is_planned = step < len(self.planned) and self.planned[step][0] is truth
+        if self.forced is not None and not is_planned:
+            answer = _implied(self.decisions, truth)
+            if answer is not None:
+                self.forced.append(truth)
+                self.answers[truth.index] = answer
+                return answer
         if step >= DECISION_LIMIT:
             raise fault(
                 f"'{self.name}' asked for more than {DECISION_LIMIT} answers of traced "
@@ -111,17 +124,55 @@ def explore(
     Raises:
         TraceError: Too many paths, an exception on one of them, unequal outputs.
     """
+
+    def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Run:
+        explorer = _Explorer(name, defined, planned, places, forced)
+        return _Run(explorer.decisions, _run(tape, function, flat, explorer))
+
     places: dict[int, str] = {}
-    runs: list[_Run] = []
-    planned: list[Decision] = []
-    while planned or not runs:
-        if len(runs) >= PATH_LIMIT:
-            raise _too_many(runs, places, name)
-        explorer = _Explorer(name, defined, planned, places)
-        outputs = _run(tape, function, flat, explorer)
-        runs.append(_Run(explorer.decisions, outputs))
-        planned = _next_plan(explorer.decisions)
-    return _join(tape, runs, name)
+    runs = _runs(start, None)
+    if runs[-1].is_last:
+        return _join(tape, runs, name)
+    forced: list[TracedBool] = []
+    runs = _runs(start, forced)
+    if not runs[-1].is_last:
+        raise _too_many(runs, places, name)
+    return _nan_of_nan(tape, forced, _join(tape, runs, name))
+
+
+def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_Run]:
+    """Return the runs of all paths, or of as many as are allowed.
+
+    forced: Gets the questions that earlier answers decide, which are then no branches;
+        None where all are asked.
+    """
+    runs = [start([], forced)]
+    while not runs[-1].is_last and len(runs) < PATH_LIMIT:
+        runs.append(start(_next_plan(runs[-1].decisions), forced))
+    return runs
+
+
+def _implied(decisions: list[Decision], truth: TracedBool) -> bool | None:
+    """Return the answer that no number contradicts, None where it is open."""
+    for answer in (True, False):
+        if is_contradiction([*decisions, (truth, answer)]):
+            return not answer
+    return None
+
+
+def _nan_of_nan(tape: Tape, forced: list[TracedBool], outputs: Flat) -> Flat:
+    """Return outputs that are NaN where an input is that decides a forced answer.
+
+    Of NaN all comparisons are false, also those that earlier answers decide.
+    """
+    inputs = [node for node in reachable(forced) if node.name == "input"]
+    for x in inputs:
+        nan = tape.constant(math.nan)
+        outputs = [
+            tape.make("select", tape.make("eq", x, x), tape.lift(out, type_real), nan)
+            for out in outputs
+        ]
+    return outputs
 
 
 def _run(

@@ -20,7 +20,8 @@ def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
     (`if`, `minimum`, `clip`) picks what does not move, the derivative is 0, also of a
     function that is infinitely steep there; so it is where a factor stays 0. Where a
     derivative is infinite, a further one may be NaN; those of `hypot` and `atan2` at
-    the origin are.
+    the origin are, and that of a negative base's power by an exponent that moves; of
+    0**0 it is infinite.
 
     Args:
         results: Scalars, or plain numbers, whose derivative is zero.

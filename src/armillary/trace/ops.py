@@ -292,9 +292,8 @@ LOG = _unary(
 
 def _power_by_base(x: Any, y: Any) -> Any:
     """Return y x^(y - 1), which is zero for y = 0 even where x is zero."""
-    power = POW(x, SUB(y, 1.0))
-    is_zero = AND(EQ(y, 0.0), EQ(ABS(power), math.inf))
-    return SELECT(is_zero, SQRT(y), MUL(y, power))
+    is_zero = AND(EQ(y, 0.0), EQ(x, 0.0))
+    return SELECT(is_zero, SQRT(y), MUL(y, POW(x, SUB(y, 1.0))))
 
 
 def _power_by_exponent(x: Any, y: Any) -> Any:

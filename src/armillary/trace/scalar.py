@@ -11,7 +11,7 @@ import numpy as np
 from armillary.trace import functions as f
 from armillary.trace import numpy_dispatch, ops
 from armillary.trace.ops import Recorder, Traced, type_real, type_truth
-from armillary.trace.source_location import fault
+from armillary.trace.source_location import catches_division, fault
 
 Method = Callable[[Any, Any], Any]
 OPERANDS = (Traced, float, int, numbers.Complex, np.bool_)  # complex is refused
@@ -47,6 +47,21 @@ def _comparison(function: Method) -> tuple[Method, Method]:
         return truth
 
     return _operator(noted)
+
+
+def _division(function: Method) -> tuple[Method, Method]:
+    """Make the methods for `self / other` and `other / self`, and their like."""
+
+    def checked(x: Any, y: Any) -> Any:
+        if isinstance(y, Traced) and catches_division():
+            raise fault(
+                "a division by a traced scalar raises no error, so that `except "
+                "ZeroDivisionError` would never be reached; use `if` on the divisor, "
+                "or a series near its zero."
+            )
+        return function(x, y)
+
+    return _operator(checked)
 
 
 def _equality(function: Method) -> Method:
@@ -120,7 +135,7 @@ class Node(Traced):
     __add__, __radd__ = _operator(ops.ADD)
     __sub__, __rsub__ = _operator(ops.SUB)
     __mul__, __rmul__ = _operator(ops.MUL)
-    __truediv__, __rtruediv__ = _operator(ops.DIV)
+    __truediv__, __rtruediv__ = _division(ops.DIV)
 
     def __hash__(self) -> int:
         raise fault(
@@ -169,8 +184,8 @@ class Scalar(Node):
 
     __slots__ = ()
 
-    __mod__, __rmod__ = _operator(f.modulo)
-    __floordiv__, __rfloordiv__ = _operator(f.floor_divide)
+    __mod__, __rmod__ = _division(f.modulo)
+    __floordiv__, __rfloordiv__ = _division(f.floor_divide)
     _power, __rpow__ = _operator(f.power)
     __lt__, __gt__ = _comparison(ops.LT)
     __le__, __ge__ = _comparison(ops.LE)

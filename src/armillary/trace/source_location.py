@@ -56,6 +56,21 @@ def users_own() -> str:
     return _place(frame) if frame is not None and _is_users(frame) else ""
 
 
+CATCHING = frozenset({"ZeroDivisionError", "ArithmeticError", "FloatingPointError"})
+
+
+def catches_division() -> bool:
+    """Tell whether the user's function that divides names the error of a zero."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return (
+        frame is not None
+        and not CATCHING.isdisjoint(frame.f_code.co_names)
+        and _is_users(frame)
+    )
+
+
 def _place(frame: FrameType | None) -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame else ""
 
