@@ -99,7 +99,7 @@ def _complete(definition: Schema) -> None:
 
 
 def _shortened(part: Any) -> Any:
-    """Return a schema whose arrays of equal items say so once."""
+    """Return a schema whose arrays of equal items say so once; null comes last."""
     if isinstance(part, list):
         return [_shortened(item) for item in cast(list[Any], part)]
     if not isinstance(part, dict):
@@ -109,6 +109,9 @@ def _shortened(part: Any) -> Any:
     if items and all(item == items[0] for item in items):
         del found["prefixItems"]
         found["items"] = items[0]
+    if choices := found.get("anyOf"):
+        # Versions of msgspec differ in where they list null.
+        found["anyOf"] = sorted(choices, key=lambda choice: choice == {"type": "null"})
     return found
 
 
