@@ -55,11 +55,11 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
         common_ancestor differential_drive effort_limits exchange export frame
-        frame_names home index inertial_parameters is_movable joint joint_names limits
-        loops manipulators meshes mobility mount mounts movable_bases name of pairs
-        parent passive_names point_to_point pose properties qualified remove replace
-        rigid_with rules samples scaled shot tree twist velocity_limits view
-        with_collisions
+        frame_names home index inertial_parameters is_movable joint joint_names
+        learn_rules limits loops manipulators meshes mobility mount mounts movable_bases
+        name of pairs parent passive_names point_to_point pose properties qualified
+        remove replace rigid_with rules samples scaled shot tree twist velocity_limits
+        view with_collisions
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
@@ -549,6 +549,7 @@ def test_no_question_is_forgotten(prefix: str) -> None:
     assert not known & without
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", TABLE)
 def test_rows_are_answered_as_if_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -573,6 +574,7 @@ def test_rows_are_answered_as_if_alone(
         _compare(case, order, expected, out=True)
 
 
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("value", VALUES)
 def test_a_bad_row_changes_no_other(name: str, value: float) -> None:

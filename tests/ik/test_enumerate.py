@@ -79,6 +79,7 @@ def searched(size: float, limit: float = np.inf) -> tuple[Chain, arm.Cell, Array
     return chain, cell, cell.fk("l5")(chain.q)
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1.0, 1e-3])
 def test_each_answer_is_listed_once(size: float) -> None:
     """Also on an arm of 1 mm, for which the tolerances are a thousandth of its size."""
