@@ -68,6 +68,7 @@ cell = arm.Cell(
     ],
     rules=arm.Rules()
     .include("ur5e/*", "ur5e/*")
+    .exclude("gripper/*", "gripper/*", reason="fingers close")
     .let_touch(
         "gripper/*_finger", "gripper/*_finger", held_by="gripper/body", part="*"
     ),

@@ -99,11 +99,12 @@ def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPat
         "strict": True,
         "lenient": False,
         "srdf": "robot.srdf",
+        "self_collision": False,
         "arguments": {"prefix": "left_"},
     }
     arm.load("x", **told)  # type: ignore[arg-type]
     assert arm.save(arm.Cell(), "y", format="cell", lossless=True) is report
-    assert seen == [told, {"format": "cell", "lossless": True}]
+    assert seen == [told, {"format": "cell", "lossless": True, "meshes": None}]
 
 
 def test_what_a_format_cannot_hold_is_in_the_log(

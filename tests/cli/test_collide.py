@@ -220,3 +220,10 @@ def test_cells_without_pairs_and_untestable_ones(run, file: str):
     result = run("collide", "floors.cell.json")
     assert result.code == 2
     assert "half spaces" in result.err
+
+
+def test_other_verbs_say_that_nothing_is_tested(run, file: str):
+    rows = "--samples", "4", "--within", "hand/wheel=0:1"
+    result = run("sweep", file, "--ask", "collision", *rows, "--out", "touching.npy")
+    assert result.code == 0
+    assert "warning: No pair of links is tested for collision" in result.err

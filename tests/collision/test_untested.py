@@ -310,3 +310,16 @@ def test_meshes_without_files_stay_tested(snake: arm.Cell):
     ]
     cell = snake.exchange(robot.replace(links=links))
     assert set(cell.pairs(cell.home)) == TESTED | {pair("b", "head")}
+
+
+def test_the_viewer_names_what_is_not_tested():
+    pytest.importorskip("viser")
+    from armillary.collision.check import check_of
+    from armillary.view.panel.contacts import _untested
+
+    cell = arm.Cell(manipulators=[built()])
+    first, second = _untested(check_of(cell.workcell), None)
+    assert first.startswith("No pair of links is tested")
+    assert "robot against itself" in second
+    tested = cell.replace(rules=cell.rules.include_self("robot"))
+    assert list(_untested(check_of(tested.workcell), None)) == []

@@ -258,6 +258,7 @@ def _count(text: str) -> int:
 
 
 def range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
+    """Return the joint and the range that an option `JOINT=A:B` gives."""
     name, _, ends = text.partition("=")
     try:
         lower, upper = map(float, ends.split(":"))
