@@ -168,6 +168,7 @@ def test_package_folder_reaches_the_reader(
         "plugins": [],
         "strict": False,
         "lenient": False,
+        "swapped_limits": None,
         "arguments": {},
         "srdf": None,
         "self_collision": None,

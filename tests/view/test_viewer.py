@@ -153,7 +153,7 @@ def test_a_motion_plays_and_stops(shown: Any) -> None:
     rests = viewer.state
     time.sleep(0.3)
     assert viewer.state == rests
-    assert rests.q in [tuple(row) for row in Q.tolist()]
+    assert rests.q.tolist() in Q.tolist()
 
 
 class Person:
