@@ -402,7 +402,7 @@ class _Postures(NamedTuple):
     def add(self, H: list[list[Number]], g: list[Number], damping: Number) -> None:
         """Add them to H and g, and damping, which holds rates to what is left.
 
-        So it takes nothing from postures. Joints of none are held to 0.
+        So it takes nothing from postures. Joints without a posture have the rate 0.
         """
         for i, (weight, rate) in enumerate(zip(*self, strict=True)):
             H[i][i] = H[i][i] + weight + damping

@@ -1,4 +1,26 @@
-"""The pipeline of a step of a controller."""
+"""The pipeline of a step of a controller.
+
+Rates x, of c joints, solve a quadratic program. With tasks i that request J_i x = v_i
+with weights W_i, and postures that request rates p_j with weights P_j (diagonal),
+
+    sum_i |J_i x - v_i|^2_Wi + sum_j |x - N p_j|^2_Pj + |x - N p|^2_(d^2 + S)  least,
+
+    low <= x <= high,    a_k x >= b_k  for all pairs k that are near.
+
+- N p is what tasks leave free of a posture's rates, e (G + e)^-1 p with G = sum J' W J
+  (`solvers.py`); p is the mean of postures.
+- d is the damping, and the diagonal S >= 0 that of tasks out of reach (`unreached.py`);
+  for S, N p is cut where it leads to limits of joints.
+- `low` and `high` let joints stop before their limits (`rate_bounds.py`).
+- a_k is the slope of a distance, and b_k how fast it must rise: -pace (distance -
+  margin) outside of the margin (`approach_stages.py`), and what pairs can have together
+  inside of it (`separation.py`), so that the program has a solution.
+
+With priorities, one program after another is solved within those before it. With
+`conflict="slow"` x has J_1 x = s v_1 with the greatest s <= 1 (`line.py`), and lower
+tasks follow in what is left (`ik/scaled_rates.py`). Then rates are scaled towards
+braking until joints can stop before the margin, and the reason is found.
+"""
 
 from __future__ import annotations
 

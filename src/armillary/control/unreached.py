@@ -112,13 +112,13 @@ def unreached_stages(
         found: list[list[Number]] = [[0.0] * c for _ in range(count)]
         for each in bent:
             k = each.number
-            S: list[Number] = [0.0] * c
+            curved_by: list[Number] = [0.0] * c
             rows = zip(given[f"missing_{k}"], given[f"curvature_{k}"], strict=True)
             for r, row in rows:
                 part = r / given[f"gain_{k}"]
-                S = [a - part * b for a, b in zip(S, row, strict=True)]
+                curved_by = [a - part * b for a, b in zip(curved_by, row, strict=True)]
             own = found[levels[starts[k]]]
-            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, S, strict=True)]
+            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, curved_by, strict=True)]
         return found
 
     curved = tuple(stage for each in bent for stage in each.curvature)

@@ -318,12 +318,10 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
 def _both(limit: Array) -> Array:
     """Return limits of which none is 0: a little of that of the other way."""
     lower, upper = limit
-    return np.stack(
-        [
-            np.where(lower == 0.0, -UNUSED * upper, lower),
-            np.where(upper == 0.0, -UNUSED * lower, upper),
-        ]
-    )
+    found = np.empty_like(limit)
+    found[0] = np.where(lower == 0.0, -UNUSED * upper, lower)
+    found[1] = np.where(upper == 0.0, -UNUSED * lower, upper)
+    return found
 
 
 def _unit_of_time(given: _Given, moving: npt.NDArray[np.bool_]) -> float:
