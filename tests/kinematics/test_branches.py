@@ -254,7 +254,7 @@ def test_names_do_not_depend_on_what_was_asked_before() -> None:
     cell = arm.example("stewart")
     states = list(cell.branches().items())
     rng = np.random.default_rng(2)
-    for k in rng.permutation(len(states)):
+    for k in rng.permutation(len(states))[:4]:
         name, state = states[k]
         fresh = pickle.loads(pickle.dumps(cell))
         assert fresh.bind(arm.State.from_json(state.to_json())).branch == name

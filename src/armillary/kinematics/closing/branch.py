@@ -227,12 +227,12 @@ class _Filling:
     """The assemblies of a block at the centres of the cells of a grid.
 
     Attributes:
-        u0: Where each assembly is that may be stored: at the centres of cells, at the
-            seed, and one that is none, which is NaN.
+        u0: Where each assembly is that may be stored: at the centres of cells, then at
+            the seed; the last row is NaN and stands for a missing one.
         p0: Its passive joints.
         is_safe: From which of them all rows of their cell are solved for.
         source: For each cell the number of the assembly that leads there where straight
-            ways are blocked; -1, that of none, where it is not known.
+            ways are blocked; -1, the missing one, where it is not known.
     """
 
     def __init__(self, grid: Grid, u: Array, p: Array) -> None:
