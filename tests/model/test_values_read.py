@@ -104,6 +104,20 @@ def test_closures_and_defaults_are_read():
     assert kind().motion.pose(0.0).position == (0.0, 2.0, 4.0)
 
 
+def test_an_object_of_a_library_is_read_as_a_whole(monkeypatch: pytest.MonkeyPatch):
+    class Measured(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            return arm.Pose.translation(q, float(SETTINGS["lift"](0.5)), 0)
+
+    monkeypatch.setitem(SETTINGS, "lift", np.poly1d([1.0, 0.0]))
+    first = Measured().motion
+    assert Measured().motion is first
+    monkeypatch.setitem(SETTINGS, "lift", np.poly1d([3.0, 0.0]))
+    assert Measured().motion.pose(0.0).position[1] == 1.5
+
+
 def test_the_sign_of_a_zero_is_read(monkeypatch: pytest.MonkeyPatch):
     class Signed(arm.Joint):
         unit = arm.OTHER

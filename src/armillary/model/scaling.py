@@ -48,17 +48,20 @@ def scaled_parameters(joint: J, factor: float) -> J:
     declared: tuple[str, ...] | None = cast(Any, joint).lengths
     if declared is not None:
         return _with_scaled(joint, declared, factor)
-    bare = msgspec.structs.replace(joint, precursor=IDENTITY)
-    names = _lengths(bare, values_read(bare))
+    names = _lengths(msgspec.structs.replace(joint, precursor=IDENTITY))
     scaled = _with_scaled(joint, names, factor)
     if not _obeys(joint, scaled, factor):
         raise _unscalable(joint, factor)
     return scaled
 
 
-@lru_cache(maxsize=1024)
-def _lengths(joint: Any, read: Hashable) -> tuple[str, ...]:
+def _lengths(joint: Any) -> tuple[str, ...]:
     """Return the names of the parameters that are lengths."""
+    return _found_lengths(joint, values_read(joint))
+
+
+@lru_cache(maxsize=1024)
+def _found_lengths(joint: Any, read: Hashable) -> tuple[str, ...]:
     names = _candidates(joint)
     refusal: ScaleRefused | None = None
     for factor in TRIAL_FACTORS:

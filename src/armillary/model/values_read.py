@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Hashable, Iterable
 from functools import cached_property, lru_cache
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -103,6 +103,19 @@ def _names_of(functions: Iterable[FunctionType]) -> frozenset[str]:
     return frozenset(name for each in functions for name in _names(each.__code__))
 
 
+class _Same:
+    """An object of a class that is not looked into: equal to itself alone."""
+
+    def __init__(self, owner: Any) -> None:
+        self._owner = owner  # kept, so that no other object gets its address
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self._owner is other._owner
+
+    def __hash__(self) -> int:
+        return id(self._owner)
+
+
 class _Reader:
     """Turns values into what can be compared; each object is entered once.
 
@@ -154,9 +167,13 @@ class _Reader:
         return tuple((name, self.value(members[name], depth + 1)) for name in names)
 
     def _of_object(self, owner: Any, depth: int) -> Hashable:
-        members: dict[str, Any] = dict(getattr(owner, "__dict__", {}))
-        for name in getattr(owner, "__struct_fields__", ()):
-            members[name] = getattr(owner, name)
+        fields: tuple[str, ...] = getattr(owner, "__struct_fields__", ())
+        is_known = fields or isinstance(owner, SimpleNamespace)
+        if not is_known and not _is_users(type(owner).__module__):
+            return _Same(owner)
+        own: dict[str, Any] = getattr(owner, "__dict__", {})
+        members = {name: own[name] for name in sorted(self.names & own.keys())}
+        members |= {name: getattr(owner, name) for name in fields}
         read = [(name, self.value(each, depth + 1)) for name, each in members.items()]
         return self.value(type(owner), depth + 1), tuple(read)
 
