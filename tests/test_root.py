@@ -98,6 +98,7 @@ def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPat
         "strict_order": True,
         "strict": True,
         "lenient": False,
+        "swapped_limits": "unlimited",
         "srdf": "robot.srdf",
         "self_collision": False,
         "arguments": {"prefix": "left_"},
