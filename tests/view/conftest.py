@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
+WAIT = 120_000
+"""How long a busy machine may take to draw what a test waits for [ms]."""
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The chromium of this machine, without a window."""
@@ -39,8 +43,9 @@ def shown(browser: Browser) -> Iterator[Callable[..., tuple[Any, Page]]]:
         viewer = cell.view(*args)
         viewers.append(viewer)
         pages.append(browser.new_page(viewport={"width": 1000, "height": 700}))
+        pages[-1].set_default_timeout(WAIT)
         pages[-1].goto(viewer.address)
-        pages[-1].get_by_text("Save state").wait_for(timeout=30_000)
+        pages[-1].get_by_text("Save state").wait_for()
         return viewer, pages[-1]
 
     yield show

@@ -45,6 +45,7 @@ SAYS = """(text) => [...document.querySelectorAll("input")].some(
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     """Export a cell and open its page, which must report no error or request."""
     context = browser.new_context(viewport={"width": 1000, "height": 700})
+    context.set_default_timeout(120_000)  # the machine may be busy
     faults: list[str] = []
     asked: list[str] = []
 
@@ -61,7 +62,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
         page.goto(path.as_uri(), wait_until="commit")
         page.wait_for_function("globalThis.armillary !== undefined")
         if is_drawn:
-            page.get_by_text("Pose in the world").wait_for(timeout=60_000)
+            page.get_by_text("Pose in the world").wait_for()
         return page
 
     yield open_page

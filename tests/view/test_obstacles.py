@@ -130,11 +130,12 @@ def test_a_page_moves_obstacles(
     path = tmp_path / "cell.html"
     cell.export(path, motion=motion)
     page = browser.new_page()
+    page.set_default_timeout(120_000)  # the machine may be busy
     faults: list[str] = []
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.goto(path.as_uri())
     page.wait_for_function("globalThis.armillary !== undefined")
-    page.get_by_text("Pose in the world").wait_for(timeout=60_000)
+    page.get_by_text("Pose in the world").wait_for()
     control = page.evaluate("armillary.control('time')")
     for k in (0, 9, STEPS - 1):
         page.evaluate(SET, [control, float(motion.time[k]) + 1e-9])

@@ -107,8 +107,9 @@ def test_two_browsers_show_the_same(shown: Any, browser: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)
     other = browser.new_page()
+    other.set_default_timeout(120_000)  # the machine may be busy
     other.goto(viewer.address)
-    other.get_by_text("Save state").wait_for(timeout=30_000)
+    other.get_by_text("Save state").wait_for()
     box = number_box(page, viewer, 2)
     box.fill("-0.5")
     box.press("Enter")
