@@ -46,7 +46,7 @@ def test_only_manipulators_are_added() -> None:
         ModelError, match=r"'other'.* is not a Manip.*manipulators\[0\]"
     ):
         one.add(other)  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="^'a' is not a Manipulator"):
+    with pytest.raises(ModelError, match=r"^'a' is not a Manipulator"):
         one.exchange("a")  # type: ignore[arg-type]
 
 
