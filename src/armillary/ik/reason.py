@@ -59,7 +59,7 @@ class RateReason(Ending):
     """
 
     MET = 0, "met"
-    SINGULAR = 1, "partly in directions that the joints cannot move in"
+    SINGULAR = 1, "partly in directions that the joints cannot move in, as out of reach"
     LIMITS = 2, "slowed by the limits of joints"
     UNFINISHED = 3, "cut short: within the limits, but not the best"
     INVALID = 4, "not finite"
