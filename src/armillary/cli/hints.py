@@ -31,7 +31,10 @@ OPTIONS: Final = {
         "'armillary rules FILE --out FILE.srdf' writes which pairs are tested, to keep "
         "or to edit; --srdf FILE.srdf reads it."
     ),
-    r"; exact=True tests their triangles instead": "",
+    r"exact=True tests their triangles instead": (
+        "'armillary collide --exact' tests their triangles instead"
+    ),
+    r"leave out exact=True": "leave out --exact",
     r"Name a format with format=\.\.\.": "Name a format with --to NAME",
     r"format='(\w+)'": r"--format \1",
     r"format=\.\.\.": "--format NAME",
