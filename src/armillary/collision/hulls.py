@@ -64,7 +64,8 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     more = f" and {len(new) - 3} more" if len(new) > 3 else ""
     warnings.warn(
         f"Collision shapes of {some}{more} are meshes; each is treated by its convex "
-        "hull, which fills hollows.",
+        "hull. In hollows this can find contacts that do not exist; exact=True tests "
+        "their triangles instead.",
         stacklevel=levels_of_ours(),
     )
 

@@ -184,7 +184,7 @@ def _with_self(
             rules = rules.without_self(name).exclude(own, own)
         return cell.replace(rules=rules)
     if is_wanted is None:
-        beside = srdf_beside(path)
+        beside = srdf_beside(path, robots[0])
         found = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
         report.note(
             Place(path),

@@ -63,10 +63,10 @@ def learn_rules(
     - `never`: they touch in no sample.
 
     It looks at all pairs of links of one manipulator, and at pairs of two manipulators
-    that the cell's rules test and whose bases cannot move in each other. Rules for
-    other pairs stay, as do those of one pair that somebody has left out for another
-    reason than these. `never` is as good as the samples are: a pair that touches in one
-    of 10 000 positions is found with a probability of 63 %.
+    that the cell's rules test, if no state can move one base relative to the other.
+    Rules for other pairs stay, as do those of one pair that somebody has left out for
+    another reason than these. `never` is as good as the samples are: a pair that
+    touches in one of 10 000 positions is found with a probability of 63 %.
 
     Args:
         cell: Whose links; as it was built.
