@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -144,6 +145,33 @@ def test_files_keep_pairs_and_reasons(
     assert pairs == found.pairs(found.home)
     for (a, b), reason in named(learned).items():
         assert pairs.why(a, b).reason == reason
+
+
+@pytest.mark.parametrize("odd", ["*", "l*", "REGEXl."])
+def test_names_that_look_like_patterns_mean_one_link(
+    cell: arm.Cell, learned: arm.Rules, tmp_path: Path, odd: str
+):
+    robot = cell.manipulators[0]
+    links = [
+        link.replace(
+            name=odd if link.name == "l1" else link.name,
+            parent=odd if link.parent == "l1" else link.parent,
+        )
+        for link in robot.links
+    ]
+    renamed = cell.exchange(robot.replace(links=links))
+    found = renamed.replace(rules=renamed.learn_rules(samples=COUNT, seed=3))
+    usual = cell.pairs(cell.home, rules=learned)
+
+    def old_names(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, ...]]:
+        old = {f"robot/{odd}": "robot/l1"}
+        return {tuple(sorted(old.get(name, name) for name in pair)) for pair in pairs}
+
+    assert old_names(found.pairs(found.home)) == set(usual)
+    arm.save(found, tmp_path / "robot.urdf")
+    arm.save(found, tmp_path / "robot.srdf")
+    again = arm.load(tmp_path / "robot.urdf", srdf=tmp_path / "robot.srdf")
+    assert again.pairs(again.home) == found.pairs(found.home)
 
 
 def test_pairs_of_two_manipulators():

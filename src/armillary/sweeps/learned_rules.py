@@ -16,7 +16,7 @@ from armillary.collision.pair_contacts import PairContacts
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
-from armillary.model.link_pattern import is_exact, links_of
+from armillary.model.link_pattern import is_exact, link_of, links_of
 from armillary.model.parents import nearest
 from armillary.model.rules import Rule, RuleReason, Rules
 from armillary.model.shapes.mesh import MeshSource
@@ -99,7 +99,7 @@ def learn_rules(
     contacts = PairContacts.of(cell, home(cell), pairs, meshes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
     named = (
-        Rule(a=a, b=b, reason=reason)
+        Rule(a=link_of(a), b=link_of(b), reason=reason)
         for (a, b), reason in zip(pairs, reasons, strict=True)
         if reason
     )
