@@ -138,6 +138,10 @@ def test_it_can_be_turned_off_and_on(urdf: Path, tmp_path: Path):
     assert arm.load(native) == off
     on = arm.load(native, self_collision=True)
     assert set(on.pairs(on.home)) == TESTED
+    assert arm.load(urdf, self_collision=np.False_) == off  # pyright: ignore
+    for wrong in (0, 1, "no", np.zeros(2)):
+        with pytest.raises(ModelError, match="takes True, False or None"):
+            arm.load(urdf, self_collision=wrong)  # pyright: ignore
 
 
 def test_native_files_and_srdf_keep_the_pairs(snake: arm.Cell, tmp_path: Path):
