@@ -334,9 +334,7 @@ class CollisionPairs:
                 rules.update(dict.fromkeys(codes, rule))
                 left = left[~is_named]
         pairs = (divmod(code, count) for code in sorted(rules))
-        return {
-            (self.names[i], self.names[j]): rules[i * count + j] for i, j in pairs
-        }
+        return {(self.names[i], self.names[j]): rules[i * count + j] for i, j in pairs}
 
     def _mask(self, side: str) -> Mask:
         """Return which links a side names, shape (n,)."""
