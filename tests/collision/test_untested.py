@@ -221,7 +221,7 @@ def test_nothing_is_read_or_compared_when_loading(
         cell = arm.load(urdf)
     # What cannot be read is not left out: the check says why it cannot be made.
     assert pair("b", "head") in cell.pairs(cell.home)
-    with pytest.raises(ModelError, match=r"nowhere\.stl"):
+    with pytest.raises(ModelError, match=r"nowhere\.stl'\. Or give the link"):
         cell.collision()
 
 
