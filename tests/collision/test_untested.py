@@ -141,6 +141,10 @@ def test_it_can_be_turned_off_and_on(urdf: Path, tmp_path: Path):
     assert arm.load(native) == off
     on = arm.load(native, self_collision=True)
     assert set(on.pairs(on.home)) == TESTED
+    assert arm.load(urdf, self_collision=np.False_) == off  # pyright: ignore
+    for wrong in (0, 1, "no", np.zeros(2)):
+        with pytest.raises(ModelError, match="takes True, False or None"):
+            arm.load(urdf, self_collision=wrong)  # pyright: ignore
 
 
 def test_native_files_and_srdf_keep_the_pairs(snake: arm.Cell, tmp_path: Path):
@@ -231,7 +235,7 @@ def test_nothing_is_read_or_compared_when_loading(
         cell = arm.load(urdf)
     # What cannot be read is not left out: the check says why it cannot be made.
     assert pair("b", "head") in cell.pairs(cell.home)
-    with pytest.raises(ModelError, match=r"nowhere\.stl"):
+    with pytest.raises(ModelError, match=r"nowhere\.stl'\. Or give the link"):
         cell.collision()
 
 

@@ -47,7 +47,9 @@ def hull_of(shape: Shape, link: str, meshes: MeshSource | None) -> Primitive:
     try:
         hull = meshes.hull(shape)
     except ArmillaryError as error:
-        raise ModelError(f"{what}, which has no hull: {error} {instead}") from error
+        why = str(error)
+        stop = "" if why.endswith((".", "?", "!")) else "."
+        raise ModelError(f"{what}, which has no hull: {why}{stop} {instead}") from error
     if hull is None:
         raise ModelError(f"{what}, whose file is missing. {instead}")
     return hull
