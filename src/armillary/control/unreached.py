@@ -13,8 +13,8 @@ errors decay as exp(-gain t) up to the nearest pose. The diagonal of S is enough
 its elements above 0 are added, which damp; those below 0 lead away from where joints
 cannot move, as does J' W J alone.
 
-What is missing is what one task misses by itself, with rates below those that move each
-joint by 1 rad or 1 m before the error has decayed. Limits of rates do not count, and
+What is missing is what one task misses by itself, with rates below those that move
+joints by 1 rad or 1 m before the error has decayed. Limits of rates do not count, and
 tasks that conflict damp nothing: least squares of these are as they are stated.
 """
 
@@ -27,7 +27,7 @@ from armillary.control.task_parts import TaskStages
 from armillary.kernel.pipeline import Stage, When, program
 from armillary.spatial.ldl import LDLFactor, Rows, gram, inner
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, minimum, select
+from armillary.trace.functions import maximum, select, sqrt
 
 __all__ = ["unreached_stages"]
 
@@ -37,7 +37,7 @@ MISSING: Final = 0.02
 SUPPRESSED: Final = 0.1
 """The same where directions are kept."""
 
-FAR: Final = 1e30
+TINY: Final = 1e-300
 
 FURTHEST: Final = 1.0
 """How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""
@@ -96,7 +96,7 @@ def unreached_stages(
             J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
             least, most, part = SINGULAR, FURTHEST * gain, MISSING
             if keeps_direction:
-                least, most, part = damping, FAR, SUPPRESSED
+                least, most, part = damping, None, SUPPRESSED
             missing, short = _missing(J, v, own, (least, most, part))
             found.append(missing)
             is_missing = maximum(is_missing, short)
@@ -132,22 +132,25 @@ def _missing(
 ) -> tuple[list[Number], Number]:
     """Return W (v - J x), and 1 where that is much of W v.
 
-    With y of (J J' + e W^-1) y = v, the rates x = J' y miss W^-1 e y of v. They are cut
-    at those that count.
+    With y of (J J' + e W^-1) y = v, the rates x = J' y miss W^-1 e y of v. If they are
+    greater than what counts, they are along a direction with a small singular value,
+    s = |x| / |W^-1/2 y|. A second e = s^2 (|x| / most - 1) reduces them along it alone,
+    so that what other directions reach is not missing.
 
-    sizes: The square e of a singular value with weights, the greatest rates, and the
-        part of v that is much.
+    sizes: The least e, the greatest length of x or None, and the part of v that is
+        much.
     """
     least, most, much = sizes
     rows: Rows = [list(row) for row in J]
-    G = gram(rows)
-    for k, weight in enumerate(weights):
-        G[k][k] = G[k][k] + least / weight
-    y = LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))
-    x = [
-        minimum(maximum(inner(list(column), y), 0.0 - most), most)
-        for column in zip(*rows, strict=True)
-    ]
+    y = _forces(rows, v, weights, least)
+    x = [inner(list(column), y) for column in zip(*rows, strict=True)]
+    if most is not None:
+        square = inner(x, x)
+        forces = sum((a * a / w for a, w in zip(y, weights, strict=True)), 0.0)
+        value = square / maximum(forces, TINY)
+        enough = maximum(least, value * (sqrt(square) / most - 1.0))
+        y = _forces(rows, v, weights, enough)
+        x = [inner(list(column), y) for column in zip(*rows, strict=True)]
     missing: list[Number] = []
     asked: Number = 0.0
     short: Number = 0.0
@@ -157,3 +160,11 @@ def _missing(
         asked = asked + weight * wanted * wanted
         short = short + weight * r * r
     return missing, select(short > much * much * asked, 1.0, 0.0)
+
+
+def _forces(rows: Rows, v: Any, weights: Any, e: Any) -> list[Number]:
+    """Return y of (J J' + e W^-1) y = v."""
+    G = gram(rows)
+    for k, weight in enumerate(weights):
+        G[k][k] = G[k][k] + e / weight
+    return LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))
