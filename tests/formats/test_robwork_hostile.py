@@ -166,3 +166,12 @@ def test_limits_of_names():
     chain = '<SerialChain name="c"><Frame name="f"/></SerialChain><Frame name="c.f"/>'
     with pytest.raises(FormatError, match=r"repeated-name.*'d\.c\.f' already"):
         read(f'<TreeDevice name="d"><Frame name="B"/>{chain}</TreeDevice>')
+
+
+def test_an_empty_name_of_a_coordinate_is_none():
+    name = '<Property name="armillary.coordinate">{}</Property>'
+    joint = f'<Joint name="j" type="Revolute">{name}</Joint>'
+    device = f'<SerialDevice name="d"><Frame name="B"/>{joint}<Q name="Home">1</Q>'
+    text = f'<WorkCell name="w">{device}</SerialDevice></WorkCell>'
+    assert read(text.format("")).joint_names == ("j",)
+    assert read(text.format("turn")).joint_names == ("turn",)

@@ -132,7 +132,7 @@ class Node:
     def joint_name(self) -> str:
         """Return the name of the coordinate of a joint that has one."""
         written = self.properties.get(COORDINATE)
-        return self.local_name if written is None else written.text
+        return (written.text if written else "") or self.local_name
 
     @property
     def is_movable(self) -> bool:
