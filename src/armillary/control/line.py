@@ -27,16 +27,16 @@ from armillary.trace.functions import maximum, select, sqrt
 __all__ = ["aside", "line_stages"]
 
 STRAIGHT: Final = 1e9
-"""Weight K of rates aside of the direction."""
+"""Weight K of rates off the direction."""
 
 ASIDE: Final = 1e-7
-"""Part of rates beside which those aside of the direction do not count."""
+"""Part of rates beside which those off the direction do not count."""
 
 TINY: Final = 1e-300
 
 
 def aside(got: list[Number], wanted: list[Number]) -> tuple[list[Number], Number]:
-    """Return the part of rates aside of a direction, and 1 where that counts."""
+    """Return the part of rates off a direction, and 1 where that counts."""
     square = inner(wanted, wanted)
     along = inner(got, wanted) / maximum(square, TINY)
     left = [a - along * b for a, b in zip(got, wanted, strict=True)]

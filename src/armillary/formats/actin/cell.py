@@ -26,14 +26,14 @@ from armillary.formats.actin.names import (
     local,
 )
 from armillary.formats.actin.state import (
-    TIME,
-    VELOCITIES,
     position_states,
     read_mounts,
     read_posture,
     read_time,
     read_velocities,
     state_elements,
+    written_time,
+    written_velocities,
 )
 from armillary.formats.actin.values import built, text, text_element
 from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
@@ -319,8 +319,9 @@ def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
     report_open_loops(cell, report)
+    time = written_time(cell)
     for note in cell.properties:
-        if note.name != TIME or len(note.numbers) != 1 or note.text:
+        if note is not time:
             losses.add("a property of the cell")
     if cell.rules != Workcell().rules:
         losses.add("which pairs of links are tested for collisions")
@@ -329,11 +330,10 @@ def _report_losses(cell: Workcell, report: Report) -> None:
             losses.add("a group of joints")
         if manipulator.wheels is not None:
             losses.add("that a base drives on two wheels")
+        rates = written_velocities(manipulator)
         for note in manipulator.properties:
-            kept = "numbers" if note.name == VELOCITIES else "text"
-            others = {"of", "text", "numbers", "description"} - {kept, "of"}
-            is_known = note.name in {LIBRARY, VELOCITIES}
-            if not is_known or any(getattr(note, each) for each in others):
+            is_library = note.name == LIBRARY and not (note.numbers or note.description)
+            if not is_library and note is not rates:
                 losses.add(f"property {quote(note.name)}")
         if list(manipulator.order) != sorted(manipulator.order):
             message = f"links of {quote(manipulator.name)} go depth first"
