@@ -35,12 +35,12 @@ class PairContacts:
     """Pairs of links with their shapes, meshes as hulls.
 
     Attributes:
-        known: Which of the given ones have shapes that can be read, as positions.
-        home: The state whose attachments count.
+        known: Positions of the pairs whose shapes can be read, among all given ones.
+        state: The state whose attachments and moved bases are used.
     """
 
     known: Indices
-    home: State
+    state: State
     _tables: CheckTables
     _placed: Placed
     _moving: MovingLinks
@@ -88,11 +88,11 @@ class PairContacts:
         return cls(known, state, tables, placed, moving)
 
     def poses(self, Q: Array) -> Array:
-        """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
-        return poses_of_links(self._moving, self.home)(Q)
+        """Return the poses of f moving links [m]: (n, joints) -> (n, f, 3, 4)."""
+        return poses_of_links(self._moving, self.state)(Q)
 
     def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:
-        """Return which pairs are not farther apart than a distance.
+        """Return which pairs are no farther apart than a distance.
 
         Args:
             X: Poses of moving links, shape (n, f, 3, 4).
@@ -102,6 +102,7 @@ class PairContacts:
         Returns:
             Truths, shape (n, k); False where a pose is NaN.
         """
+        # Bounding spheres are compared first; shapes only where these are near.
         table = self._tables
         links = np.arange(len(self.known)) if which is None else which
         if not len(links):

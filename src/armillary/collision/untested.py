@@ -1,12 +1,10 @@
-"""What is not tested though nobody asked for that, in words."""
+"""Messages about links that are not tested although no rule excludes them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.collision.hulls import levels_of_ours
 from armillary.collision.pairs import applied
 from armillary.errors import quote
 from armillary.model.fields import kept
@@ -14,6 +12,7 @@ from armillary.model.link_pairs import Pairs
 from armillary.model.link_pattern import links_of
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import Workcell
 
 __all__ = ["home_text", "nothing_text", "untested_text", "warn_of_untested"]
@@ -22,7 +21,7 @@ MOST_NAMED: Final = 5
 
 
 def untested_text(manipulator: str) -> str:
-    """Return that a manipulator is not tested against itself, and what to do."""
+    """Say that a manipulator is not tested against itself, and how to decide it."""
     own = links_of(manipulator)
     return (
         f"No pair of links of {quote(manipulator)} is tested for collision with each "
@@ -33,16 +32,16 @@ def untested_text(manipulator: str) -> str:
 
 
 def nothing_text(pairs: Pairs) -> str:
-    """Return that no pair is tested, and why."""
+    """Say that no pair is tested, and why."""
     count = len(pairs.links)
     why = "the rules leave out all pairs"
-    if count < 2:  # of a pair
+    if count < 2:  # too few for a pair
         why = f"{('no link', 'only one link')[count]} has collision shapes"
     return f"No pair of links is tested for collision: {why}."
 
 
 def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> str:
-    """Return which pairs are not tested because they touch at home.
+    """Say which pairs are not tested because they touch at home.
 
     most: How many are named.
     """
@@ -58,13 +57,13 @@ def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> st
 def warn_of_untested(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
 ) -> None:
-    """Warn, once for a cell, of what its rules leave out though none says so."""
+    """Warn, once for a cell, of pairs that are not tested although no rule says so."""
     decided = applied(cell, rules, meshes)
-    texts = [untested_text(name) for name in decided.untested_robots(tested)]
+    texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
         texts.append(home_text(tuple(decided.home_pairs)))
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:
             known.add(text)
-            warnings.warn(text, stacklevel=levels_of_ours())
+            warn_user(text)

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.home_contacts import NEARNESS
-from armillary.collision.lengths import margin_of
+from armillary.collision.lengths import NEARNESS, margin_of
 from armillary.collision.pair_contacts import PairContacts
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs
@@ -62,11 +61,11 @@ def learn_rules(
     - `always`: they touch in every sample;
     - `never`: they touch in no sample.
 
-    It looks at all pairs of links of one manipulator, and at pairs of two manipulators
-    that the cell's rules test and whose bases cannot move in each other. Rules for
-    other pairs stay, as do those of one pair that somebody has left out for another
-    reason than these. `never` is as good as the samples are: a pair that touches in one
-    of 10 000 positions is found with a probability of 63 %.
+    It looks at all pairs of links of one manipulator, and at those pairs of two
+    manipulators that the cell's rules test and of which neither base can move relative
+    to the other. Rules for other pairs stay, as do those that exclude one pair for a
+    reason not in this list. `never` is as good as the samples are: of a pair that
+    touches in one of 10 000 positions, a contact is found with a probability of 63 %.
 
     Args:
         cell: Whose links; as it was built.
@@ -124,8 +123,8 @@ def _drawn(
 def _start(cell: Workcell) -> tuple[Rules, list[Rule]]:
     """Return the rules of a cell with all pairs within manipulators tested first.
 
-    What was said of a manipulator alone is left out, but for the rules of one pair that
-    have another reason than learned ones. They are returned apart.
+    Rules about one manipulator alone are left out. Those of them that name one pair and
+    have a reason which is not learned are returned separately, to be added at the end.
     """
     first: list[Rule] = []
     rules = cell.rules
@@ -168,11 +167,13 @@ def _reasons(
 ) -> list[str]:
     """Return the reason of each pair to leave it out, empty where it is tested."""
     found = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)
-    q = np.array([contacts.home.q])
     left = np.flatnonzero(~are_joined)
-    at_home = contacts.touching(contacts.poses(q), max(margin, NEARNESS), left)[0]
+    home_poses = contacts.poses(contacts.state.q[np.newaxis])
+    at_home = contacts.touching(home_poses, max(margin, NEARNESS), left)[0]
     found[left[at_home]] = RuleReason.DEFAULT
     left = left[~at_home]
+    # Of each pair, whether it touched and whether it was free in some sample. A pair
+    # with both is tested and needs no more samples, so blocks grow as pairs get fewer.
     touched, free = np.zeros((2, len(found)), np.bool_)
     start, step = 0, FIRST_BLOCK
     while start < samples.count and len(left):
