@@ -118,6 +118,7 @@ def of_centre_of_mass(
     ) -> Any:
         at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
         moves = at.linear(at.pose @ three(mass_centre))
+        # d^2 p / dq_j^2 = w x v, as in `frame_tasks.py`, weighted by shares of mass.
         turned = [cross(w, v) for w, v in zip(at.angular, moves, strict=True)]
         return [
             [a + share * b for a, b in zip(old, new, strict=True)]

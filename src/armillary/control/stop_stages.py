@@ -31,7 +31,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select
 __all__ = ["stop_stages"]
 
 TRIES: Final = 4
-"""Rates that are tried: the best, half and a quarter of the way there, and `rest`."""
+"""Rates that are tried: `x`, half and a quarter of the way from `rest`, and `rest`."""
 
 LOST: Final = 1e-4
 """What of the margin may be lost on a stopping path [m]."""
