@@ -44,7 +44,7 @@ LONGEST: Final = 0.5  # part of a way, of inputs and along a tangent, in the sam
 QUICK: Final = 3.0  # how much longer both may be where all of a way is tried at once
 NARROWER: Final = 0.3  # a part that is tried again, of the one before
 LEAST_PART: Final = 1e-7
-# Columns of a walk: positions; the last solution (u_good, p_good); the change of p along
+# Columns of a walk: positions; the last solution (u_good, p_good); the change of p on
 # the tangent there, for all that is left; the part of it that is tried; the size of the
 # last step; and whether the walk goes on: 1, 0 at its end, -1 where it is blocked.
 WALKED: Final = ("p", "u_good", "p_good", "way", "part", "last", "going")
