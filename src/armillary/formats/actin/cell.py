@@ -109,7 +109,7 @@ def _plugin_joints(
         for each in tree.walk()
         if each.namespace and not is_loose(each.namespace)
     } - known
-    # Only the class itself says its token.
+    # The token is an attribute of the class, so the plug-in must be imported.
     for tag in options.plugins if others else ():
         if tag in found or tag in options.joints:
             continue
@@ -255,7 +255,7 @@ class _Reader:
 
 
 def _count_maps(root: Element, report: Report) -> None:
-    """Count the maps of links to test for collisions, whose layout is not known."""
+    """Report maps of which links are tested, whose layout is not known, as unread."""
     waiting = [root]
     while waiting:
         element = waiting.pop()
@@ -315,6 +315,15 @@ def _manipulator_element(manipulator: Manipulator, report: Report) -> Element:
     return actin_tag("individualManipulator", {}, name, made[manipulator.base])
 
 
+def _is_lost(note: Property) -> bool:
+    """Return whether a file cannot hold a property of a manipulator, or all of it."""
+    if note.name == LIBRARY:
+        return bool(note.numbers or note.description)
+    if note.name == VELOCITIES:
+        return bool(note.text or note.description)
+    return True
+
+
 def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
@@ -330,10 +339,7 @@ def _report_losses(cell: Workcell, report: Report) -> None:
         if manipulator.wheels is not None:
             losses.add("that a base drives on two wheels")
         for note in manipulator.properties:
-            kept = "numbers" if note.name == VELOCITIES else "text"
-            others = {"of", "text", "numbers", "description"} - {kept, "of"}
-            is_known = note.name in {LIBRARY, VELOCITIES}
-            if not is_known or any(getattr(note, each) for each in others):
+            if _is_lost(note):
                 losses.add(f"property {quote(note.name)}")
         if list(manipulator.order) != sorted(manipulator.order):
             message = f"links of {quote(manipulator.name)} go depth first"
