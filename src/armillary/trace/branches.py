@@ -135,6 +135,8 @@ def explore(
     runs = _runs(start, None)
     if runs[-1].is_last:
         return _join(tape, runs, name)
+    if _are_all_possible(runs):
+        raise _too_many(runs, places, name)
     forced: list[TracedBool] = []
     runs = _runs(start, forced)
     if not runs[-1].is_last:
@@ -152,6 +154,21 @@ def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_
     while not runs[-1].is_last and len(runs) < PATH_LIMIT:
         runs.append(start(_next_plan(runs[-1].decisions), forced))
     return runs
+
+
+def _are_all_possible(runs: list[_Run]) -> bool:
+    """Return whether numbers take the paths of all runs, and a further one.
+
+    Then leaving out what no number takes would not make them few enough.
+    """
+    last = runs[-1].decisions
+    further = (
+        [*last[:step], (truth, False)]
+        for step, (truth, answer) in enumerate(last)
+        if answer
+    )
+    is_more = any(not is_contradiction(each) for each in further)
+    return is_more and not any(is_contradiction(run.decisions) for run in runs)
 
 
 def _implied(decisions: list[Decision], truth: TracedBool) -> bool | None:
