@@ -92,7 +92,7 @@ class PairContacts:
         return poses_of_links(self._moving, self.state)(Q)
 
     def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:
-        """Return which pairs are no farther apart than a distance.
+        """Return which pairs are at most a distance apart.
 
         Args:
             X: Poses of moving links, shape (n, f, 3, 4).

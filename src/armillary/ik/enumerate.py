@@ -99,7 +99,7 @@ def _sharpened(
     query: Query,
     problem: Problem,
 ) -> tuple[Array, Array]:
-    """Return answers so exact that equal ones can be told from different ones.
+    """Return answers so exact that equal and different ones can be distinguished.
 
     With a tolerance that is wide for the size of an arm, copies of an answer differ.
 

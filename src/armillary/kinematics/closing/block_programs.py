@@ -341,7 +341,7 @@ class BlockPrograms:
         stays = select(ratio < least, 0.0, 1.0)
         if len(values) > len(change):
             # Elimination has taken as many rows as there are unknowns: at its end the
-            # others must be zero too, or this is no solution.
+            # others must be zero too.
             ratio = 1.0
             near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
             is_false = select(size < near[0], self._open(values), 0.0) > near[1]
