@@ -120,6 +120,7 @@ def body_point(cell: Any, state: State, options: dict[str, str]) -> Any:
     return position
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     "options",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,6 +31,7 @@ def check_all_links(cell: arm.Cell, state: arm.State, Q: Any) -> None:
         np.testing.assert_allclose(whole @ carrier.pose.matrix(), expected, atol=1e-9)
 
 
+@pytest.mark.thorough
 @given(cells_and_states(), st.integers(0, 2**32))
 @laws(30)
 def test_random_cells_with_attachments_and_moved_bases(drawn: Any, seed: int):

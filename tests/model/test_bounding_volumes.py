@@ -49,6 +49,7 @@ def on_spheres(spheres: tuple[Sphere, ...], random: np.random.Generator) -> Arra
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", SOLIDS)
 def test_spheres_contain_primitives_and_state_their_excess(name: str):
     random = np.random.default_rng(3)
@@ -73,6 +74,7 @@ def test_spheres_contain_primitives_and_state_their_excess(name: str):
     assert reached >= 0.9 * excess - 0.002
 
 
+@pytest.mark.thorough
 def test_more_spheres_fit_better():
     arm = Capsule(radius=0.05, length=0.4)
     found = [bounding_spheres(arm, count=n).excess for n in (1, 3, 5)]
@@ -149,6 +151,7 @@ BODIES: dict[str, Callable[[], tuple[Triangles, Array]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", BODIES)
 @pytest.mark.parametrize("count", [1, 5])
 def test_spheres_contain_triangles_and_what_they_enclose(name: str, count: int):
@@ -185,6 +188,7 @@ def test_what_has_no_spheres_is_an_error():
 PARTS = ["bracket", "reversed", "without a triangle", "plate", "far away"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", PARTS)
 def test_convex_parts_contain_a_body(name: str):
     pytest.importorskip("coacd")
@@ -209,6 +213,7 @@ def test_parts_are_the_same_each_time():
     assert first == second
 
 
+@pytest.mark.thorough
 def test_a_bracket_has_two_parts_or_so(capfd: pytest.CaptureFixture[str]):
     pytest.importorskip("coacd")
     triangles, _ = BODIES["bracket"]()

@@ -256,18 +256,16 @@ def test_a_wrong_unit_is_refused_with_the_class(unit: Any):
         joint_of(matrix, unit=unit)
 
 
-@pytest.mark.parametrize(
-    "name", ["unit", "tag", "token", "library", "motor", "lengths"]
-)
+OF_THE_CLASS = {"unit", "tag", "token", "library", "elements", "motor", "lengths"}
+
+
+@pytest.mark.parametrize("name", sorted(OF_THE_CLASS))
 def test_what_belongs_to_the_class_is_not_a_parameter(name: str):
     body = {"__annotations__": {name: Any}, "pose": matrix}
     with pytest.raises(JointError, match=rf"Made\.{name} belongs to the class"):
         type("Made", (Joint,), body)(**{name: METRE})
     with pytest.raises(JointError, match=rf"Made\.{name} belongs to the class"):
         type("Made", (Joint,), {**body, name: METRE})()
-
-
-OF_THE_CLASS = {"unit", "tag", "token", "library", "motor", "lengths"}
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED - OF_THE_CLASS))

@@ -199,7 +199,13 @@ def _one_level_after_another(
     )
 
 
-def slowing(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> Solver:
+def slowing(
+    tasks: Sequence[TaskStages],
+    twists: MovingTwists,
+    rows: Table,
+    *,
+    has_torques: bool = False,
+) -> Solver:
     """Return the solver of strict priorities: motion keeps its direction and slows.
 
     Tasks are in the order of their priorities, and of the list among equal ones. In the
@@ -273,15 +279,16 @@ def slowing(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> S
     }
     stages = (
         *_unreached(tasks, twists, keeps_direction=True),
-        *line_stages(listed[0], c, rows),
+        # Rounding of the line is too much for limits of torques, M (x - v) / dt.
+        *(() if has_torques else line_stages(listed[0], c, rows)),
         program(hierarchy, "task_rows wanted metric sharp null", **inputs),
         *rates.stages,
         *_touched(c, rows),
         program(held, "holding holding_pressures tasks_scale", **found),
     )
-    return Solver(
-        stages, "holding", "holding_pressures", 2 * c + 1, "braking", listed[0]
-    )
+    braking = "rest" if has_torques else "braking"
+    room = 2 * c + 1
+    return Solver(stages, "holding", "holding_pressures", room, braking, listed[0])
 
 
 def _touched(c: int, rows: Table) -> tuple[Stage, ...]:

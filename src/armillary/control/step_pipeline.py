@@ -123,8 +123,10 @@ def step_pipeline(
     if has_torques:
         extra.append(torque_table(ROWS, NEARS))
     tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
-    make = bending if conflict == "bend" else slowing
-    solver = make(tasks, twists, approach.rows)
+    if conflict == "bend":
+        solver = bending(tasks, twists, approach.rows)
+    else:
+        solver = slowing(tasks, twists, approach.rows, has_torques=has_torques)
     stages: tuple[Stage, ...] = (
         *(stage for each in tasks for stage in each.stages),
         _asked_sum(twists, tasks),
