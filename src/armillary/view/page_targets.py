@@ -8,7 +8,7 @@ from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import frames_by_use
 from armillary.model.workcell import Workcell
-from armillary.view.panel.targets import reaches_poses
+from armillary.view.target_solver import reaches_poses
 
 __all__ = ["solver_names"]
 
