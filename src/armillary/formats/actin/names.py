@@ -107,7 +107,7 @@ def canonical(
         allowed |= allowed_in(space)
 
     reported: set[tuple[str, str]] = set()
-    foreign: set[int] = set()  # shapes and joints of other namespaces
+    foreign: set[int] = set()  # shapes of other namespaces, which are left out
     as_written: set[int] = set()  # joints of other people, whose names stay as they are
     elements = list(root.walk())
     for element in elements:
