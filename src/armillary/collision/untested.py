@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.errors import quote
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
@@ -58,7 +58,7 @@ def warn_of_untested(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
 ) -> None:
     """Warn, once for a cell, of pairs that are not tested although no rule says so."""
-    decided = applied(cell, rules, meshes)
+    decided = applied_rules(cell, rules, meshes)
     texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
         texts.append(home_text(tuple(decided.home_pairs)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from armillary.collision.check import CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
@@ -58,7 +58,7 @@ def violations(
     found = list(violations_of(cell, positions, rates, tolerance))
     if not collisions:
         return tuple(found)
-    decided = applied(cell, rules, meshes)
+    decided = applied_rules(cell, rules, meshes)
     tested = decided.pairs(given.tree)
     if len(tested):
         try:

@@ -68,4 +68,4 @@ class RateReason(Ending):
     BRAKING = 7, "braking: a limit is too near to stop before it"
     PUSHED = 8, "pushed: something approaches faster than the joints can retreat"
     INSIDE = 9, "nearer than the margin already"
-    ASIDE = 10, "aside of its direction: no rates along it are within the bounds"
+    ASIDE = 10, "off its direction: no rates along it are within the bounds"
