@@ -103,9 +103,8 @@ def _untested(check: CollisionCheck, meshes: MeshSource | None) -> Iterator[str]
     """Yield what is not tested though no rule says so, a line each."""
     if not len(check.pairs):
         yield nothing_text(check.pairs)
-    for name in applied_rules(check.cell, None, meshes).untested_manipulators(
-        check.pairs
-    ):
+    rules = applied_rules(check.cell, None, meshes)
+    for name in rules.untested_manipulators(check.pairs):
         yield f"not tested: {name} against itself, see rules.include_self({name!r})"
 
 
