@@ -249,10 +249,12 @@ def test_robots_that_nobody_tests_are_named(
     result = run("check", "x.cell.json")
     assert "warning[links-untested]: No pair of links of 'robot'" in result.out
     assert "by --self-collision" in result.out
+    (line, _) = result.out.splitlines()
+    assert line.endswith("or say that this is meant by --no-self-collision.")
     assert result.out.endswith("0 errors, 1 warning\n")
     result = run("check", "x.cell.json", "--self-collision")
     assert "note[touch-at-home]: Links that touch at home" in result.out
-    assert "'robot/l1' and 'robot/l3'" in result.out
+    assert "'robot/l1' and 'robot/l3'. 'armillary rules FILE --out" in result.out
     assert result.out.endswith("0 errors, 0 warnings\n")
     result = run("check", "x.cell.json", "--no-self-collision")
     assert result.out == "x.cell.json: 0 errors, 0 warnings\n"

@@ -196,10 +196,33 @@ def test_warnings_are_lines_on_stderr(run, tmp_path: Path, balls: str):
     assert "2.000000  a/a" in result.out
 
 
-def cube() -> bytes:
-    """Return a cube of 1 m as binary STL."""
+def test_triangles_of_meshes(run, balls: str):
+    apart = [cube(), cube(3.0)]  # the hull fills the gap between the cubes
+    count = sum(int(np.frombuffer(each, "<u4", 1, 80)[0]) for each in apart)
+    rows = b"".join(each[84:] for each in apart)
+    Path("two.stl").write_bytes(bytes(80) + np.uint32(count).tobytes() + rows)
+    two = arm.Link(name="two", collisions=[arm.shapes.Mesh(file="two.stl")])
+    ball = arm.Link(name="ball", collisions=[Sphere(radius=0.1)])
+    parts = [arm.Manipulator(name=each.name, links=[each]) for each in (two, ball)]
+    at = arm.Pose.translation(1.5, 0, 0)
+    between = arm.Mount(manipulator="ball", pose=at, bolted=False)
+    arm.save(arm.Cell(manipulators=parts, mounts=[between]), "two.cell.json")
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        result = run("collide", "two.cell.json")
+    assert result.code == 1
+    assert "'armillary collide --exact' tests their triangles instead" in result.err
+    result = run("collide", "two.cell.json", "--exact", "--json")
+    assert (result.code, result.err) == (0, "")
+    (nearest,) = json.loads(result.out)["nearest"]
+    assert np.isclose(nearest["distance"], 0.9, atol=1e-6)
+
+
+def cube(x: float = 0.0) -> bytes:
+    """Return a cube of 1 m with its centre at x as binary STL."""
     corners = np.array(list(np.ndindex(2, 2, 2)), np.float32) - 0.5
     faces = ConvexHull(corners).simplices
+    corners[:, 0] += x
     rows = np.zeros(len(faces), [("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")])
     rows["p"] = corners[faces]
     return bytes(80) + np.uint32(len(faces)).tobytes() + rows.tobytes()

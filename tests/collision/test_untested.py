@@ -94,11 +94,14 @@ def test_a_robot_whose_file_says_nothing_is_tested_against_itself(snake: arm.Cel
     reasons = {each: pairs.why(*pair(*each)).reason for each in (*JOINED, *TOUCHING)}
     assert {reasons[each] for each in JOINED} == {"adjacent"}
     assert {reasons[each] for each in TOUCHING} == {"default"}
-    with pytest.warns(UserWarning, match=r"touch at home.*'snake/b' and 'snake/head'"):
+    told = r"touch at home.*'snake/b' and 'snake/head'.*learn_rules\(\)"
+    with pytest.warns(UserWarning, match=told):
         check = snake.collision()
     assert check.pairs == pairs
     # The second check of the cell is silent, and a curled robot touches.
     assert snake.collision(margin=0.01)([0.0, 3.0, 0.0, 3.0, 0.0])
+    # Rules that name these pairs end the warning, as it says.
+    snake.replace(rules=snake.learn_rules(samples=10)).collision()
 
 
 def test_pairs_that_touch_at_home_can_be_included_by_name(snake: arm.Cell):
@@ -138,6 +141,10 @@ def test_it_can_be_turned_off_and_on(urdf: Path, tmp_path: Path):
     assert arm.load(native) == off
     on = arm.load(native, self_collision=True)
     assert set(on.pairs(on.home)) == TESTED
+    assert arm.load(urdf, self_collision=np.False_) == off  # pyright: ignore
+    for wrong in (0, 1, "no", np.zeros(2)):
+        with pytest.raises(ModelError, match="takes True, False or None"):
+            arm.load(urdf, self_collision=wrong)  # pyright: ignore
 
 
 def test_native_files_and_srdf_keep_the_pairs(snake: arm.Cell, tmp_path: Path):
@@ -192,6 +199,17 @@ def test_an_srdf_that_lies_beside_is_offered_not_read(
     assert "load with srdf=" in note.hint
 
 
+def test_of_several_the_one_with_the_name_of_the_robot_is_offered(urdf: Path):
+    path = urdf.rename(urdf.with_name("model.urdf"))
+    folder = urdf.parent.parent / "srdf"
+    folder.mkdir()
+    for name in ("other", "snake", "snake_gripper"):
+        (folder / f"{name}.srdf").write_text("never read")
+    _, report = registry.read(path)
+    (note,) = [d for d in report.diagnostics if d.code == "self-collision"]
+    assert f"{folder / 'snake.srdf'} lies beside it" in note.hint
+
+
 def cell_pairs(workcell: object) -> list[tuple[str, str]]:
     cell = arm.Cell.of(workcell)  # type: ignore[arg-type]
     return list(cell.pairs(cell.home))
@@ -217,7 +235,7 @@ def test_nothing_is_read_or_compared_when_loading(
         cell = arm.load(urdf)
     # What cannot be read is not left out: the check says why it cannot be made.
     assert pair("b", "head") in cell.pairs(cell.home)
-    with pytest.raises(ModelError, match=r"nowhere\.stl"):
+    with pytest.raises(ModelError, match=r"nowhere\.stl'\. Or give the link"):
         cell.collision()
 
 

@@ -308,8 +308,12 @@ def stiffness(frame: Any, bends: Array, J: Array, v: Array) -> Array:
     turns = [k + 3 for k, axis in enumerate("xyz") if axis in frame.rotation]
     W = frame.weight * np.array([1.0] * 3 + [frame.rotation_weight] * 3)[kept + turns]
     A = J[kept + turns]
-    x = A.T @ np.linalg.solve(A @ A.T + np.diag(1e-6 / W), v)
-    missing = v - A @ np.clip(x, -frame.gain, frame.gain)
+    y = np.linalg.solve(A @ A.T + np.diag(1e-6 / W), v)
+    size = np.linalg.norm(A.T @ y)
+    if size > frame.gain:
+        e = max(1e-6, size**2 / (y @ (y / W)) * (size / frame.gain - 1.0))
+        y = np.linalg.solve(A @ A.T + np.diag(e / W), v)
+    missing = v - A @ (A.T @ y)
     if W @ missing**2 <= 0.02**2 * (W @ v**2):
         return np.zeros(J.shape[1])
     lost = (W * missing)[: len(kept)] / frame.gain

@@ -116,3 +116,38 @@ def test_equal_tasks_that_conflict_are_least_squares(two_links: arm.Cell) -> Non
     )
     step = control([0.0, 0.0], [0.0, 0.0], [0.0, 0.4])
     assert step.qd[0] == pytest.approx(10.0 * 0.3, rel=1e-3)
+
+
+def test_a_target_that_comes_back_into_reach_is_followed() -> None:
+    """What joints reach beside the direction that is out of reach damps nothing.
+
+    Links of 0.4 m carry the wrist; targets leave its circle of 0.8 m by up to 0.09 m.
+    The nearest wrist positions move at up to 0.3 m/s, so that the lag is 0.03 m.
+    """
+    places = np.array([[0.0, 0.0, 0.0], [0.4, 0.0, 0.0], [0.8, 0.0, 0.0]])
+    tool = arm.Pose.translation(0.1, 0.0, 0.0)
+    cell = arm_of_axes("RRR", [(0.0, 0.0, 1.0)] * 3, places, tool=tool)
+    control = cell.controller(
+        tasks.Frame("tool", position="xy", rotation="z"),
+        acceleration=15.0,
+        velocity=3.0,
+        rate=500.0,
+    )
+    rng = np.random.default_rng(1)
+    fk, start = cell.fk("tool"), np.array([0.6, -1.2, 0.3])
+    X, time = fk(start), np.arange(1500) / 500.0
+    targets = np.tile(X, (24, 1500, 1, 1))
+    for row in targets:
+        angle = rng.uniform(-1.0, 1.0) + np.arctan2(X[1, 3], X[0, 3])
+        a = np.array([np.cos(angle), np.sin(angle)])
+        out, aside = rng.uniform(0.05, 0.12), rng.uniform(-0.15, 0.15)
+        row[:, :2, 3] += out * np.outer(1.0 - np.cos(2.0 * time), a)
+        row[:, :2, 3] += aside * np.outer(np.sin(2.0 * time), [-a[1], a[0]])
+    offset = 0.1 * X[:2, 0]
+    wrist = targets[:, :, :2, 3] - offset
+    radius = np.linalg.norm(wrist, axis=-1, keepdims=True)
+    assert (radius.max(axis=1) > 0.82).sum() >= 8
+    motion = control.simulate(np.tile(start, (24, 1)), targets, 1500)
+    nearest = wrist * np.minimum(1.0, 0.8 / radius) + offset
+    missed = np.linalg.norm(fk(motion.q[:, 1:])[..., :2, 3] - nearest, axis=-1)
+    assert missed.max() < 0.05

@@ -561,6 +561,25 @@ def test_the_time_and_rates_of_a_state_are_kept():
         read(two_link_file(GENERAL, state=wrong))
 
 
+def test_a_state_that_does_not_fit_any_more_is_not_written():
+    """Of an edited cell, whose file nobody could read."""
+    cell, _ = read(two_link_file(GENERAL, state=STATE))
+    arm = cell.manipulators[0]
+    more = Link(name="more", parent=arm.links[-1].name)
+    longer = cell.exchange(arm.replace(links=(*arm.links, more)))
+    twice = Property(name="actin.time", numbers=(1.0, 2.0))
+    for edited, lost in (
+        (longer, "'actin.jointVelocities'"),
+        (cell.replace(properties=[twice]), "a property of the cell"),
+        (cell.replace(properties=[*cell.properties, twice]), "a property of the cell"),
+    ):
+        data, report = write(edited)
+        assert told(report) == ["not-kept"]
+        assert lost in report.diagnostics[-1].message
+        again, _ = read(data)
+        assert again.manipulators[0].links == edited.manipulators[0].links
+
+
 def test_maps_of_collisions_are_reported():
     inner = "<mn:manipulatorExclusionMap/><mn:linkLinkExclusionMap/>"
     name = "systemCollisionExclusionSet"

@@ -319,6 +319,27 @@ def test_losses_are_reported_and_refused_on_request(tmp_path: Path):
     save(track, tmp_path / "a.cell.json", lossless=True)
 
 
+def test_a_robot_that_is_tested_against_itself_is_as_read_from_its_urdf(
+    tmp_path: Path,
+):
+    shape = "<collision><geometry><sphere radius='0.1'/></geometry></collision>"
+    links = "".join(f"<link name='{name}'>{shape}</link>" for name in "abc")
+    joints = "".join(
+        f"<joint name='{a}{b}' type='continuous'><parent link='{a}'/>"
+        f"<child link='{b}'/><origin xyz='0 0 1'/></joint>"
+        for a, b in ("ab", "bc")
+    )
+    path = tmp_path / "r.urdf"
+    path.write_text(f"<robot name='r'>{links}{joints}</robot>")
+    robot = load(path)
+    assert robot.rules != Workcell().rules
+    assert save(robot, tmp_path / "s.urdf", lossless=True).diagnostics == ()
+    assert load(tmp_path / "s.urdf").rules == robot.rules
+    rules = robot.rules.exclude("a", "c")
+    with pytest.raises(FormatError, match="'rules' of a cell is not kept"):
+        save(robot.replace(rules=rules), path, lossless=True)
+
+
 @pytest.mark.parametrize("name", ["a.json", "a", "a.step", "cell.json"])
 def test_a_name_that_tells_no_format_is_refused(tmp_path: Path, name):
     with pytest.raises(FormatError, match=r"\[unknown-format\].* Name a format with"):

@@ -39,6 +39,17 @@ def test_add_mounts_and_leaves_the_old_cell_alone() -> None:
     assert two.base_frames[1].pose.position == (1.0, 0.0, 0.0)
 
 
+def test_only_manipulators_are_added() -> None:
+    one = Workcell().add(chain("a"))
+    other = Workcell(name="other").add(chain("b"))
+    with pytest.raises(
+        ModelError, match=r"'other'.* is not a Manip.*manipulators\[0\]"
+    ):
+        one.add(other)  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"^'a' is not a Manipulator"):
+        one.exchange("a")  # type: ignore[arg-type]
+
+
 def test_remove_undoes_add() -> None:
     one = Workcell().add(chain("a"))
     assert one.add(chain("b"), on="a2").remove("b") == one

@@ -494,6 +494,27 @@ def test_400_links_take_little_work_and_the_same_again_none():
     assert apart(jury) is pairs
 
 
+def test_all_pairs_that_touch_at_home_are_found_together():
+    cell = Workcell(manipulators=(chain("a", 60), chain("b", 2)))
+    rules = Rules().include_self("a").exclude("a/*", "b/*", where="home", reason="near")
+    rules = rules.exclude("a/l1*", "l5", where="home", reason="own")
+    rules = rules.include("a/l7", "a/l5").exclude("a/l8", "a/l5", reason="never")
+    jury = CollisionPairs(cell, rules, lambda pairs: np.arange(len(pairs)))
+    with counted() as work:
+        found = jury.home_pairs
+    assert work.lines < 10 * len(found)
+    pairs = apart(jury)
+    every = {pair: pairs.why(*pair).rule for pair in combinations(pairs.links, 2)}
+    assert list(found) == sorted(found)
+    assert found == {
+        pair: rule
+        for pair, rule in every.items()
+        if rule is not None and rule.where == "home"
+    }
+    assert {rule.reason for rule in found.values()} == {"default", "near", "own"}
+    assert list(pairs) == [("a/l5", "a/l7")]
+
+
 def test_work_is_proportional_to_the_number_of_exact_rules():
     manipulators = tuple(chain(f"m{k:02}", 20) for k in range(6))
     cell = Workcell(manipulators=manipulators)

@@ -63,6 +63,17 @@ def test_an_acceleration_of_the_constant_is_warned_of():
         joint.acceleration(2.5, 1.0, 0.0)
 
 
+def test_a_cell_warns_of_accelerations_as_its_joints_do():
+    turn = arm.Link(name="turn", parent="base", joint=arm.joints.Revolute())
+    links = [arm.Link(name="base"), turn]
+    links.append(arm.Link(name="tip", parent="turn", joint=Sinc(radius=3.5)))
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    cell.velocity("tip")
+    cell.acceleration("turn")  # warnings are errors
+    with pytest.warns(UserWarning, match=r"q = 3\.5 .* acceleration .*0 there"):
+        cell.acceleration("tip")
+
+
 def test_mechanisms_are_warned_of():
     motion = Difference().motion
     motion.columns(0.3, 0.1)

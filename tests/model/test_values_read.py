@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
+import functools
 import types
 from typing import Any
 
@@ -83,6 +86,152 @@ def test_what_is_not_read_makes_no_other_motion(monkeypatch: pytest.MonkeyPatch)
     before = Reading().motion
     monkeypatch.setattr(Config, "UNREAD", 5.0)
     assert Reading().motion is before
+
+
+@dataclasses.dataclass(slots=True)
+class Slotted:
+    by: float = 1.0
+
+
+class Callable:
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, q):
+        return self.by * q
+
+    def __mul__(self, q):
+        return self.by * q
+
+
+class Inherited(Callable):
+    by = 1.0
+
+    def times(self, q):
+        return RADIUS * q
+
+
+class Inheriting(Inherited):
+    pass
+
+
+class Product:
+    def __init__(self, q):
+        self.value = RADIUS * q
+
+
+class Slide(arm.Joint):
+    unit = arm.OTHER
+
+    def pose(self, q):
+        return arm.Pose.translation(RADIUS * q, 0, 0)
+
+
+@functools.lru_cache
+def cached(x):
+    return x * RADIUS
+
+
+def multiplied(q, by):
+    return RADIUS * q * by
+
+
+def deep(calls):
+    """Return what a chain of functions, each of which calls the next, returns."""
+    space = {"last": helped}
+    exec("def f0(q): return last(q)", space)
+    for k in range(1, calls):
+        exec(f"def f{k}(q): return f{k - 1}(q)", space)
+    return space[f"f{calls - 1}"]
+
+
+SLOTTED, OPERATOR, INHERITING, SLIDE = (
+    Slotted(),
+    Callable(1.0),
+    Inheriting(1.0),
+    Slide(),
+)
+PARTIAL, CHAIN = functools.partial(multiplied, by=1.0), deep(20)
+FIRST, SECOND = [1.0], [5.0]
+ALIAS = FIRST
+
+
+def to(owner: Any, name: str, value: Any) -> Any:
+    return lambda patch: patch.setattr(owner, name, value)
+
+
+def new_global(name: str, value: Any) -> Any:
+    return lambda patch: patch.setitem(globals(), name, value)
+
+
+def new_radius(patch: pytest.MonkeyPatch) -> None:
+    cached.cache_clear()
+    patch.setitem(globals(), "RADIUS", 9.0)
+
+
+WAYS = {
+    "slots": (lambda q: SLOTTED.by * q, to(SLOTTED, "by", 3.0)),
+    "object that is called": (
+        lambda q: OPERATOR(q),  # noqa: PLW0108
+        new_global("OPERATOR", Callable(3.0)),
+    ),
+    "operator": (lambda q: OPERATOR * q, to(OPERATOR, "by", 3.0)),
+    "name in a text": (lambda q: getattr(OPERATOR, "by") * q, to(OPERATOR, "by", 3.0)),  # noqa: B009
+    "globals()": (lambda q: globals()["RADIUS"] * q, new_radius),
+    "inherited method": (INHERITING.times, new_radius),
+    "inherited attribute": (lambda q: Inheriting.by * q, to(Inherited, "by", 3.0)),
+    "constructor": (lambda q: Product(q).value, new_radius),
+    "pose of another joint": (lambda q: SLIDE.transform(q).position[0], new_radius),
+    "partial": (lambda q: 1.0 * PARTIAL(q), new_radius),
+    "cached function": (lambda q: cached(1.0) * q, new_radius),
+    "chain of calls": (CHAIN, new_radius),
+    "two names of one list": (
+        lambda q: FIRST[0] * q + SECOND[0] * q + ALIAS[0] * q,
+        new_global("ALIAS", SECOND),
+    ),
+}
+
+
+@pytest.mark.parametrize(("x", "change"), WAYS.values(), ids=WAYS)
+def test_code_that_is_reached_in_any_way_is_read(
+    x, change, monkeypatch: pytest.MonkeyPatch
+):
+    class Along(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            return arm.Pose.translation(x(q), 0, 0)
+
+    before = Along().motion
+    assert Along().motion is before
+    with monkeypatch.context() as patch:
+        change(patch)
+        wanted = x(2.0)
+        assert wanted != before.pose(2.0).position[0]
+        assert Along().transform(2.0).position[0] == wanted
+    cached.cache_clear()
+    assert Along().motion is before
+
+
+def test_a_deque_is_read():
+    queue = collections.deque([1.0])
+
+    class Along(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            return arm.Pose.translation(queue[0] * q, 0, 0)
+
+    assert Along().transform(2.0).position[0] == 2.0
+    queue.appendleft(3.0)
+    assert Along().transform(2.0).position[0] == 6.0
+
+
+def test_a_method_that_is_replaced_is_seen(monkeypatch: pytest.MonkeyPatch):
+    assert Slide().transform(1.5).position[0] == 3.0
+    monkeypatch.setattr(Slide, "pose", lambda self, q: arm.Pose.translation(-q, 0, 0))
+    assert Slide().transform(1.5).position[0] == -1.5
+    assert cell_of(Slide()).fk("b")([1.5])[0, 3] == -1.5
 
 
 def test_closures_and_defaults_are_read():

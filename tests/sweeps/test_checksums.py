@@ -74,6 +74,19 @@ def test_results_that_were_changed_are_not_returned(tmp_path: Path):
         assert rows(tmp_path / "out").computed == 2
 
 
+def test_samples_that_were_changed_are_not_used(tmp_path: Path):
+    pytest.importorskip("zarr")
+    path = tmp_path / "out"
+    rows(path)
+    file = path / "rows" / "c.1.0"
+    file.write_bytes(file.read_bytes()[::-1])
+    with pytest.raises(SweepError, match=r"Rows 0 to 4 of .*checksum.* mends them"):
+        arm.sweep(arm.sweeps.rows, path / "rows")
+    rows(path)
+    found = arm.sweep(arm.sweeps.rows, path / "rows")
+    assert np.array_equal(found["rows"], SAMPLES)
+
+
 def test_large_chunks_are_read_in_blocks(tmp_path: Path, monkeypatch):
     """Behind the first block, and in the rows that fill the last chunk."""
     monkeypatch.setattr("armillary.sweeps.zarr_group.BLOCK", 40)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import combinations
 from pathlib import Path
 
@@ -118,9 +119,11 @@ def test_a_margin_leaves_out_less(cell: arm.Cell, learned: arm.Rules):
 def test_what_somebody_said_of_a_pair_stays(cell: arm.Cell):
     rules = cell.rules.exclude("robot/base", "robot/l3", reason="shielded")
     rules = rules.include("robot/base", "robot/l1").exclude("robot/l*", "gone/*")
+    rules = rules.exclude("robot/*", "robot/lid", reason="a cable")
     found = cell.replace(rules=rules).learn_rules(samples=20)
     pairs = cell.pairs(cell.home, rules=found)
     assert pairs.why("base", "l3").reason == "shielded"
+    assert pairs.why("base", "lid").reason == "a cable"
     assert pairs.why("base", "l1").tested
     assert "gone/*" in found.sides
 
@@ -144,6 +147,33 @@ def test_files_keep_pairs_and_reasons(
         assert pairs.why(a, b).reason == reason
 
 
+@pytest.mark.parametrize("odd", ["*", "l*", "REGEXl."])
+def test_names_that_look_like_patterns_mean_one_link(
+    cell: arm.Cell, learned: arm.Rules, tmp_path: Path, odd: str
+):
+    robot = cell.manipulators[0]
+    links = [
+        link.replace(
+            name=odd if link.name == "l1" else link.name,
+            parent=odd if link.parent == "l1" else link.parent,
+        )
+        for link in robot.links
+    ]
+    renamed = cell.exchange(robot.replace(links=links))
+    found = renamed.replace(rules=renamed.learn_rules(samples=COUNT, seed=3))
+    usual = cell.pairs(cell.home, rules=learned)
+
+    def old_names(pairs: Iterable[tuple[str, str]]) -> set[tuple[str, ...]]:
+        old = {f"robot/{odd}": "robot/l1"}
+        return {tuple(sorted(old.get(name, name) for name in pair)) for pair in pairs}
+
+    assert old_names(found.pairs(found.home)) == set(usual)
+    arm.save(found, tmp_path / "robot.urdf")
+    arm.save(found, tmp_path / "robot.srdf")
+    again = arm.load(tmp_path / "robot.urdf", srdf=tmp_path / "robot.srdf")
+    assert again.pairs(again.home) == found.pairs(found.home)
+
+
 def test_pairs_of_two_manipulators():
     """A hand that is fixed to an arm counts; what can be moved elsewhere does not."""
     hand = arm.Manipulator(
@@ -164,6 +194,30 @@ def test_pairs_of_two_manipulators():
     found = named(cell.learn_rules(samples=100))
     assert any("hand/palm" in pair for pair in found)
     assert not any("part/body" in pair for pair in found)
+
+
+def test_learned_pairs_of_two_manipulators_are_looked_at_again():
+    """Few samples leave out too much, which more of them must put right."""
+    hand = arm.Manipulator(
+        name="hand", links=[arm.Link(name="palm", collisions=[Sphere(radius=0.3)])]
+    )
+    part = arm.Manipulator(
+        name="part", links=[arm.Link(name="body", collisions=[Sphere(radius=0.3)])]
+    )
+    cell = arm.Cell(
+        manipulators=[arm_of(), hand, part],
+        mounts=[
+            arm.Mount(manipulator="robot", on="world"),
+            arm.Mount(manipulator="hand", on="robot/l3"),
+            arm.Mount(manipulator="part", bolted=False),
+        ],
+    )
+    rules = cell.rules.exclude("palm", "base", reason="never")
+    rules = rules.exclude("body", "base", reason="never")
+    found = cell.replace(rules=rules).learn_rules(samples=300)
+    pairs = cell.pairs(cell.home, rules=found)
+    assert pairs.why("hand/palm", "robot/base").tested
+    assert not pairs.why("part/body", "robot/base").tested
 
 
 def test_joints_that_turn_without_limits_take_one_turn(cell: arm.Cell):

@@ -332,7 +332,8 @@ def test_another_sweep_is_refused(cell: arm.Cell, samples, tmp_path: Path):
         (cell.fk("link_1"), samples, {}, "another question"),
         (moved.fk("tool0"), samples, {}, "description is the same"),
         (fk, cell.samples(COUNT, seed=2), {}, "other samples"),
-        (fk, cell.samples(COUNT + 1, seed=1), {}, "other samples"),
+        # Only what differs is shown.
+        (fk, cell.samples(COUNT + 1, seed=1), {}, f'samples: {{"total": {COUNT}}}, wh'),
         (fk, samples.rows(0, COUNT), {}, "other samples"),
         (fk, samples, {"chunk": 17}, "leave out chunk="),
         (fk, samples, {"resume": False}, "resume is False"),

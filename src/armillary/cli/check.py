@@ -13,7 +13,7 @@ from armillary.cli.hints import diagnostic_text, with_options
 from armillary.cli.input import add_file, meshes_of, read
 from armillary.cli.options import add_json
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_text
+from armillary.collision.untested import home_parts, untested_parts
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
@@ -123,9 +123,19 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
     """Yield which links touch at home, or are not tested."""
     place = Place(path)
     for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
-        text = with_options(each.message).removesuffix(".")
+        fix = ""
+        text = each.message
+        if each.kind == "untested" and text.startswith(
+            (parts := untested_parts(each.subject))[0]
+        ):
+            text, fix = parts
+        text = with_options(text).removesuffix(".")
         found = Diagnostic(
-            place=place, code="links-touch", message=text, severity=Severity.WARNING
+            place=place,
+            code="links-touch",
+            message=text,
+            severity=Severity.WARNING,
+            hint=with_options(fix),
         )
         if each.kind == "untested":
             yield replace(found, code="links-untested")
@@ -134,12 +144,13 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
             yield replace(found, message=text)
     at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
-        text = home_text(at_home, most=len(at_home))
+        text, fix = home_parts(at_home, most=len(at_home))
         yield Diagnostic(
             place=place,
             code="touch-at-home",
-            message=with_options(text.removesuffix(".")),
+            message=text.removesuffix("."),
             severity=Severity.NOTE,
+            hint=with_options(fix),
         )
 
 

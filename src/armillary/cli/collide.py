@@ -61,6 +61,12 @@ def add(verbs: Any) -> None:
     add_q_file(positions)
     add_margin(parser)
     parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="treat meshes by their triangles, not by their convex hulls; slow, and "
+        "needs pip install 'armillary[exact]'",
+    )
+    parser.add_argument(
         "--nearest",
         metavar="N",
         type=whole_number(0),
@@ -82,11 +88,11 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    check = collision_check(cell, state, options.margin)
+    check = collision_check(cell, state, options.margin, exact=options.exact)
     if options.q_file is not None:
         return _many(cell, check, state, options)
     touching = check.contacts(state.q)
-    others = _others(cell, check, state, options.nearest)
+    others = _others(cell, check, state, options)
     untested = list(_untested(check)) if options.untested else []
     if options.json:
         print(json.dumps(_object(check, touching, others, untested)))
@@ -123,14 +129,16 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def _others(
-    cell: Cell, check: CollisionCheck, state: State, count: int
+    cell: Cell, check: CollisionCheck, state: State, options: argparse.Namespace
 ) -> list[Contact]:
     """Return the nearest pairs of those that do not touch."""
+    count: int = options.nearest
     distances = check.distances(state.q)
     free = np.sort(distances[distances > check.margin])[:count]
     if not free.size:
         return []
-    wider = cell.collision(state, margin=float(free[-1]) * (1.0 + 1e-9))
+    margin = float(free[-1]) * (1.0 + 1e-9)
+    wider = cell.collision(state, margin=margin, exact=options.exact)
     contacts = wider.contacts(state.q)
     return [each for each in contacts if each.distance > check.margin][:count]
 

@@ -27,9 +27,14 @@ OPTIONS: Final = {
         "by --self-collision"
     ),
     r"by cell\.rules\.exclude\(.+?\)": "by --no-self-collision",
-    r"all the same by cell\.rules\.include\(.+?\)": (
-        "all the same by rules of a native file or an SRDF"
+    r"To test such a pair, add it by cell\.rules\.include\(.+\)\.": (
+        "'armillary rules FILE --out FILE.srdf' writes which pairs are tested, to keep "
+        "or to edit; --srdf FILE.srdf reads it."
     ),
+    r"exact=True tests their triangles instead": (
+        "'armillary collide --exact' tests their triangles instead"
+    ),
+    r"leave out exact=True": "leave out --exact",
     r"Name a format with format=\.\.\.": "Name a format with --to NAME",
     r"format='(\w+)'": r"--format \1",
     r"format=\.\.\.": "--format NAME",

@@ -363,7 +363,7 @@ def _lines(
         rate = f"{found.computed / seconds:,.0f} a second"
         yield f"{found.computed:,} computed now in {seconds:.3g} s, {rate}"
     else:
-        yield "all were there"
+        yield "0 computed now: all rows were already there"
     for name, count in _shares(found, request):
         yield f"{name}: {count:,} rows, {count / found.rows:.2%}"
     voxels = (request.reductions or {}).get("")

@@ -15,6 +15,7 @@ from armillary.errors import ArmillaryError
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs, FindTouching
 from armillary.model.link_pairs import Pairs
+from armillary.model.link_pattern import link_of
 from armillary.model.rules import Rule
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -39,7 +40,8 @@ def with_home_pairs(cell: Workcell, meshes: MeshSource | None) -> Workcell:
     decided = CollisionPairs(cell, cell.rules, touching_at_home(cell, meshes))
     named: dict[Rule, list[Rule]] = {}
     for (a, b), rule in decided.home_pairs.items():
-        named.setdefault(rule, []).append(Rule(a=a, b=b, reason=rule.reason))
+        pair = Rule(a=link_of(a), b=link_of(b), reason=rule.reason)
+        named.setdefault(rule, []).append(pair)
     rules = (
         named.get(rule, ()) if rule.where == "home" else (rule,)
         for rule in cell.rules.rules

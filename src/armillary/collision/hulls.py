@@ -44,7 +44,9 @@ def hull_of(shape: Shape, link: str, meshes: MeshSource | None) -> Primitive:
     try:
         hull = meshes.hull(shape)
     except ArmillaryError as error:
-        raise ModelError(f"{what}, which has no hull: {error} {instead}") from error
+        why = str(error)
+        stop = "" if why.endswith((".", "?", "!")) else "."
+        raise ModelError(f"{what}, which has no hull: {why}{stop} {instead}") from error
     if hull is None:
         raise ModelError(f"{what}, whose file is missing. {instead}")
     return hull
@@ -61,5 +63,6 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     more = f" and {len(new) - 3} more" if len(new) > 3 else ""
     warn_user(
         f"Collision shapes of {some}{more} are meshes; each is treated by its convex "
-        "hull, which fills hollows."
+        "hull. In hollows this can find contacts that do not exist; exact=True tests "
+        "their triangles instead."
     )

@@ -15,20 +15,32 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.user_warning import warn_user
 from armillary.model.workcell import Workcell
 
-__all__ = ["home_text", "nothing_text", "untested_text", "warn_of_untested"]
+__all__ = [
+    "home_parts",
+    "nothing_text",
+    "untested_parts",
+    "untested_text",
+    "warn_of_untested",
+]
 
 MOST_NAMED: Final = 5
 
 
-def untested_text(manipulator: str) -> str:
+def untested_parts(manipulator: str) -> tuple[str, str]:
     """Say that a manipulator is not tested against itself, and how to decide it."""
     own = links_of(manipulator)
     return (
         f"No pair of links of {quote(manipulator)} is tested for collision with each "
-        "other, and no rule says so. Test it against itself by cell.replace(rules="
+        "other, and no rule says so.",
+        "Test it against itself by cell.replace(rules="
         f"cell.rules.include_self({manipulator!r})), or say that this is meant by "
-        f"cell.rules.exclude({own!r}, {own!r})."
+        f"cell.rules.exclude({own!r}, {own!r}).",
     )
+
+
+def untested_text(manipulator: str) -> str:
+    """Return that a manipulator is not tested against itself, and what to do."""
+    return " ".join(untested_parts(manipulator))
 
 
 def nothing_text(pairs: Pairs) -> str:
@@ -40,8 +52,10 @@ def nothing_text(pairs: Pairs) -> str:
     return f"No pair of links is tested for collision: {why}."
 
 
-def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> str:
-    """Say which pairs are not tested because they touch at home.
+def home_parts(
+    pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED
+) -> tuple[str, str]:
+    """Say which pairs are not tested because they touch at home, and the fix.
 
     most: How many are named.
     """
@@ -49,8 +63,9 @@ def home_text(pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED) -> st
     more = f" and {len(pairs) - most} more" if len(pairs) > most else ""
     a, b = pairs[0]
     return (
-        f"Links that touch at home are not tested against each other: {some}{more}. "
-        f"Test them all the same by cell.rules.include({a!r}, {b!r})."
+        f"Links that touch at home are not tested against each other: {some}{more}.",
+        f"To test such a pair, add it by cell.rules.include({a!r}, {b!r}); if none "
+        "needs a test, keep that by cell.replace(rules=cell.learn_rules()).",
     )
 
 
@@ -61,7 +76,7 @@ def warn_of_untested(
     decided = applied_rules(cell, rules, meshes)
     texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
-        texts.append(home_text(tuple(decided.home_pairs)))
+        texts.append(" ".join(home_parts(tuple(decided.home_pairs))))
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:

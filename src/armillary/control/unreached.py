@@ -12,7 +12,7 @@ pose is approached, and joints oscillate about it. With S, errors decay as exp(-
 up to the nearest pose. Only the elements of its diagonal that are above 0 are added,
 which damp. Those below 0 would lead away from the singularity, as J' W J alone does.
 
-Here r is what one task by itself misses, with rates that move no joint by more than
+Here r is what one task by itself misses, with rates that move joints by no more than
 1 rad or 1 m in the time 1 / gain in which errors decay. Limits of rates do not count.
 Nor does a conflict of tasks: their least squares are what the user has asked for.
 """
@@ -27,7 +27,7 @@ from armillary.control.task_parts import TaskStages
 from armillary.kernel.pipeline import Stage, When, program
 from armillary.spatial.ldl import LDLFactor, Rows, gram, inner
 from armillary.spatial.vector import Number
-from armillary.trace.functions import maximum, minimum, select
+from armillary.trace.functions import maximum, select, sqrt
 
 __all__ = ["unreached_stages"]
 
@@ -37,7 +37,7 @@ MISSING: Final = 0.02
 SUPPRESSED: Final = 0.1
 """The same where directions are kept."""
 
-FAR: Final = 1e30  # rates that are not bounded
+TINY: Final = 1e-300  # keeps a quotient finite
 
 FURTHEST: Final = 1.0
 """How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""
@@ -117,7 +117,7 @@ def _misses(
             J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
             least, most, part = SINGULAR, FURTHEST * gain, MISSING
             if keeps_direction:
-                least, most, part = damping, FAR, SUPPRESSED
+                least, most, part = damping, None, SUPPRESSED
             missing, short = _missing(J, v, own, (least, most, part))
             found.append(missing)
             is_missing = maximum(is_missing, short)
@@ -161,22 +161,25 @@ def _missing(
 ) -> tuple[list[Number], Number]:
     """Return W (v - J x), and 1 where that is much of W v.
 
-    The rates are those of damped least squares, x = J' y with (J J' + e W^-1) y = v,
-    each cut at the greatest one.
+    With y of (J J' + e W^-1) y = v, the rates x = J' y miss W^-1 e y of v. If they are
+    greater than what counts, they are along a direction with a small singular value,
+    s = |x| / |W^-1/2 y|. A second e = s^2 (|x| / most - 1) reduces them along it alone,
+    so that what other directions reach is not missing.
 
-    sizes: The square e of a singular value with weights, the greatest rate, and the
-        part of v that is much.
+    sizes: The least e, the greatest length of x or None, and the part of v that is
+        much.
     """
     least, most, much = sizes
     rows: Rows = [list(row) for row in J]
-    G = gram(rows)
-    for k, weight in enumerate(weights):
-        G[k][k] = G[k][k] + least / weight
-    y = LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))
-    x = [
-        minimum(maximum(inner(list(column), y), 0.0 - most), most)
-        for column in zip(*rows, strict=True)
-    ]
+    y = _forces(rows, v, weights, least)
+    x = [inner(list(column), y) for column in zip(*rows, strict=True)]
+    if most is not None:
+        square = inner(x, x)
+        forces = sum((a * a / w for a, w in zip(y, weights, strict=True)), 0.0)
+        value = square / maximum(forces, TINY)
+        enough = maximum(least, value * (sqrt(square) / most - 1.0))
+        y = _forces(rows, v, weights, enough)
+        x = [inner(list(column), y) for column in zip(*rows, strict=True)]
     missing: list[Number] = []
     asked: Number = 0.0
     short: Number = 0.0
@@ -186,3 +189,11 @@ def _missing(
         asked = asked + weight * wanted * wanted
         short = short + weight * r * r
     return missing, select(short > much * much * asked, 1.0, 0.0)
+
+
+def _forces(rows: Rows, v: Any, weights: Any, e: Any) -> list[Number]:
+    """Return y of (J J' + e W^-1) y = v."""
+    G = gram(rows)
+    for k, weight in enumerate(weights):
+        G[k][k] = G[k][k] + e / weight
+    return LDLFactor.of(G, SINGULAR * SINGULAR).solve(list(v))

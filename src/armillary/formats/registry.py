@@ -9,6 +9,8 @@ from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from armillary.collision.home_contacts import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
@@ -142,7 +144,8 @@ def read(  # noqa: PLR0913
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
         UnknownName: There is no such format or plug-in, or reading of swapped limits.
         ModelError: `joints` are not joint classes, or two share a tag; `strict` and
-            `lenient` are both given; or the file takes no arguments.
+            `lenient` are both given; `self_collision` is no truth value; or the file
+            takes no arguments.
     """
     if strict and lenient:
         raise ModelError(
@@ -150,6 +153,12 @@ def read(  # noqa: PLR0913
         )
     if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
         raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
+    wanted: Any = self_collision
+    if type(wanted) not in {bool, np.bool_, type(None)}:
+        raise ModelError(
+            f"self_collision= takes True, False or None, not {quote(wanted)}."
+        )
+    wanted = None if wanted is None else bool(wanted)
     chosen = None if format is None else _named(format)
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
@@ -173,7 +182,7 @@ def read(  # noqa: PLR0913
     if srdf is not None:
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
-    return _with_self(cell, name, chosen, self_collision, report), report
+    return _with_self(cell, name, chosen, wanted, report), report
 
 
 def _with_self(
@@ -202,7 +211,7 @@ def _with_self(
             rules = rules.without_self(name).exclude(own, own)
         return cell.replace(rules=rules)
     if is_wanted is None:
-        beside = srdf_beside(path)
+        beside = srdf_beside(path, robots[0])
         found = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
         report.note(
             Place(path),

@@ -59,7 +59,7 @@ class RateReason(Ending):
     """
 
     MET = 0, "met"
-    SINGULAR = 1, "partly in directions that the joints cannot move in"
+    SINGULAR = 1, "partly in directions that the joints cannot move in, as out of reach"
     LIMITS = 2, "slowed by the limits of joints"
     UNFINISHED = 3, "cut short: within the limits, but not the best"
     INVALID = 4, "not finite"
@@ -68,4 +68,4 @@ class RateReason(Ending):
     BRAKING = 7, "braking: a limit is too near to stop before it"
     PUSHED = 8, "pushed: something approaches faster than the joints can retreat"
     INSIDE = 9, "nearer than the margin already"
-    ASIDE = 10, "off its direction: no rates along it are within the bounds"
+    ASIDE = 10, "off the requested direction: no rates along it are within the bounds"

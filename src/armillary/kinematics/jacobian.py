@@ -95,6 +95,7 @@ def acceleration_program(
         rates |= followed_rates(now.cell, q, rates, selection.passive)
         moving: list[tuple[Scalar, Number]] = [(q[k], x) for k, x in rates.items()]
         total: list[Number] = jvp(v, moving)
+        _warn_of_accelerations(now, twist)
         if not bias:
             steady = velocity(now, q, at_origin, zip(joints, qdd, strict=True))
             total = [a + b for a, b in zip(total, steady, strict=True)]
@@ -116,6 +117,15 @@ def acceleration_program(
     return program_of(
         equations, tree, selection, name=name, output="acceleration", **shapes
     )
+
+
+def _warn_of_accelerations(tree: Tree, twist: Twist) -> None:
+    """Let the joints between both frames say where their accelerations are wrong."""
+    ends = twist.frame.link, twist.relative_to.link
+    root = tree.common_ancestor(ends)
+    for link in (*tree.path(root, ends[0]), *tree.path(root, ends[1])):
+        if tree.drives[link]:
+            tree.links[link].joint.motion.warn_of_accelerations()
 
 
 def velocity(

@@ -318,14 +318,29 @@ class CollisionPairs:
 
     @cached_property
     def home_pairs(self) -> dict[tuple[str, str], Rule]:
-        """Return the pairs that a rule leaves out because they touch at home."""
-        found: dict[tuple[str, str], Rule] = {}
-        codes: list[int] = self._home_codes.tolist()
-        for code in codes:
-            rule = self._ruled(code, ()).rule
-            if rule is not None and rule.where == "home":
-                i, j = divmod(code, len(self.names))
-                found[self.names[i], self.names[j]] = rule
+        """Return the pairs that a rule leaves out because they touch at home.
+
+        Without such rules they are tested, so the last of these decides.
+        """
+        count = len(self.names)
+        tested = self.pairs(Tree.of(self.cell)).indices @ np.array([count, 1])
+        left = np.setdiff1d(self._home_codes, tested)
+        rules: dict[int, Rule] = {}
+        for rule in reversed(self.rules.rules):
+            if rule.where == "home":
+                a, b = self._mask(rule.a), self._mask(rule.b)
+                i, j = np.divmod(left, count)
+                is_named = (a[i] & b[j]) | (a[j] & b[i])
+                codes: list[int] = left[is_named].tolist()
+                rules.update(dict.fromkeys(codes, rule))
+                left = left[~is_named]
+        pairs = (divmod(code, count) for code in sorted(rules))
+        return {(self.names[i], self.names[j]): rules[i * count + j] for i, j in pairs}
+
+    def _mask(self, side: str) -> Mask:
+        """Return which links a side names, shape (n,)."""
+        found = np.zeros(len(self.names), np.bool_)
+        found[self._select(side)] = True
         return found
 
     def untested_manipulators(self, pairs: Pairs) -> tuple[str, ...]:

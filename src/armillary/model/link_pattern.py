@@ -24,6 +24,7 @@ __all__ = [
     "check_side",
     "fits",
     "is_exact",
+    "link_of",
     "links_of",
     "matches",
     "scoped",
@@ -109,6 +110,11 @@ def links_of(manipulator: str) -> str:
     if is_exact(manipulator):
         return f"{head}{rest}{SEPARATOR}{ANYTHING}"
     return f"{REGEX}{literal(head)}{rest and '.*'}{SEPARATOR}.*"
+
+
+def link_of(qualified: str) -> str:
+    """Return the side that names one link, whatever its name holds."""
+    return qualified if is_exact(qualified) else f"{REGEX}{literal(qualified)}"
 
 
 def _expression(side: str) -> Expression:

@@ -99,6 +99,11 @@ class Motion:
         rates = evaluate(self._partial_twist_rates, [*q, *qd])
         return [six(rates[k : k + 6]) for k in range(0, len(rates), 6)]
 
+    def warn_of_accelerations(self) -> None:
+        """Warn as `column_rates` does, for who derives the columns otherwise."""
+        if self._pose.equalities:
+            _ = self._partial_twist_rates if self.shape else self._twist_rate
+
     def column_accelerations(
         self, q: Sequence[Number], qd: Sequence[Number], qdd: Sequence[Number]
     ) -> list[Vector6]:

@@ -12,9 +12,18 @@ read at each use of a joint.
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable, Iterable
-from functools import cached_property, lru_cache
-from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from collections import deque
+from collections.abc import Hashable, Mapping
+from functools import cached_property, lru_cache, partial
+from types import (
+    CodeType,
+    FunctionType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+    SimpleNamespace,
+)
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
 
@@ -26,23 +35,25 @@ from armillary.model.parameters import nested_in
 __all__ = ["values_read"]
 
 OURS: Final = frozenset({"armillary", "numpy", "scipy", "msgspec"})
+CODE: Final = (FunctionType, property, staticmethod, classmethod, cached_property)
+CACHED: Final = type(lru_cache(len))
 PLAIN: Final = (type(None), bool, int, str, bytes)
-DEEPEST: Final = 12  # levels of values in values; what is deeper does not count
+DEEPEST: Final = 60  # calls in calls; Python itself allows about 200 here
 
 
 def values_read(joint: Any) -> Hashable:
     """Return all values that the code of a joint, and of joints in it, may read.
 
     Values that differ, if only in the sign of a zero, give different results. Compared
-    are numbers, texts, arrays, sequences, dicts, functions, and those attributes of
-    classes, modules and other objects whose names occur in the code.
+    are numbers, texts, arrays, sequences, dicts, functions, and the attributes of
+    modules and of the user's classes and objects whose names occur in the code. An
+    object of a library is compared by its identity.
     """
     found: list[Hashable] = []
     for each in (joint, *nested_in(joint)):
         kind: Any = cast(Any, type(each))
-        functions, classes = _functions_of(kind), _users_classes(kind)
-        if functions:
-            found.append(_read(kind, functions, classes))
+        if _users_classes(kind):
+            found.append(_read(kind))
     return tuple(found)
 
 
@@ -50,18 +61,16 @@ def values_read(joint: Any) -> Hashable:
 _known_names: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
 
 
-def _read(
-    kind: type, functions: Iterable[FunctionType], classes: Iterable[type]
-) -> Hashable:
-    """Return what functions and classes read.
+def _read(kind: type) -> Hashable:
+    """Return what the code of a class reads.
 
     Functions that are called read further attributes, of which the names are known only
     once they are entered; so all is read again until no name is new.
     """
-    names = _known_names.get(kind) or _names_of(functions)
+    names = _known_names.get(kind, frozenset())
     while True:
         reader = _Reader(names)
-        read = reader.read(functions, classes)
+        read = reader.attributes(kind, 0)
         if reader.names == names:
             _known_names[kind] = names
             return read
@@ -71,15 +80,6 @@ def _read(
 @lru_cache(maxsize=1024)
 def _users_classes(kind: type) -> tuple[type, ...]:
     return tuple(each for each in kind.__mro__ if _is_users(each.__module__))
-
-
-@lru_cache(maxsize=1024)
-def _functions_of(kind: type) -> tuple[FunctionType, ...]:
-    """Return the methods and properties that the user's classes define."""
-    members = (
-        member for each in _users_classes(kind) for member in vars(each).values()
-    )
-    return tuple(function for member in members for function in _inside(member))
 
 
 def _inside(member: Any) -> list[FunctionType]:
@@ -104,13 +104,14 @@ def _is_users(module: str | None) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the names of globals and attributes in code and its inner functions."""
+    """Return the names of globals and attributes in code and its inner functions.
+
+    Texts that could be names are among them, as of `getattr(x, "name")`.
+    """
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
-    return tuple(sorted({*code.co_names, *(n for c in inner for n in _names(c))}))
-
-
-def _names_of(functions: Iterable[FunctionType]) -> frozenset[str]:
-    return frozenset(name for each in functions for name in _names(each.__code__))
+    texts = (each for each in code.co_consts if isinstance(each, str))
+    named = {*code.co_names, *(text for text in texts if text.isidentifier())}
+    return tuple(sorted(named.union(*(_names(each) for each in inner))))
 
 
 class _Same:
@@ -135,23 +136,18 @@ class _Reader:
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
-        self._seen: dict[int, Any] = {}
-
-    def read(
-        self, functions: Iterable[FunctionType], classes: Iterable[type]
-    ) -> Hashable:
-        """Return what functions and classes read."""
-        values = [self.value(function, 0) for function in functions]
-        return *values, *(self.attributes(kind, 0) for kind in classes)
+        self._seen: dict[int, tuple[int, Any]] = {}
 
     def value(self, value: Any, depth: int) -> Hashable:
         """Return a key that differs from those of other values."""
         kind = type(value).__name__
         if isinstance(value, (float, *PLAIN)):
             return kind, value.hex() if isinstance(value, float) else value
-        if id(value) in self._seen or depth > DEEPEST:
-            return "seen"
-        self._seen[id(value)] = value
+        if id(value) in self._seen:
+            return "seen", self._seen[id(value)][0]
+        if depth > DEEPEST:
+            return "too deep"
+        self._seen[id(value)] = len(self._seen), value
         if isinstance(value, (np.ndarray, np.generic)):
             array = cast(npt.NDArray[Any], value)
             if array.dtype == object:
@@ -172,16 +168,30 @@ class _Reader:
         module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
         if not _is_users(module):
             return module
-        members = vars(owner)
-        names = sorted(self.names & members.keys())
-        return tuple((name, self.value(members[name], depth + 1)) for name in names)
+        if isinstance(owner, ModuleType):
+            return self._members(vars(owner), depth)
+        users = _users_classes(owner)
+        return tuple(self._members(vars(each), depth) for each in users)
+
+    def _members(self, members: Mapping[str, Any], depth: int) -> Hashable:
+        """Return the members that are named; of a class all of its code.
+
+        What is named may call that: operators, and methods of a library.
+        """
+        is_class = isinstance(members, MappingProxyType)
+        read = [
+            (name, self.value(each, depth + 1))
+            for name, each in members.items()
+            if name in self.names or (is_class and isinstance(each, CODE))
+        ]
+        return tuple(read)
 
     def _of_object(self, owner: Any, depth: int) -> Hashable:
         fields: tuple[str, ...] = getattr(owner, "__struct_fields__", ())
         is_known = fields or isinstance(owner, SimpleNamespace)
         if not is_known and not _is_users(type(owner).__module__):
             return _Same(owner)
-        own: dict[str, Any] = getattr(owner, "__dict__", {})
+        own: dict[str, Any] = {**getattr(owner, "__dict__", {}), **_slots(owner)}
         members = {name: own[name] for name in sorted(self.names & own.keys())}
         members |= {name: getattr(owner, name) for name in fields}
         read = [(name, self.value(each, depth + 1)) for name, each in members.items()]
@@ -203,16 +213,31 @@ class _Reader:
 def _parts(value: Any) -> list[Any] | None:
     """Return the values in a container; None for what has attributes instead."""
     match value:
-        case list() | tuple() | set() | frozenset():
+        case list() | tuple() | set() | frozenset() | deque():
             return list(cast(Any, value))
-        case dict():
+        case dict() | MappingProxyType():
             return list(cast(dict[Any, Any], value).items())
+        case partial():
+            called = cast(Any, value)
+            return [called.func, called.args, called.keywords]
         case MethodType():
             return [value.__func__, value.__self__]
         case property() | staticmethod() | classmethod() | cached_property():
             return list(_inside(value))
+        case _ if isinstance(value, CACHED):
+            return [cast(Any, value).__wrapped__]
         case _:
             return None
+
+
+def _slots(owner: Any) -> dict[str, Any]:
+    """Return the attributes of an object that are kept in slots."""
+    return {
+        name: getattr(owner, name)
+        for kind in _users_classes(cast(Any, type(owner)))
+        for name, each in vars(kind).items()
+        if isinstance(each, MemberDescriptorType) and hasattr(owner, name)
+    }
 
 
 def _is_filled(cell: Any) -> bool:

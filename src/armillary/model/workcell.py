@@ -141,9 +141,10 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             bolted: Whether it stays there in every state.
 
         Raises:
-            ModelError: The name is taken.
+            ModelError: The name is taken, or that is no manipulator.
             UnknownName: There is no frame `on`.
         """
+        _check_manipulator(manipulator)
         mount = Mount(manipulator=manipulator.name, on=on, pose=pose, bolted=bolted)
         return msgspec.structs.replace(
             self,
@@ -180,7 +181,9 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: No manipulator has that name, or a frame that a mount or a rule
                 names is missing in the new one.
+            ModelError: That is no manipulator.
         """
+        _check_manipulator(manipulator)
         changed = list(self.manipulators)
         changed[self.number(manipulator.name)] = manipulator
         return self.replace(manipulators=changed)
@@ -447,3 +450,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             choices = ", ".join(quote(self.joint_names[k]) for k in found)
             raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
         return found[0]
+
+
+def _check_manipulator(thing: object) -> None:
+    """Check that something to add is a manipulator.
+
+    Raises:
+        ModelError: It is not.
+    """
+    if not isinstance(thing, Manipulator):
+        raise ModelError(
+            f"{thing!r} is not a Manipulator. Of a cell take each of its manipulators, "
+            "such as other.manipulators[0]."
+        )

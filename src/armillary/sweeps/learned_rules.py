@@ -15,7 +15,7 @@ from armillary.collision.pair_contacts import PairContacts
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
-from armillary.model.link_pattern import is_exact, links_of
+from armillary.model.link_pattern import is_exact, link_of, links_of
 from armillary.model.parents import nearest
 from armillary.model.rules import Rule, RuleReason, Rules
 from armillary.model.shapes.mesh import MeshSource
@@ -28,6 +28,7 @@ from armillary.sweeps.samples import samples as uniform_samples
 __all__ = ["LEARNED", "learn_rules"]
 
 Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
 
 FIRST_BLOCK: Final = 64
 LARGEST_BLOCK: Final = 4096
@@ -61,11 +62,11 @@ def learn_rules(
     - `always`: they touch in every sample;
     - `never`: they touch in no sample.
 
-    It looks at all pairs of links of one manipulator, and at those pairs of two
-    manipulators that the cell's rules test and of which neither base can move relative
-    to the other. Rules for other pairs stay, as do those that exclude one pair for a
-    reason not in this list. `never` is as good as the samples are: of a pair that
-    touches in one of 10 000 positions, a contact is found with a probability of 63 %.
+    It looks at all pairs of links of one manipulator, and at pairs of two manipulators
+    that the cell's rules test, if no state can move one base relative to the other.
+    Rules for other pairs stay, as do those of one pair that somebody has left out for
+    another reason than these. `never` is as good as the samples are: a pair that
+    touches in one of 10 000 positions is found with a probability of 63 %.
 
     Args:
         cell: Whose links; as it was built.
@@ -88,15 +89,16 @@ def learn_rules(
     """
     margin = margin_of(margin)
     drawn = _drawn(cell, samples, seed, within)
-    rules, kept = _start(cell)
-    decided = CollisionPairs(cell, _without_neighbours(rules))
     tree = Tree.of(cell)
+    anchors = _anchors(cell, tree)
+    rules, kept = _start(cell, anchors)
+    decided = CollisionPairs(cell, _without_neighbours(rules))
     pairs = decided.pairs(tree)
-    pairs = pairs.part(np.flatnonzero(_are_fixed(cell, tree, pairs)))
+    pairs = pairs.part(np.flatnonzero(_are_fixed(cell, anchors, pairs)))
     contacts = PairContacts.of(cell, home(cell), pairs, meshes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
     named = (
-        Rule(a=a, b=b, reason=reason)
+        Rule(a=link_of(a), b=link_of(b), reason=reason)
         for (a, b), reason in zip(pairs, reasons, strict=True)
         if reason
     )
@@ -120,11 +122,12 @@ def _drawn(
     return uniform_samples(cell, count, seed=seed, within=turns | dict(within or {}))
 
 
-def _start(cell: Workcell) -> tuple[Rules, list[Rule]]:
+def _start(cell: Workcell, anchors: Indices) -> tuple[Rules, list[Rule]]:
     """Return the rules of a cell with all pairs within manipulators tested first.
 
-    Rules about one manipulator alone are left out. Those of them that name one pair and
-    have a reason which is not learned are returned separately, to be added at the end.
+    Learned rules of pairs that are looked at are left out, and what was said of a
+    manipulator alone. Of that, rules that name a link and have another reason than
+    learned ones are returned apart.
     """
     first: list[Rule] = []
     rules = cell.rules
@@ -140,11 +143,22 @@ def _start(cell: Workcell) -> tuple[Rules, list[Rule]]:
         rule
         for rule in cell.rules.rules
         if rule not in left
-        and is_exact(rule.a)
+        and (is_exact(rule.a) or is_exact(rule.b))
         and rule.where == "any"
         and rule.reason not in {*LEARNED, RuleReason.RIGID}
     ]
-    return msgspec.structs.replace(rules, rules=(*first, *rules.rules)), kept
+    others = (r for r in rules.rules if not _is_learned(cell, anchors, r))
+    return msgspec.structs.replace(rules, rules=(*first, *others)), kept
+
+
+def _is_learned(cell: Workcell, anchors: Indices, rule: Rule) -> bool:
+    """Return whether a rule leaves out one pair for a reason that is found again."""
+    if rule.tested or rule.where != "any" or rule.reason not in LEARNED:
+        return False
+    if not (is_exact(rule.a) and is_exact(rule.b)):
+        return False
+    links = [cell.frame(side).link for side in (rule.a, rule.b)]
+    return min(links) >= 0 and bool(np.ptp(anchors[links]) == 0)
 
 
 def _without_neighbours(rules: Rules) -> Rules:
@@ -153,12 +167,17 @@ def _without_neighbours(rules: Rules) -> Rules:
     return msgspec.structs.replace(rules, rules=tuple(others))
 
 
-def _are_fixed(cell: Workcell, tree: Tree, pairs: Pairs) -> Truths:
-    """Return of which pairs the relative pose follows from joint positions alone."""
+def _anchors(cell: Workcell, tree: Tree) -> Indices:
+    """Return of each link the nearest one before it whose base can be moved."""
     loose = {tree.base_link(k) for k in tree.movable}
     anchors = nearest(tree.parents, range(len(cell.links)), loose.__contains__)
+    return np.array(anchors, np.int64)
+
+
+def _are_fixed(cell: Workcell, anchors: Indices, pairs: Pairs) -> Truths:
+    """Return of which pairs the relative pose follows from joint positions alone."""
     numbers = [cell.frame(name).link for name in pairs.links]
-    found = np.array(anchors, np.int64)[numbers][pairs.indices]
+    found = anchors[numbers][pairs.indices]
     return np.asarray(found[:, 0] == found[:, 1])
 
 

@@ -231,8 +231,19 @@ class Given(Samples):
         return found.hexdigest()
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return some of the rows."""
-        return np.asarray(self._opened[start - self.first : stop - self.first])
+        """Return some of the rows.
+
+        Raises:
+            SweepError: A chunk of a Zarr array is damaged.
+        """
+        try:
+            return np.asarray(self._opened[start - self.first : stop - self.first])
+        except (OSError, ValueError, RuntimeError) as error:
+            why = str(error).rstrip(".")
+            raise SweepError(
+                f"Rows {start} to {stop - 1} of {quote(self.path)} cannot be read: "
+                f"{why}. If a sweep wrote them, the same call mends them."
+            ) from error
 
     def check(self) -> None:
         """Check that there are rows of numbers.

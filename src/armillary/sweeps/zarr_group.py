@@ -339,8 +339,7 @@ def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) 
         differs = [each for each in described if found.get(each) != wanted[each]]
         shown = "its description is the same, but not its code or data"
         if differs:
-            old, new = (_short(each.get(differs[0])) for each in (found, wanted))
-            shown = f"{old}, where this sweep has {new}"
+            shown = _difference(found.get(differs[0]), wanted[differs[0]])
         raise SweepError(
             f"{quote(str(path))} has results of {what}: {shown}. Choose another path, "
             "or remove it."
@@ -364,6 +363,18 @@ def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
             "without checksums of its chunks: zarr reads it, but it cannot be "
             "continued. Choose another path, or remove it."
         )
+
+
+def _difference(found: Any, wanted: Any) -> str:
+    """Return what differs; of two mappings only the entries that do."""
+    old, new = found, json.loads(json.dumps(wanted))  # lists in place of tuples
+    if isinstance(old, dict) and isinstance(new, dict):
+        theirs, ours = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
+        same = {k for k in theirs if k in ours and theirs[k] == ours[k]}
+        old, new = (
+            {k: each[k] for k in each if k not in same} for each in (theirs, ours)
+        )
+    return f"{_short(old)}, where this sweep has {_short(new)}"
 
 
 def _short(thing: Any) -> str:

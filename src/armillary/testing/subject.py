@@ -148,7 +148,8 @@ def _smooth_samples(
             found.append((q, step))
     if not found:
         raise JointError(
-            f"{type(joint).__name__}.pose is nowhere smooth in [{low:g}, {high:g}]."
+            f"{type(joint).__name__}.pose is nowhere defined and smooth in "
+            f"[{low:g}, {high:g}]."
         )
     array = np.array(found)
     return array[:, 0], array[:, 1]

@@ -26,14 +26,14 @@ from armillary.formats.actin.names import (
     local,
 )
 from armillary.formats.actin.state import (
-    TIME,
-    VELOCITIES,
     position_states,
     read_mounts,
     read_posture,
     read_time,
     read_velocities,
     state_elements,
+    written_time,
+    written_velocities,
 )
 from armillary.formats.actin.values import built, text, text_element
 from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
@@ -315,21 +315,13 @@ def _manipulator_element(manipulator: Manipulator, report: Report) -> Element:
     return actin_tag("individualManipulator", {}, name, made[manipulator.base])
 
 
-def _is_lost(note: Property) -> bool:
-    """Return whether a file cannot hold a property of a manipulator, or all of it."""
-    if note.name == LIBRARY:
-        return bool(note.numbers or note.description)
-    if note.name == VELOCITIES:
-        return bool(note.text or note.description)
-    return True
-
-
 def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
     report_open_loops(cell, report)
+    time = written_time(cell)
     for note in cell.properties:
-        if note.name != TIME or len(note.numbers) != 1 or note.text:
+        if note is not time:
             losses.add("a property of the cell")
     if cell.rules != Workcell().rules:
         losses.add("which pairs of links are tested for collisions")
@@ -338,8 +330,10 @@ def _report_losses(cell: Workcell, report: Report) -> None:
             losses.add("a group of joints")
         if manipulator.wheels is not None:
             losses.add("that a base drives on two wheels")
+        rates = written_velocities(manipulator)
         for note in manipulator.properties:
-            if _is_lost(note):
+            is_library = note.name == LIBRARY and not (note.numbers or note.description)
+            if not is_library and note is not rates:
                 losses.add(f"property {quote(note.name)}")
         if list(manipulator.order) != sorted(manipulator.order):
             message = f"links of {quote(manipulator.name)} go depth first"

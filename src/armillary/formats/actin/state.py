@@ -103,11 +103,30 @@ def read_velocities(
     return found
 
 
+def written_time(cell: Workcell) -> Property | None:
+    """Return the property that is written as the time, None without such."""
+    found = next((each for each in cell.properties if each.name == TIME), None)
+    return found if found is not None and _holds(found, 1) else None
+
+
+def written_velocities(manipulator: Manipulator) -> Property | None:
+    """Return the property that is written as joint rates, None without such.
+
+    Of a manipulator that has other links than the file had it does not fit any more.
+    """
+    own = (each for each in manipulator.properties if each.name == VELOCITIES)
+    found = next(own, None)
+    count = len(_all_but_base(manipulator))
+    return found if found is not None and _holds(found, count) else None
+
+
+def _holds(note: Property, count: int) -> bool:
+    plain = Property(name=note.name, numbers=note.numbers)
+    return len(note.numbers) == count and note == plain
+
+
 def _velocity_elements(cell: Workcell) -> list[Element]:
-    rates = [
-        next((p.numbers for p in each.properties if p.name == VELOCITIES), None)
-        for each in cell.manipulators
-    ]
+    rates = [written_velocities(each) for each in cell.manipulators]
     if all(each is None for each in rates):
         return []
     states = [
@@ -117,10 +136,10 @@ def _velocity_elements(cell: Workcell) -> list[Element]:
     return [actin_tag("velocityStates", {}, *states)]
 
 
-def _numbers(name: str, numbers: Sequence[float] | None) -> list[Element]:
-    if numbers is None:
+def _numbers(name: str, note: Property | None) -> list[Element]:
+    if note is None:
         return []
-    return [actin_tag(name, text=" ".join(map(number_text, numbers)))]
+    return [actin_tag(name, text=" ".join(map(number_text, note.numbers)))]
 
 
 def state_elements(cell: Workcell, report: Report) -> list[Element]:
@@ -131,9 +150,7 @@ def state_elements(cell: Workcell, report: Report) -> list[Element]:
     if any(state.children for state in states):
         parts.append(actin_tag("positionStates", {}, *states))
     parts += _velocity_elements(cell)
-    for each in cell.properties:
-        if each.name == TIME:
-            parts += _numbers("time", each.numbers)
+    parts += _numbers("time", written_time(cell))
     if parts:
         found.append(actin_tag("state", {}, *parts))
     nodes = [

@@ -15,25 +15,28 @@ ENDING: Final = ".srdf"
 MOST_LOOKED_AT: Final = 1000  # files of a folder
 
 
-def srdf_beside(path: str) -> str | None:
+def srdf_beside(path: str, robot: str) -> str | None:
     """Return the SRDF that most likely belongs to a robot's file; none is opened.
 
-    One whose name begins like that of the robot's file comes first, then the only one
-    of a folder.
+    One whose name begins like that of the robot's file comes first, then one that has
+    the name of the robot, then the only one of a folder.
 
     Args:
         path: The robot's file.
+        robot: The name of the robot in it.
     """
     stem = os.path.basename(path).split(".")[0].lower()
     folder = Path(path).parent
+    same: list[Path] = []
     alone: list[Path] = []
     for each in FOLDERS:
         found = _files(Path(os.path.normpath(folder / each)))
         named = [file for file in found if file.name.lower().startswith(stem)]
         if named:  # longer names are those of variants, such as with a gripper
             return str(min(named, key=lambda file: len(file.name)))
+        same += [file for file in found if file.stem.lower() == robot.lower()]
         alone += found if len(found) == 1 else []
-    return str(alone[0]) if alone else None
+    return str((same + alone)[0]) if same or alone else None
 
 
 def _files(folder: Path) -> list[Path]:

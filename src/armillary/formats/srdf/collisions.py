@@ -12,7 +12,7 @@ from armillary.formats.srdf.names import Names
 from armillary.formats.xml import Element, tag
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
-from armillary.model.link_pattern import is_exact
+from armillary.model.link_pattern import is_exact, link_of, links_of
 from armillary.model.rules import Rule, RuleReason
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
@@ -45,7 +45,7 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     pairs = {kind: robot.children_named(kind) for kind in PAIRS}
     if not defaults and not any(pairs.values()):
         return []
-    own = f"{name}/*"
+    own = links_of(name)
     found = [
         Rule(a=own, b=own, tested=True, reason=RuleReason.SRDF),
         Rule(a=own, b=own, where="rigid", reason=RuleReason.RIGID),
@@ -53,7 +53,8 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     for element in defaults:
         link = names.link(element, "link")
         if link is not None:
-            found.append(Rule(a=f"{name}/{link}", b="*", reason=RuleReason.DEFAULT))
+            side = link_of(f"{name}/{link}")
+            found.append(Rule(a=side, b="*", reason=RuleReason.DEFAULT))
     for kind, elements in pairs.items():
         found += _read_pairs(elements, names, tested=kind == "enable_collisions")
     return found
@@ -75,7 +76,8 @@ def _read_pairs(
             warning(element.place, "one-link", message)
             continue
         reason = REASONS.get(given, given) or RuleReason.SRDF
-        rule = Rule(a=f"{name}/{a}", b=f"{name}/{b}", tested=tested, reason=reason)
+        sides = [link_of(f"{name}/{link}") for link in links]
+        rule = Rule(a=sides[0], b=sides[1], tested=tested, reason=reason)
         first, place = found.setdefault(frozenset((a, b)), (rule, element.place))
         if first.reason != rule.reason:
             warning(

@@ -30,7 +30,7 @@ from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
-from armillary.model.workcell import Workcell
+from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["write"]
@@ -46,7 +46,7 @@ DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
-    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
+    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "rules", "loops"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
     JointDynamics: ("joint", frozenset((*DAMPED, *MOTOR))),
@@ -291,6 +291,10 @@ class _Export:
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
         own = self.cell.manipulators[0].name if self.is_single else name
+        # Those of a robot that is tested against itself are what reading makes.
+        read = DEFAULT_RULES.include_self(own) if self.is_single else DEFAULT_RULES
+        if self.cell.rules not in (DEFAULT_RULES, read):
+            self.unsupported.add("'rules' of a cell")
         renamed = [*self._renamed, *([own] if own != _unexpanded(own) else [])]
         if renamed:
             self._warn(
