@@ -15,7 +15,7 @@ from armillary.view.drawing import drawings
 from armillary.view.page_cell import cell_data
 from armillary.view.page_kinematics import kinematics_script
 from armillary.view.page_targets import solver_names
-from armillary.view.panel.targets import reaches_poses
+from armillary.view.target_solver import reaches_poses
 from javascript import run_javascript
 
 pytest.importorskip("viser")

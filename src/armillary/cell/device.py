@@ -13,7 +13,7 @@ from armillary.cell.device_selection import chosen
 from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home
+from armillary.kinematics.bound_state import bound_state, home, rates_of
 from armillary.kinematics.kernels import Joints, listed_joints
 from armillary.kinematics.payload import carried
 from armillary.kinematics.state import State
@@ -129,7 +129,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def qd(self, state: State) -> Array:
         """Return its joint rates in a state, shape (n,) [m/s or rad/s]."""
-        return _rates(bound_state(self.cell, state))[list(self.joints)]
+        return rates_of(bound_state(self.cell, state))[list(self.joints)]
 
     def with_q(self, state: State, q: Any, *, check_limits: bool = False) -> State:
         """Return a state with its joints at q, shape (n,), and all else unchanged.
@@ -151,7 +151,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             StateError: qd has another number of joints, or is not finite.
         """
         state = bound_state(self.cell, state)
-        return state.replace(qd=self._put(_rates(state), qd))
+        return state.replace(qd=self._put(rates_of(state), qd))
 
     def whole(self, q: Any) -> Array:
         """Return the cell's q for its own: (..., n) to (..., N), others as in `state`.
@@ -346,8 +346,3 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         result = whole.copy()
         result[list(self.joints)] = given
         return result
-
-
-def _rates(state: State) -> Array:
-    """Return the rates of all joints of a state, shape (n,) [m/s or rad/s]."""
-    return state.qd if state.qd.size else np.zeros(len(state.q))

@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from armillary.cell.wheel_geometry import Axle, axle_of, wheels_of
 from armillary.errors import StateError
-from armillary.kinematics.bound_state import home
-from armillary.kinematics.joint_vector import with_numbers
+from armillary.kinematics.bound_state import home, rates_of
 from armillary.kinematics.kernels import listed_joints
 from armillary.kinematics.placement import check_free, placed_frame
 from armillary.kinematics.state import State
@@ -136,8 +135,8 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         change = _two(dq)
         state = state.bound(self.cell)
         check_free(state.tree, self.manipulator)
-        rolled = (self.q(state) + change).tolist()
-        q = with_numbers(state.q.tolist(), self.axle.joints, rolled)
+        q = state.q.copy()
+        q[list(self.axle.joints)] += change
         X_WB = self._base(state) @ exp(vector6(self.base_jacobian @ change))
         return state.replace(q=q).place(self.manipulator, X_WB.normalised())
 
@@ -157,7 +156,7 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         rates = _two(qd)
         state = state.bound(self.cell)
-        whole = state.qd.copy() if state.qd.size else np.zeros(len(state.q))
+        whole = rates_of(state).copy()
         whole[list(self.axle.joints)] = rates
         V = self.base_jacobian @ rates
         R_WB = np.array(self._base(state).rotation, dtype=np.float64)

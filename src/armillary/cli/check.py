@@ -12,7 +12,7 @@ from armillary.cli.explain import explanation
 from armillary.cli.hints import diagnostic_text, with_options
 from armillary.cli.input import add_file, meshes_of, read
 from armillary.cli.options import add_json
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import home_parts, untested_parts
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
@@ -82,9 +82,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _meshes(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
-    """Yield what is wrong with the files of meshes, each file once.
+    """Yield the faults of files of meshes, each file once.
 
-    Shapes to look at are read as the viewer reads them, others as hulls.
+    Visuals are read as the viewer reads them, collision shapes as hulls.
     """
     seen: set[tuple[str, bool]] = set()
     for link in cell.links:
@@ -100,7 +100,7 @@ def _meshes(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic
 def _mesh(
     mesh: Mesh, meshes: MeshFiles, path: str, *, is_visual: bool
 ) -> Iterator[Diagnostic]:
-    """Yield why a mesh cannot be used; the motion is clear all the same."""
+    """Yield why a mesh cannot be used, as warnings: the motion of links is known."""
     place = Place(path)
     try:
         if is_visual:
@@ -120,7 +120,7 @@ def _mesh(
 
 
 def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
-    """Yield what links do at home: that they touch, or are not tested."""
+    """Yield which links touch at home, or are not tested."""
     place = Place(path)
     for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
         fix = ""
@@ -142,7 +142,7 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
         elif each.links:
             text = f"At home, links {text.removeprefix('Links ')}"
             yield replace(found, message=text)
-    at_home = tuple(applied(cell, None, meshes).home_pairs)
+    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
         text, fix = home_parts(at_home, most=len(at_home))
         yield Diagnostic(

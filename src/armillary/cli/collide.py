@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.checks import check_of
+from armillary.cli.collision_check import collision_check
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.motion import add_q_file, joint_rows
 from armillary.cli.options import (
@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     _check(options)
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    check = check_of(cell, state, options.margin, exact=options.exact)
+    check = collision_check(cell, state, options.margin, exact=options.exact)
     if options.q_file is not None:
         return _many(cell, check, state, options)
     touching = check.contacts(state.q)

@@ -30,6 +30,7 @@ from armillary.cli.table import comma_separated, finite, number, table
 from armillary.cli.vectors import open_vectors, vector_of_text
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.errors import ModelError, printable
+from armillary.kinematics.bound_state import rates_of
 from armillary.kinematics.state import State
 from armillary.model.display import plural
 from armillary.model.unit import Unit
@@ -157,7 +158,7 @@ def _of_state(
     cell: Cell, state: State, gravity: Any, options: argparse.Namespace
 ) -> _Found:
     zeros = np.zeros(len(cell.joint_names))
-    qd, qdd = state.qd if state.qd.size else zeros, zeros
+    qd, qdd = rates_of(state), zeros
     if options.qd is not None:
         qd = chosen_vector(cell, options.qd, options, "--qd")
     if options.qdd is not None:

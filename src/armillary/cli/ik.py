@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.checks import check_of
+from armillary.cli.collision_check import collision_check
 from armillary.cli.ik_query import Query, QueryResult
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
@@ -151,7 +151,7 @@ def _query(options: argparse.Namespace) -> Query:
     )
     avoid = None
     if options.avoid is not None:
-        avoid = check_of(cell, state, options.avoid)
+        avoid = collision_check(cell, state, options.avoid)
     ik = device.ik(
         position=chosen_axes(options.position),
         rotation=chosen_axes(options.rotation),

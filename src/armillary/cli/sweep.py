@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.checks import check_of
 from armillary.cli.cluster import executor_at
+from armillary.cli.collision_check import collision_check
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.options import (
     add_axes,
@@ -229,7 +229,7 @@ def _request(cell: Cell, state: State, options: argparse.Namespace) -> Request:
         samples = chosen_samples(cell, state, options, is_ik=True)
         return Request(solver, samples, _reached(solver, samples, options))
     samples = chosen_samples(cell, state, options, is_ik=False)
-    check = partial(check_of, cell, state, options.margin)
+    check = partial(collision_check, cell, state, options.margin)
     frame = chosen_frame(cell, options) if "fk" in options.ask else ""
     make: dict[str, Any] = {
         "fk": lambda: cell.fk(
@@ -250,7 +250,7 @@ def _request(cell: Cell, state: State, options: argparse.Namespace) -> Request:
 def _solver(cell: Cell, state: State, options: argparse.Namespace) -> InverseKinematics:
     avoid = None
     if options.avoid is not None:
-        avoid = check_of(cell, state, options.avoid)
+        avoid = collision_check(cell, state, options.avoid)
     device = cell.device(
         joints=options.joints,
         base=options.relative_to,

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.checks import check_of
+from armillary.cli.collision_check import collision_check
 from armillary.cli.input import add_file, open_cell
 from armillary.cli.joints import si_factors
 from armillary.cli.options import (
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
     state = chosen_state(cell, options)
     avoid = None
     if options.avoid is not None:
-        avoid = check_of(cell, state, options.avoid)
+        avoid = collision_check(cell, state, options.avoid)
     poses = _poses(options)
     control = cell.controller(
         [_task(options), tasks.Posture()],

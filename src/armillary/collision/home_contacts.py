@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import Final
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.lengths import NEARNESS
 from armillary.collision.pair_contacts import PairContacts
 from armillary.errors import ArmillaryError
 from armillary.kinematics.bound_state import home
-from armillary.model.collision_pairs import CollisionPairs, Touching
+from armillary.model.collision_pairs import CollisionPairs, FindTouching
 from armillary.model.link_pairs import Pairs
 from armillary.model.link_pattern import link_of
 from armillary.model.rules import Rule
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["NEARNESS", "touching_at_home", "with_home_pairs"]
+__all__ = ["touching_at_home", "with_home_pairs"]
 
 Indices = npt.NDArray[np.int64]
 
-NEARNESS: Final = 1e-6
-"""Links that are nearer than this at home touch there [m]."""
 
-
-def touching_at_home(cell: Workcell, meshes: MeshSource | None) -> Touching:
-    """Return what tells which of some pairs touch while a cell is at home."""
+def touching_at_home(cell: Workcell, meshes: MeshSource | None) -> FindTouching:
+    """Return the function that finds which of some pairs touch at home."""
     return partial(_touching, cell, meshes)
 
 
@@ -63,7 +60,7 @@ def _touching(cell: Workcell, meshes: MeshSource | None, tested: Pairs) -> Indic
     try:
         state = home(cell)
         contacts = PairContacts.of(cell, state, tested, meshes, skip_unread=True)
-        X = contacts.poses(np.array([state.q]))
+        X = contacts.poses(state.q[np.newaxis])
         return contacts.known[contacts.touching(X, NEARNESS)[0]]
-    except ArmillaryError:  # a check raises it again, with what to do
+    except ArmillaryError:  # the check itself raises it again, and says what to do
         return np.empty(0, np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import warnings
 from collections.abc import Sequence
 from typing import Final
 
@@ -12,11 +10,10 @@ from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes.mesh import Mesh, MeshSource
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import Workcell
 
-__all__ = ["hull_of", "levels_of_ours", "warn_of_hulls"]
-
-OURS: Final = "armillary."
+__all__ = ["hull_of", "warn_of_hulls"]
 
 INSTEAD: Final = (
     "Or give the link primitives, link.replace(collisions=[...]), or leave it out: "
@@ -64,20 +61,8 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     named.update(new)
     some = ", ".join(f"'{name}'" for name in new[:3])
     more = f" and {len(new) - 3} more" if len(new) > 3 else ""
-    warnings.warn(
+    warn_user(
         f"Collision shapes of {some}{more} are meshes; each is treated by its convex "
         "hull. In hollows this can find contacts that do not exist; exact=True tests "
-        "their triangles instead.",
-        stacklevel=levels_of_ours(),
+        "their triangles instead."
     )
-
-
-def levels_of_ours() -> int:
-    """Return the `stacklevel` of the line outside of armillary that led to a warning.
-
-    It is that of the caller.
-    """
-    levels, frame = 0, inspect.currentframe()
-    while frame is not None and str(frame.f_globals["__name__"]).startswith(OURS):
-        levels, frame = levels + 1, frame.f_back
-    return levels

@@ -1,13 +1,16 @@
-"""Lengths that users give: margins, and up to which distance contacts are listed."""
+"""Distances at which links touch, and those that users give, such as margins."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from armillary.errors import ModelError
 
-__all__ = ["margin_of", "number_of"]
+__all__ = ["NEARNESS", "margin_of", "number_of"]
+
+NEARNESS: Final = 1e-6
+"""Links no farther apart than this, or than the margin and this, touch [m]."""
 
 
 def margin_of(margin: Any) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.lengths import number_of
+from armillary.collision.lengths import NEARNESS, number_of
 from armillary.collision.precision import double_precision
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
@@ -26,13 +26,12 @@ __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 
 Array = npt.NDArray[np.float64]
 
-NEARNESS: Final = 1e-6
-"""Links that come nearer than the margin and this touch [m]."""
-
-
 LEAST_LEVEL: Final = -16
 MOST_LEVEL: Final = 16
-"""Levels of the boxes of joint positions that motions share bounds of speeds in."""
+"""Levels of the boxes of joint positions within which bounds of speeds hold.
+
+Motions in one box share a kernel; a box of level k is 2^k times that of the limits.
+"""
 
 SAMPLES: Final = 1 << 14
 """Samples of a motion that are tested together."""

@@ -10,9 +10,12 @@ import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair_kernel import ValueAsked
-from armillary.collision.shape_pairs import LinkShape, Placed
-from armillary.collision.tested_shapes import placed_shapes, solids_of
-from armillary.errors import ArmillaryError
+from armillary.collision.shape_pairs import Placed
+from armillary.collision.tested_shapes import (
+    placed_shapes,
+    shapes_of_links,
+    tables_of_shapes,
+)
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
 from armillary.model.link_pairs import Pairs
@@ -35,12 +38,12 @@ class PairContacts:
     """Pairs of links with their shapes, meshes as hulls.
 
     Attributes:
-        known: Which of the given ones have shapes that can be read, as positions.
-        home: The state whose attachments count.
+        known: Positions of the pairs whose shapes can be read, among all given ones.
+        state: The state whose attachments and moved bases are used.
     """
 
     known: Indices
-    home: State
+    state: State
     _tables: CheckTables
     _placed: Placed
     _moving: MovingLinks
@@ -63,36 +66,18 @@ class PairContacts:
             ModelError: A mesh cannot be read, or both shapes of a pair are half spaces.
         """
         moving = moving_links(cell)
-        solids: dict[int, list[LinkShape]] = {}
-        links: list[int] = np.unique(pairs.indices).tolist()
-        for k in links:
-            name = pairs.links[k]
-            link = cell.links[cell.frame(name).link]
-            try:
-                shapes = solids_of(link, name, meshes)
-            except ArmillaryError:
-                if not skip_unread:
-                    raise
-                continue
-            solids[k] = [LinkShape(each, name, link.primary) for each in shapes]
-        known = np.flatnonzero(np.isin(pairs.indices, list(solids)).all(axis=1))
-        used: list[int] = np.unique(pairs.indices[known]).tolist()
-        numbers = [cell.frame(pairs.links[k]).link for k in used for _ in solids[k]]
-        rows = [moving.fixed_to(state.tree, number).row for number in numbers]
-        tables = CheckTables.of(
-            pairs.part(known),
-            [shape for k in used for shape in solids[k]],
-            np.array(rows, np.int64),
-        )
+        shapes = shapes_of_links(cell, pairs, meshes, skip_unread=skip_unread)
+        known = np.flatnonzero(np.isin(pairs.indices, list(shapes)).all(axis=1))
+        tables = tables_of_shapes(pairs.part(known), shapes, moving, state.tree)
         placed = placed_shapes(tables, moving, state.tree)
         return cls(known, state, tables, placed, moving)
 
     def poses(self, Q: Array) -> Array:
-        """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
-        return poses_of_links(self._moving, self.home)(Q)
+        """Return the poses of f moving links [m]: (n, joints) -> (n, f, 3, 4)."""
+        return poses_of_links(self._moving, self.state)(Q)
 
     def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:
-        """Return which pairs are not farther apart than a distance.
+        """Return which pairs are at most a distance apart.
 
         Args:
             X: Poses of moving links, shape (n, f, 3, 4).
@@ -102,6 +87,7 @@ class PairContacts:
         Returns:
             Truths, shape (n, k); False where a pose is NaN.
         """
+        # Bounding spheres are compared first; shapes only where these are near.
         table = self._tables
         links = np.arange(len(self.known)) if which is None else which
         if not len(links):

@@ -15,7 +15,7 @@ from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["applied", "pairs"]
+__all__ = ["applied_rules", "pairs"]
 
 MOST_KEPT: Final = 8
 
@@ -34,9 +34,9 @@ def pairs(
 
     Args:
         cell: Whose links.
-        state: Whose attachments count.
-        rules: What replaces the rules of the cell.
-        meshes: As for `collision`; read where the rules leave out pairs that touch at
+        state: The state whose attachments are used.
+        rules: They replace those of the cell.
+        meshes: As for `collision`; they are read if rules leave out pairs that touch at
             home.
 
     Raises:
@@ -45,13 +45,13 @@ def pairs(
         ModelError: There are too many pairs, or `rules` is not a `Rules`.
     """
     bound = bound_state(cell, state)
-    return applied(cell, rules, meshes).pairs(bound.tree)
+    return applied_rules(cell, rules, meshes).pairs(bound.tree)
 
 
-def applied(
+def applied_rules(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None
 ) -> CollisionPairs:
-    """Return rules applied to a cell, which keeps the last few.
+    """Return rules applied to a cell; the cell keeps the last few.
 
     Arguments and errors are those of `pairs`.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operator import is_not
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.errors import ArmillaryError
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
@@ -20,7 +21,13 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["placed_shapes", "solids_of", "tables_of"]
+__all__ = [
+    "placed_shapes",
+    "shapes_of_links",
+    "solids_of",
+    "tables_of",
+    "tables_of_shapes",
+]
 
 MOST_KEPT: Final = 8
 """Tables that a cell keeps."""
@@ -39,9 +46,10 @@ def tables_of(
     known = kept(cell, "collision tables", dict[Any, CheckTables])
     found = known.get((id(tested), meshes, exact))  # it keeps these pairs alive
     if found is None:
-        shapes, numbers = _shapes(cell, tested, meshes, exact=exact)
-        rows = np.array([moving.fixed_to(state.tree, k).row for k in numbers], np.int64)
-        found = CheckTables.of(tested, shapes, rows)
+        shapes = shapes_of_links(cell, tested, meshes)
+        if not exact:
+            warn_of_hulls(cell, _with_hulls(cell, tested, shapes))
+        found = tables_of_shapes(tested, shapes, moving, state.tree)
         if len(known) >= MOST_KEPT:
             known.clear()
         known[id(tested), meshes, exact] = found
@@ -76,23 +84,61 @@ def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Place
     return tables.pairs.placed(np.repeat(rows, counts), np.repeat(frames, counts, 0))
 
 
-def _shapes(
-    cell: Workcell, tested: Pairs, meshes: MeshSource | None, *, exact: bool
-) -> tuple[list[LinkShape], list[int]]:
-    """Return the shapes of all links that are tested, and the number of each's link."""
-    shapes: list[LinkShape] = []
-    numbers: list[int] = []
-    with_hulls: list[str] = []
+def shapes_of_links(
+    cell: Workcell,
+    tested: Pairs,
+    meshes: MeshSource | None,
+    *,
+    skip_unread: bool = False,
+) -> dict[int, list[LinkShape]]:
+    """Return the shapes of links of pairs, by their positions in `tested.links`.
+
+    Args:
+        cell: What has the links.
+        tested: The pairs.
+        meshes: What reads meshes.
+        skip_unread: Whether links whose shapes cannot be read are left out.
+
+    Raises:
+        ModelError: A mesh cannot be read, or has no hull.
+    """
+    found: dict[int, list[LinkShape]] = {}
     positions: list[int] = np.unique(tested.indices).tolist()
     for k in positions:
         name = tested.links[k]
-        number = cell.frame(name).link
-        link = cell.links[number]
-        solids = solids_of(link, name, meshes)
-        if any(map(is_not, solids, link.collision_shapes)):
-            with_hulls.append(name)
-        shapes += [LinkShape(solid, name, link.primary) for solid in solids]
-        numbers += [number] * len(solids)
-    if not exact:
-        warn_of_hulls(cell, with_hulls)
-    return shapes, numbers
+        link = cell.links[cell.frame(name).link]
+        try:
+            solids = solids_of(link, name, meshes)
+        except ArmillaryError:
+            if not skip_unread:
+                raise
+            continue
+        found[k] = [LinkShape(solid, name, link.primary) for solid in solids]
+    return found
+
+
+def tables_of_shapes(
+    tested: Pairs, shapes: dict[int, list[LinkShape]], moving: MovingLinks, tree: Tree
+) -> CheckTables:
+    """Return the tables of pairs of links with these shapes, attached as in a tree.
+
+    shapes: Of `shapes_of_links`; those of links in no pair are left out.
+
+    Raises:
+        ModelError: Both shapes of a pair are half spaces.
+    """
+    used: list[int] = np.unique(tested.indices).tolist()
+    links = [tree.cell.frame(tested.links[k]).link for k in used for _ in shapes[k]]
+    rows = np.array([moving.fixed_to(tree, link).row for link in links], np.int64)
+    return CheckTables.of(tested, [each for k in used for each in shapes[k]], rows)
+
+
+def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list[str]:
+    """Return the names of those links that have hulls in place of meshes."""
+    names = [tested.links[k] for k in positions]
+    links = [cell.links[cell.frame(name).link] for name in names]
+    return [
+        name
+        for name, link in zip(names, links, strict=True)
+        if not all(isinstance(shape, Primitive) for shape in link.collision_shapes)
+    ]

@@ -1,19 +1,18 @@
-"""What is not tested though nobody asked for that, in words."""
+"""Messages about links that are not tested although no rule excludes them."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.collision.hulls import levels_of_ours
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.errors import quote
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
 from armillary.model.link_pattern import links_of
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import Workcell
 
 __all__ = [
@@ -28,7 +27,7 @@ MOST_NAMED: Final = 5
 
 
 def untested_parts(manipulator: str) -> tuple[str, str]:
-    """Return that a manipulator is not tested against itself, and the fix."""
+    """Say that a manipulator is not tested against itself, and how to decide it."""
     own = links_of(manipulator)
     return (
         f"No pair of links of {quote(manipulator)} is tested for collision with each "
@@ -45,10 +44,10 @@ def untested_text(manipulator: str) -> str:
 
 
 def nothing_text(pairs: Pairs) -> str:
-    """Return that no pair is tested, and why."""
+    """Say that no pair is tested, and why."""
     count = len(pairs.links)
     why = "the rules leave out all pairs"
-    if count < 2:  # of a pair
+    if count < 2:  # too few for a pair
         why = f"{('no link', 'only one link')[count]} has collision shapes"
     return f"No pair of links is tested for collision: {why}."
 
@@ -56,7 +55,7 @@ def nothing_text(pairs: Pairs) -> str:
 def home_parts(
     pairs: Sequence[tuple[str, str]], *, most: int = MOST_NAMED
 ) -> tuple[str, str]:
-    """Return which pairs are not tested because they touch at home, and the fix.
+    """Say which pairs are not tested because they touch at home, and the fix.
 
     most: How many are named.
     """
@@ -73,13 +72,13 @@ def home_parts(
 def warn_of_untested(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
 ) -> None:
-    """Warn, once for a cell, of what its rules leave out though none says so."""
-    decided = applied(cell, rules, meshes)
-    texts = [untested_text(name) for name in decided.untested_robots(tested)]
+    """Warn, once for a cell, of pairs that are not tested although no rule says so."""
+    decided = applied_rules(cell, rules, meshes)
+    texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
         texts.append(" ".join(home_parts(tuple(decided.home_pairs))))
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:
             known.add(text)
-            warnings.warn(text, stacklevel=levels_of_ours())
+            warn_user(text)

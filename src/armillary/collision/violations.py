@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from armillary.collision.check import CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
@@ -34,8 +34,8 @@ def violations(
 
     Joints come first, in the order of links, then pairs of links, the nearest first.
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
-    files cannot, one entry of the kind `untested` says why. So does one for each
-    manipulator of which no pair of links is tested though no rule says so.
+    files cannot, one entry of the kind `untested` says why. There is another one for
+    each manipulator of which no pair of links is tested although no rule says so.
 
     Args:
         cell: What is in the state.
@@ -58,7 +58,7 @@ def violations(
     found = list(violations_of(cell, positions, rates, tolerance))
     if not collisions:
         return tuple(found)
-    decided = applied(cell, rules, meshes)
+    decided = applied_rules(cell, rules, meshes)
     tested = decided.pairs(given.tree)
     if len(tested):
         try:
@@ -68,7 +68,7 @@ def violations(
             found.append(Violation("untested", cell.name, math.nan, margin, text))
         else:
             found += _touching(check, given, tolerance)
-    for name in decided.untested_robots(tested):
+    for name in decided.untested_manipulators(tested):
         found.append(Violation("untested", name, math.nan, margin, untested_text(name)))
     return tuple(found)
 

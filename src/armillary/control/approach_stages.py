@@ -48,10 +48,10 @@ AWAY: Final = 0.1
 """Greatest speed at which pairs nearer than the margin are pushed apart [m/s]."""
 
 FLAT: Final = 0.05
-"""Slope of a distance by joints below which its pair is separated slower [m]."""
+"""Slope of a distance by joints below which its pair is separated more slowly [m]."""
 
 BROKEN: Final = 1e-9
-"""By how much braking may break a row [m/s]."""
+"""By how much braking may miss a row by rounding [m/s]."""
 
 UNABLE: Final = 1e-5
 """Speed below which joints cannot move a pair [m/s]: what remains is rounding."""
@@ -75,8 +75,8 @@ def approach_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages that write rows, `least_distance`, `nearest`, `is_strained`.
 
-    They read `speeds`, how fast each joint may become, `pace`, `margin` and `rest`.
-    `is_strained` is above 0 where braking breaks a row.
+    They read `speeds`, the greatest speed of each joint, `pace`, `margin` and `rest`.
+    `is_strained` is above 0 where braking, `rest`, breaks a row.
 
     Args:
         twists: Of the moving links.
@@ -312,6 +312,7 @@ def _finished(  # noqa: PLR0913, PLR0917
     row = [select(is_able, a, 0.0) for a in moved[:c]]
     wanted = least_rise(row, room, rest, pace)
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
+    # A pair inside the margin that joints cannot move is to be reported, too.
     breaks = inner(row, list(brake)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < least
@@ -326,10 +327,11 @@ def _finished(  # noqa: PLR0913, PLR0917
 def least_rise(
     row: Sequence[Number], room: Number, rest: Number, pace: Number
 ) -> Number:
-    """Return b of a pair: how fast joints are to raise its distance at least [m/s].
+    """Return b of a pair: the least speed at which joints raise its distance [m/s].
 
-    A pair inside the margin is separated the slower, the less joints change its
-    distance: so they come to rest where that is greatest.
+    Outside of the margin it is -pace room. Inside, min(-pace room, AWAY) is scaled by
+    s^2 / (s^2 + FLAT^2), where s is the slope of the distance by joints: so b vanishes
+    where the distance is greatest, and joints come to rest there.
 
     Args:
         row: By how much its distance rises with each joint.

@@ -140,7 +140,7 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
         to = (base.pose @ Pose.from_matrix(target)).position
         R = (frame if in_frame else base).pose.rotation
         found = _curved(frame, base, frame.pose.position, to, R, position)
-        # Orientations have no nearest one at which joints cannot turn the frame.
+        # Rotations are left out: at the nearest orientation joints can still turn it.
         return [*found, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
 
     given = {f"most_{k}": (task.speed, task.turn_speed)}
@@ -363,10 +363,18 @@ def _curved(
     axes: Any,
     chosen: Sequence[bool],
 ) -> list[list[Number]]:
-    """Return rows of the second derivatives of a position with respect to each joint.
+    """Return the second derivative of a position by each joint, in rows of `axes`.
 
-    A joint that turns the frame by w per unit moves its origin at v on a circle, whose
-    acceleration is w x v; one that slides it, on a straight line.
+    A joint with the twist (w, v) moves the point on a circle, with the acceleration
+    w x v per unit rate; a joint that slides has w = 0. The rows are d^2 f_k / dq_j^2.
+
+    Args:
+        frame: Of the task.
+        base: What it is relative to.
+        at: The point, in the world [m].
+        to: Its target, which moves with the base, in the world [m].
+        axes: In which the position is written.
+        chosen: Which of x, y and z count.
     """
     moves = _relative(frame.linear(at), base.linear(to))
     turns = _relative(frame.angular, base.angular)

@@ -118,6 +118,7 @@ def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStage
         return rows, wanted
 
     def second(q: Any) -> Any:
+        # d^2 f / dq_j^2: each element of a gradient, differentiated by its own joint.
         slopes = [gradient(value, list(q)) for value in values(q)]
         return [
             [jvp([row[j]], [(q[j], 1.0)])[0] for j in twists.joints] for row in slopes

@@ -1,15 +1,16 @@
-"""Stages that find rates to begin with that have the direction that a task requests.
+"""Stages that find rates in the direction of a task, nearest to maximum braking.
 
-Where motion is to keep its direction, rates are followed from braking toward those that
-the first task requests, J x = v. Of joints that move, braking has another direction: as
-far as rates are away from v, as far the line between both leads aside. So the rates x
-are found first that are nearest to braking, r, with J x = s v for some s:
+Where motion is to keep its direction, rates are sought on a line that begins with
+braking, r, and ends with the rates that the first task requests, J x = v. While joints
+move, J r does not have the direction of v, and neither has J x on that line short of
+its end. So the line begins with the rates x that are nearest to r and have J x = s v
+for some s:
 
     1/2 |x - r|^2 + 1/2 K |(1 - u u') J x|^2 least,  u = v / |v|,
 
-within the bounds of rates, and where all rows a_k x >= b_k hold. From there, all rates
-on the way to v have its direction. If there are none, the way begins with r, or with
-rates that separate pairs.
+within the bounds of rates, and where all rows a_k x >= b_k hold. All rates between
+these and those of v have the direction of v. Where no such x exists, the line begins
+with r, or with the rates that separate pairs.
 """
 
 from __future__ import annotations
@@ -27,27 +28,31 @@ from armillary.trace.functions import maximum, select, sqrt
 __all__ = ["aside", "line_stages"]
 
 STRAIGHT: Final = 1e9
-"""Weight K of rates off the direction."""
+"""Weight K of rates across the direction."""
 
-ASIDE: Final = 1e-7
-"""Part of rates beside which those off the direction do not count."""
+ALIGNED: Final = 1e-7
+"""Rates across the direction that count as rounding, in parts of all rates."""
 
-TINY: Final = 1e-300
+TINY: Final = 1e-300  # keeps quotients finite where v is 0
 
 
 def aside(got: list[Number], wanted: list[Number]) -> tuple[list[Number], Number]:
-    """Return the part of rates off a direction, and 1 where that counts."""
+    """Return the part of task rates across a direction, and 1 where that counts.
+
+    The part is (1 - u u') got, with u = wanted / |wanted|.
+    """
     square = inner(wanted, wanted)
     along = inner(got, wanted) / maximum(square, TINY)
     left = [a - along * b for a, b in zip(got, wanted, strict=True)]
-    size = ASIDE * sqrt(inner(got, got)) + ASIDE * ASIDE * sqrt(square)
+    # The second term is for rates that are themselves rounding beside v.
+    size = ALIGNED * sqrt(inner(got, got)) + ALIGNED * ALIGNED * sqrt(square)
     return left, select(sqrt(inner(left, left)) > size, 1.0, 0.0)
 
 
 def line_stages(task: TaskStages, c: int, rows: Table) -> tuple[Stage, ...]:
-    """Return the stages that put rates of the direction of a task in `rest`.
+    """Return the stages that write rates in the direction of a task into `rest`.
 
-    They keep braking in `braking`.
+    Those of braking, which were there, are then in `braking`.
 
     Args:
         task: The stages of the task.
@@ -62,6 +67,7 @@ def line_stages(task: TaskStages, c: int, rows: Table) -> tuple[Stage, ...]:
         return list(rest), list(separating), aside(got, list(v))[1]
 
     def model(braking: Any, J: Any, v: Any) -> Any:
+        # H = 1 + K J' (1 - u u') J and g = -r; a projection is its own square.
         columns = [aside(list(column), list(v))[0] for column in zip(*J, strict=True)]
         H = [
             [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from armillary.control.task_parts import (
     without_others,
 )
 from armillary.errors import ModelError
-from armillary.kernel.pipeline import Each, program
+from armillary.kernel.pipeline import Each, Stage, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
@@ -110,23 +110,6 @@ def of_centre_of_mass(
         )
         return without_others(found, twists)
 
-    def begin_bends(gain: Any) -> Any:
-        return [[0.0] * C for _ in range(3)]
-
-    def gather_bends(
-        mass_pose: Any, mass_twists: Any, share: Any, mass_centre: Any, bends: Any
-    ) -> Any:
-        at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
-        moves = at.linear(at.pose @ three(mass_centre))
-        turned = [cross(w, v) for w, v in zip(at.angular, moves, strict=True)]
-        return [
-            [a + share * b for a, b in zip(old, new, strict=True)]
-            for old, new in zip(bends, by_rows(turned), strict=True)
-        ]
-
-    def end_bends(bends: Any) -> Any:
-        return [list(bends[i][: len(twists.joints)]) for i in range(3) if chosen[i]]
-
     sums = {f"centre_{k}": VECTOR, f"moves_{k}": (3, C)}
     record = {
         "mass_pose": POSE,
@@ -134,7 +117,7 @@ def of_centre_of_mass(
         "share": (),
         "mass_centre": VECTOR,
     }
-    names, bends = " ".join(sums), {f"bends_{k}": (3, C)}
+    names = " ".join(sums)
     last = {**sums, f"target_{k}": VECTOR, f"target_rate_{k}": VECTOR, f"gain_{k}": ()}
     table = Table(
         MASSES,
@@ -157,11 +140,49 @@ def of_centre_of_mass(
             program(end, f"rows_{k} wanted_{k}", **last),
         ),
         weights=(task.weight,) * sum(chosen),
-        curvature=(
-            program(begin_bends, f"bends_{k}", **{f"gain_{k}": ()}),
-            Each(MASSES, (program(gather_bends, f"bends_{k}", **record, **bends),)),
-            program(end_bends, f"curvature_{k}", **bends),
-        ),
+        curvature=_curvature(k, twists, chosen, record),
         tables=(table,),
         records=partial(_mass_records, twists),
+    )
+
+
+def _curvature(
+    k: int,
+    twists: MovingTwists,
+    chosen: Sequence[bool],
+    record: Mapping[str, tuple[int, ...]],
+) -> tuple[Stage, ...]:
+    """Return the stages that write the second derivatives of the centre of mass.
+
+    Those of each mass are w x v, as in `frame_tasks.py`, weighted by its share.
+
+    Args:
+        k: The number of the task.
+        twists: Of the moving links.
+        chosen: Which of x, y and z count.
+        record: The fields of masses.
+    """
+
+    def begin(gain: Any) -> Any:
+        return [[0.0] * twists.columns for _ in range(3)]
+
+    def gather(
+        mass_pose: Any, mass_twists: Any, share: Any, mass_centre: Any, bends: Any
+    ) -> Any:
+        at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
+        moves = at.linear(at.pose @ three(mass_centre))
+        turned = [cross(w, v) for w, v in zip(at.angular, moves, strict=True)]
+        return [
+            [a + share * b for a, b in zip(old, new, strict=True)]
+            for old, new in zip(bends, by_rows(turned), strict=True)
+        ]
+
+    def end(bends: Any) -> Any:
+        return [list(bends[i][: len(twists.joints)]) for i in range(3) if chosen[i]]
+
+    name, bends = f"bends_{k}", {f"bends_{k}": (3, twists.columns)}
+    return (
+        program(begin, name, **{f"gain_{k}": ()}),
+        Each(MASSES, (program(gather, name, **record, **bends),)),
+        program(end, f"curvature_{k}", **bends),
     )

@@ -41,10 +41,10 @@ TOUCHING: Final = 1e-9
 """Part of a row, times the greatest rate or 1, below which rates are at it."""
 
 FAINT: Final = 1e-3
-"""Rates of postures toward a limit that do not matter [m/s or rad/s]."""
+"""Rates of postures toward a limit that never reduce stiffness [m/s or rad/s]."""
 
 HOLDING: Final = 10.0
-"""Rates of postures, per distance to a limit, up to which stiffness yields [1/s]."""
+"""Rates of postures, per distance to a limit, above which they are reduced [1/s]."""
 
 FIRM: Final = 1e4
 """Weight of rates that earlier levels have reached, in parts of the greatest weight."""
@@ -87,7 +87,10 @@ def bending(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> S
 def _unreached(
     tasks: Sequence[TaskStages], twists: MovingTwists, *, keeps_direction: bool = False
 ) -> tuple[Stage, ...]:
-    """Return the stages that find `stiffness`, and how far joints are from limits."""
+    """Return the stages that write `stiffness`, and `below` and `above`.
+
+    These are the distances of joints from their lower and upper limits [m or rad].
+    """
     chosen, c = twists.joints, len(twists.joints)
 
     def rooms(q: Any, lower: Any, upper: Any) -> Any:
@@ -236,7 +239,8 @@ def slowing(
             total = sum((weight for weight, _ in pairs), 0.0)
             pulled = sum((weight * rate for weight, rate in pairs), 0.0)
             null.append(pulled / maximum(total, 1e-300))
-        # Filters of levels weigh J W^-1 J' against damping, to the power of 8.
+        # `stiffness` becomes a metric W = 1 + 8 S / d^2 of rates. The factor 8 is there
+        # as the filters of levels weigh J W^-1 J' against damping to the power of 8.
         totals = [sum(column, 0.0) for column in zip(*given["stiffness"], strict=True)]
         stiff = [1.0 + 8.0 * each / given["damping"] for each in totals]
         return listed_rows, wanted, stiff, 1.0, null
@@ -378,14 +382,14 @@ def _least_squares(
 
 
 class _Postures(NamedTuple):
-    """What postures ask for where other tasks are free.
+    """What postures request in the directions that other tasks leave free.
 
-    With G of the other tasks, of a rate r what is left is e (G + e)^-1 r: nearly all of
-    it in directions that they leave free, and nearly nothing in others.
+    With G = sum J' W J of the other tasks and a small e, e (G + e)^-1 r is nearly r in
+    directions that they leave free, and nearly 0 in others.
 
     Attributes:
         weights: Of each joint, summed over postures.
-        rates: What is left of their rates, the weighted mean.
+        rates: e (G + e)^-1 r, where r is the weighted mean of the rates of postures.
     """
 
     weights: list[Number]
@@ -393,7 +397,13 @@ class _Postures(NamedTuple):
 
     @classmethod
     def of(cls, free: LDLFactor | None, pulls: list[Any], c: int) -> _Postures:
-        """Return that from the factor of G + e, and c weights and rates of each."""
+        """Project the rates of postures.
+
+        Args:
+            free: The factor of G + e; None without postures.
+            pulls: Of each posture its c pairs of a weight and a rate.
+            c: How many rates.
+        """
         total: list[Number] = [0.0] * c
         pulled: list[Number] = [0.0] * c
         for first in range(0, len(pulls), c):
@@ -407,9 +417,10 @@ class _Postures(NamedTuple):
         return cls(total, rates)
 
     def add(self, H: list[list[Number]], g: list[Number], damping: Number) -> None:
-        """Add them to H and g, and damping, which holds rates to what is left.
+        """Add |x - rates|^2 to H and g, with the weights of postures and damping.
 
-        So it takes nothing from postures. Joints without a posture have the rate 0.
+        Damping pulls toward the rates of postures too, not to 0, and so does not
+        counteract them. Joints without a posture have the rate 0.
         """
         for i, (weight, rate) in enumerate(zip(*self, strict=True)):
             H[i][i] = H[i][i] + weight + damping
@@ -418,13 +429,15 @@ class _Postures(NamedTuple):
     def stiffen(
         self, H: list[list[Number]], g: list[Number], stiffness: Any, rooms: Any
     ) -> None:
-        """Add stiffness, which holds rates to what is left as well.
+        """Add |x - part rates|^2 to H and g, with stiffness as the weights.
 
-        It is greater than damping by far. So it does so only as far as no joint comes
-        to its limit: what one joint does not do, others must not make up for.
+        Stiffness exceeds damping by far. So the rates of postures are reduced in one
+        common part where one of them leads to a limit that is near: where that limit
+        stops one joint, stiffness must not make others move instead.
 
-        rooms: How far joints are from their lower and from their upper limits.
+        rooms: Distances of joints from their lower and upper limits [m or rad].
         """
+        # The greatest part of 0 to 1 with |part rate| <= FAINT + HOLDING room.
         part: Number = 1.0
         for rate, below, above in zip(self.rates, *rooms, strict=True):
             room = FAINT + HOLDING * select(rate > 0.0, above, below)

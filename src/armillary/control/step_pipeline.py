@@ -7,14 +7,16 @@ with weights W_i, and postures that request rates p_j with weights P_j (diagonal
 
     low <= x <= high,    a_k x >= b_k  for all pairs k that are near.
 
-- N p is what tasks leave free of a posture's rates, e (G + e)^-1 p with G = sum J' W J
-  (`solvers.py`); p is the mean of postures.
-- d is the damping, and the diagonal S >= 0 that of tasks out of reach (`unreached.py`);
-  for S, N p is cut where it leads to limits of joints.
+- N p is the part of the rates of a posture that other tasks leave free, e (G + e)^-1 p
+  with G = sum J' W J and a small e (`solvers.py`); p without an index is the weighted
+  mean over postures.
+- d is the damping, and the diagonal S >= 0 that of tasks that are out of reach
+  (`unreached.py`); in its term, N p is reduced where it leads to limits of joints.
 - `low` and `high` let joints stop before their limits (`rate_bounds.py`).
-- a_k is the slope of a distance, and b_k how fast it must rise: -pace (distance -
-  margin) outside of the margin (`approach_stages.py`), and what pairs can have together
-  inside of it (`separation.py`), so that the program has a solution.
+- a_k is the slope of the distance of pair k, and b_k the least speed at which it rises:
+  -pace (distance - margin) outside of the margin (`approach_stages.py`). Inside, b_k is
+  reduced to what all pairs can have together (`separation.py`), so that the program has
+  a solution.
 
 With priorities, one program after another is solved within those before it. With
 `conflict="slow"` x has J_1 x = s v_1 with the greatest s <= 1 (`line.py`), and lower
@@ -369,7 +371,7 @@ def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
 
 
 def _said_aside(reason: Any, given: Mapping[str, Any], line: int) -> Any:
-    """Return the reason, `ASIDE` where limits or pairs turn rates off their line.
+    """Return the reason, `ASIDE` where limits or pairs turn rates off their direction.
 
     line: The number of the task whose direction is kept.
     """

@@ -31,7 +31,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select
 __all__ = ["stop_stages"]
 
 TRIES: Final = 4
-"""Rates that are tried: the best, half and a quarter of the way there, and `rest`."""
+"""Rates that are tried: `x`, half and a quarter of the way from `rest`, and `rest`."""
 
 LOST: Final = 1e-4
 """What of the margin may be lost on a stopping path [m]."""
@@ -73,6 +73,8 @@ def stop_stages(
         dt: Any,
         brake: Any = None,
     ) -> Any:
+        # All joints slow down together, in the time T that the slowest of them needs:
+        # after this step they still move by v T / 2, on a straight line.
         rates = list(qd)
         time: Number = 0.0
         tried = _between(x, rest, stop_scale, brake)
@@ -160,7 +162,12 @@ def stop_stages(
 
 
 def _between(x: Any, rest: Any, scale: Any, brake: Any) -> list[Number]:
-    """Return rates between `rest` and x; those of `brake` below a scale of 0."""
+    """Return the rates that are tried with a scale of 0 to 1, or below 0 for braking.
+
+    From a scale of 0 on they are `rest` + scale (x - `rest`).
+
+    brake: The rates of braking; None where `rest` has them.
+    """
     found = [r + scale * (v - r) for v, r in zip(x, rest, strict=True)]
     if brake is None:
         return found

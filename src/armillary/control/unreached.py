@@ -1,27 +1,27 @@
-"""Damping of joints where tasks request what no joint positions reach, as stages.
+"""Damping of joints where the target of a task is out of reach, as stages.
 
-A task asks for rates J x = v, v = gain e, of an error e. Least squares of v - J x are a
-good model of e^2 / 2 only where joints can make e vanish: its second derivative by
-joint positions is
+A task requests rates J x = v, v = gain e, of an error e. The least squares of v - J x
+model e^2 / 2 well only where joints can make e vanish. The second derivative of e^2 / 2
+by joint positions is
 
     J' W J + S,  S_ij = - sum_k w_k r_k d^2 f_k / dq_i dq_j / gain_k,
 
-where f are the values of the tasks, and r what J x misses of v. Where a target is out
-of reach, r does not vanish and J becomes singular, so that J' W J alone asks for the
-more speed the nearer the best pose is, and joints swing around it for ever. With S,
-errors decay as exp(-gain t) up to the nearest pose. The diagonal of S is enough: only
-its elements above 0 are added, which damp; those below 0 lead away from where joints
-cannot move, as does J' W J alone.
+where f are the values of the tasks, and r = v - J x. Where a target is out of reach, r
+does not vanish and J becomes singular: with J' W J alone, rates grow as the nearest
+pose is approached, and joints oscillate about it. With S, errors decay as exp(-gain t)
+up to the nearest pose. Only the elements of its diagonal that are above 0 are added,
+which damp. Those below 0 would lead away from the singularity, as J' W J alone does.
 
-What is missing is what one task misses by itself, with rates below those that move
-joints by 1 rad or 1 m before the error has decayed. Limits of rates do not count, and
-tasks that conflict damp nothing: least squares of these are as they are stated.
+Here r is what one task by itself misses, with rates that move joints by no more than
+1 rad or 1 m in the time 1 / gain in which errors decay. Limits of rates do not count.
+Nor does a conflict of tasks: their least squares are what the user has asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
 
 from armillary.control.task_parts import TaskStages
 from armillary.kernel.pipeline import Stage, When, program
@@ -32,12 +32,12 @@ from armillary.trace.functions import maximum, select, sqrt
 __all__ = ["unreached_stages"]
 
 MISSING: Final = 0.02
-"""Part of what a task requests that it misses at least where that damps."""
+"""Part of v that a task misses at least before joints are damped."""
 
 SUPPRESSED: Final = 0.1
 """The same where directions are kept."""
 
-TINY: Final = 1e-300
+TINY: Final = 1e-300  # keeps a quotient finite
 
 FURTHEST: Final = 1.0
 """How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""
@@ -62,37 +62,58 @@ def unreached_stages(
         levels: The level of each row of tasks.
         c: How many rates.
         keeps_direction: Whether rates are to keep the direction that tasks request.
-            Then only what damping suppresses is missing, near where joints cannot move.
+            Then r is only what damping suppresses near singularities.
     """
     count = max(levels, default=0) + 1
-    listed = [each for each in tasks if each.weights]
-    bent = [each for each in listed if each.curvature]
 
     def none(damping: Any) -> Any:
         return [[0.0 * damping] * c] * count
 
     begin = program(none, "stiffness", damping=())
+    starts = accumulate((len(each.weights) for each in tasks), initial=0)
+    bent = [
+        _Bent(each, start)
+        for each, start in zip(tasks, starts, strict=False)
+        if each.weights and each.curvature
+    ]
     if not bent:
         return (begin,)
-    inputs: dict[str, tuple[int, ...]] = {"weights": (len(levels),), "damping": ()}
-    names = ["is_missing"]
-    for each in bent:
-        k, m = each.number, len(each.weights)
+    return (
+        begin,
+        _misses(bent, len(levels), c, keeps_direction=keeps_direction),
+        When(
+            "is_missing",
+            (
+                *(stage for each in bent for stage in each.task.curvature),
+                _stiffened(bent, [levels[each.start] for each in bent], count, c),
+            ),
+        ),
+    )
+
+
+class _Bent(NamedTuple):
+    """A task with curvature, and the number of the first of its rows among all."""
+
+    task: TaskStages
+    start: int
+
+
+def _misses(
+    bent: Sequence[_Bent], row_count: int, c: int, *, keeps_direction: bool
+) -> Stage:
+    """Return the stage that writes `missing_k`, W r of each task, and `is_missing`."""
+    inputs: dict[str, tuple[int, ...]] = {}
+    for task, _ in bent:
+        k, m = task.number, len(task.weights)
         inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,), f"gain_{k}": ()}
-        names.append(f"missing_{k}")
-    starts: dict[int, int] = {}
-    at = 0
-    for each in listed:
-        starts[each.number] = at
-        at += len(each.weights)
 
     def miss(weights: Any, damping: Any, *values: Any) -> Any:
-        given = dict(zip(list(inputs)[2:], values, strict=True))
+        given = dict(zip(inputs, values, strict=True))
         found: list[Any] = []
         is_missing: Number = 0.0
-        for each in bent:
-            k = each.number
-            own = weights[starts[k] : starts[k] + len(each.weights)]
+        for task, start in bent:
+            k = task.number
+            own = weights[start : start + len(task.weights)]
             J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
             least, most, part = SINGULAR, FURTHEST * gain, MISSING
             if keeps_direction:
@@ -102,29 +123,37 @@ def unreached_stages(
             is_missing = maximum(is_missing, short)
         return is_missing, *found
 
-    after: dict[str, tuple[int, ...]] = {}
-    for each in bent:
-        k, m = each.number, len(each.weights)
-        after |= {f"missing_{k}": (m,), f"curvature_{k}": (m, c), f"gain_{k}": ()}
+    names = ["is_missing", *(f"missing_{each.task.number}" for each in bent)]
+    return program(miss, " ".join(names), weights=(row_count,), damping=(), **inputs)
+
+
+def _stiffened(
+    bent: Sequence[_Bent], levels: Sequence[int], count: int, c: int
+) -> Stage:
+    """Return the stage that writes `stiffness`: the sum of S over tasks of a level.
+
+    levels: Of the tasks.
+    """
+    inputs: dict[str, tuple[int, ...]] = {}
+    for task, _ in bent:
+        k, m = task.number, len(task.weights)
+        inputs |= {f"missing_{k}": (m,), f"curvature_{k}": (m, c), f"gain_{k}": ()}
 
     def stiffen(*values: Any) -> Any:
-        given = dict(zip(after, values, strict=True))
+        given = dict(zip(inputs, values, strict=True))
         found: list[list[Number]] = [[0.0] * c for _ in range(count)]
-        for each in bent:
-            k = each.number
-            curved_by: list[Number] = [0.0] * c
+        for (task, _), level in zip(bent, levels, strict=True):
+            k = task.number
+            diagonal: list[Number] = [0.0] * c
             rows = zip(given[f"missing_{k}"], given[f"curvature_{k}"], strict=True)
             for r, row in rows:
                 part = r / given[f"gain_{k}"]
-                curved_by = [a - part * b for a, b in zip(curved_by, row, strict=True)]
-            own = found[levels[starts[k]]]
-            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, curved_by, strict=True)]
+                diagonal = [a - part * b for a, b in zip(diagonal, row, strict=True)]
+            own = found[level]
+            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, diagonal, strict=True)]
         return found
 
-    curved = tuple(stage for each in bent for stage in each.curvature)
-    stiffness = program(stiffen, "stiffness", **after)
-    when = When("is_missing", (*curved, stiffness))
-    return begin, program(miss, " ".join(names), **inputs), when
+    return program(stiffen, "stiffness", **inputs)
 
 
 def _missing(

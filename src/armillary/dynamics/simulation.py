@@ -17,7 +17,7 @@ from armillary.dynamics.setting import Setting
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError, StateError, quote, unknown
 from armillary.kernel.arguments import as_inputs, broadcast, whole_number
-from armillary.kinematics.bound_state import bound_state
+from armillary.kinematics.bound_state import bound_state, rates_of
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
@@ -226,7 +226,7 @@ def _begin(
     poses = np.array([base.frame.pose.matrix() for base in bases])
     twists = {V.manipulator: [*V.linear, *V.angular] for V in state.base_velocities}
     rates = [x for name in free_bases for x in twists.get(name, [0.0] * 6)]
-    qd = state.qd if state.qd.size else np.zeros(len(state.q))
+    qd = rates_of(state)
     return [
         poses.reshape(-1, 4, 4),
         np.array([state.q[k] for k in moving], dtype=np.float64),

@@ -7,14 +7,13 @@ import logging
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from armillary.collision.home_contacts import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
-from armillary.formats.beside import srdf_beside
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -30,6 +29,7 @@ from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.srdf import read_onto
+from armillary.formats.srdf.beside import srdf_beside
 from armillary.formats.xml.parse import first_tag
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
@@ -54,16 +54,34 @@ FORMATS: Final[tuple[Format, ...]] = (
 # program, which is run only if its name or the caller says so.
 NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
 
-# Formats without a reader: endings, root elements, first bytes, how to convert them.
-OTHERS: Final = (
-    (
+
+class _Unread(NamedTuple):
+    """A format that is recognised, but has no reader.
+
+    Attributes:
+        title: What messages call it.
+        endings: Of the names of its files.
+        tags: Of its root elements, if it is XML.
+        starts: The first bytes of its files.
+        fix: How to convert it.
+    """
+
+    title: str
+    endings: tuple[str, ...]
+    tags: tuple[str, ...]
+    starts: tuple[bytes, ...]
+    fix: str
+
+
+UNREAD: Final = (
+    _Unread(
         "MJCF, MuJoCo's XML",
         (".mjcf",),
         ("mujoco", "mujocoinclude"),
         (),
         "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
     ),
-    (
+    _Unread(
         "SDF",
         (".sdf",),
         ("sdf",),
@@ -71,7 +89,7 @@ OTHERS: Final = (
         "Load the URDF or xacro that it was made from, or export URDF where it was "
         "made.",
     ),
-    (
+    _Unread(
         "USD",
         (".usd", ".usda", ".usdc", ".usdz"),
         (),
@@ -158,7 +176,7 @@ def read(  # noqa: PLR0913
             raise ModelError(f"arguments= is for xacro files; {name} is not one.")
         try:
             cell = chosen.read(data, name, options, report)
-        except ModelError as error:  # numbers that are finite, but not their products
+        except ModelError as error:  # such as products of numbers that overflow
             raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()
     if srdf is not None:
@@ -359,10 +377,9 @@ def _recognised(path: str, data: bytes) -> Format:
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
-    if seen is None and (other := _other(path, data)) is not None:
-        title, fix = other
-        message = f"this looks like {title}, which is known, but not read"
-        raise fault(path, "unknown-format", message, hint=fix)
+    if seen is None and (unread := _unread(path, data)) is not None:
+        message = f"this looks like {unread.title}, which is known, but not read"
+        raise fault(path, "unknown-format", message, hint=unread.fix)
     if named is not None and seen is not None:
         raise fault(
             path,
@@ -387,13 +404,13 @@ def _recognised(path: str, data: bytes) -> Format:
     return found
 
 
-def _other(path: str, data: bytes) -> tuple[str, str] | None:
-    """Return which known format without a reader a file has, and how to convert it."""
+def _unread(path: str, data: bytes) -> _Unread | None:
+    """Return the format without a reader that a file most likely has, if any."""
     ending = os.path.splitext(path)[1].lower()
     tag = first_tag(data)
-    for title, endings, tags, starts, fix in OTHERS:
-        if ending in endings or tag in tags or data.startswith(starts):
-            return title, fix
+    for each in UNREAD:
+        if ending in each.endings or tag in each.tags or data.startswith(each.starts):
+            return each
     return None
 
 

@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 BEYOND = 0.02  # how far beyond limits an answer is sought within them [m or rad]
-NEARLY = 100.0  # tolerances that may remain of what a local search may still meet
+WORTH_SEARCHING = 100.0  # most tolerances that a local search is expected to close
 
 
 def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Candidates:
@@ -117,10 +117,10 @@ def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Tr
 
 
 def _met_at_limits(found: Candidates, numeric: NumericSearch, query: Query) -> None:
-    """Write over misses that are answers within the tolerance, with joints at limits.
+    """Replace misses that a small change turns into answers with joints at limits.
 
-    At limits a branch misses by about what it was beyond them; a local search then
-    lets the other joints make up for that.
+    A branch that is a little beyond limits, put at them, misses by about as much; a
+    local search lets the other joints make up for that.
     """
     rows = np.flatnonzero(found.reason[:, 0] == Reason.LIMITS)
     if not rows.size:
@@ -132,7 +132,7 @@ def _met_at_limits(found: Candidates, numeric: NumericSearch, query: Query) -> N
     rows, inside = rows[near], inside[near]
     if rows.size:
         remains = residual_of(problem.squares(inside, query.targets[rows, 0]))
-        near = (remains <= NEARLY * np.array(query.tolerance)).all(axis=1)
+        near = (remains <= WORTH_SEARCHING * np.array(query.tolerance)).all(axis=1)
         rows, inside = rows[near], inside[near]
     if rows.size:
         local = numeric.local(query.at(rows, near=inside))

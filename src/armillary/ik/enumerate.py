@@ -20,7 +20,7 @@ Array = npt.NDArray[np.float64]
 # Answers of which no joint differs by more are the same: angles [rad], or lengths as a
 # part of the arm's.
 APART = 1e-3
-SHARP = 1e-6  # how exact answers are that are compared, likewise
+SHARP = 1e-6  # error of answers that are compared, in the same units
 AT_ONCE = 65536
 START_SEED = 314159
 
@@ -49,7 +49,7 @@ def search_all(
     if starts < 1:
         raise ShapeError(f"all needs at least 1 start, not {starts}.")
     rng = np.random.default_rng(START_SEED)
-    seeds = rng.uniform(*_span(problem), (starts, n))
+    seeds = rng.uniform(*_start_range(problem), (starts, n))
     found: list[tuple[Array, Array]] = []
     piece = max(1, AT_ONCE // starts)
     while len(found) < len(query.targets):
@@ -67,6 +67,7 @@ def search_all(
             [first.residual, tried.residual.reshape(*shape, 2)], axis=1
         )
         success = np.concatenate([answered, tried.success.reshape(shape)], axis=1)
+        # Of equal answers the first is kept; whole turns are taken out before that.
         at = np.nonzero(success)
         q[at], residual[at] = _sharpened(
             q[at], residual[at], search, query.at(k + at[0], near=None), problem
@@ -82,8 +83,8 @@ def search_all(
     return _padded(found, n)
 
 
-def _span(problem: Problem) -> tuple[Array, Array]:
-    """Return between which vectors starts lie: joints that turn, within one turn."""
+def _start_range(problem: Problem) -> tuple[Array, Array]:
+    """Return the least and greatest starts, (n,) each: of turning joints one turn."""
     lower, upper = problem.start_range
     least = np.clip(-math.pi, lower, np.maximum(lower, upper - math.tau))
     least = np.where(problem.turning, least, lower)
@@ -98,9 +99,9 @@ def _sharpened(
     query: Query,
     problem: Problem,
 ) -> tuple[Array, Array]:
-    """Return answers that are so exact that equal ones are seen to be equal.
+    """Return answers so exact that equal and different ones can be distinguished.
 
-    Tolerances that are wide for the size of an arm leave copies of an answer apart.
+    With a tolerance that is wide for the size of an arm, copies of an answer differ.
 
     Args:
         q: Answers, shape (count, n).
@@ -114,7 +115,7 @@ def _sharpened(
         return q, residual
     tolerance = min(distance, SHARP * problem.size), min(angle, SHARP)
     sharp = search(query._replace(seed=q, tolerance=tolerance))
-    # what cannot be met so exactly ends at the least that can remain
+    # Targets out of reach, which the tolerance admits, are met as well as they can be.
     remains = sharp.residual[:, 0]
     good = np.asarray((remains <= query.tolerance).all(axis=1))[:, np.newaxis]
     return (

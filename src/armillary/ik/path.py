@@ -14,8 +14,8 @@ from armillary.ik.solution import Solution
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-# A step that is larger than those before and after it by this factor, and not since the
-# target moves farther, is a jump to another answer, however small it is.
+# A step that is larger than both beside it by this factor is a jump to another answer,
+# however small it is, unless the target moves farther by as much.
 SWITCH = 4.0
 LEAST_SWITCH = 1e-3  # [m or rad]
 
@@ -86,7 +86,7 @@ def _stands_out(steps: Array, moves: Array) -> npt.NDArray[np.bool_]:
         return np.zeros(1, np.bool_)  # there is nothing to compare it with
     most = SWITCH * beside(steps) + LEAST_SWITCH
     found = np.asarray(steps > most)
-    if found.any():
+    if found.any():  # a target that moves farther than those beside may need a step
         farther = moves / np.maximum(beside(moves), np.finfo(np.float64).tiny)
         found &= steps > most * np.maximum(1.0, farther)
     return found

@@ -20,7 +20,7 @@ Indices = npt.NDArray[np.int64]
 
 NARROWEST = 2  # targets to either side that a mean is taken of
 ROUNDS = 8
-ENOUGH = 0.98  # of the squares of steps, which must fall below that in a round
+ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
 def evened(
@@ -33,8 +33,8 @@ def evened(
     """Return a path on which joints that targets leave free move more evenly.
 
     The joint positions at each target are sought near the mean of those around it,
-    first of many, which turns a sudden motion into a slow one, then of fewer. The
-    result is never worse than the path.
+    first of many, which spreads a sudden motion widely, then of fewer. The result has
+    no higher cost than the path.
 
     Args:
         path: Where to begin.

@@ -276,8 +276,8 @@ class Problem:
 
         Args:
             q: Joint positions [m or rad], shape (k, n).
-            apart: By how much a joint differs more: an angle [rad], or a length as a
-                part of `size`.
+            apart: Answers differ if a joint does by more than this: an angle [rad], or
+                a length in parts of `size`.
         """
         return distinct(q, apart * self._scales, turning=self.turning)
 

@@ -20,7 +20,7 @@ Whole = npt.NDArray[np.int64]
 Batch = tuple[int, ...]
 
 SAME = 1e-6
-NEARLY = 1e-3, 1e-2  # [m] and [rad]
+NEARLY = 1e-3, 1e-2  # misses up to these are worth a hint at the tolerance [m], [rad]
 
 
 class Solution:
@@ -53,12 +53,18 @@ class Solution:
 
     @cached_property
     def steps(self) -> Whole:
-        """Steps from the start that led to q, shape (...); 0 of a closed form."""
+        """Steps of the search from the start that led to q, shape (...).
+
+        They are 0 where a closed form answered.
+        """
         return self._part(self._found.steps)
 
     @cached_property
     def starts(self) -> Whole:
-        """The number of that start, shape (...); of misses how many there were."""
+        """The number of the start that led to q, from 1 on, shape (...).
+
+        Where no answer was found, it is the number of all starts.
+        """
         return self._part(self._found.starts)
 
     def _part(self, array: Any, *core: int) -> Any:

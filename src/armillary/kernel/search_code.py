@@ -275,6 +275,7 @@ class _Search:
         none_is_good = first_good.equals(NEVER)
         ending = self.at.row(f, "endings", index, ENDING)
         before = start < f.load(I64, ending, STARTS)
+        # Of equal errors that of the earlier start counts, whichever lane ends first.
         is_nearer = (error < least) | (error.equals(least) & before)
         with f.when((is_good & (start < first_good)) | (none_is_good & is_nearer)):
             self._write(f, s, lane, index, now)
@@ -290,7 +291,7 @@ class _Search:
             f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
         with f.otherwise():
             f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
-            with f.when(together):
+            with f.when(together):  # lanes on later starts than a good one rest
                 first_good = state.load(s, "first_good", slot)
                 earlier = state.load(s, "tries") < first_good.splat(w)
                 works = state.load(s, "works") & earlier.to(I64.wide(w), "sext")

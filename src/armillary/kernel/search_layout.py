@@ -31,11 +31,11 @@ SOLVED, UNSOLVED, INVALID, STOPPED = 0, 1, 2, 6
 """How a problem ends."""
 
 STATUS, STEPS, STARTS = range(3)
-"""What an ending says: how a problem ends; steps from the start that leads to what is
-written; the number of that start from 1 on, or where none is good how many there were.
+"""Places in an ending: how the problem ends; steps from the start that leads to what is
+written; the number of that start from 1 on, or of all starts where none is good.
 """
 
-ENDING: Final = 3
+ENDING: Final = 3  # numbers of an ending
 
 NEVER: Final = 2**63 - 1
 """The number of a start that comes after all others."""

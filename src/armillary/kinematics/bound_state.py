@@ -1,8 +1,11 @@
-"""States of a cell: the one that it starts in, and those that come from elsewhere."""
+"""States of a cell: that at home, those of users, and what follows from a state."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import StateError, quote
 from armillary.kinematics.closing.branch import Branch
@@ -11,7 +14,7 @@ from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 
-__all__ = ["bound_state", "branch_of", "home"]
+__all__ = ["bound_state", "branch_of", "home", "rates_of"]
 
 
 def home(cell: Workcell) -> State:
@@ -24,6 +27,14 @@ def branch_of(state: State) -> Branch | None:
     if not state.passive.size:
         return None
     return Branches.of(state.cell).named(state.positions.tolist())[1]
+
+
+def rates_of(state: State) -> npt.NDArray[np.float64]:
+    """Return the rates of all joints, shape (n,) [m/s or rad/s]; 0 where none are.
+
+    It is read-only where the state has rates.
+    """
+    return state.qd if state.qd.size else np.zeros(len(state.q))
 
 
 def bound_state(cell: Workcell, state: Any) -> State:

@@ -42,7 +42,7 @@ def numbers_of(values: Any, name: str) -> Array:
     if not np.isfinite(array).all():
         numbers = tuple(array.tolist())
         raise StateError(f"{name} holds a number that is not finite: {numbers}.")
-    # An array in memory that is not its own cannot be made writeable again.
+    # An array over bytes cannot be made writeable again; one with its own memory can.
     return np.frombuffer(array.tobytes(), np.float64) if array.size else NO_NUMBERS
 
 
@@ -104,8 +104,9 @@ def distinct(
 
     Args:
         q: Vectors, shape (k, n).
-        apart: By how much a joint differs more [m or rad], shape () or (n,).
-        turning: Of which joints whole turns do not count, shape () or (n,).
+        apart: Vectors differ if a joint does by more than this [m or rad], shape () or
+            (n,).
+        turning: Which joints may differ by whole turns, shape () or (n,).
     """
     kept: list[int] = []
     for k, one in enumerate(q):

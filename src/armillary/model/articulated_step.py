@@ -1,4 +1,4 @@
-"""One joint's step of the articulated body algorithm, from its outer body to its inner.
+"""The step of the articulated body algorithm from a joint's outer body to its inner.
 
 Featherstone, Rigid Body Dynamics Algorithms, table 7.1. With S and c = S* qd + V x S qd
 of the joint, the outer body's articulated inertia I and bias force p, the torque t and
@@ -25,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ArticulatedStep:
-    """What the inner body feels of a joint and all that is behind it.
+    """What the inner body feels of a joint and of all bodies beyond it.
 
     Attributes:
         inertia: Articulated inertia, about F's origin, in F, linear first, (6, 6).
@@ -90,7 +90,7 @@ def articulated_step(
     unit_torque = float(subspace @ momentum) + armature
     free_torque = torque - float(subspace @ bias)
     left, wrench = inertia, bias
-    if unit_torque != 0.0:  # it is zero where nothing moves: all of it counts then
+    if unit_torque != 0.0:  # it is 0 for a fixed joint, which passes on everything
         left = inertia - np.outer(momentum, momentum) / unit_torque
         wrench = bias + momentum * (free_torque / unit_torque)
     return ArticulatedStep(

@@ -38,7 +38,8 @@ MANNERS: Final = {
 """How a base is carried, as sentences have it."""
 
 Mask = npt.NDArray[np.bool_]
-Touching = Callable[[Pairs], Indices]
+FindTouching = Callable[[Pairs], Indices]
+"""From pairs to those that touch at home, as positions in them, sorted."""
 
 
 class _Named(NamedTuple):
@@ -57,7 +58,7 @@ class CollisionPairs:
     """
 
     def __init__(
-        self, cell: Workcell, rules: Rules, touching: Touching | None = None
+        self, cell: Workcell, rules: Rules, touching: FindTouching | None = None
     ) -> None:
         """Take a cell and rules whose names exist in it.
 
@@ -302,10 +303,10 @@ class CollisionPairs:
 
     def _is_home(self, i: Indices, j: Indices) -> Mask:
         codes = np.minimum(i, j) * len(self.names) + np.maximum(i, j)
-        return np.isin(codes, self.at_home)
+        return np.isin(codes, self._home_codes)
 
     @cached_property
-    def at_home(self) -> Indices:
+    def _home_codes(self) -> Indices:
         """Return the codes of the pairs that are left out since they touch at home."""
         if self._find_touching is None or not self.rules.needs_home:
             return np.empty(0, dtype=np.int64)
@@ -323,7 +324,7 @@ class CollisionPairs:
         """
         count = len(self.names)
         tested = self.pairs(Tree.of(self.cell)).indices @ np.array([count, 1])
-        left = np.setdiff1d(self.at_home, tested)
+        left = np.setdiff1d(self._home_codes, tested)
         rules: dict[int, Rule] = {}
         for rule in reversed(self.rules.rules):
             if rule.where == "home":
@@ -342,7 +343,7 @@ class CollisionPairs:
         found[self._select(side)] = True
         return found
 
-    def untested_robots(self, pairs: Pairs) -> tuple[str, ...]:
+    def untested_manipulators(self, pairs: Pairs) -> tuple[str, ...]:
         """Return the manipulators of which no pair is tested, though no rule says so.
 
         Only those count that have two links with shapes that may meet: neither rigid

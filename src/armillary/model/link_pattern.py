@@ -100,8 +100,12 @@ def scoped(side: str, prefix: str) -> str:
 
 
 def links_of(manipulator: str) -> str:
-    """Return the pattern of all links of a manipulator, whatever its name holds."""
-    head = manipulator[: LONGEST // 3]  # that of most names is the whole
+    """Return the pattern of all links of a manipulator, whatever its name contains.
+
+    Patterns have a greatest length. A name too long for it is cut, and its pattern may
+    fit other names that begin alike.
+    """
+    head = manipulator[: LONGEST // 3]
     rest = "" if head == manipulator else ANYTHING
     if is_exact(manipulator):
         return f"{head}{rest}{SEPARATOR}{ANYTHING}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NoReturn, Protocol, cast
@@ -13,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
 from armillary.model.special_points import Rates, equality_points, rates_beside
+from armillary.model.user_warning import warn_user
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.spatial.twist import Vector6, add6, scale6, six, vector6
@@ -194,7 +194,7 @@ class Motion:
     def _warn_of_rates(self, rates: Rates, kind: str) -> None:
         """Warn where a branch that one coordinate alone takes has rates of its own."""
         if fault := self.fault_of_equality(rates, kind):
-            warnings.warn(fault, stacklevel=2)
+            warn_user(fault)
 
     def fault_of_equality(self, rates: Rates, kind: str) -> str:
         """Say where rates at a point of equality are not those beside it; '' if not.

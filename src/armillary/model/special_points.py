@@ -1,8 +1,9 @@
-"""Points at which a function takes a branch of their own, and its rates there.
+"""Points at which a branch of a function holds for that point alone, and rates there.
 
-`1.0 if q == 0 else sin(q) / q` has the right value at 0, but there the derivatives of
-the constant. No derivative of the other branch can be evaluated in its place: it is
-0 / 0. So these points are looked for, and rates at them compared with those beside.
+`1.0 if q == 0 else sin(q) / q` has the right value at 0, but there its derivatives are
+those of the constant. Those of the other branch cannot take their place: they are
+0 / 0. So such points are looked for, and the rates at them are compared with those
+beside them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ Array = npt.NDArray[np.float64]
 Rates = Callable[[Sequence[float]], Sequence[float]]
 
 USUAL: Final = (0.0, 1.0, -1.0, 0.5, -0.5)
+"""Where comparisons with `==` often hold: these are tried as they are."""
 STARTS: Final = ((-1.0, 0.3), (0.7, 1.9), (3.0, 2.0), (-4.0, -6.0))
-SECANTS: Final = 40
+"""Pairs of numbers from which the secant method begins."""
+SECANTS: Final = 40  # most steps of that
 DISTANCES: Final = (0.05, 8e-4, 1.2e-5)
+"""How far from a point rates are compared; and again so many times closer:"""
 CLOSER: Final = 64.0
 NOISE: Final = 1e-5  # of a quotient of small numbers, relative
 
@@ -54,9 +58,10 @@ def equality_points(program: Program) -> list[EqualityPoint]:
 def rates_beside(
     rates: Rates, q: Sequence[float], noise: float = NOISE
 ) -> Array | None:
-    """Return the rates beside a point where those at it are of neither side.
+    """Return the rates beside a point if those at the point fit neither side.
 
-    They are of a side if their distance from those at a distance h on it falls with h.
+    They fit a side if they are the limit of its rates: if the difference of those at a
+    distance h falls with h.
 
     Args:
         rates: Of the coordinates.
@@ -64,13 +69,13 @@ def rates_beside(
         noise: What roundings may make of rates near it, relative to 1 and their size.
 
     Returns:
-        The rates on one side, None where those at the point are of a side, or where
-        nothing is known beside it.
+        The rates on one side; None if those at the point fit a side, or if there are no
+        finite rates beside it.
     """
     here = _numbers(rates, q)
     if not np.isfinite(here).all():
         return None
-    away = np.cos(np.arange(len(q)))  # a direction that is nothing special
+    away = np.cos(np.arange(len(q)))  # a direction along no axis or diagonal
     found: list[Array] = []
     for side in (1.0, -1.0):
         pairs = [
@@ -129,12 +134,13 @@ def _roots(
         for t in tried:
             near = t, math.nextafter(t, math.inf), math.nextafter(t, -math.inf)
             root = next((x for x in near if along(x) == 0.0), None)
+            # Where it is zero beside the point too, that is not alone in its branch.
             if root is not None and along(root + 1e-3 * (1.0 + abs(root))) != 0.0:
                 yield (*base[:k], root, *base[k + 1 :])
 
 
 def _bases(count: int) -> list[list[float]]:
-    """Return points from which axes are followed; with one coordinate it is alone."""
+    """Return points through which lines along the axes are searched."""
     if count == 1:
         return [[0.0]]
     return [[0.0] * count, [math.cos(3.0 * k + 1.0) for k in range(count)]]

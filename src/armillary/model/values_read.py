@@ -1,8 +1,12 @@
 """What the code of a class of the user's reads besides its parameters.
 
-A formula is traced once for equal joints. Where `pose` reads a constant of its module,
-of a closure or of a class, joints are equal in this respect only while that has the
-same value; so these values belong to the key under which a traced formula is kept.
+A formula is traced once for equal joints. But `pose` may also read constants of its
+module, of a closure or of a class, and these may change. So their values are a part of
+the key under which a traced formula is cached.
+
+Sweeps have digests of functions (`sweeps/identity.py`), which must be equal in all
+processes; these keys are compared within one process alone, and must be cheap: they are
+read at each use of a joint.
 """
 
 from __future__ import annotations
@@ -40,10 +44,10 @@ DEEPEST: Final = 60  # calls in calls; Python itself allows about 200 here
 def values_read(joint: Any) -> Hashable:
     """Return all values that the code of a joint, and of joints in it, may read.
 
-    Those that differ, the sign of a zero included, have different results. Numbers,
-    texts, arrays, sequences, dicts, functions, and the attributes that are read of
-    modules and of the user's classes and objects count; an object of a library counts
-    as another one only if it is another one.
+    Values that differ, if only in the sign of a zero, give different results. Compared
+    are numbers, texts, arrays, sequences, dicts, functions, and the attributes of
+    modules and of the user's classes and objects whose names occur in the code. An
+    object of a library is compared by its identity.
     """
     found: list[Hashable] = []
     for each in (joint, *nested_in(joint)):
@@ -53,10 +57,16 @@ def values_read(joint: Any) -> Hashable:
     return tuple(found)
 
 
+# Of each class the names of attributes that its code reads, as found the last time.
 _known_names: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
 
 
 def _read(kind: type) -> Hashable:
+    """Return what the code of a class reads.
+
+    Functions that are called read further attributes, of which the names are known only
+    once they are entered; so all is read again until no name is new.
+    """
     names = _known_names.get(kind, frozenset())
     while True:
         reader = _Reader(names)
@@ -64,7 +74,7 @@ def _read(kind: type) -> Hashable:
         if reader.names == names:
             _known_names[kind] = names
             return read
-        names = reader.names  # functions that are called read more
+        names = reader.names
 
 
 @lru_cache(maxsize=1024)
@@ -94,9 +104,9 @@ def _is_users(module: str | None) -> bool:
 
 @lru_cache(maxsize=4096)
 def _names(code: CodeType) -> tuple[str, ...]:
-    """Return the globals and attributes that code reads, its inner functions' too.
+    """Return the names of globals and attributes in code and its inner functions.
 
-    Texts that could be names are among them: of `getattr(x, "name")`.
+    Texts that could be names are among them, as of `getattr(x, "name")`.
     """
     inner = (each for each in code.co_consts if isinstance(each, CodeType))
     texts = (each for each in code.co_consts if isinstance(each, str))
@@ -118,10 +128,10 @@ class _Same:
 
 
 class _Reader:
-    """Turns values into what can be compared; each object is entered once.
+    """Turns values into keys; an object that is met again is entered no second time.
 
     Attributes:
-        names: Of attributes that count where a class, a module or an object is read.
+        names: The attributes that are compared of classes, modules and objects.
     """
 
     def __init__(self, names: frozenset[str]) -> None:
@@ -129,7 +139,7 @@ class _Reader:
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def value(self, value: Any, depth: int) -> Hashable:
-        """Return what a value is, so that another one differs."""
+        """Return a key that differs from those of other values."""
         kind = type(value).__name__
         if isinstance(value, (float, *PLAIN)):
             return kind, value.hex() if isinstance(value, float) else value
@@ -152,7 +162,7 @@ class _Reader:
         return kind, frozenset(read) if "set" in kind else tuple(read)
 
     def attributes(self, owner: Any, depth: int) -> Hashable:
-        """Return what may be read of a module, a class or another object."""
+        """Return a key of what code may read of a module, a class or another object."""
         if not isinstance(owner, (type, ModuleType)):
             return self._of_object(owner, depth)
         module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
@@ -201,7 +211,7 @@ class _Reader:
 
 
 def _parts(value: Any) -> list[Any] | None:
-    """Return what a value is made of, None where that are its attributes."""
+    """Return the values in a container; None for what has attributes instead."""
     match value:
         case list() | tuple() | set() | frozenset() | deque():
             return list(cast(Any, value))

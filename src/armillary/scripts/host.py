@@ -150,7 +150,7 @@ class Host:
     def _calculated(self, target: ScriptMatrix) -> ScriptMatrix:
         """Return what `OnCalculateTarget` makes of a flange target, without a tool.
 
-        A script of few joints projects targets there on what it can reach.
+        The script of an arm of few joints projects targets there onto its workspace.
         """
         if "OnCalculateTarget" not in self._runner:
             return target

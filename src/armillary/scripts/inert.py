@@ -1,4 +1,4 @@
-"""What stands in for parts of an application that do not exist here."""
+"""An object in place of the parts of Visual Components that do not exist here."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["INERT"]
 
 
 class Inert:
-    """An object all of whose attributes and calls give itself, and that does nothing.
+    """An object that does nothing: its attributes and the results of calls are itself.
 
-    Scripts show messages, switch behaviours and render by such objects, on which no
-    formula depends. Arithmetic with it is refused.
+    By such objects scripts show messages, switch behaviours and render; no formula
+    depends on them. Arithmetic with it is refused.
     """
 
     def __getattr__(self, name: str) -> Any:

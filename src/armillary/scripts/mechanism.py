@@ -156,7 +156,7 @@ class Script(Mechanism, frozen=True):
 
 
 def _plain(x: Any) -> Any:
-    """Return a number as Python's: dividing by zero raises an error then."""
+    """Return a number of Python, not of NumPy, so that dividing by 0 is an error."""
     return x if isinstance(x, Traced) else float(x)
 
 

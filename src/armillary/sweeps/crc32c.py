@@ -4,7 +4,8 @@ A cyclic redundancy check is the remainder of the data, as a polynomial over GF(
 divided by a polynomial of degree 32: here that of Castagnoli, 0x1EDC6F41, with bits in
 reversed order and inverted at both ends; RFC 3720, section 12.1. It differs for data
 that differ in up to 32 consecutive bits. Python has no such function, and a loop in
-Python is far too slow for gigabytes, so it is made of LLVM's language.
+Python is far too slow for gigabytes, so it is written in LLVM's language and compiled
+as kernels are.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ __all__ = ["SIZE", "as_bytes", "compiled", "crc32c"]
 SIZE: Final = 4
 """Bytes of a checksum."""
 
-POLYNOMIAL: Final = 0x82F63B78  # with its bits reversed
+POLYNOMIAL: Final = 0x82F63B78  # 0x1EDC6F41 with its bits reversed
 WORD: Final = 8  # bytes that are taken at once
 
+# `of_word` and `of_byte` continue a remainder by eight bytes or one. SSE 4.2 has
+# instructions for this polynomial.
 INSTRUCTION: Final = """
 declare i64 @llvm.x86.sse42.crc32.64.64(i64, i64)
 declare i32 @llvm.x86.sse42.crc32.32.8(i32, i8)
@@ -43,6 +46,9 @@ define private i32 @of_byte(i32 %crc, i8 %byte) {
 }
 """
 
+# Whole words, then the bytes that are left. The remainder is inverted before and after
+# all bytes; so a checksum that is inverted again, `before`, is the remainder to go on
+# with, and for no bytes it is 0.
 LOOP: Final = """
 define i32 @crc32c(ptr %data, i64 %size, i32 %before) {
 start:
@@ -88,7 +94,7 @@ def crc32c(data: Any, before: int = 0) -> int:
 
     Args:
         data: A buffer of contiguous bytes, such as an array of uint8.
-        before: The checksum of the bytes before these.
+        before: The checksum of the bytes before these; 0 where there are none.
     """
     array: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8)
     _, function = compiled()
@@ -96,16 +102,18 @@ def crc32c(data: Any, before: int = 0) -> int:
 
 
 def as_bytes(checksum: int) -> bytes:
-    """Return a checksum as it stands behind a chunk."""
+    """Return a checksum as it is written behind a chunk."""
     return checksum.to_bytes(SIZE, "little")
 
 
 @lru_cache(maxsize=2)
 def compiled(has_instruction: bool | None = None) -> tuple[object, Any]:
-    """Return code, and the function in it while it lives; other threads run meanwhile.
+    """Return the code, and its function, which is valid while the code is kept.
 
-    has_instruction: Whether to use the processor's instruction; where it has one, by
-        default.
+    A call of the function releases the interpreter's lock.
+
+    has_instruction: Whether to use the instruction of the processor; by default if it
+        has one.
     """
     with IMPORT_LOCK:
         from armillary.kernel import compiler, target  # imports LLVM
@@ -126,10 +134,11 @@ def compiled(has_instruction: bool | None = None) -> tuple[object, Any]:
 def _of_tables() -> str:
     """Return the functions for processors without the instruction.
 
-    With T_k[b] = the remainder of byte b followed by k zero bytes, that of a word is
-    the sum of those of its bytes: T_7[b_0] + ... + T_0[b_7], where the first four are
-    added to what was before; Kounavis and Berry, A Systematic Approach to Building High
-    Performance Software-based CRC Generators (2005).
+    Let T_k[b] be the remainder of byte b followed by k zero bytes. Remainders are
+    linear over GF(2), where sums are exclusive ors. So that of a word is the sum of
+    those of its bytes, T_7[b_0] + ... + T_0[b_7], after the remainder so far has been
+    added to its first four bytes; Kounavis and Berry, A Systematic Approach to Building
+    High Performance Software-based CRC Generators (2005).
     """
     tables = "\n".join(
         f"@table_{k} = private constant [256 x i32] "
@@ -174,10 +183,13 @@ define private i32 @of_byte(i32 %crc, i8 %byte) {{
 
 
 def _tables() -> list[list[int]]:
+    """Return T_0 to T_7 of `_of_tables`."""
+    # T_0: divide a byte bit by bit; with reversed bits, the lowest comes first.
     row = list(range(256))
     for _ in range(8):
         row = [(value >> 1) ^ (POLYNOMIAL if value & 1 else 0) for value in row]
     tables = [row]
+    # T_k from T_(k-1): one zero byte more.
     for _ in range(WORD - 1):
         tables.append([(value >> 8) ^ row[value & 255] for value in tables[-1]])
     return tables

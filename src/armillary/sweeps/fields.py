@@ -31,8 +31,8 @@ class Axis(NamedTuple):
     """A dimension of a result.
 
     Attributes:
-        name: What is along it.
-        names: What each place along it is; empty if they have no names.
+        name: Such as `joint` or `twist`.
+        names: Of the places along it, such as those of joints; empty if they have none.
     """
 
     name: str
@@ -40,11 +40,11 @@ class Axis(NamedTuple):
 
 
 class NamedJoints(NamedTuple):
-    """The joints of numbers, where they are known.
+    """Joints whose positions are stored; empty where they are not known.
 
     Attributes:
         names: Of the joints.
-        units: Of their positions.
+        units: Of their positions: `m`, `rad` or nothing.
     """
 
     names: tuple[str, ...] = ()
@@ -64,8 +64,8 @@ class Field(NamedTuple):
         shape: Of the result in one row; () for a number.
         dtype: The type of its numbers.
         units: A text for the attributes of a file.
-        axes: Of each dimension of `shape`; empty if nothing is known of them.
-        attributes: Further ones for a file; None for none.
+        axes: One for each dimension of `shape`; empty if nothing is known of them.
+        attributes: Further attributes for a file; None for none.
     """
 
     shape: tuple[int, ...]

@@ -19,8 +19,9 @@ class Meaning(NamedTuple):
 
     Attributes:
         units: Of its numbers.
-        axes: Those that end its shape.
-        of_joint: The unit of a joint's number by the unit of its position.
+        axes: Those of its last dimensions.
+        of_joint: Where each number belongs to a joint, its unit by the unit of the
+            position of the joint.
     """
 
     units: str
@@ -55,7 +56,7 @@ OF_CHECKS: Final = {
     "distances": Meaning("m", (Axis("pair"),)),
     "gradients": Meaning("m per unit of q", (Axis("pair"), JOINT)),
 }
-# By the question, or by the output of several questions.
+# By the name of the question, or by the name of an output that several questions have.
 OF_KERNELS: Final = {
     "jacobian": Meaning("m/s, rad/s; per unit of joint rates", (TWIST, JOINT)),
     "velocity": Meaning("m/s, rad/s", (TWIST,)),
@@ -69,7 +70,7 @@ OF_KERNELS: Final = {
 
 
 def meaning_of(core: Any, function: Any, name: str, field: Field) -> Meaning | None:
-    """Return what a result of a solver, check or kernel is; None if nobody knows.
+    """Return what a result of a solver, check or kernel is; None if that is unknown.
 
     Args:
         core: What computes.
@@ -97,13 +98,13 @@ def _pose_axes(shape: tuple[int, ...]) -> tuple[Axis, ...]:
 
 
 def labelled(field: Field, meaning: Meaning, core: Any, joints: NamedJoints) -> Field:
-    """Return a field with what is known of it.
+    """Return a field with its units, axes and attributes.
 
     Args:
         field: Its shape and type.
         meaning: What it is.
         core: What computes it.
-        joints: Of the samples; solvers and checks know their own.
+        joints: Of the samples; solvers and checks have their own.
     """
     attributes: dict[str, Any] = {}
     before: tuple[Axis, ...] = ()
@@ -111,13 +112,14 @@ def labelled(field: Field, meaning: Meaning, core: Any, joints: NamedJoints) -> 
         joints = NamedJoints.of(core.cell, core.joints)
         before = (Axis("branch"),)  # of ik.all
         if meaning is OF_SOLVERS["reason"]:
-            # As CF conventions have it, which xarray knows.
+            # As the CF conventions state flags, which xarray decodes.
             attributes["flag_values"] = [int(each) for each in Reason]
             attributes["flag_meanings"] = " ".join(each.name for each in Reason)
     elif isinstance(core, CollisionCheck):
         joints = NamedJoints.of(core.cell, core.cell.joint_names)
     if isinstance(core, Kernel):
         before = (Axis("frame"),)  # of a list of frames
+    # A result may have a further dimension in front, of branches or frames.
     axes = (*before, *meaning.axes)[-len(field.shape) :] if field.shape else ()
     if len(axes) < len(field.shape):
         return field._replace(units=meaning.units)

@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.home_contacts import NEARNESS
-from armillary.collision.lengths import margin_of
+from armillary.collision.lengths import NEARNESS, margin_of
 from armillary.collision.pair_contacts import PairContacts
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs
@@ -187,11 +186,13 @@ def _reasons(
 ) -> list[str]:
     """Return the reason of each pair to leave it out, empty where it is tested."""
     found = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)
-    q = np.array([contacts.home.q])
     left = np.flatnonzero(~are_joined)
-    at_home = contacts.touching(contacts.poses(q), max(margin, NEARNESS), left)[0]
+    home_poses = contacts.poses(contacts.state.q[np.newaxis])
+    at_home = contacts.touching(home_poses, max(margin, NEARNESS), left)[0]
     found[left[at_home]] = RuleReason.DEFAULT
     left = left[~at_home]
+    # Of each pair, whether it touched and whether it was free in some sample. A pair
+    # with both is tested and needs no more samples, so blocks grow as pairs get fewer.
     touched, free = np.zeros((2, len(found)), np.bool_)
     start, step = 0, FIRST_BLOCK
     while start < samples.count and len(left):

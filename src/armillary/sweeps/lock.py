@@ -1,10 +1,11 @@
-"""One sweep at a time writes to a path: a lock that ends with the process.
+"""A lock that lets one sweep at a time write to a path, and ends with its process.
 
-The call of a sweep holds it, not its workers, so that they may be anywhere. It is a
+The call of a sweep holds it, not its workers, which may run on other machines. It is a
 lock of the operating system on a file beside the path: the system releases it however
 the process ends, and on network file systems that support locks it holds between
-machines. Where a file system has none, the file itself is the lock: it says which
-process of which machine made it, and is void if that process of this machine has ended.
+machines. Where a file system has no locks, the existence of the file is the lock: the
+file names the process and the machine that made it, and does not count if that process
+of this machine has ended.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ NO_LOCKS: Final = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 OPEN: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
 OWN: Final = ".own"  # ends the name of a file that is the lock itself
 IS_WINDOWS: Final = sys.platform == "win32"
-# Windows lets nobody read what is locked: a byte far behind what the file says.
+# On Windows locked bytes cannot be read, so one far behind the content is locked.
 LOCKED_BYTE: Final = 1 << 30
 
 _held: set[int] = set()  # descriptors of lock files
@@ -106,10 +107,10 @@ def _locked(file: Path) -> int:
 
 
 def _made(file: Path) -> int:
-    """Return the descriptor of a file that this call has made.
+    """Return the descriptor of a file that is made by this call.
 
     Raises:
-        _Busy: It is there, and its maker may be at work.
+        _Busy: It exists, and the process that made it may still run.
     """
     while True:
         try:
@@ -140,7 +141,7 @@ def _is_at(handle: int, file: Path) -> bool:
 
 
 def _signed(handle: int) -> int:
-    """Write into the file who holds it."""
+    """Write the holder into the file; return its descriptor."""
     who = {"process": os.getpid(), "machine": socket.gethostname()}
     os.lseek(handle, 0, os.SEEK_SET)
     os.ftruncate(handle, 0)
@@ -150,7 +151,7 @@ def _signed(handle: int) -> int:
 
 
 def _holder(file: Path) -> dict[str, Any] | None:
-    """Return who holds a file, as it says; None where it does not say."""
+    """Return the holder that a file names; None if it names none."""
     try:
         found = json.loads(file.read_bytes())
         return {"process": int(found["process"]), "machine": str(found["machine"])}

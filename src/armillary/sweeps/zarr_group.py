@@ -2,7 +2,7 @@
 
 It is written as Zarr format 3 without compression, so that chunks need no library and a
 new worker starts quickly; https://zarr-specs.readthedocs.io, core protocol 3.0. The
-codec crc32c puts a checksum behind each chunk: a chunk whose bytes have changed since
+codec crc32c puts a checksum behind each chunk, so that a chunk whose bytes have changed
 is computed again.
 """
 
@@ -127,9 +127,10 @@ class Group:
         }
 
     def _dimensions(self, name: str) -> list[str]:
-        """Return the names of the dimensions of an array, behind that of rows.
+        """Return the names of the dimensions of an array, without that of rows.
 
-        Arrays share one where they have the same along it, as xarray demands.
+        Arrays have a name in common only where the dimensions are equal, as xarray
+        demands.
         """
         field = self.fields[name]
         if not field.axes:
@@ -140,7 +141,7 @@ class Group:
         ]
 
     def _is_shared(self, axis: Axis, size: int) -> bool:
-        """Return whether a dimension is the same in all arrays, and no array's name."""
+        """Return whether all arrays with this axis have it alike, and none its name."""
         return axis.name not in self.fields and all(
             (each, count) == (axis, size)
             for field in self.fields.values()
@@ -271,7 +272,7 @@ class ChunkWriter:
             self.checksums[name] = crc32c.crc32c(data, self.checksums[name])
 
     def end(self, number: int) -> None:
-        """Write the checksums, behind zeros in place of rows that the last chunk lacks.
+        """Write zeros for the rows that the last chunk lacks, then the checksums.
 
         number: Of the chunk.
         """
@@ -281,7 +282,7 @@ class ChunkWriter:
             # Chunks of Zarr have one size.
             left = missing * field.row_bytes
             file, checksum = self.files[name], self.checksums[name]
-            file.seek(left, os.SEEK_CUR)  # leaves a hole, which takes no room
+            file.seek(left, os.SEEK_CUR)  # a hole, which reads as zeros
             for start in range(0, left, BLOCK):
                 checksum = crc32c.crc32c(bytes(min(BLOCK, left - start)), checksum)
             file.write(crc32c.as_bytes(checksum))

@@ -59,7 +59,7 @@ class _Explorer:
     defined: str
     planned: list[Decision]
     places: dict[int, str]  # where each truth value was first asked for
-    forced: list[TracedBool] | None = None  # what earlier answers decide; None: nothing
+    forced: list[TracedBool] | None = None  # gets questions that earlier answers decide
     decisions: list[Decision] = field(default_factory=list[Decision])
     answers: dict[int, bool] = field(default_factory=dict[int, bool])
     questions: int = 0
@@ -129,10 +129,14 @@ def explore(
         explorer = _Explorer(name, defined, planned, places, forced)
         return _Run(explorer.decisions, _run(tape, function, flat, explorer))
 
+    # Answers that follow from earlier ones are only left out where there are too many
+    # paths: for that takes time, and the outputs need a check for NaN.
     places: dict[int, str] = {}
     runs = _runs(start, None)
     if runs[-1].is_last:
         return _join(tape, runs, name)
+    if _are_all_possible(runs):
+        raise _too_many(runs, places, name)
     forced: list[TracedBool] = []
     runs = _runs(start, forced)
     if not runs[-1].is_last:
@@ -152,8 +156,26 @@ def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_
     return runs
 
 
+def _are_all_possible(runs: list[_Run]) -> bool:
+    """Return whether numbers take the paths of all runs, and a further one.
+
+    Then leaving out what no number takes would not make them few enough.
+    """
+    last = runs[-1].decisions
+    further = (
+        [*last[:step], (truth, False)]
+        for step, (truth, answer) in enumerate(last)
+        if answer
+    )
+    is_more = any(not is_contradiction(each) for each in further)
+    return is_more and not any(is_contradiction(run.decisions) for run in runs)
+
+
 def _implied(decisions: list[Decision], truth: TracedBool) -> bool | None:
-    """Return the answer that no number contradicts, None where it is open."""
+    """Return the answer that follows from earlier ones, None where both are open.
+
+    It holds for numbers; of NaN all comparisons are false.
+    """
     for answer in (True, False):
         if is_contradiction([*decisions, (truth, answer)]):
             return not answer
@@ -161,9 +183,9 @@ def _implied(decisions: list[Decision], truth: TracedBool) -> bool | None:
 
 
 def _nan_of_nan(tape: Tape, forced: list[TracedBool], outputs: Flat) -> Flat:
-    """Return outputs that are NaN where an input is that decides a forced answer.
+    """Return outputs that are NaN where an input of a forced answer is NaN.
 
-    Of NaN all comparisons are false, also those that earlier answers decide.
+    There the forced answers, which hold for numbers alone, may be wrong.
     """
     inputs = [node for node in reachable(forced) if node.name == "input"]
     for x in inputs:

@@ -56,7 +56,7 @@ def not_equal(x: Any, y: Any) -> Any:
 
 
 def combining_truths(op: Function) -> Function:
-    """Return what `&`, `|`, `^`, `~` mean: an operation of truths, of nothing else."""
+    """Return the meaning of `&`, `|`, `^` or `~`: an operation on truths alone."""
 
     def combined(*args: Any) -> Any:
         for each in args:
@@ -86,7 +86,7 @@ def shifted(x: Any, y: Any) -> Any:
 
 
 def _noted(function: Function) -> Function:
-    """Return a comparison of equality that remembers where it was asked for."""
+    """Return a comparison of equality whose tape remembers where the user asks it."""
 
     def noted(x: Any, y: Any) -> Any:
         truth = function(x, y)
@@ -342,8 +342,8 @@ def _looked_up(x: Any, xs: list[Any], fs: list[Any], left: Any, right: Any) -> A
     return ops.SELECT(ops.LT(x, xs[0]), left, result)
 
 
-SINC_TERMS = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(10)]
-SMALL_ANGLE = 0.5
+SINC_TERMS = [(-1.0) ** k / math.factorial(2 * k + 1) for k in range(10)]  # of t^(2 k)
+SMALL_ANGLE = 0.5  # [rad]; the first term that is left out is below 1e-25 there
 
 
 def _sinc(x: Any) -> Any:
@@ -353,7 +353,8 @@ def _sinc(x: Any) -> Any:
 def _sine_ratio(x: Any) -> Any:
     """Return sin(t) / t of t = pi x: a series near 0, so that derivatives are right.
 
-    What is not chosen is computed of another number, so that it is nowhere 0 / 0.
+    Each side is given a harmless number where the other one is chosen, so that neither
+    is 0 / 0 or large there.
     """
     t = ops.MUL(np.pi, x)
     is_near = ops.LT(ops.ABS(t), SMALL_ANGLE)

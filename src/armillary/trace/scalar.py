@@ -64,18 +64,6 @@ def _division(function: Method) -> tuple[Method, Method]:
     return _operator(checked)
 
 
-def _equality(function: Method) -> Method:
-    """Make the method for `self == other` or `self != other`."""
-
-    def noted(x: Any, y: Any) -> Any:
-        truth = function(x, y)
-        if isinstance(truth, TracedBool):
-            truth.tape.note_equality(truth)
-        return truth
-
-    return _operator(noted)[0]
-
-
 class Node(Traced):
     """One recorded value.
 
@@ -130,8 +118,8 @@ class Node(Traced):
         """Call a function of NumPy that is not a ufunc, such as `where`."""
         return numpy_dispatch.call_function(function, args, options)
 
-    __eq__ = _equality(ops.EQ)
-    __ne__ = _equality(numpy_dispatch.not_equal)
+    __eq__ = _operator(numpy_dispatch.UFUNCS[np.equal])[0]
+    __ne__ = _operator(numpy_dispatch.UFUNCS[np.not_equal])[0]
     __add__, __radd__ = _operator(ops.ADD)
     __sub__, __rsub__ = _operator(ops.SUB)
     __mul__, __rmul__ = _operator(ops.MUL)

@@ -12,6 +12,7 @@ from types import FrameType
 from armillary.errors import TraceError
 
 OURS = frozenset({"armillary", "numpy", "scipy"})
+CATCHING = frozenset({"ZeroDivisionError", "ArithmeticError", "FloatingPointError"})
 
 _faults: ContextVar[list[TraceError] | None] = ContextVar("faults", default=None)
 
@@ -32,9 +33,7 @@ def is_called() -> bool:
 
     So do `numpy.maximum` of object arrays and `max`.
     """
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
-        frame = frame.f_back
+    frame = _caller()
     if frame is None:
         return False
     return "CALL" in dis.opname[frame.f_code.co_code[frame.f_lasti]]
@@ -50,25 +49,26 @@ def running() -> str:
 
 def users_own() -> str:
     """Return `file:line` of the user's code that did this itself, '' if it is ours."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
-        frame = frame.f_back
+    frame = _caller()
     return _place(frame) if frame is not None and _is_users(frame) else ""
 
 
-CATCHING = frozenset({"ZeroDivisionError", "ArithmeticError", "FloatingPointError"})
-
-
 def catches_division() -> bool:
-    """Tell whether the user's function that divides names the error of a zero."""
-    frame = inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__package__") == __package__:
-        frame = frame.f_back
+    """Tell whether the user's function that divides names an error of division."""
+    frame = _caller()
     return (
         frame is not None
         and not CATCHING.isdisjoint(frame.f_code.co_names)
         and _is_users(frame)
     )
+
+
+def _caller() -> FrameType | None:
+    """Return the innermost frame outside of this package."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return frame
 
 
 def _place(frame: FrameType | None) -> str:

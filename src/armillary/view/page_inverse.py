@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.loop_search import loop_constants, loop_tolerances
 from armillary.ik.method import squares_of
@@ -23,10 +22,9 @@ from armillary.ik.user_form import UserForm, picked_program, verified_program
 from armillary.kernel.javascript import literals, program_function
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
-from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.trace import Program
-from armillary.view.panel.targets import reaches_poses
+from armillary.view.target_solver import reaches_poses, target_solver
 
 __all__ = ["INVERSE_LIBRARY", "inverse_members"]
 
@@ -159,34 +157,15 @@ def inverse_members(
     found: list[str] = []
     for number, name in enumerate(frames):
         try:
-            solver = _solver(cell, state, name, "xyz", closed.get(name))
+            form = closed.get(name)
+            solver = target_solver(cell, name, state, rotation="xyz", closed=form)
             if solver.closed is None and not reaches_poses(cell, name):
-                solver = _solver(cell, state, name, "")
+                solver = target_solver(cell, name, state, rotation="")
         except ModelError:  # no joint moves it
             continue
         if solver.numeric.problem.can_search:
             found.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
     return found
-
-
-def _solver(
-    cell: Workcell,
-    state: State,
-    frame: str,
-    rotation: str,
-    closed: ClosedForm | None = None,
-) -> InverseKinematics:
-    return solver_of(
-        cell,
-        frame,
-        relative_to=WORLD,
-        joints=None,
-        state=state,
-        position="xyz",
-        rotation=rotation,
-        axes="target",
-        closed=closed,
-    )
 
 
 def _member(solver: InverseKinematics, name: str) -> str:

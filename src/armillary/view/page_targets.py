@@ -1,4 +1,4 @@
-"""The frames that people drag in a page, and which solver places each of them."""
+"""The frames that can be dragged in a page, and which solver places each of them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import frames_by_use
 from armillary.model.workcell import Workcell
-from armillary.view.panel.targets import reaches_poses
+from armillary.view.target_solver import reaches_poses
 
 __all__ = ["solver_names"]
 
 MOST_SOLVERS: Final = 60
-"""Each is some kilobytes of text, a closed form up to a hundred."""
+"""Most solvers of a page: each is some kilobytes of text, a closed form up to 100."""
 
 
 def solver_names(cell: Workcell, state: State) -> dict[str, str]:
     """Return for each frame that joints move the frame whose solver places it.
 
-    Frames with whole poses that are fixed to one link share the solver of the first.
-    The frames that people mean first are first.
+    Frames of one link that reach whole poses share the solver of the first of them.
+    They are in the order of `frames_by_use`.
 
     Args:
         cell: Whose frames.

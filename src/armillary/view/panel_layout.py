@@ -1,4 +1,4 @@
-"""How the panel stands in the window of a browser."""
+"""The layout of the panel in the window of a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ label wbr { display: none; }
 
 
 def lay_out(server: viser.ViserServer) -> None:
-    """Put the panel beside the scene, not before it, with number boxes to read."""
+    """Dock the panel beside the scene, with number boxes wide enough to read."""
     server.gui.main_panel.dock_right()
     server.gui.main_panel.set_width(WIDTH)
     server.gui.add_html(STYLE)

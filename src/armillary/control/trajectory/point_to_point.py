@@ -25,13 +25,11 @@ __all__ = ["point_to_point"]
 Array = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
-"""By how much, relative to itself, what is asked at the end may be above it; and part
-of the greatest rate by which others may be off."""
-
+"""By how much, in parts of a limit, a value at the end may be above it; and by how
+much, in parts of the greatest rate, rates may not fit the parts after them."""
 
 LONG = 500.0
 """Duration above which Ruckig is asked in another unit of time [s]."""
-
 
 STEEP = 1e3
 """Greatest accelerations in that unit, in parts of rates; its square is that of jerks.
@@ -39,10 +37,8 @@ STEEP = 1e3
 They make motion longer by less than 1e-5 of its duration.
 """
 
-
 UNUSED = 1e-7
-"""Part of a motion that counts as rounding, where its limit is 0."""
-
+"""Part of the greatest rate or acceleration that counts as none, where a limit is 0."""
 
 SHORTEST = 1e-9
 """How long a part is at least, in parts of the whole."""
@@ -225,7 +221,7 @@ def _check(
 def _check_ways(
     names: list[str], motion: JointMotion, limits: dict[str, Array]
 ) -> None:
-    """Refuse a motion that goes a way in which a limit is 0.
+    """Check that a motion does not go in a direction in which a limit is 0.
 
     Raises:
         ModelError: It does.
@@ -278,13 +274,13 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
     velocity, acceleration, jerk = (
         np.where(moving, limit, [[-1.0], [1.0]]) for limit in given.limits.values()
     )
-    # Ruckig computes some hundred seconds with any limits, and wants none of 0.
+    # Ruckig computes motions of some hundred seconds only, and accepts no limit of 0.
     unit = _unit_of_time(given, moving)
     velocity, acceleration, jerk = (
         unit**power * limit
         for power, limit in ((1, _both(velocity)), (2, _both(acceleration)), (3, jerk))
     )
-    if unit > 1.0:  # very short ramps are lost in the rounding of such times
+    if unit > 1.0:  # ramps far shorter than the motion are lost in rounding of times
         fastest = np.abs(velocity).max(axis=0)
         acceleration = np.clip(acceleration, -STEEP * fastest, STEEP * fastest)
         jerk = np.clip(jerk, -STEEP * STEEP * fastest, STEEP * STEEP * fastest)
@@ -316,7 +312,7 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
 
 
 def _both(limit: Array) -> Array:
-    """Return limits of which none is 0: a little of that of the other way."""
+    """Return limits with those of 0 replaced by a small part of the opposite one."""
     lower, upper = limit
     found = np.empty_like(limit)
     found[0] = np.where(lower == 0.0, -UNUSED * upper, lower)
@@ -327,7 +323,8 @@ def _both(limit: Array) -> Array:
 def _unit_of_time(given: _Given, moving: npt.NDArray[np.bool_]) -> float:
     """Return the unit of time in which Ruckig computes [s], 1 unless motion is long.
 
-    It is found from how long the motion takes at least within each limit by itself.
+    It follows from the durations T that single limits require, up to factors: of a way
+    s, s = v T for a limit v of rates, s = a T^2 of accelerations, s = j T^3 of jerks.
     """
     first, last = given.first, given.last
     velocity, acceleration, jerk = (
@@ -381,7 +378,8 @@ def _parts(found: Any) -> tuple[Array, Array, Array, Array, Array]:
     jerk = (late - early) / np.where(h > 0.0, 2.0 * h, 1.0)
     accelerations = early - h * jerk
     rates = np.array([each[1] for each in ends])
-    # Short parts that are left out may change rates all the same.
+    # Parts shorter than `SHORTEST` are left out, but may change rates: where a rate
+    # does not fit the part after it, that of the part is taken.
     inside = np.array([found.at_time(t)[1] for t in time[:-1] + 0.25 * long])
     begun = inside - h * (accelerations + 0.5 * h * jerk)
     is_off = np.abs(begun - rates[:-1]) > ROUNDING * np.abs(inside).max(initial=0.0)

@@ -109,7 +109,7 @@ def _plugin_joints(
         for each in tree.walk()
         if each.namespace and not is_loose(each.namespace)
     } - known
-    # Only the class itself says its token.
+    # The token is an attribute of the class, so the plug-in must be imported.
     for tag in options.plugins if others else ():
         if tag in found or tag in options.joints:
             continue
@@ -255,7 +255,7 @@ class _Reader:
 
 
 def _count_maps(root: Element, report: Report) -> None:
-    """Count the maps of links to test for collisions, whose layout is not known."""
+    """Report maps of which links are tested, whose layout is not known, as unread."""
     waiting = [root]
     while waiting:
         element = waiting.pop()

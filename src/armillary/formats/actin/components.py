@@ -48,8 +48,8 @@ class Component:
             written, the last if there is a precursor.
         precursor: Name of the element of the pose in front of the motion.
         unused: Children that may be there, but have no meaning in this row.
-        zeros: Children that may be there, but must be 0: the class has no such field.
-        constants: Fields with the value that this row stands for.
+        zeros: Children that may be there, but must be 0: the class has no field for it.
+        constants: Fields that have the same value in all joints of this row.
         reciprocal: The parameter whose reciprocal the file holds; a coordinate of the
             file is ours times that parameter.
         namespace: That of the prefix `own`, of the token of a class.
@@ -76,8 +76,8 @@ class Component:
             *self.parameters,
             *((each,) for each in (*self.unused, *self.zeros)),
         ):
-            prefix, _, bare = name.partition(":")
-            yield bare, self.namespace if prefix == "own" else PREFIXES[prefix]
+            prefix, _, plain = name.partition(":")
+            yield plain, self.namespace if prefix == "own" else PREFIXES[prefix]
 
     @property
     def space(self) -> str:
@@ -236,10 +236,10 @@ def _row_of(kind: type[Joint]) -> Component | None:
 
 
 def _check_elements(kind: type[Joint]) -> None:
-    """Refuse what is not the name of an element, or of a parameter of the class.
+    """Check `elements` of a class.
 
     Raises:
-        JointError: One is.
+        JointError: A key is not a parameter, or a value not the name of an element.
     """
     for field, name in kind.elements.items():
         if field not in kind.__struct_fields__:

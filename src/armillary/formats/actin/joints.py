@@ -37,7 +37,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 
 WORDS: Final[dict[str, bool | None]] = {"true": True, "false": False, "none": None}
 ABSENT: Final = object()
-"""What a parameter is that is not there, or is faulty."""
+"""Stands for a parameter that is missing or faulty; None is a value."""
 FIXED: Final = Fixed()
 
 
@@ -66,9 +66,10 @@ class JointReader:
     report: Report
 
     def rows_of(self, element: Element) -> list[Component]:
-        """Return the rows of this element: of its name and namespace.
+        """Return the rows of an element, by its name and namespace.
 
-        Where old files put it into none, or another one of Actin's, the name will do.
+        The name alone decides for elements of old files, which are in no namespace or
+        in another one of Actin's.
         """
         named = [row for row in self.rows if local(row.element) == element.name]
         found = [row for row in named if row.is_in(element.namespace)]
@@ -129,7 +130,7 @@ class JointReader:
         )
 
     def _refuse_unknown(self, component: Element) -> None:
-        """Report what is not a parameter: a default would count in its place."""
+        """Report what is not a parameter: it may be one whose name is misspelled."""
         view = self.report.guessing("it is left out")
         waiting = [component]
         while waiting:

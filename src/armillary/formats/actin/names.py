@@ -59,17 +59,17 @@ def actin_tag(
 
 
 def bare(namespace: str) -> str:
-    """Return a namespace without what varies at its ends."""
+    """Return a namespace without spaces around it and `#` at its end."""
     return namespace.strip().removesuffix("#")
 
 
 def allowed_in(space: str) -> frozenset[str]:
-    """Return the bare namespaces in which what belongs to one may be."""
+    """Return the bare namespaces in which elements of one are found in files."""
     return frozenset({bare(space)}) | ALSO.get(bare(space), frozenset())
 
 
 def is_loose(namespace: str) -> bool:
-    """Return whether old files put anything there: nowhere, or another of Actin's."""
+    """Return whether old files have any element there: no namespace, or Actin's."""
     return bare(namespace) in {"", *PREFIXES.values()}
 
 
@@ -89,8 +89,8 @@ def canonical(
     """Return a tree with the known names in their proper spelling.
 
     Upper and lower case are the same. A known name in another namespace is read all the
-    same, with a warning for each such name and namespace. But a joint in a namespace of
-    somebody else is another joint, of which all but its primary frame stays as it is.
+    same, with a warning for each such name and namespace. But a joint in a namespace
+    that is not Actin's is another joint: all of it but its primary frame stays.
 
     names: Names of joints and shapes, each with its namespace.
     shapes: Names of elements that are read from our own namespace alone.
@@ -107,8 +107,8 @@ def canonical(
         allowed |= allowed_in(space)
 
     reported: set[tuple[str, str]] = set()
-    foreign: set[int] = set()  # shapes and joints of other namespaces
-    as_written: set[int] = set()
+    foreign: set[int] = set()  # shapes of other namespaces, which are left out
+    as_written: set[int] = set()  # joints of other people, whose names stay as they are
     elements = list(root.walk())
     for element in elements:
         name, space = element.name, element.namespace

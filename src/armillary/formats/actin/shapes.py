@@ -1,8 +1,8 @@
 """Actin's own primitive shapes, by the names of its headers.
 
-They are given by points in the primary frame of their link. Those whose numbers are not
-known well enough to be read are not here: whether the extents of a box are halves, and
-how a circle says its plane.
+They are given by points in the primary frame of their link [m]. Boxes and circles are
+not read: it is not known whether the extents of a box are halves, nor how a circle
+states its plane.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ __all__ = ["is_actins", "read_actins"]
 Array = npt.NDArray[np.float64]
 
 SQUARE: Final = 1e-9
+"""Cosine of the angle between edges that counts as a right one."""
 
 
 def is_actins(element: Element) -> bool:
@@ -50,16 +51,17 @@ def read_actins(element: Element, report: Report) -> Shape | None:
     made: Shape | None = None
     try:
         made = _READERS[element.name](_Values(element, report))
-    except (ModelError, _MissingError) as error:
-        if str(error):
-            message = f"{element.label}: {str(error).removesuffix('.')}"
-            report.error(element.place, "bad-shape", message)
+    except _MissingError:
+        pass
+    except ModelError as error:
+        message = f"{element.label}: {str(error).removesuffix('.')}"
+        report.error(element.place, "bad-shape", message)
     report_unused(element, report)
     return made
 
 
 class _MissingError(Exception):
-    """Something is missing or faulty, which has been reported."""
+    """A value is missing or faulty, which the report says already."""
 
 
 class _Values:
@@ -99,7 +101,7 @@ class _Values:
         return np.array(found, np.float64)
 
     def frame(self) -> Pose:
-        """Return the pose in a child of the name of a primary frame, or none."""
+        """Return the pose in the child `primaryFrame`; the identity without one."""
         return read_pose(self._element.only_child(PRIMARY, self._report), self._report)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.kinematics.closing.grid import period_of
+from armillary.kinematics.closing.grid import nearest_rows, period_of
 from armillary.kinematics.closing.solver import solved_near
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -24,10 +24,12 @@ __all__ = ["SAME", "Assemblies", "wrapped"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-SAME: Final = 1e-6  # [rad, or of the size of a loop]
+SAME: Final = 1e-6
+"""Changes of passive joints that count as none [rad, or of the size of a loop]."""
 MOST: Final = 64
+"""Most linkages."""
 MOST_SETS: Final = 1024
-"""Of passive joints, of which several may be one linkage."""
+"""Most positions of passive joints; several of them may be one linkage."""
 TOO_MANY: Final = (
     f"The loops have more than {MOST} assemblies there; ask a cell with fewer loops, "
     "or start a state at the passive joints that you mean."
@@ -38,7 +40,7 @@ LEAST_HITS: Final = 4
 """How often each assembly is found before the search ends."""
 QUIET_ROUNDS: Final = 3
 DIGITS: Final = 4
-"""Of the changes by which assemblies are ordered: their roundings do not count."""
+"""Digits of the changes by which assemblies are ordered: rounding must not matter."""
 
 
 class Assemblies:
@@ -49,11 +51,11 @@ class Assemblies:
     the order is the same in every process and for scaled cells.
 
     Attributes:
-        passive: The passive joints of each, shape (count, m) [m or rad], angles next to
-            the given ones.
-        linkages: Which of them are listed: one for each linkage. Some sets of joints,
-            such as three turns that make up a ball, have several positions for the
-            same poses of links.
+        passive: The passive joints of each, shape (count, m) [m or rad]; angles are
+            those nearest to the given ones.
+        linkages: The numbers of those that are listed, one for each linkage: several
+            positions of joints, such as of three that make up a ball, can give the same
+            poses of links.
     """
 
     def __init__(self, cell: Workcell, positions: Sequence[float]) -> None:
@@ -94,6 +96,8 @@ class Assemblies:
         found, hits = self._given[np.newaxis][:0], np.zeros(0, np.int64)
         quiet = 0
         for number in range(MOST_ROUNDS):
+            # Turning joints start anywhere in a turn; sliding ones alternate between
+            # narrow and wide ranges, which grow with what is found.
             noise = rng.uniform(-1.0, 1.0, (STARTS, len(self._given)))
             narrow = np.where(np.arange(STARTS)[:, None] % 2, wide, 2.0 * self._units)
             spread = np.where(periods > 0.0, 0.5 * periods, narrow)
@@ -116,7 +120,7 @@ class Assemblies:
         return self._given + self._changes(found) * self._units
 
     def _widths(self) -> Array:
-        """Return how far from the given passive joints those that slide may be.
+        """Return how far from the given ones to search joints that slide, (m,) [m].
 
         A linkage and its mirror image are as far apart as its longest lever and its
         longest slide are long.
@@ -132,6 +136,7 @@ class Assemblies:
         self, found: Array, hits: Indices, closed: Array
     ) -> tuple[Array, Indices]:
         """Return assemblies and how often each was found, with more of them."""
+        # One at a time: what is near the first of the new ones is the same as that.
         while len(closed) and len(found) <= MOST_SETS:
             if len(found):
                 change = wrapped(self._cell, closed[:, None] - found)
@@ -159,10 +164,10 @@ class Assemblies:
         return passive[np.lexsort((*changes.T[::-1], farthest))]
 
     def _one_for_each_linkage(self) -> list[int]:
-        """Return the first assembly of each linkage.
+        """Return the number of the first assembly of each linkage.
 
-        It is where the links with frames, shapes or a mass are, and those that carry no
-        other.
+        A linkage is the poses of the links with frames, shapes or a mass, and of those
+        that carry no other link.
         """
         cell = self._cell
         tree = Tree.of(cell)
@@ -191,14 +196,12 @@ class Assemblies:
 
 
 def wrapped(cell: Workcell, change: Array) -> Array:
-    """Return changes of passive joints in turns to the nearest, of the size of loops.
+    """Return the least changes to the same poses [rad, or of the size of loops].
 
     change: Shape (..., m) [m or rad].
     """
-    system, periods = cell.loop_system, _periods(cell)
-    whole = np.where(periods > 0.0, periods, np.inf)
-    turns = np.floor(change / whole + 0.5)
-    nearest: Array = change - turns * periods
+    system = cell.loop_system
+    nearest = nearest_rows(change, np.zeros_like(change), _periods(cell))
     return nearest / np.array(system.units[system.count :])
 
 

@@ -7,11 +7,11 @@ solution stays on the branch of the assembly (numerical continuation: Allgower a
 Georg, Introduction to Numerical Continuation Methods, chapter 2). Each part begins on
 the tangent, which leads across a singularity, where the way has a corner.
 
-A part counts only if Newton's method contracts from the first step: if each step is
-below a quarter of the one before, the solution is the only one near the tangent, and
-that of a shorter part too (Deuflhard, Newton Methods for Nonlinear Problems, chapter
-5). Parts and first steps are bounded besides, so that no other assembly is met by
-chance.
+A part is accepted only if Newton's method contracts from the first step: if each step
+is below a quarter of the one before, the solution is the only one near the tangent, and
+a shorter part would lead to the same (Deuflhard, Newton Methods for Nonlinear Problems,
+chapter 5). The lengths of parts and of first steps are bounded as well, so that no part
+leads to another assembly by chance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from armillary.kernel.pipeline import Stage, When, While
 from armillary.model.loops.system import Block, LoopSystem
@@ -34,16 +34,19 @@ from armillary.trace.staging import staged
 __all__ = ["BlockPrograms"]
 
 MOST_QUICK: Final = 8
-MOST_TRIED: Final = 2  # assemblies, each on a walk of its own
+MOST_TRIED: Final = 2  # assemblies of a cell, from each of which a row is walked to
 MOST_CUT: Final = 60
 LONGEST_CUT: Final = 0.5  # step of a search [rad, or of the size of a loop]
 MOST_STEPS: Final = 800
 SHRINKING: Final = 0.25  # of a step, compared with the one before
 LARGEST: Final = 0.1  # first step from a tangent [rad, or of the size of a loop]
 LONGEST: Final = 0.5  # part of a way, of inputs and along a tangent, in the same units
-QUICK: Final = 3.0  # how much longer they may be where all of a way is tried at once
+QUICK: Final = 3.0  # how much longer both may be where all of a way is tried at once
 NARROWER: Final = 0.3  # a part that is tried again, of the one before
 LEAST_PART: Final = 1e-7
+# Columns of a walk: positions; the last solution (u_good, p_good); the change of p on
+# the tangent there, for all that is left; the part of it that is tried; the size of the
+# last step; and whether the walk goes on: 1, 0 at its end, -1 where it is blocked.
 WALKED: Final = ("p", "u_good", "p_good", "way", "part", "last", "going")
 STARTED: Final = ("p", "u_good", "p_good", "way", "reciprocal", "part", "last", "going")
 
@@ -55,6 +58,27 @@ CLOSED: Final = {"double": 1e-9, "single": 1e-4}
 """Rows at a solution, of the size of a loop."""
 CONSISTENT: Final = {"double": 1e-5, "single": 1e-3}
 """Rows that are not solved for, of the size of a loop: files round directions."""
+
+
+class _NewtonStep(NamedTuple):
+    """What a step of Newton's method leads to.
+
+    Attributes:
+        after: The unknowns after it.
+        size: The largest change of an unknown [rad, or of the size of a loop].
+        is_shrinking: Whether it contracts enough, on the branch of the start: the
+            determinant keeps its sign and does not vanish, and at a solution all rows
+            are zero.
+        way: The change of p along the tangent, for all that is left of the way.
+        ratio: The determinant in parts of the one at the start; 1 where rows are more
+            than unknowns.
+    """
+
+    after: list[Number]
+    size: Number
+    is_shrinking: Any
+    way: list[Number]
+    ratio: Number
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,20 +159,20 @@ class BlockPrograms:
 
     @cached_property
     def start(self) -> Program:
-        """Return the program that starts at an assembly, all the way on its tangent."""
+        """Return the program that tries all of a way at once, along the tangent."""
         return self._started("start", QUICK * LONGEST)
 
     @cached_property
     def walk_start(self) -> Program:
-        """Return the program that starts a walk in parts at an assembly."""
+        """Return the program that begins a walk in parts at an assembly."""
         return self._started("walk_start", None)
 
     def _started(self, name: str, longest: float | None) -> Program:
-        """Return the program that starts at an assembly, with its `implicit`.
+        """Return the program that begins at an assembly, with its `implicit`.
 
         Args:
             name: Of the program.
-            longest: The way that may be tried at once; None to begin with a part of it.
+            longest: The longest way that is tried at once; None to begin with a part.
         """
         d, k = self.sizes
 
@@ -172,10 +196,10 @@ class BlockPrograms:
         return self._traced(start, name, STARTED, shapes)
 
     def _length(self, change: Sequence[Number], way: Sequence[Number]) -> Number:
-        """Return the largest change of inputs or passive joints, of the size of loops.
+        """Return the largest change of a joint [rad, or of the size of a loop].
 
-        change: Of inputs.
-        way: Of passive joints.
+        change: Of inputs [m or rad].
+        way: Of passive joints [m or rad].
         """
         joints = (*self.block.inputs, *self.block.unknowns)
         longest: Number = 0.0
@@ -185,7 +209,7 @@ class BlockPrograms:
 
     @staticmethod
     def _part(length: Number) -> Number:
-        """Return which part of a way is not too long."""
+        """Return the part of a way, at most 1, that is no longer than `LONGEST`."""
         return LONGEST / maximum(length, LONGEST)
 
     @cached_property
@@ -227,9 +251,9 @@ class BlockPrograms:
         before it; rows in which that failed walk there in parts.
 
         Args:
-            load: What runs the program that starts at an assembly.
-            again: What runs after a walk, and chooses another assembly for the rows in
-                which it sets the column `trying`.
+            load: Returns the stages that run a program with the assembly to begin at.
+            again: Runs after a walk. It chooses another assembly for rows whose walk is
+                blocked, and sets their column `trying`.
         """
         *before, quick = staged(self._quick, [self.column("u")], self.column("known"))
         walk, trying = (*load(self.walk_start), *self.walk), self.column("trying")
@@ -248,7 +272,7 @@ class BlockPrograms:
 
     @cached_property
     def _failed(self) -> Program:
-        """Return the program that says whether no solution has been found."""
+        """Return the program that sets `trying` where no solution has been found."""
 
         def failed(going: Any) -> Any:
             return select(absolute(going) > 0.5, 1.0, 0.0)
@@ -273,10 +297,10 @@ class BlockPrograms:
         """Return the program of a step of Newton's method at u itself."""
 
         def quick(u: Any, p: Any, reciprocal: Any, last: Any) -> Any:
-            after, size, is_shrinking, *_ = self._newton(u, p, reciprocal, last)
-            arrived = size < by_precision(size, **CONVERGED)
+            step = self._newton(u, p, reciprocal, last)
+            arrived = step.size < by_precision(step.size, **CONVERGED)
             going = select(arrived, 0.0, 1.0)
-            return after, size, select(is_shrinking, going, -1.0)
+            return step.after, step.size, select(step.is_shrinking, going, -1.0)
 
         d, k = self.sizes
         shapes = {"u": (d,), "p": (k,), "reciprocal": (), "last": ()}
@@ -289,22 +313,22 @@ class BlockPrograms:
         reciprocal: Number,
         last: Number,
         ahead: Sequence[Number] = (),
-    ) -> tuple[list[Number], Number, Number, list[Number], Number]:
-        """Return positions after a step, and what the step says.
+    ) -> _NewtonStep:
+        """Return a step of Newton's method.
 
-        It says its size, whether steps shrink, the way, and the determinant compared
-        with the one at the start; that is 1 where rows are more than unknowns.
-
-        A step does not count as shrinking where the determinant vanishes, compared with
-        the one at the start, of which `reciprocal` is the inverse; nor does the last
-        one where rows besides those of the pivots are not zero.
-        The way is the change of p with `ahead`, that of u, along the tangent.
+        Args:
+            u: Positions of the inputs, at which loops are to be closed.
+            p: Those of the unknowns.
+            reciprocal: One over the determinant at the start; 0 where rows are more
+                than unknowns.
+            last: The size of the step before.
+            ahead: The change of u that is left; the result then has the `way`.
         """
         values, rates = self.rows(u, p)
         factored = self.factored(rates)
         change = factored.solve(values)
         way: list[Number] = []
-        if ahead:
+        if ahead:  # dp = -(dF/dp)^-1 dF/du du, with the factors that are there
             changes = list(zip(self.block.inputs, ahead, strict=True))
             moved = [sum(row.get(k, 0.0) * du for k, du in changes) for row in rates]
             way = [0.0 - x for x in factored.solve(moved)]
@@ -312,15 +336,18 @@ class BlockPrograms:
         largest = LARGEST if ahead else QUICK * LARGEST
         shrinks = select(size < minimum(SHRINKING * last, largest), 1.0, 0.0)
         least = select(absolute(reciprocal) > 0.0, by_precision(size, **SINGULAR), 0.0)
+        # Where the determinant changes its sign, a singularity has been passed.
         ratio = reciprocal * factored.determinant
         stays = select(ratio < least, 0.0, 1.0)
         if len(values) > len(change):
+            # Elimination has taken as many rows as there are unknowns: at its end the
+            # others must be zero too.
             ratio = 1.0
             near = by_precision(size, **CONVERGED), by_precision(size, **CONSISTENT)
             is_false = select(size < near[0], self._open(values), 0.0) > near[1]
             stays = select(is_false, 0.0, stays)
         after = [x - dx for x, dx in zip(p, change, strict=True)]
-        return after, size, shrinks * stays > 0.5, way, ratio
+        return _NewtonStep(after, size, shrinks * stays > 0.5, way, ratio)
 
     def _open(self, values: Sequence[Number]) -> Number:
         """Return the largest of the rows that are solved for, of the size of loops."""
@@ -338,9 +365,10 @@ class BlockPrograms:
 
     @cached_property
     def noting_walk(self) -> tuple[Stage, ...]:
-        """Return the stages of a walk that notes determinants, after `walk_start`.
+        """Return the stages of a walk, after `walk_start`, that keeps determinants.
 
-        They are the columns `there` and `least`, compared with the one at the start.
+        They are in the columns `there`, at the end, and `least`, the least on the way,
+        both in parts of the one at the start.
         """
 
         def ones(going: Any) -> Any:
@@ -359,14 +387,22 @@ class BlockPrograms:
         return shapes | {"way": (k,), "reciprocal": (), "part": (), "last": ()}
 
     def _step_of(self, *columns: Any) -> Any:
-        """Return the columns after one step of Newton's method.
+        """Return the columns after one step of Newton's method on a walk.
+
+        The step corrects p at `goal`, the end of the part that is tried. Then
+
+        - the part is arrived at: it becomes the last solution, and a wider part of what
+          is left begins on its tangent, unless that was the end of the way;
+        - or Newton's method goes on at `goal`;
+        - or it does not contract: a narrower part begins at the last solution, and the
+          way is blocked where that gets too small.
 
         Args:
-            columns: Those of `_walk_shapes`, and two more of walks that note them: the
-                determinant compared with the one at the start, and the least of these.
+            columns: Those of `_walk_shapes`, then `there` and `least` of `noting_walk`
+                if determinants are kept.
 
         Returns:
-            Those of `WALKED`, then the two.
+            Those of `WALKED`, then `there` and `least`.
         """
         u, p, u_good, p_good, way, reciprocal, part, last, *noted = columns
         there, least = noted or (1.0, 1.0)
@@ -377,11 +413,12 @@ class BlockPrograms:
         )
         arrived = size < by_precision(size, **CONVERGED)
         is_end = part >= 1.0
-        lost = select(is_shrinking, 0.0, 1.0) > 0.5
+        lost = select(is_shrinking, 0.0, 1.0) > 0.5  # also where it is NaN
 
         def chosen(on_arrival: Any, while_walking: Any, when_lost: Any) -> Any:
             return select(lost, when_lost, select(arrived, on_arrival, while_walking))
 
+        # Twice as far as before: 2 part of all that was left, 1 - part of it is left.
         wider = minimum(2.0 * part / maximum(1.0 - part, 1e-9), 1.0)
         wider = minimum(wider, self._part(self._length(ahead, next_way)))
         narrower = NARROWER * part
@@ -443,7 +480,7 @@ class BlockPrograms:
 
     @cached_property
     def back(self) -> Program:
-        """Return the program that goes back to where a walk came."""
+        """Return the program that puts p at the last solution of a walk."""
 
         def back(p_good: Any, going: Any) -> Any:
             return [1.0 * x for x in p_good], 0.0 * going

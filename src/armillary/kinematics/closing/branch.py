@@ -13,7 +13,7 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.vectorize import vectorize
 from armillary.kinematics.closing.block_programs import BlockPrograms
-from armillary.kinematics.closing.grid import Grid
+from armillary.kinematics.closing.grid import Grid, nearest_rows
 from armillary.kinematics.closing.stages import (
     block_programs,
     earlier_blocks,
@@ -33,12 +33,13 @@ Truths = npt.NDArray[np.bool_]
 Fields = dict[str, Array]
 
 PARTS: Final = 16
-"""Of the ways of blocks that depend on earlier ones."""
+"""Parts in which the ways of blocks are walked whose inputs earlier blocks make."""
 SAFE: Final = 0.02
 """The least determinant on ways to safe cells, compared with that at the seed."""
 SAME: Final = 1e-6
+"""Difference of passive joints at a corner, by two ways, that counts as rounding."""
 ON_BORDER: Final = 1e-9
-"""How much less than half a turn it is to what is on the border of cells [turns]."""
+"""Turns by which points on the border, half a turn from the seed, count as nearer."""
 
 
 class Branch:
@@ -155,12 +156,12 @@ class _Ways:
     """Straight ways from the seed of a branch to the centres and corners of a grid.
 
     Attributes:
-        is_whole: Which cells are on one side of the seed. Half a turn from it, along a
-            joint that turns freely, is where ways to either side end.
+        is_whole: Which cells have all their corners on one side of the seed. Along a
+            joint that turns freely, ways to either side end half a turn from it.
     """
 
     def __init__(self, branch: Branch, grid: Grid) -> None:
-        """Begin at the seed of a branch."""
+        """Choose where ways end: at most half a turn from the seed of a branch."""
         self._branch, self._grid = branch, grid
         self._walked: dict[tuple[int, int], _Walked] = {}
         self._start = branch.within(grid, grid.joints)
@@ -170,6 +171,7 @@ class _Ways:
         change = points - self._start
         turns = np.floor(np.abs(change) / whole + 0.5 - ON_BORDER) * np.sign(change)
         self._points: Array = points - turns * period
+        # A cell whose corners are reached by different numbers of turns is split.
         corners = turns[grid.cells :][grid.corners_of_cells()]
         self.is_whole: Truths = (corners == corners[0]).all(axis=(0, 2))
 
@@ -216,6 +218,7 @@ class _Ways:
         p[0] = branch.seed[list(block.unknowns)]
         ratio, least = np.ones(u.shape[1]), np.ones(u.shape[1])
         follow = _follower(branch.cell, number)
+        # Each part compares determinants with its own start, hence the products.
         for k in range(len(u) - 1):
             p[k + 1], there, lowest = follow(u[k + 1], u[k], p[k])
             least = np.fmin(least, ratio * lowest)
@@ -230,7 +233,8 @@ class _Filling:
         u0: Where each assembly is that may be stored: at the centres of cells, then at
             the seed; the last row is NaN and stands for a missing one.
         p0: Its passive joints.
-        is_safe: From which of them all rows of their cell are solved for.
+        is_safe: Whether all rows of a cell are solved for from the assembly at its
+            centre.
         source: For each cell the number of the assembly that leads there where straight
             ways are blocked; -1, the missing one, where it is not known.
     """
@@ -266,9 +270,10 @@ class _Filling:
         return np.concatenate([first, second, [cells]])
 
     def give(self, ways: _Walked, follow: Kernel) -> None:
-        """Take assemblies that straight ways lead to, and tell which are safe.
+        """Take the assemblies that straight ways lead to, and find which are safe.
 
-        Along a single axis all are: a row is on the way to the centre, or behind it.
+        Along a single axis all are: the way to a row passes the centre, or ends on the
+        way to it.
 
         Args:
             ways: To centres and corners.
@@ -292,7 +297,7 @@ class _Filling:
             self.is_safe[some] = same & (ways.least[at] > SAFE)
 
     def amend(self, u: Array) -> None:
-        """Take inputs at the centres to which no straight way leads."""
+        """Take the inputs at those centres to which no straight way leads."""
         left = np.flatnonzero(self.source < 0)
         self.u0[left] = u[left]
 
@@ -323,16 +328,13 @@ class _Filling:
 
     def _nearest(self, to: Indices, by: Indices) -> Array:
         """Return the inputs of cells, whole turns nearer to those of others."""
-        periods = np.array(self._grid.periods)
-        whole = np.where(periods > 0.0, periods, np.inf)
-        turns = np.floor((self.u0[to] - self.u0[by]) / whole + 0.5)
-        return self.u0[to] - turns * periods
+        return nearest_rows(self.u0[to], self.u0[by], self._grid.periods)
 
 
 def _neighbours(after: Indices, cells: Indices) -> tuple[Indices, Indices]:
-    """Return cells, as often as they have neighbours, and those.
+    """Return pairs of a cell and its neighbour, as two arrays.
 
-    after: Of `_next_cells`.
+    after: What `_next_cells` returns.
     """
     by = np.tile(cells, len(after))
     to = after[:, cells].ravel()

@@ -25,7 +25,11 @@ HOME: Final = "home"
 PLACES: Final = 8
 """Joint positions besides home at which assemblies are numbered."""
 BASES: Final = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
-"""Of the digits of places along axes (Halton 1960)."""
+"""Bases of the coordinates of places: a Halton sequence covers limits evenly.
+
+Halton, "On the efficiency of certain quasi-random sequences of points in evaluating
+multi-dimensional integrals", Numerische Mathematik 2 (1960).
+"""
 
 _LOCK = threading.RLock()
 
@@ -33,17 +37,18 @@ _LOCK = threading.RLock()
 class Branches:
     """The branches of a cell: that of home is the first.
 
-    Numbers do not depend on what was asked before. They go to the assemblies at home,
-    listed ones first, then to what is on another branch at a few places within limits,
-    which are searched one after the other when an assembly is on none of the branches
-    before. What is on none of all these has a number when it is met.
+    The assemblies at home are numbered first, then those at a few other places within
+    limits that are on none of the branches before. Places are searched one after the
+    other, when an assembly is on no branch that is known. So numbers do not depend on
+    earlier calls, except those of assemblies that no place leads to: these are numbered
+    in the order in which they are met.
     """
 
     def __init__(self, cell: Workcell) -> None:
         """Know the branch of the assembly at home."""
         self.cell = cell
         self._known: dict[str, Branch] = {HOME: home_branch(cell)}
-        self._levels: list[_Level] = []
+        self._places: list[_Place] = []
         self._met: dict[str, Branch] = {}
 
     @classmethod
@@ -75,33 +80,38 @@ class Branches:
             name = name or self._among(x, range(1, 1 + PLACES)) or self._met_before(x)
             return name, self._known[name]
 
-    def _among(self, x: Array, levels: range) -> str | None:
-        """Return the name of an assembly by some places, None if they know none."""
-        for number in levels:
-            level = self._level(number)
-            at = level.reached(self.cell, x)
+    def _among(self, x: Array, places: range) -> str | None:
+        """Return the branch of an assembly, by name, if some places lead to it.
+
+        Args:
+            x: Positions of all joints, loops closed.
+            places: The numbers of the places.
+        """
+        for number in places:
+            place = self._place(number)
+            at = place.reached(self.cell, x)
             if at is None:
                 continue
-            name = level.names[at]
-            if level.is_seed[at] or self._is_on(self._known[name], x):
+            name = place.names[at]
+            if place.is_seed[at] or self._is_on(self._known[name], x):
                 return name
         return None
 
-    def _level(self, number: int) -> _Level:
+    def _place(self, number: int) -> _Place:
         """Return a place with its assemblies named, which this keeps."""
-        while len(self._levels) <= number:
-            k = len(self._levels)
-            level = _Level(self.cell, k)
-            for passive in level.passive:
-                y = np.concatenate([level.q, passive])
+        while len(self._places) <= number:
+            k = len(self._places)
+            place = _Place(self.cell, k)
+            for passive in place.passive:
+                y = np.concatenate([place.q, passive])
                 name = self._among(y, range(k))
-                level.is_seed.append(name is None)
-                level.names.append(name or self._new(y))
-            self._levels.append(level)
-        return self._levels[number]
+                place.is_seed.append(name is None)
+                place.names.append(name or self._new(y))
+            self._places.append(place)
+        return self._places[number]
 
     def _new(self, x: Array) -> str:
-        """Return the name of a branch of its own."""
+        """Return the name of a new branch, which begins at an assembly."""
         if tuple(x.tolist()) == self.cell.joints.home:
             return HOME
         name = str(len(self._known) + 1)
@@ -109,7 +119,7 @@ class Branches:
         return name
 
     def _met_before(self, x: Array) -> str:
-        """Return the name of an assembly that no place knows, a new one if need be."""
+        """Return the name of an assembly that no place leads to, maybe a new one."""
         for name, branch in self._met.items():
             if self._is_on(branch, x):
                 return name
@@ -126,14 +136,14 @@ class Branches:
         return bool((np.abs(wrapped(self.cell, one - other)) < SAME).all())
 
 
-class _Level:
+class _Place:
     """Joint positions at which assemblies have names.
 
     Attributes:
         q: The positions.
         passive: Of each assembly, shape (count, m).
         names: Of the branch of each.
-        is_seed: Whether that begins there.
+        is_seed: Whether that branch begins at the assembly.
     """
 
     def __init__(self, cell: Workcell, number: int) -> None:
@@ -141,7 +151,7 @@ class _Level:
         x = np.array(cell.joints.home)
         count = cell.loop_system.count
         if number:
-            x[:count] = _place(cell, number)
+            x[:count] = _halton_point(cell, number)
         self.q = x[:count]
         self.names: list[str] = []
         self.is_seed: list[bool] = []
@@ -167,7 +177,7 @@ class _Level:
         return None if at is None else self._order.index(at)
 
 
-def _place(cell: Workcell, number: int) -> Array:
+def _halton_point(cell: Workcell, number: int) -> Array:
     """Return joint positions within limits, far from others with lower numbers."""
     count = cell.loop_system.count
     axes = Grid.axes_of(cell, range(count))

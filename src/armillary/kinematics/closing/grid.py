@@ -18,7 +18,7 @@ from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 from armillary.trace.functions import absolute, floor, maximum, minimum, select
 
-__all__ = ["Axis", "Grid", "nearest", "period_of"]
+__all__ = ["Axis", "Grid", "nearest", "nearest_rows", "period_of"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -193,6 +193,16 @@ def nearest(u: Number, to: Number, period: float) -> Number:
     if not period:
         return u
     return u - period * floor((u - to) * (1.0 / period) + 0.5)
+
+
+def nearest_rows(u: Array, to: Array, periods: npt.ArrayLike) -> Array:
+    """Return what `nearest` does of each of several joints, shape (..., d).
+
+    periods: Of each joint, 0 if poses do not repeat, shape (d,).
+    """
+    period = np.asarray(periods, np.float64)
+    turns = np.floor((u - to) / np.where(period > 0.0, period, np.inf) + 0.5)
+    return np.asarray(u - turns * period)
 
 
 def _axis(cell: Workcell, joint: int, count: int) -> Axis:

@@ -20,11 +20,11 @@ Array = npt.NDArray[np.float64]
 TRIES: Final = 16
 """Places from which other assemblies are looked for, where a branch has none."""
 TIGHT: Final = 1e-9
-"""How far loops stay open at their very edge, of their size: by rounding alone."""
+"""How far loops stay open at the edge by rounding alone, in parts of their size."""
 FLAT: Final = 3e-3
-"""The determinant at the edge of a branch, or less, compared with that at its seed."""
+"""Greatest determinant at the edge of a branch, in parts of that at its seed."""
 STEEP: Final = 1e3
-"""Rates there, compared with the fastest at the seed, where no determinant is known."""
+"""Least rate there, in parts of the fastest at the seed, if there is no determinant."""
 
 
 class LoopReason(Ending):
@@ -61,10 +61,11 @@ def loop_reasons(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.int8]:
 
 
 def _at_edge(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.bool_]:
-    """Return where straight ways from a seed end at q, but only just, shape (rows,).
+    """Return where q is at the edge of what straight ways reach, shape (rows,).
 
-    From the last assembly on the way, Newton's method finds one at q that is singular,
-    or nearly: two assemblies are one there, whose rates are not finite.
+    There two assemblies meet in one that is singular, whose rates are not finite. From
+    the last assembly on the way, Newton's method finds one at q that is singular or
+    nearly so; or it does not converge, but leaves loops open by rounding alone.
     """
     system = cell.loop_system
     found, residual = solved_near(cell, q, last_on_way(cell, q, seed))
@@ -76,9 +77,11 @@ def _at_edge(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.bool_]:
         implicit = block_programs(cell, number).implicit
         joints = list(block.inputs), list(block.unknowns)
         with np.errstate(all="ignore"):
-            rates, one = vectorize(implicit, *(rows[:, k] for k in joints))
-            rates_0, one_0 = vectorize(implicit, *(seed[k] for k in joints))
-        is_flat |= ~(np.abs(one_0) >= FLAT * np.abs(one))
+            rates, reciprocal = vectorize(implicit, *(rows[:, k] for k in joints))
+            rates_0, reciprocal_0 = vectorize(implicit, *(seed[k] for k in joints))
+        # Reciprocals of determinants are 0 where rows are more than unknowns, so that
+        # rates decide there. What is NaN counts as flat.
+        is_flat |= ~(np.abs(reciprocal_0) >= FLAT * np.abs(reciprocal))
         fastest = np.abs(rates).max(axis=(1, 2))
         is_flat |= ~(fastest <= STEEP * np.abs(rates_0).max())
     is_edge[is_closed] = is_flat

@@ -49,8 +49,9 @@ def solved_on(cell: Workcell, branch: Branch, q: Any) -> tuple[Array, Array]:
 def walked(cell: Workcell, q: Array, start: Array) -> Array:
     """Return passive joints at the end of a straight way from closed positions.
 
-    Blocks follow their own inputs on straight ways, which those of blocks that depend
-    on earlier ones are only in short parts.
+    A block walks straight from its inputs to others. Where these are passive joints of
+    earlier blocks, which move on curves, the way is walked in parts short enough for
+    straight ones. `Branch` walks to the centres of its cells in the same parts.
 
     Args:
         cell: Whose loops.
@@ -65,7 +66,7 @@ def walked(cell: Workcell, q: Array, start: Array) -> Array:
     axes = Grid.axes_of(cell, range(system.count))
     ends = zip(axes, q.tolist(), before.tolist(), strict=True)
     change = np.array([axis.change(a, b) for axis, a, b in ends])
-    follows = any(max(b.inputs) >= system.count for b in system.blocks)
+    follows = any(k >= system.count for b in system.blocks for k in b.inputs)
     parts = PARTS if follows else 1
     follow = _untabled(cell, "known")
     for part in range(1, parts + 1):

@@ -12,7 +12,7 @@ import numpy as np
 
 from armillary.collision.check import CollisionCheck, check_of
 from armillary.collision.contact import Contact
-from armillary.collision.pairs import applied
+from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError
 from armillary.kinematics.state import State
@@ -103,7 +103,8 @@ def _untested(check: CollisionCheck, meshes: MeshSource | None) -> Iterator[str]
     """Yield what is not tested though no rule says so, a line each."""
     if not len(check.pairs):
         yield nothing_text(check.pairs)
-    for name in applied(check.cell, None, meshes).untested_robots(check.pairs):
+    rules = applied_rules(check.cell, None, meshes)
+    for name in rules.untested_manipulators(check.pairs):
         yield f"not tested: {name} against itself, see rules.include_self({name!r})"
 
 

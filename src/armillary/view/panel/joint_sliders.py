@@ -31,7 +31,7 @@ WIDEST: Final = {Unit.RADIAN: 2.0 * math.pi, Unit.METRE: 10.0, Unit.OTHER: 10.0}
 """How far a slider without limits goes to each side."""
 MINUS: Final = "\N{MINUS SIGN}"  # at which lines do not break
 FARTHEST: Final = 100.0
-"""A limit beyond so many times `WIDEST` is that of a file without limits."""
+"""A limit beyond so many times `WIDEST` stands for no limit in many files."""
 OPEN_AT_FIRST: Final = 12
 """Folders of cells with more joints than this are closed at first."""
 
@@ -143,7 +143,7 @@ def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
 def label_of(cell: Workcell, k: int, q: float | None) -> str:
     """Return the label of the slider of a joint.
 
-    q: Its position [m or rad], of which an angle stands there in degrees, too.
+    q: Its position [m or rad]; an angle is also shown in degrees. None to leave it out.
     """
     text = f"{cell.joint_names[k].rpartition('/')[2]} [{_unit_of(cell, k).value}]"
     if q is None or not is_angle(cell, k):

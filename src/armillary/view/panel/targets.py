@@ -10,27 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError
-from armillary.ik.factory import solver_of
 from armillary.ik.reason import Reason
 from armillary.ik.solution import Solution
 from armillary.kinematics.all_frames import pose
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import frames_by_use
-from armillary.model.mount import WORLD
-from armillary.model.tree import Tree
-from armillary.model.workcell import Workcell
 from armillary.view.panel.events import by_people
 from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.session import Session
+from armillary.view.target_solver import reaches_poses, target_solver
 
-__all__ = ["Targets", "reaches_poses"]
+__all__ = ["Targets"]
 
 Array = npt.NDArray[np.float64]
 
 POSITION: Final = "position only"
 ROTATIONS: Final = {"full pose": "xyz", "free spin about z": "xy", POSITION: ""}
-FULL: Final = 6
-"""The coordinates of a pose."""
 TIME_OF_A_STEP: Final = 0.05
 """How long one step of a drag may search [s]."""
 
@@ -104,26 +99,7 @@ class Targets:
     ) -> tuple[list[int], Solution]:
         """Return which joints move, and where inverse kinematics wants them."""
         cell = self._session.cell
-        solver = solver_of(
-            cell,
-            frame,
-            relative_to=WORLD,
-            joints=None,
-            state=state,
-            position="xyz",
-            rotation=ROTATIONS[kind],
-            axes="target",
-        )
+        solver = target_solver(cell, frame, state, rotation=ROTATIONS[kind])
         joints = [cell.joint(name) for name in solver.joints]
         near = state.q[joints]
         return joints, solver(target, near=near, timeout=TIME_OF_A_STEP)
-
-
-def reaches_poses(cell: Workcell, frame: str) -> bool:
-    """Return whether so many joints move a frame that it can reach whole poses.
-
-    Fewer reach positions only, as a rule.
-    """
-    tree = Tree.of(cell)
-    ends = [cell.frame(WORLD), cell.frame(frame)]
-    return len(tree.moving_joints(tree.between(ends))) >= FULL

@@ -1,4 +1,4 @@
-"""Collision checks of verbs, which say so where nothing is tested."""
+"""The collision check of a verb, which warns where it has nothing to test."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.untested import nothing_text
 from armillary.kinematics.state import State
 
-__all__ = ["check_of"]
+__all__ = ["collision_check"]
 
 
-def check_of(
+def collision_check(
     cell: Cell, state: State, margin: float, *, exact: bool = False
 ) -> CollisionCheck:
-    """Return the check of a state; stderr says if it has no pair of links to test.
+    """Return the collision check of a state; warn on stderr if no pair is tested.
 
-    exact: Whether meshes are treated by their triangles.
+    Args:
+        cell: The cell.
+        state: What is attached to what.
+        margin: Links nearer than this count as touching [m].
+        exact: Whether meshes are treated by their triangles, not by their hulls.
 
     Raises:
         ModelError: As for `Cell.collision`.

@@ -1,4 +1,4 @@
-"""SRDF files that lie beside the file of a robot, which people forget to name."""
+"""SRDF files near the file of a robot, to suggest one to callers who named none."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Final
 __all__ = ["srdf_beside"]
 
 FOLDERS: Final = (".", "srdf", "config", "../srdf", "../config")
-"""Where robots and the configurations of MoveIt have them, from the robot's file."""
+"""Where they are, relative to the robot's file, in robots' and MoveIt's packages."""
 
 ENDING: Final = ".srdf"
-MOST_LOOKED_AT: Final = 1000
+MOST_LOOKED_AT: Final = 1000  # files of a folder
 
 
 def srdf_beside(path: str, robot: str) -> str | None:
@@ -32,7 +32,7 @@ def srdf_beside(path: str, robot: str) -> str | None:
     for each in FOLDERS:
         found = _files(Path(os.path.normpath(folder / each)))
         named = [file for file in found if file.name.lower().startswith(stem)]
-        if named:  # the shortest is that of the robot as a whole
+        if named:  # longer names are those of variants, such as with a gripper
             return str(min(named, key=lambda file: len(file.name)))
         same += [file for file in found if file.stem.lower() == robot.lower()]
         alone += found if len(found) == 1 else []
@@ -40,7 +40,7 @@ def srdf_beside(path: str, robot: str) -> str | None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Return the SRDF files of a folder, sorted; none if it has too many files."""
+    """Return the SRDF files among the first of a folder, sorted; none without one."""
     try:
         with os.scandir(folder) as entries:
             names = [
