@@ -267,7 +267,7 @@ def test_what_belongs_to_the_class_is_not_a_parameter(name: str):
         type("Made", (Joint,), {**body, name: METRE})()
 
 
-OF_THE_CLASS = {"unit", "tag", "token", "library", "motor", "lengths"}
+OF_THE_CLASS = {"unit", "tag", "token", "library", "motor", "lengths", "elements"}
 
 
 @pytest.mark.parametrize("name", sorted(RESERVED - OF_THE_CLASS))
