@@ -141,7 +141,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             bolted: Whether it stays there in every state.
 
         Raises:
-            ModelError: The name is taken, or that is no manipulator.
+            ModelError: The name is taken, or it is not a manipulator.
             UnknownName: There is no frame `on`.
         """
         _check_manipulator(manipulator)
@@ -181,7 +181,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             UnknownName: No manipulator has that name, or a frame that a mount or a rule
                 names is missing in the new one.
-            ModelError: That is no manipulator.
+            ModelError: It is not a manipulator.
         """
         _check_manipulator(manipulator)
         changed = list(self.manipulators)
