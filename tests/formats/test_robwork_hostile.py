@@ -168,7 +168,7 @@ def test_limits_of_names():
         read(f'<TreeDevice name="d"><Frame name="B"/>{chain}</TreeDevice>')
 
 
-def test_an_empty_name_of_a_coordinate_is_none():
+def test_an_empty_name_of_a_coordinate_names_none():
     name = '<Property name="armillary.coordinate">{}</Property>'
     joint = f'<Joint name="j" type="Revolute">{name}</Joint>'
     device = f'<SerialDevice name="d"><Frame name="B"/>{joint}<Q name="Home">1</Q>'

@@ -80,7 +80,7 @@ def test_samples_that_were_changed_are_not_used(tmp_path: Path):
     rows(path)
     file = path / "rows" / "c.1.0"
     file.write_bytes(file.read_bytes()[::-1])
-    with pytest.raises(SweepError, match=r"Rows 0 to 4 of .*checksum.* mends them"):
+    with pytest.raises(SweepError, match=r"Rows 0 to 4 of .*checksum.* computes them"):
         arm.sweep(arm.sweeps.rows, path / "rows")
     rows(path)
     found = arm.sweep(arm.sweeps.rows, path / "rows")

@@ -144,8 +144,8 @@ def read(  # noqa: PLR0913
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
         UnknownName: There is no such format or plug-in, or reading of swapped limits.
         ModelError: `joints` are not joint classes, or two share a tag; `strict` and
-            `lenient` are both given; `self_collision` is no truth value; or the file
-            takes no arguments.
+            `lenient` are both given; `self_collision` is not True, False or None; or
+            the file takes no arguments.
     """
     if strict and lenient:
         raise ModelError(

@@ -242,7 +242,7 @@ class Given(Samples):
             why = str(error).rstrip(".")
             raise SweepError(
                 f"Rows {start} to {stop - 1} of {quote(self.path)} cannot be read: "
-                f"{why}. If a sweep wrote them, the same call mends them."
+                f"{why}. If a sweep wrote them, the same sweep computes them again."
             ) from error
 
     def check(self) -> None:
