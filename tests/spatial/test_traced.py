@@ -204,6 +204,7 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
         lambda x: Pose.from_quaternion(unit4(x[:4]), x[4:]).matrix(),
     ),
     "pose.Pose.from_rpy": (6, lambda x: Pose.from_rpy(*x[:3], x[3:]).matrix()),
+    "pose.Pose.rpy": (6, lambda x: pose6(x).rpy()),
     "pose.Pose.__matmul__": (12, lambda x: (pose6(x[:6]) @ pose6(x[6:])).matrix()),
     "pose.Pose.inverse": (6, lambda x: pose6(x).inverse().matrix()),
     "pose.Pose.rotate": (9, lambda x: pose6(x[:6]).rotate(x[6:])),
