@@ -408,5 +408,5 @@ def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
             wrong += bool(np.abs(step.qd[k] - theirs).max() > AGREES * size)
     assert judged > 0.6 * 3 * count
     assert held > 0.04 * judged
-    # Two of 200 planar poses break a row where daqp breaks none: docs/design/control.md.
+    # Two of 200 planar poses break a row where daqp breaks none, see docs/design.
     assert wrong <= 0.015 * judged
