@@ -424,7 +424,7 @@ def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
         tracemalloc.stop()
     assert result.code == 0, result.err
     assert np.load("q.npy", mmap_mode="r").shape == (1, rows, 6)
-    assert peak < 2e6
+    assert peak < 2.5e6  # the poses and answers are 5.3 MB
 
 
 def test_forms_are_described_once():

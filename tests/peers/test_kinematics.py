@@ -65,7 +65,7 @@ def test_accelerations_agree(pair: Any) -> None:
     np.testing.assert_allclose(found, expected.vector, rtol=1e-9, atol=1e-9)
 
 
-def test_inverse_kinematics_reaches_what_pinocchio_places() -> None:
+def test_inverse_kinematics_reaches_what_pinocchio_places(caplog: Any) -> None:
     pin = pytest.importorskip("pinocchio")
     path = robot_file("ur_description/urdf/ur5_robot.urdf")
     model = pin.buildModelFromUrdf(str(path))
@@ -75,7 +75,7 @@ def test_inverse_kinematics_reaches_what_pinocchio_places() -> None:
         pin.forwardKinematics(model, data, q)
         frame = model.getFrameId("tool0")
         targets.append(pin.updateFramePlacement(model, data, frame).homogeneous)
-    logging.getLogger("armillary").setLevel(logging.ERROR)
+    caplog.set_level(logging.ERROR, logger="armillary")
     answer = arm.load(path).ik("tool0")(np.array(targets))
     assert answer.success.all()
     for q, target in zip(answer.q, targets, strict=True):
