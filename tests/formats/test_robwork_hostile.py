@@ -132,6 +132,7 @@ LARGE = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", LARGE)
 def test_large_files_are_refused_after_little_work(name: str):
     """Each by its own limit or fault, not by another that comes before."""

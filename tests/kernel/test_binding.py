@@ -227,6 +227,7 @@ def test_it_can_be_called_in_every_way(arm: Program):
 # What is owned.
 
 
+@pytest.mark.thorough
 def test_references_do_not_leak(arm: Program):
     fast = compile(arm)
     out = np.empty((4, 4))

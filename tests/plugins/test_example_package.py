@@ -59,6 +59,7 @@ def test_its_own_tests_pass(site: Path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_the_command_line_uses_it_where_it_is_allowed(site: Path):
     command = ("-m", "armillary", "fk", "dock.cell.json", "--frame", "table")
     kept = run(site, *command)

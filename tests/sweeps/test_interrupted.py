@@ -95,6 +95,7 @@ def test_drafts_of_killed_workers_are_removed(tmp_path: Path):
     assert names == {"c.0", "zarr.json"}
 
 
+@pytest.mark.thorough
 def test_a_worker_is_killed(tmp_path: Path):
     ask = partial(sweep_functions.ends_once, str(tmp_path / "ended"))
     with pytest.raises(SweepError, match="ended by itself"):

@@ -73,6 +73,7 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
     ]
 
 
+@pytest.mark.thorough
 def test_page_plays_a_motion(opened: Any) -> None:
     cell = arm.example("scara")
     Q = np.linspace(cell.home.q, 0.5 * cell.limits[1], 21)
@@ -151,6 +152,7 @@ def test_controls_move_the_cell(opened: Any) -> None:
     page.wait_for_function(SAYS, arg="q must have 6 numbers.")
 
 
+@pytest.mark.thorough
 def test_gizmo_moves_the_joints(opened: Any) -> None:
     cell = arm.example("irb2400")
     page = opened(cell)
