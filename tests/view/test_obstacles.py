@@ -124,6 +124,7 @@ def test_the_viewer_moves_obstacles(cell: arm.Cell, motion: Any) -> None:
         assert not viewer._session.scene._obstacles
 
 
+@pytest.mark.thorough
 def test_a_page_moves_obstacles(
     browser: Any, cell: arm.Cell, motion: Any, tmp_path: Path
 ) -> None:

@@ -107,6 +107,7 @@ def test_the_gizmo_moves_the_tool(shown: Any) -> None:
     assert np.abs(turned).max() < 1e-5
 
 
+@pytest.mark.thorough
 def test_two_browsers_show_the_same(shown: Any, browser: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)
