@@ -116,7 +116,7 @@ class Pairs(Sequence[tuple[str, str]]):
         return ((links[a], links[b]) for a, b in pairs)
 
     def part(self, which: Indices) -> Pairs:
-        """Return some of the pairs; `why` still tells of the whole.
+        """Return some of the pairs; `why` still explains all pairs of the cell.
 
         which: Their positions, sorted, shape (k,).
         """
