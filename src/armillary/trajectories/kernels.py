@@ -11,8 +11,15 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.control.trajectory.curve import basis
-from armillary.control.trajectory.pass_stages import (
+from armillary.kernel import Kernel
+from armillary.kernel.kernel import shared_kernel
+from armillary.kernel.pipeline import Each, Pipeline, program
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.tables import Table, index
+from armillary.trace import Port
+from armillary.trace.functions import maximum, minimum, select
+from armillary.trajectories.curve import basis
+from armillary.trajectories.pass_stages import (
     FIRST,
     GRID,
     LAST,
@@ -24,20 +31,13 @@ from armillary.control.trajectory.pass_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.control.trajectory.spline_stages import (
+from armillary.trajectories.spline_stages import (
     TABLES,
     spline_columns,
     spline_stages,
     spline_tables,
 )
-from armillary.control.trajectory.timed_path import PathReason
-from armillary.kernel import Kernel
-from armillary.kernel.kernel import shared_kernel
-from armillary.kernel.pipeline import Each, Pipeline, program
-from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Table, index
-from armillary.trace import Port
-from armillary.trace.functions import maximum, minimum, select
+from armillary.trajectories.timed_path import PathReason
 
 __all__ = [
     "LARGE",

@@ -30,12 +30,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.control.trajectory.curve import BASIS_ROWS
 from armillary.kernel.pipeline import Each, Stage, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+from armillary.trajectories.curve import BASIS_ROWS
 
 __all__ = [
     "FIRST",

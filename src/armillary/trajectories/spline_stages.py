@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.control.trajectory.timed_path import PathReason
 from armillary.kernel.pipeline import Each, Stage, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.spatial.vector import Number
 from armillary.trace import Port
 from armillary.trace.functions import absolute, select, sqrt
+from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["TABLES", "spline_columns", "spline_stages", "spline_tables"]
 

@@ -12,11 +12,11 @@ from scipy.interpolate import BPoly, CubicSpline
 from scipy.optimize import minimize
 
 import armillary as arm
-from armillary.control.trajectory import curve, kernels
-from armillary.control.trajectory.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import pack_all
+from armillary.trajectories import curve, kernels
+from armillary.trajectories.timed_path import PathReason, TimedPath
 
 Array = npt.NDArray[np.float64]
 
