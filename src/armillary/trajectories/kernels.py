@@ -7,35 +7,37 @@ sweep. Of others the spline is laid by NumPy, and both sweeps go over pieces of 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from armillary.kernel import Kernel
 from armillary.kernel.kernel import shared_kernel
-from armillary.kernel.pipeline import Each, Pipeline, program
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Table, index
-from armillary.trace import Port
+from armillary.spatial.vector import Number, Vector
+from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum, minimum, select
-from armillary.trajectories.curve import basis
 from armillary.trajectories.pass_stages import (
     FIRST,
     GRID,
     LAST,
     TOLERANCE,
+    backward_records,
     backward_stages,
-    backward_table,
+    backward_steps,
+    forward_records,
     forward_stages,
-    forward_table,
+    forward_steps,
     grid_columns,
     grid_stage,
 )
+from armillary.trajectories.path_columns import PathColumns, Place, Records, Steps
 from armillary.trajectories.spline_stages import (
-    TABLES,
+    SPLINE,
     spline_columns,
+    spline_records,
     spline_stages,
-    spline_tables,
 )
 from armillary.trajectories.timed_path import PathReason
 
@@ -45,12 +47,10 @@ __all__ = [
     "Size",
     "Sweeps",
     "backward_pipeline",
-    "backward_tables",
     "entry",
     "forward_pipeline",
-    "forward_tables",
     "path_pipeline",
-    "path_tables",
+    "path_records",
     "sweeps",
     "whole_path",
 ]
@@ -76,17 +76,21 @@ class Size(NamedTuple):
         """Tell whether a grid fits."""
         return intervals < self.knots and intervals * per_knot < self.points
 
+    def columns(self, joints: int, rows: int = 0) -> PathColumns:
+        """Return the columns of paths of this size, with further rows at each point."""
+        return PathColumns(
+            k=self.knots, g=self.points, n=joints, r=rows, lines=2 * (joints + rows)
+        )
+
 
 SMALL: Final = Size(12, 128)
 LARGE: Final = Size(64, 1024)
 
-AROUND: Final = Table(
+AROUND: Final = Steps(
     "around",
-    (
-        index("first_low", "lows"),
-        index("first_high", "highs"),
-        index("last_time", "time"),
-    ),
+    Place(PathColumns.first_low, PathColumns.lows, of="first"),
+    Place(PathColumns.first_high, PathColumns.highs, of="first"),
+    Place(PathColumns.last_time, PathColumns.time, of="last"),
     is_single=True,
 )
 
@@ -99,44 +103,36 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
     are the curve, `time` and `speed` at the points of the grid, the `reason`, and
     `moves`, which is 0 where all waypoints are the same.
     """
-    n, number = joints, ()
-    limits = Port("velocity", (2, n)), Port("acceleration", (2, n))
-    enter = {
-        "start": number,
-        "state": (3,),
-        **dict.fromkeys(("first_low", "first_high"), number),
-    }
-    leave = {"last_time": number, "fault": number, "state": (3,)}
+    columns = size.columns(joints)
+    given = columns.path, columns.given, columns.is_given
+    tables = *SPLINE, GRID, backward_steps(0), LAST, forward_steps(0), FIRST, AROUND
     return Pipeline(
         "time_path",
+        (*given, columns.velocity, columns.acceleration, columns.start, columns.end),
+        tuple(steps.table(columns) for steps in tables),
         (
-            Port("path", (size.knots, n)),
-            Port("given", (size.knots,)),
-            Port("is_given", number),
-            *limits,
-            Port("start", number),
-            Port("end", number),
-        ),
-        (*TABLES, GRID, backward_table(0), LAST, forward_table(0), FIRST, AROUND),
-        (
-            *spline_stages(n),
-            grid_stage(n),
-            program(_squares, "lo_end hi_end", end=number),
-            *backward_stages(n, 0),
-            Each(
-                "around", (program(_enter_path, "x_start time_start fault", **enter),)
+            *spline_stages(columns),
+            grid_stage(columns),
+            columns.stage(_squares, writes=(columns.lo_end, columns.hi_end)),
+            *backward_stages(columns),
+            AROUND.each(columns, columns.stage(_enter_path)),
+            *forward_stages(columns),
+            AROUND.each(
+                columns, columns.stage(_leave, writes=(columns.reason, columns.moves))
             ),
-            *forward_stages(n, 0),
-            Each("around", (program(_leave, "reason moves", **leave),)),
         ),
-        ("at", "knots", "time", "speed", "reason", "moves"),
+        _names(
+            columns.at,
+            columns.knots,
+            columns.time,
+            columns.speed,
+            columns.reason,
+            columns.moves,
+        ),
         (
-            *spline_columns(size.knots, n),
-            *grid_columns(size.points, n),
-            *(
-                Port(name, (size.points,))
-                for name in ("lows", "highs", "x", "time", "speed")
-            ),
+            *spline_columns(columns),
+            *grid_columns(columns),
+            *(columns.lows, columns.highs, columns.x, columns.time, columns.speed),
         ),
     )
 
@@ -149,24 +145,20 @@ def backward_pipeline(joints: int, size: Size, rows: int = 0) -> Pipeline:
     the interval of x at the end. Results are the intervals of x at the points of the
     grid, from `lows` to `highs`, which is below 0 where there is none.
     """
-    n = joints
+    columns = size.columns(joints, rows)
+    further = (columns.rows,) if rows else ()
+    bounds = columns.lows, columns.highs
     return Pipeline(
         "backward_sweep",
         (
-            *_curve_inputs(n, size),
-            Port("velocity", (2, n)),
-            *_limit_inputs(n, size, rows),
-            Port("lo_end", ()),
-            Port("hi_end", ()),
+            *(columns.at, columns.knots, columns.velocity, columns.acceleration),
+            *further,
+            *(columns.lo_end, columns.hi_end),
         ),
-        (GRID, backward_table(rows), LAST),
-        (grid_stage(n), *backward_stages(n, rows)),
-        ("lows", "highs"),
-        (
-            *grid_columns(size.points, n),
-            Port("lows", (size.points,)),
-            Port("highs", (size.points,)),
-        ),
+        tuple(steps.table(columns) for steps in (GRID, backward_steps(rows), LAST)),
+        (grid_stage(columns), *backward_stages(columns)),
+        _names(*bounds),
+        (*grid_columns(columns), *bounds),
     )
 
 
@@ -177,109 +169,40 @@ def forward_pipeline(joints: int, size: Size, rows: int = 0) -> Pipeline:
     of that; and `x` and the `time` [s] at the first point. Results are `x`, `time` and
     `speed` at the points of the grid.
     """
-    n = joints
+    columns = size.columns(joints, rows)
+    further = (columns.rows,) if rows else ()
+    motion = columns.x, columns.time, columns.speed
     return Pipeline(
         "forward_sweep",
         (
-            *_curve_inputs(n, size),
-            *_limit_inputs(n, size, rows),
-            Port("lows", (size.points,)),
-            Port("highs", (size.points,)),
-            Port("x_start", ()),
-            Port("time_start", ()),
+            *(columns.at, columns.knots, columns.acceleration),
+            *further,
+            *(columns.lows, columns.highs, columns.x_start, columns.time_start),
         ),
-        (GRID, forward_table(rows), FIRST),
-        (grid_stage(n), *forward_stages(n, rows)),
-        ("x", "time", "speed"),
-        (
-            *grid_columns(size.points, n),
-            *(Port(name, (size.points,)) for name in ("x", "time", "speed")),
-        ),
+        tuple(steps.table(columns) for steps in (GRID, forward_steps(rows), FIRST)),
+        (grid_stage(columns), *forward_stages(columns)),
+        _names(*motion),
+        (*grid_columns(columns), *motion),
     )
 
 
-def _curve_inputs(joints: int, size: Size) -> tuple[Port, ...]:
-    return Port("at", (size.knots,)), Port("knots", (size.knots, 3, joints))
+def _names(*columns: Port) -> tuple[str, ...]:
+    return tuple(column.name for column in columns)
 
 
-def _limit_inputs(joints: int, size: Size, rows: int) -> tuple[Port, ...]:
-    more = (Port("rows", (size.points, rows, 4)),) if rows else ()
-    return Port("acceleration", (2, joints)), *more
-
-
-def path_tables(intervals: int, per_knot: int) -> dict[str, dict[str, Any]]:
-    """Return the tables of `path_pipeline` for a grid.
+def path_records(intervals: int, per_knot: int) -> dict[str, Records]:
+    """Return the records of the tables of `path_pipeline` for a grid.
 
     Args:
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them.
     """
-    ends = {
-        **dict.fromkeys(("first_low", "first_high"), np.array([0])),
-        "last_time": np.array([intervals * per_knot]),
-    }
+    first, last = np.array([0]), np.array([intervals * per_knot])
     return {
-        **spline_tables(intervals),
-        **backward_tables(intervals, per_knot),
-        **forward_tables(intervals, per_knot),
-        "around": ends,
-    }
-
-
-def backward_tables(
-    intervals: int, per_knot: int, rows: int = 0
-) -> dict[str, dict[str, Any]]:
-    """Return the same of `backward_pipeline`."""
-    last = per_knot * intervals
-    here = np.arange(last)[::-1]
-    names = "last_point", "last_lo", "last_hi"
-    of_here, of_next = ["point", "gap", "lo", "hi"], ["next_point", "lo_next"]
-    of_next.append("hi_next")
-    if rows:
-        of_here.append("row")
-        of_next.append("next_row")
-    return {
-        "grid": _grid_table(intervals, per_knot),
-        "backward_steps": {
-            **dict.fromkeys(of_here, here),
-            **dict.fromkeys(of_next, here + 1),
-        },
-        "last": {name: np.array([last]) for name in names},
-    }
-
-
-def forward_tables(
-    intervals: int, per_knot: int, rows: int = 0
-) -> dict[str, dict[str, Any]]:
-    """Return the same of `forward_pipeline`."""
-    here = np.arange(per_knot * intervals)
-    of_here = ["from_point", "from_gap", "x_here", "time_here"]
-    of_next = ["to_point", "to_lo", "to_hi", "x_next", "time_next", "speed_next"]
-    if rows:
-        of_here.append("from_row")
-        of_next.append("to_row")
-    return {
-        "grid": _grid_table(intervals, per_knot),
-        "forward_steps": {
-            **dict.fromkeys(of_here, here),
-            **dict.fromkeys(of_next, here + 1),
-        },
-        "first": {
-            name: np.array([0]) for name in ("first_x", "first_time", "first_speed")
-        },
-    }
-
-
-def _grid_table(intervals: int, per_knot: int) -> dict[str, Any]:
-    point = np.arange(per_knot * intervals + 1)
-    knot = np.minimum(point // per_knot, intervals - 1)
-    part = (point - knot * per_knot) / per_knot
-    return {
-        **dict.fromkeys(("knot_a", "s_a"), knot),
-        **dict.fromkeys(("knot_b", "s_b"), knot + 1),
-        "basis": np.stack([basis(part, 1), basis(part, 2)], axis=1),
-        "share": np.full(len(point), 1.0 / per_knot),
-        **dict.fromkeys(("grid_point", "grid_gap"), point),
+        **spline_records(intervals),
+        **backward_records(intervals, per_knot),
+        **forward_records(intervals, per_knot),
+        **AROUND.records(first=first, last=last),
     }
 
 
@@ -322,15 +245,15 @@ def sweeps(
     """
     backward, forward = _code(joints, size, rows)
     return Sweeps(
-        backward(backward_tables(intervals, per_knot, rows)),
-        forward(forward_tables(intervals, per_knot, rows)),
+        backward(backward_records(intervals, per_knot, rows)),
+        forward(forward_records(intervals, per_knot, rows)),
     )
 
 
 @lru_cache(maxsize=256)
 def whole_path(joints: int, size: Size, intervals: int, per_knot: int) -> Kernel:
     """Return the kernel of `path_pipeline` for a grid that fits."""
-    return _path_code(joints, size)(path_tables(intervals, per_knot))
+    return _path_code(joints, size)(path_records(intervals, per_knot))
 
 
 @lru_cache(maxsize=1)
@@ -339,16 +262,22 @@ def entry() -> Kernel:
 
     Takes `start`, `low` and `high`; returns x there and what is wrong.
     """
-    numbers = dict.fromkeys(("start", "low", "high"), ())
-    return shared_kernel(program(_enter, "x fault", **numbers))
+    program: Program = trace(
+        _enter, name="x", outputs=("x", "fault"), start=(), low=(), high=()
+    )
+    return shared_kernel(program)
 
 
-def _squares(end: Any) -> Any:
+def _squares(end: Number) -> tuple[Number, Number]:
     return end * end, end * end
 
 
-def _enter(start: Any, low: Any, high: Any) -> Any:
-    """Return x at the start, as near to that of a speed as can be, and its fault."""
+def _enter(start: Number, low: Number, high: Number) -> tuple[Number, Number]:
+    """Return x at the start, as near to that of a speed as can be, and its fault.
+
+    Above the interval the start is too fast. Below it, or if there is none, the end is:
+    to be as fast as that there, the path would have to start faster.
+    """
     x = start * start
     is_fast = (high >= 0.0) & (x > high * (1.0 + TOLERANCE))
     is_slow = (high < 0.0) | (x < low * (1.0 - TOLERANCE))
@@ -356,18 +285,28 @@ def _enter(start: Any, low: Any, high: Any) -> Any:
     return maximum(minimum(x, high), low), fault
 
 
-def _enter_path(start: Any, state: Any, low: Any, high: Any) -> Any:
+class Entered(NamedTuple):
+    """The motion at the start of a path."""
+
+    x_start: Number
+    time_start: Number
+    fault: Number
+
+
+def _enter_path(
+    start: Number, state: Vector, first_low: Number, first_high: Number
+) -> Entered:
     """Return x and the time at the start, and what is wrong with a path by then."""
-    x, of_speed = _enter(start, low, high)
+    x, of_speed = _enter(start, first_low, first_high)
     of_path, moves, stalls = state
     is_repeated = (stalls > 0.0) & (moves > 0.0) & (of_path <= 0.0)
     of_path = select(is_repeated, REPEATED, of_path)
-    own = select(moves > 0.0, of_speed, 0.0)  # what rests has no speed
-    return x, 0.0, select(of_path > 0.0, of_path, own)
+    of_speed = select(moves > 0.0, of_speed, 0.0)  # what rests has no speed
+    return Entered(x, 0.0, select(of_path > 0.0, of_path, of_speed))
 
 
-def _leave(time: Any, fault: Any, state: Any) -> Any:
+def _leave(last_time: Number, fault: Number, state: Vector) -> tuple[Number, Number]:
     """Return the reason, and whether the path moves."""
     moves = state[1]
-    stops = (fault <= 0.0) & ~(time < np.inf) & (moves > 0.0)
+    stops = (fault <= 0.0) & ~(last_time < np.inf) & (moves > 0.0)
     return select(stops, STOPS, fault), moves + 0.0

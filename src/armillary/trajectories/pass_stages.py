@@ -16,6 +16,12 @@ At a grid point each limit lower <= a u + b x <= upper bounds u by two lines in 
 
     max_r (p_r x + below_r) = L(x) <= u <= U(x) = min_r (p_r x + above_r),    f = L - U
 
+with p = -b / a, and above and below the greater and the lesser of upper / a and
+lower / a. Limits at the next point, where x is x + 2 u gap, are such lines too, of the
+rows (a + 2 gap b, b); and so is that x + 2 u gap is within the next interval [lo, hi]:
+
+    d x + d_lo <= u <= d x + d_hi,    d = -1 / (2 gap),    d_lo, d_hi = lo, hi / (2 gap)
+
 f is convex, so the greatest x with f <= 0 is found by Newton's method from above in
 finitely many steps, one for each pair of lines at most. Each step goes lower by `SLACK`
 than the root, so that f <= 0 is verified in floating point where it ends. Where a is
@@ -25,27 +31,30 @@ be others, whose numbers are given for each point of the grid.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from armillary.kernel.pipeline import Each, Stage, While, program
-from armillary.kernel.tables import Table, index, reals
-from armillary.spatial.vector import Number
-from armillary.trace import Port, Program
+from armillary.kernel.columns import repeat
+from armillary.kernel.pipeline import Stage
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
-from armillary.trajectories.curve import BASIS_ROWS
+from armillary.trajectories.curve import basis as basis_at
+from armillary.trajectories.path_columns import PathColumns, Place, Records, Steps
 
 __all__ = [
     "FIRST",
     "GRID",
     "LAST",
     "TOLERANCE",
+    "backward_records",
     "backward_stages",
-    "backward_table",
+    "backward_steps",
+    "forward_records",
     "forward_stages",
-    "forward_table",
+    "forward_steps",
     "grid_columns",
     "grid_stage",
 ]
@@ -65,261 +74,314 @@ LEAST_SLOPE: Final = 1e-100
 LIMIT: Final = 200
 """Most steps of Newton's method."""
 
-GRID: Final = Table(
+GRID: Final = Steps(
     "grid",
-    (
-        index("knot_a", "knots"),
-        index("knot_b", "knots"),
-        index("s_a", "at"),
-        index("s_b", "at"),
-        reals("basis", (2, BASIS_ROWS)),
-        reals("share"),
-        index("grid_point", "points"),
-        index("grid_gap", "gaps"),
-    ),
+    Place(PathColumns.knot_a, PathColumns.knots, of="knot"),
+    Place(PathColumns.knot_b, PathColumns.knots, ahead=1, of="knot"),
+    Place(PathColumns.s_a, PathColumns.at, of="knot"),
+    Place(PathColumns.s_b, PathColumns.at, ahead=1, of="knot"),
+    PathColumns.basis,
+    PathColumns.share,
+    Place(PathColumns.grid_point, PathColumns.points),
+    Place(PathColumns.grid_gap, PathColumns.gaps),
 )
 """The points of the grid; the gap to the next is a share of that of its knots."""
 
-LAST: Final = Table(
+LAST: Final = Steps(
     "last",
-    (
-        index("last_point", "points"),
-        index("last_lo", "lows"),
-        index("last_hi", "highs"),
-    ),
+    Place(PathColumns.last_point, PathColumns.points),
+    Place(PathColumns.last_lo, PathColumns.lows),
+    Place(PathColumns.last_hi, PathColumns.highs),
     is_single=True,
 )
 
+FIRST: Final = Steps(
+    "first",
+    Place(PathColumns.first_x, PathColumns.x),
+    Place(PathColumns.first_time, PathColumns.time),
+    Place(PathColumns.first_speed, PathColumns.speed),
+    is_single=True,
+)
 
-def backward_table(rows: int) -> Table:
+BACKWARD: Final = (
+    Place(PathColumns.point, PathColumns.points),
+    Place(PathColumns.next_point, PathColumns.points, ahead=1),
+    Place(PathColumns.gap, PathColumns.gaps),
+    Place(PathColumns.lo, PathColumns.lows),
+    Place(PathColumns.lo_next, PathColumns.lows, ahead=1),
+    Place(PathColumns.hi, PathColumns.highs),
+    Place(PathColumns.hi_next, PathColumns.highs, ahead=1),
+)
+BACKWARD_ROWS: Final = (
+    Place(PathColumns.row, PathColumns.rows),
+    Place(PathColumns.next_row, PathColumns.rows, ahead=1),
+)
+
+FORWARD: Final = (
+    Place(PathColumns.from_point, PathColumns.points),
+    Place(PathColumns.to_point, PathColumns.points, ahead=1),
+    Place(PathColumns.from_gap, PathColumns.gaps),
+    Place(PathColumns.to_lo, PathColumns.lows, ahead=1),
+    Place(PathColumns.to_hi, PathColumns.highs, ahead=1),
+    Place(PathColumns.x_here, PathColumns.x),
+    Place(PathColumns.x_next, PathColumns.x, ahead=1),
+    Place(PathColumns.time_here, PathColumns.time),
+    Place(PathColumns.time_next, PathColumns.time, ahead=1),
+    Place(PathColumns.speed_next, PathColumns.speed, ahead=1),
+)
+FORWARD_ROWS: Final = (
+    Place(PathColumns.from_row, PathColumns.rows),
+    Place(PathColumns.to_row, PathColumns.rows, ahead=1),
+)
+
+
+def backward_steps(rows: int) -> Steps:
     """Return the table of the intervals of the grid, the last one first.
 
     rows: How many there are besides those of accelerations.
     """
-    fields = (
-        index("point", "points"),
-        index("next_point", "points"),
-        index("gap", "gaps"),
-        index("lo", "lows"),
-        index("lo_next", "lows"),
-        index("hi", "highs"),
-        index("hi_next", "highs"),
-    )
-    more = index("row", "rows"), index("next_row", "rows")
-    return Table("backward_steps", (*fields, *(more if rows else ())))
+    return Steps("backward_steps", *BACKWARD, *(BACKWARD_ROWS if rows else ()))
 
 
-def forward_table(rows: int) -> Table:
+def forward_steps(rows: int) -> Steps:
     """Return the table of the intervals of the grid in order."""
-    fields = (
-        index("from_point", "points"),
-        index("to_point", "points"),
-        index("from_gap", "gaps"),
-        index("to_lo", "lows"),
-        index("to_hi", "highs"),
-        index("x_here", "x"),
-        index("x_next", "x"),
-        index("time_here", "time"),
-        index("time_next", "time"),
-        index("speed_next", "speed"),
+    return Steps("forward_steps", *FORWARD, *(FORWARD_ROWS if rows else ()))
+
+
+def backward_records(
+    intervals: int, per_knot: int, rows: int = 0
+) -> dict[str, Records]:
+    """Return the records of the grid and of the backward sweep.
+
+    Args:
+        intervals: How many there are between knots.
+        per_knot: Intervals of the grid in each of them.
+        rows: How many there are besides those of accelerations.
+    """
+    last = per_knot * intervals
+    return {
+        **_grid_records(intervals, per_knot),
+        **backward_steps(rows).records(here=np.arange(last)[::-1]),
+        **LAST.records(here=np.array([last])),
+    }
+
+
+def forward_records(intervals: int, per_knot: int, rows: int = 0) -> dict[str, Records]:
+    """Return the records of the grid and of the forward sweep."""
+    return {
+        **_grid_records(intervals, per_knot),
+        **forward_steps(rows).records(here=np.arange(per_knot * intervals)),
+        **FIRST.records(here=np.array([0])),
+    }
+
+
+def _grid_records(intervals: int, per_knot: int) -> dict[str, Records]:
+    here: npt.NDArray[np.int64] = np.arange(per_knot * intervals + 1, dtype=np.int64)
+    knot = np.minimum(here // per_knot, intervals - 1)
+    part = (here - knot * per_knot) / per_knot
+    return GRID.records(
+        here=here,
+        knot=knot,
+        basis=np.stack([basis_at(part, 1), basis_at(part, 2)], axis=1),
+        share=np.full(len(here), 1.0 / per_knot),
     )
-    more = index("from_row", "rows"), index("to_row", "rows")
-    return Table("forward_steps", (*fields, *(more if rows else ())))
 
 
-FIRST: Final = Table(
-    "first",
-    (
-        index("first_x", "x"),
-        index("first_time", "time"),
-        index("first_speed", "speed"),
-    ),
-    is_single=True,
-)
+def grid_columns(columns: PathColumns) -> tuple[Port, ...]:
+    """Return the columns that `grid_stage` writes entry by entry."""
+    return columns.points, columns.gaps
 
 
-def grid_columns(points: int, joints: int) -> tuple[Port, ...]:
-    """Return the columns that `grid_stage` writes, for so many points at most."""
-    return Port("points", (points, 2, joints)), Port("gaps", (points,))
-
-
-def grid_stage(joints: int) -> Stage:
+def grid_stage(columns: PathColumns) -> Stage:
     """Return the stage that evaluates paths at the points of the grid."""
-    knots = dict.fromkeys(("knot_a", "knot_b"), (3, joints))
-    numbers = dict.fromkeys(("s_a", "s_b"), ())
-    shares = {"basis": (2, BASIS_ROWS), "share": ()}
-    names = "grid_point grid_gap"
-    return Each("grid", (program(_grid_point, names, **knots, **numbers, **shares),))
+    return GRID.each(
+        columns,
+        columns.stage(_grid_point, writes=(columns.grid_point, columns.grid_gap)),
+    )
 
 
-def backward_stages(joints: int, rows: int) -> tuple[Stage, ...]:
+def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     """Return the stages of the backward sweep.
 
     They go from `lo_end` and `hi_end`, the interval of x at the end, to `lows` and
     `highs`, those at the points of the grid; a high below 0 says that there is none.
-    Limits are `velocity` and `acceleration`, the lower and the upper ones.
-
-    Args:
-        joints: How many.
-        rows: Rows of `rows` at each point, each a, b, lower and upper.
+    Limits are `velocity` and `acceleration`, the lower and the upper ones, and the
+    `rows` at each point, if the size r of the columns is above 0.
     """
-    n, number = joints, ()
-    bounds = {**_line_shapes(n, rows), "d": number, "d_hi": number, "d_lo": number}
-    highest = {"point": (2, n), "velocity": (2, n), "hi_next": number}
-    lower = program(_lower, "y going", y=number, **bounds)
-    higher = program(_higher, "z going", z=number, y=number, **bounds)
-    least = program(
-        _least_of_rows if rows else _least, "z going", lo_next=number, y=number
+    has_rows = columns.sizes["r"] > 0
+    lines = columns.stage(
+        _lines,
+        row=columns.row if has_rows else None,
+        next_row=columns.next_row if has_rows else None,
     )
-    step = (
-        _lines_program("point next_point gap lo_next hi_next row next_row", n, rows),
-        program(_highest, "y going", **highest),
-        While("going", (lower,), LIMIT),
-        least,
-        While("going", (higher,), LIMIT),
-        program(_interval, "lo hi", y=number, z=number),
-    )
-    ends = dict.fromkeys(("lo_end", "hi_end"), number)
-    last = {"last_point": (2, n), "velocity": (2, n), **ends}
     return (
-        Each("last", (program(_last, "last_lo last_hi", **last),)),
-        Each("backward_steps", step),
+        LAST.each(
+            columns, columns.stage(_last, writes=(columns.last_lo, columns.last_hi))
+        ),
+        backward_steps(columns.sizes["r"]).each(
+            columns,
+            lines,
+            columns.stage(_highest),
+            repeat(columns.going, columns.stage(_lower), limit=LIMIT),
+            columns.stage(_least_of_rows if has_rows else _least),
+            repeat(columns.going, columns.stage(_higher), limit=LIMIT),
+            columns.stage(_interval, writes=(columns.lo, columns.hi)),
+        ),
     )
 
 
-def forward_stages(joints: int, rows: int) -> tuple[Stage, ...]:
+def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     """Return the stages of the forward sweep.
 
     They go from `x_start` and `time_start` to `x`, `time` [s] and `speed` at the points
     of the grid.
     """
-    n, number = joints, ()
-    here = dict.fromkeys(("x_here", "time_here", "to_lo", "to_hi"), number)
-    lines = {
-        name: shape
-        for name, shape in _line_shapes(n, rows).items()
-        if name in {"p", "above"}
-    }
-    advance = program(
-        _advance, "x_next time_next speed_next", **here, **lines, d=number, d_hi=number
+    has_rows = columns.sizes["r"] > 0
+    lines = columns.stage(
+        _lines,
+        point=columns.from_point,
+        next_point=columns.to_point,
+        gap=columns.from_gap,
+        lo_next=columns.to_lo,
+        hi_next=columns.to_hi,
+        row=columns.from_row if has_rows else None,
+        next_row=columns.to_row if has_rows else None,
     )
-    starts = dict.fromkeys(("x_start", "time_start"), number)
-    first = program(_begin, "first_x first_time first_speed", **starts)
-    names = "from_point to_point from_gap to_lo to_hi from_row to_row"
     return (
-        Each("first", (first,)),
-        Each("forward_steps", (_lines_program(names, n, rows), advance)),
+        FIRST.each(
+            columns,
+            columns.stage(
+                _begin,
+                writes=(columns.first_x, columns.first_time, columns.first_speed),
+            ),
+        ),
+        forward_steps(columns.sizes["r"]).each(columns, lines, columns.stage(_advance)),
     )
 
 
-def _line_shapes(joints: int, rows: int) -> dict[str, tuple[int, ...]]:
-    return dict.fromkeys(("p", "above", "below"), (2 * (joints + rows),))
+# The grid
 
 
-def _lines_program(inputs: str, joints: int, rows: int) -> Program:
-    here, following, gap, lo, hi, row, next_row = inputs.split()
-    shapes: dict[str, tuple[int, ...]] = {
-        **dict.fromkeys((here, following), (2, joints)),
-        **dict.fromkeys((gap, lo, hi), ()),
-        "acceleration": (2, joints),
-    }
-    if rows:
-        shapes |= dict.fromkeys((row, next_row), (rows, 4))
-    return program(_lines, "p above below d d_hi d_lo", **shapes)
+def _grid_point(
+    knot_a: Matrix,
+    knot_b: Matrix,
+    s_a: Number,
+    s_b: Number,
+    basis: Matrix,
+    share: Number,
+) -> tuple[Matrix, Number]:
+    """Return slope and curvature of a path at a grid point, and the gap to the next.
 
-
-def _grid_point(a: Any, b: Any, s_a: Any, s_b: Any, rows: Any, share: Any) -> Any:
-    """Return slope and curvature of a path at a grid point, and the gap to the next."""
-    length = s_b - s_a
-    found: list[list[Number]] = []
-    for order, row in enumerate(rows, 1):
-        scale = 1.0 / length if order == 1 else 1.0 / (length * length)
+    With h = s_b - s_a, derivative k of the polynomials of `curve.py` is that by r,
+    over h^k.
+    """
+    h = s_b - s_a
+    derivatives: list[list[Number]] = []
+    for order, H in enumerate(basis, 1):
+        scale = 1.0 / h if order == 1 else 1.0 / (h * h)
         values: list[Number] = []
-        for qa, qb, ma, mb, ca, cb in zip(
-            a[0], b[0], a[1], b[1], a[2], b[2], strict=True
+        for (qa, ma, ca), (qb, mb, cb) in zip(
+            zip(*knot_a, strict=True), zip(*knot_b, strict=True), strict=True
         ):
-            of_length = row[1] * ma + row[2] * mb
-            of_square = row[3] * ca + row[4] * cb
-            total = row[0] * (qb - qa) + length * (of_length + length * of_square)
+            of_slopes = H[1] * ma + H[2] * mb
+            of_curvatures = H[3] * ca + H[4] * cb
+            total = H[0] * (qb - qa) + h * (of_slopes + h * of_curvatures)
             values.append(scale * total)
-        found.append(values)
-    return found, share * length
+        derivatives.append(values)
+    return derivatives, share * h
 
 
-def _most(point: Any, velocity: Any) -> Any:
-    """Return the greatest x that limits of rates allow."""
+# The backward sweep
+
+
+def _last(
+    last_point: Matrix, velocity: Matrix, lo_end: Number, hi_end: Number
+) -> tuple[Number, Number]:
+    """Return the interval at the last point; its end is below 0 if there is none."""
+    most = _most(last_point, velocity)
+    is_open = (hi_end >= 0.0) & (lo_end <= most * (1.0 + TOLERANCE))
+    return select(is_open, minimum(lo_end, most), 0.0), select(
+        is_open, minimum(hi_end, most), -1.0
+    )
+
+
+def _most(point: Matrix, velocity: Matrix) -> Number:
+    """Return the greatest x that limits of rates allow: the least of (v / q')^2."""
     most: Number = FASTEST
     for slope, lower, upper in zip(point[0], *velocity, strict=True):
         v = select(slope > 0.0, upper, lower)
-        own = v / select(absolute(slope) > 0.0, slope, 1.0)
-        most = minimum(most, select(absolute(slope) > 0.0, own * own, FASTEST))
+        speed = v / select(absolute(slope) > 0.0, slope, 1.0)
+        most = minimum(most, select(absolute(slope) > 0.0, speed * speed, FASTEST))
     return most
 
 
-def _last(point: Any, velocity: Any, lo: Any, hi: Any) -> Any:
-    """Return the interval at the last point; its end is below 0 if there is none."""
-    most = _most(point, velocity)
-    is_open = (hi >= 0.0) & (lo <= most * (1.0 + TOLERANCE))
-    return select(is_open, minimum(lo, most), 0.0), select(
-        is_open, minimum(hi, most), -1.0
-    )
+class Lines(NamedTuple):
+    """The lines in x that bound u at a point."""
+
+    p: Vector
+    above: Vector
+    below: Vector
+    d: Number
+    d_hi: Number
+    d_lo: Number
+
+
+class UpperLines(NamedTuple):
+    """Those that bound u from above."""
+
+    p: Vector
+    above: Vector
+    d: Number
+    d_hi: Number
 
 
 def _lines(
-    point: Any,
-    next_point: Any,
-    gap: Any,
-    lo_next: Any,
-    hi_next: Any,
-    acceleration: Any,
-    row: Any = (),
-    next_row: Any = (),
-) -> Any:
-    """Return slopes and offsets of the lines that bound u, and of the next interval."""
+    point: Matrix,
+    next_point: Matrix,
+    gap: Number,
+    lo_next: Number,
+    hi_next: Number,
+    acceleration: Matrix,
+    row: Matrix = (),
+    next_row: Matrix = (),
+) -> Lines:
+    """Return the lines of limits at both ends of an interval, and of the next one."""
     step = 2.0 * gap
-    found: list[tuple[Number, Number, Number]] = []
+    lines: list[tuple[Number, Number, Number]] = []
     for curve, shift in ((point, 0.0), (next_point, step)):
         for slope, bend, least, most in zip(*curve, *acceleration, strict=True):
-            found.append(_line(slope + shift * bend, bend, least, most))
-    for given, shift in ((row, 0.0), (next_row, step)):
-        for a, b, least, most in given:
-            found.append(_line(a + shift * b, b, least, most))
-    p, above, below = (list(numbers) for numbers in zip(*found, strict=True))
+            lines.append(_line(slope + shift * bend, bend, least, most))
+    for further, shift in ((row, 0.0), (next_row, step)):
+        for a, b, least, most in further:
+            lines.append(_line(a + shift * b, b, least, most))
+    p, above, below = (list(numbers) for numbers in zip(*lines, strict=True))
     reciprocal = 1.0 / step
-    return p, above, below, -reciprocal, hi_next * reciprocal, lo_next * reciprocal
+    return Lines(
+        p, above, below, -reciprocal, hi_next * reciprocal, lo_next * reciprocal
+    )
 
 
-def _line(a: Any, b: Any, least: Any, most: Any) -> tuple[Number, Number, Number]:
+def _line(
+    a: Number, b: Number, least: Number, most: Number
+) -> tuple[Number, Number, Number]:
     """Return slope and offsets of the lines by which least <= a u + b x <= most."""
     is_flat = absolute(a) < LEAST_SLOPE
     inverse = 1.0 / select(is_flat, LEAST_SLOPE, a)
-    rests = is_flat & (absolute(b) < LEAST_SLOPE)
+    # Where a and b are zero the limit holds for all u and x, or for none.
+    is_constant = is_flat & (absolute(b) < LEAST_SLOPE)
     upper, lower = most * inverse, least * inverse
     falls = inverse < 0.0
     above, below = select(falls, lower, upper), select(falls, upper, lower)
     return (
-        select(rests, 0.0, -b * inverse),
-        select(rests, select(most < 0.0, -FASTEST, np.inf), above),
-        select(rests, select(least > 0.0, FASTEST, -np.inf), below),
+        select(is_constant, 0.0, -b * inverse),
+        select(is_constant, select(most < 0.0, -FASTEST, np.inf), above),
+        select(is_constant, select(least > 0.0, FASTEST, -np.inf), below),
     )
 
 
-def _highest(point: Any, velocity: Any, hi_next: Any) -> Any:
-    """Return from where x is lowered, and whether there is anything to find."""
-    is_open = hi_next >= 0.0
-    return select(is_open, _most(point, velocity), -1.0), select(is_open, 1.0, 0.0)
-
-
-def _gap(
-    x: Any,
-    p: Sequence[Any],
-    above: Sequence[Any],
-    below: Sequence[Any],
-    d: Any,
-    d_hi: Any,
-    d_lo: Any,
-) -> tuple[Any, Any, Any]:
+def _gap(x: Number, lines: Lines) -> tuple[Number, Number, Number]:
     """Return f at x, and slope and offset of the line that f follows there."""
+    p, above, below, d, d_hi, d_lo = lines
     upper, lower = d * x + d_hi, d * x + d_lo
     of_upper, of_lower = (d, d_hi), (d, d_lo)
     for slope, most, least in zip(p, above, below, strict=True):
@@ -332,66 +394,108 @@ def _gap(
     return lower - upper, of_lower[0] - of_upper[0], of_lower[1] - of_upper[1]
 
 
-def _chosen(truth: Any, a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+def _chosen(
+    truth: Number, a: tuple[Number, Number], b: tuple[Number, Number]
+) -> tuple[Number, Number]:
     return select(truth, a[0], b[0]), select(truth, a[1], b[1])
 
 
-def _lower(y: Any, p: Any, above: Any, below: Any, d: Any, d_hi: Any, d_lo: Any) -> Any:
-    """Return y nearer to the greatest x with f <= 0, and whether it must go on."""
-    f, slope, offset = _gap(y, p, above, below, d, d_hi, d_lo)
+class Lowered(NamedTuple):
+    """A step to the greatest x of an interval."""
+
+    y: Number
+    going: Number
+
+
+class Raised(NamedTuple):
+    """A step to the least x of an interval."""
+
+    z: Number
+    going: Number
+
+
+def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
+    """Return from where x is lowered, and whether there is anything to find."""
+    is_open = hi_next >= 0.0
+    return Lowered(
+        select(is_open, _most(point, velocity), -1.0), select(is_open, 1.0, 0.0)
+    )
+
+
+def _lower(y: Number, lines: Lines) -> Lowered:
+    """Return y nearer to the greatest x with f <= 0, and whether it must go on.
+
+    It is the root of the line that f follows at y. Where that line does not fall as x
+    is lowered there is none, and y is -1.
+    """
+    f, slope, offset = _gap(y, lines)
     is_met, falls = f <= 0.0, (slope > 0.0) & (y > 0.0)
     root = -offset / select(falls, slope, 1.0)
     lower = maximum(minimum(root, y) * (1.0 - SLACK), 0.0)
     y = select(is_met, y, select(falls, lower, -1.0))
-    return y, select(falls & ~is_met, 1.0, 0.0)
+    return Lowered(y, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _least(lo_next: Any, y: Any) -> Any:
-    """Return from where x is raised to the least, and whether it must be."""
-    return 0.0, select((lo_next > 0.0) & (y >= 0.0), 1.0, 0.0)
+def _least(lo_next: Number, y: Number) -> Raised:
+    """Return from where x is raised to the least, and whether it must be.
+
+    Where the next interval begins at 0, so does this one: a path may rest.
+    """
+    return Raised(0.0, select((lo_next > 0.0) & (y >= 0.0), 1.0, 0.0))
 
 
-def _least_of_rows(lo_next: Any, y: Any) -> Any:
+def _least_of_rows(lo_next: Number, y: Number) -> Raised:
     """Return the same where rows may exclude that the path rests."""
-    return 0.0, select(y >= 0.0, 1.0, 0.0)
+    return Raised(0.0, select(y >= 0.0, 1.0, 0.0))
 
 
-def _higher(
-    z: Any, y: Any, p: Any, above: Any, below: Any, d: Any, d_hi: Any, d_lo: Any
-) -> Any:
-    """Return z nearer to the least x with f <= 0, and whether it must go on."""
-    f, slope, offset = _gap(z, p, above, below, d, d_hi, d_lo)
+def _higher(z: Number, y: Number, lines: Lines) -> Raised:
+    """Return z nearer to the least x with f <= 0, and whether it must go on.
+
+    It is above y, and the interval empty, where there is none.
+    """
+    f, slope, offset = _gap(z, lines)
     is_met, falls = f <= 0.0, (slope < 0.0) & (z <= y)
     root = -offset / select(falls, slope, -1.0)
     higher = maximum(root, z) * (1.0 + SLACK)
     z = select(is_met, z, select(falls, higher, 2.0 * FASTEST))
-    return z, select(falls & ~is_met, 1.0, 0.0)
+    return Raised(z, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _interval(y: Any, z: Any) -> Any:
+def _interval(y: Number, z: Number) -> tuple[Number, Number]:
     """Return the ends of the interval; the greater one is below 0 where it is empty."""
     return z, select(z <= y, y, -1.0)
 
 
-def _begin(x: Any, time: Any) -> Any:
-    return x + 0.0, time + 0.0, sqrt(x)
+# The forward sweep
+
+
+def _begin(x_start: Number, time_start: Number) -> Vector:
+    return x_start + 0.0, time_start + 0.0, sqrt(x_start)
+
+
+class Advanced(NamedTuple):
+    """The motion at the next point."""
+
+    x_next: Number
+    time_next: Number
+    speed_next: Number
 
 
 def _advance(
-    x: Any,
-    time: Any,
-    lo_next: Any,
-    hi_next: Any,
-    p: Any,
-    above: Any,
-    d: Any,
-    d_hi: Any,
-) -> Any:
-    """Return x, the time and the path speed at the next grid point."""
-    u = d * x + d_hi
+    x_here: Number, time_here: Number, to_lo: Number, to_hi: Number, lines: UpperLines
+) -> Advanced:
+    """Return x, the time and the path speed at the next grid point.
+
+    u is the greatest that all lines allow, and the time that an interval takes is its
+    length over the mean of the path speeds at its ends: gap = (s'[i] + s'[i+1]) t / 2.
+    Rounding may lead x a little out of the next interval; it is put back.
+    """
+    p, above, d, d_hi = lines
+    u = d * x_here + d_hi
     for slope, offset in zip(p, above, strict=True):
-        u = minimum(u, slope * x + offset)
-    step = -1.0 / d
-    following = maximum(minimum(x + step * u, hi_next), lo_next)
-    speed = sqrt(following)
-    return following, time + step / (sqrt(x) + speed), speed
+        u = minimum(u, slope * x_here + offset)
+    step = -1.0 / d  # 2 gap
+    x_next = maximum(minimum(x_here + step * u, to_hi), to_lo)
+    speed = sqrt(x_next)
+    return Advanced(x_next, time_here + step / (sqrt(x_here) + speed), speed)
