@@ -144,7 +144,7 @@ def spline_records(intervals: int) -> dict[str, Records]:
     }
 
 
-class Ends(NamedTuple):
+class SplineEnds(NamedTuple):
     """What is known at both ends before the elimination."""
 
     first_at: Number
@@ -155,12 +155,12 @@ class Ends(NamedTuple):
     state: Vector
 
 
-def _ends(first_given: Number, is_given: Number, *, joints: int) -> Ends:
+def _ends(first_given: Number, is_given: Number, *, joints: int) -> SplineEnds:
     """Return zeros, and the parameter of the first waypoint."""
     rest: list[Number] = [0.0] * joints
     at = select(is_given > 0.0, first_given, 0.0)
     fault = select(absolute(at) < np.inf, 0.0, INVALID)
-    return Ends(at, 0.0, rest, rest, rest, (fault, 0.0, 0.0))
+    return SplineEnds(at, 0.0, rest, rest, rest, (fault, 0.0, 0.0))
 
 
 class Chord(NamedTuple):
