@@ -27,10 +27,10 @@ from armillary.kinematics.kernels import (
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
-from armillary.model.tree import Base, Tree
-from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
+from armillary.model.tree import Tree
+from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Number, Vector3, vector
 from armillary.trace import Program
 
@@ -140,8 +140,6 @@ class Setting:
         before: dict[str, tuple[int, ...]] = {}
         if is_bound:
             before = {"gravity": (3,), "inertias": (len(inertias), 10)}
-        if free:
-            before["free_bases"] = (len(free), 4, 4)
 
         def make(now: Tree, selection: Inputs) -> Program:
             count = 6 * len(free) + len(selection.inputs)
@@ -152,8 +150,6 @@ class Setting:
                 if is_bound:
                     falling, masses = vector(given[0]), _inertias(given[1])
                     given = given[2:]
-                if free:
-                    now, given = _freed(now, free, given[0]), given[1:]
                 at = self._multibody(now, whole, selection, masses[:moving], falling)
                 return equations(at, *masses[moving:], *given)
 
@@ -161,7 +157,7 @@ class Setting:
             return program_of(
                 of_inputs,
                 now,
-                selection,
+                selection._replace(free=free),
                 before,
                 is_small or bool(selection.passive) or repeated is not None,
                 name=question if isinstance(question, str) else question[0],
@@ -355,12 +351,3 @@ def _gravity(gravity: Any) -> Vector3:
 
 def _inertias(rows: Any) -> list[SpatialInertia]:
     return [SpatialInertia.from_parameters(row) for row in rows]
-
-
-def _freed(tree: Tree, free: Sequence[int], poses: Any) -> Tree:
-    """Return the tree with free bases at poses in the world, shape (k, 4, 4)."""
-    changes: dict[int, Base] = {}
-    for k, matrix in zip(free, poses, strict=True):
-        frame = FrameRef(WORLD_LINK, Pose.from_matrix(matrix))
-        changes[k] = tree.bases[k]._replace(frame=frame)
-    return tree.attached(changes)
