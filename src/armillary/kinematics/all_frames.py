@@ -147,10 +147,11 @@ class AllFrames:
         (Q,) = as_inputs(Program("fk", (port,), (), (), ()), [q])
         batch = Q.shape[:-1]
         rows = Q.reshape(math.prod(batch), len(state.q))
+        passive = np.empty((len(rows), 0))
         if branch:
-            rows = np.hstack([rows, solved_on(self.released.cell, branch, rows)[0]])
-        poses = self.released.interpreted(state.tree, rows)
-        poses[~np.isfinite(rows).all(axis=1)] = np.nan  # loops are not closed
+            passive, _ = solved_on(self.released.cell, branch, rows)
+        poses = self.released.interpreted(state.tree, np.hstack([rows, passive]))
+        poses[np.isnan(passive).any(axis=1)] = np.nan  # loops are not closed there
         return poses.reshape(*batch, *poses.shape[1:])
 
     def _lifted(
