@@ -9,7 +9,7 @@ from armillary.errors import unknown
 from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
-from armillary.ik.problem import Goal, Problem, with_moved_loops
+from armillary.ik.problem import Goal, IKProblem, with_moved_loops
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
@@ -83,7 +83,7 @@ def solver_of(  # noqa: PLR0913
     solver = known.get(key)
     if solver is None:
         selection = with_moved_loops(tree, selection, ends)
-        problem = Problem(tree, tuple(goals), selection, branch)
+        problem = IKProblem(tree, tuple(goals), selection, branch)
         solver = InverseKinematics(problem, closed or mechanism_form(problem))
         solver = known.setdefault(key, solver)
     if avoid is None:

@@ -27,8 +27,8 @@ from armillary.ik.loop_check import (
     candidates_of_branches,
 )
 from armillary.ik.method import Candidates, residual_of, squares_of
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.search_step import largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, is_rigid, rigid_program
@@ -67,7 +67,7 @@ class UserForm:
     backwards = False
     arm_angle = None
 
-    def __init__(self, problem: Problem, form: ClosedForm) -> None:
+    def __init__(self, problem: IKProblem, form: ClosedForm) -> None:
         """Take over a user's closed form for a problem.
 
         Raises:
@@ -143,7 +143,7 @@ class UserForm:
         has_loops = bool(problem.selection.passive)
         return self.compiled and problem.can_search and not has_loops
 
-    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return every branch for each target, verified on the model.
 
         Of all branches those that do not reach the target are NaN; else they are what
@@ -160,7 +160,7 @@ class UserForm:
             return marked(found, query)
         return nearest_free(found, self, query, self._problem)
 
-    def _of_tree(self, query: Query, every: bool) -> Candidates:
+    def _of_tree(self, query: IKQuery, every: bool) -> Candidates:
         targets, problem = query.targets[:, 0], self._problem
         n = len(problem.joints)
         near = query.near if every else query.wanted
@@ -187,7 +187,7 @@ class UserForm:
     def _picked(self) -> Kernel:
         return shared_kernel(picked_program(self._problem, self.form))
 
-    def _with_loops(self, query: Query, every: bool) -> Candidates:
+    def _with_loops(self, query: IKQuery, every: bool) -> Candidates:
         """Return every branch, or the nearest, verified with loops closed.
 
         The nearest is nearly always an answer; where it is not, all others are tried.
@@ -256,7 +256,7 @@ def inverse_program(form: ClosedForm, n: int) -> Program:
     return trace(equations, name="own_inverse", outputs=("q",), target=(4, 4))
 
 
-def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Program:
+def verified_program(problem: IKProblem, form: ClosedForm, *, traced: bool) -> Program:
     """Return the program of every branch, verified by the kinematics of the model.
 
     Where q is beyond limits and reaches the target as well at them, it is put there.
@@ -331,7 +331,7 @@ def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Pro
     )
 
 
-def picked_program(problem: Problem, form: ClosedForm) -> Program:
+def picked_program(problem: IKProblem, form: ClosedForm) -> Program:
     """Return the program of the branch nearest to a vector, not yet verified.
 
     Those within limits come first.
