@@ -273,19 +273,19 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     ),
     "inertia.SpatialInertia.parameters": (10, lambda x: inertia10(x).parameters),
     "inertia.SpatialInertia.from_second_moment": (10, lambda x: inertia10(x).matrix()),
-    "velocity_inertia.VelocityInertia.__add__": (
+    "inertia.VelocityInertia.__add__": (
         32,
         lambda x: tuple(velocity_inertia16(x[:16]) + velocity_inertia16(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.apply": (
+    "inertia.VelocityInertia.apply": (
         22,
         lambda x: velocity_inertia16(x).apply(flat6(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.apply_transposed": (
+    "inertia.VelocityInertia.apply_transposed": (
         22,
         lambda x: velocity_inertia16(x).apply_transposed(flat6(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.transformed": (
+    "inertia.VelocityInertia.transformed": (
         22,
         lambda x: tuple(velocity_inertia16(x).transformed(pose6(x[16:]))),
     ),
