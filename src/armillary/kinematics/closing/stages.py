@@ -138,8 +138,11 @@ class Grid(NamedTuple):
     def axes_of(
         cell: Workcell, joints: Sequence[int], count: int = 1
     ) -> tuple[Axis, ...]:
-        """Return so many cells over the range of each joint."""
-        return tuple(_axis(cell, k, count) for k in joints)
+        """Return so many cells over the range of each joint, which the cell keeps."""
+        return tuple(
+            kept(cell, ("axis", k, count), lambda k=k: _axis(cell, k, count))
+            for k in joints
+        )
 
     @property
     def cells(self) -> int:
