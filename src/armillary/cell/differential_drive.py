@@ -13,9 +13,10 @@ import numpy.typing as npt
 from armillary.errors import ModelError, StateError, quote
 from armillary.kinematics.bound_state import home, rates_of
 from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.kinematics.joint_vector import finite_numbers
 from armillary.kinematics.kernels import listed_joints, named_twist
 from armillary.kinematics.placement import check_free, placed_frame
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, poses_in
 from armillary.kinematics.state_twist import twist_in
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
@@ -356,19 +357,15 @@ class DifferentialDrive(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _base(self, state: State) -> Pose:
         at = [placed_frame(self.cell, self.manipulator)]
-        to, where = self.cell.frame(WORLD), state.positions.tolist()
-        (X_WB,) = poses_of(state.tree, where, at, to)
+        (X_WB,) = poses_in(state, at, self.cell.frame(WORLD))
         return X_WB
 
 
 def _two(values: Any) -> Array:
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.shape != (2,) or not np.all(np.isfinite(array)):
+    numbers = finite_numbers(values, 2)
+    if numbers is None:
         raise StateError(
             "A drive takes two finite numbers, for the left and the right wheel, not "
             f"{values!r}."
         )
-    return array
+    return numbers

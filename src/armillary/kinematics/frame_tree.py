@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from armillary.errors import ModelError
 from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.state import State
-from armillary.model.link_poses import LinkPoses
+from armillary.kinematics.state import State, link_poses
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 
 __all__ = [
@@ -142,7 +141,7 @@ def carried(
     if not names:
         raise ModelError("carried needs at least one frame.")
     bound = bound_state(cell, state)
-    poses = LinkPoses(bound.tree, bound.positions.tolist(), WORLD_LINK)
+    poses = link_poses(bound)
     about = names[0] if relative_to is None else relative_to
     X_AW = poses.pose(cell.frame(about)).inverse()
     total = SpatialInertia.zero()

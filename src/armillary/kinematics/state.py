@@ -35,10 +35,10 @@ from armillary.kinematics.violations import refuse_violations
 from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.fields import EMPTY, TupleOf, Vector, default
 from armillary.model.frame import FrameRef
-from armillary.model.link_poses import poses_of
+from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
 
@@ -431,8 +431,7 @@ class State(
         """
         check_attachable(self.tree, part, by, replace=replace)
         base = placed_frame(self.cell, part)
-        where = self.positions.tolist()
-        (X,) = poses_of(self.tree, where, [base], self.cell.frame(by))
+        (X,) = poses_in(self, [base], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
@@ -588,8 +587,20 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.tree, self.positions.tolist(), [at], IN_WORLD)
+        (X,) = poses_in(self, [at], IN_WORLD)
         return X
+
+
+def link_poses(state: State) -> LinkPoses:
+    """Return the poses of links in the world in a state, each computed once."""
+    return LinkPoses(state.tree, state.positions.tolist(), WORLD_LINK)
+
+
+def poses_in(
+    state: State, frames: Sequence[FrameRef], relative_to: FrameRef
+) -> list[Pose]:
+    """Return the poses of frames in a state, computed from what is between them."""
+    return poses_of(state.tree, state.positions.tolist(), frames, relative_to)
 
 
 def _of_contents(kind: type[State], *contents: Any) -> State:
