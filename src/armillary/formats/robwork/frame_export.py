@@ -97,8 +97,9 @@ class ExportedFrame:
             frames that move as joints do.
         """
         kind = "Joint" if self.is_joint and not in_workcell else "Frame"
-        depend = [] if self.depend is None else [ELEMENTS["Depend"].write(self.depend)]
-        return ELEMENTS[kind].write(
+        depend = [] if self.depend is None else [ELEMENTS.write("Depend", self.depend)]
+        return ELEMENTS.write(
+            kind,
             self,
             *transform_elements(self.pose),
             *depend,
@@ -261,7 +262,7 @@ class FrameExport:
                 what = "that a joint follows one that is fixed here"
                 self._report.unsupported.add(what)
         if not link.coordinate == link.name == name:
-            note = ELEMENTS["Property"].write(name=COORDINATE, text=link.coordinate)
+            note = ELEMENTS.write("Property", name=COORDINATE, text=link.coordinate)
             joint.parts.append(note)
         if name == link.name:
             return [joint]

@@ -9,10 +9,10 @@ from typing import Any, Final
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
+    ELEMENTS,
     JOINTS_BY_TYPE,
     SIMPLE_JOINTS,
     TRANSFORM,
-    values,
 )
 from armillary.formats.robwork.frames import FileFrame
 from armillary.formats.xml import Element
@@ -141,7 +141,7 @@ def read_postures(
     """
     found: dict[str, Posture] = {}
     for element in elements:
-        name = values(element, report)["name"]
+        name = ELEMENTS.read(element, report)["name"]
         q = element.text_numbers(None, report)
         if name is None or q is None:
             continue

@@ -17,7 +17,6 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.elements import report_unknown
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import check_unique
 from armillary.formats.robwork.cells import CellBuilder
@@ -31,8 +30,6 @@ from armillary.formats.robwork.elements import (
     WHEELS,
     WORKCELL,
     Context,
-    known_children,
-    values,
 )
 from armillary.formats.robwork.frames import (
     SEPARATOR,
@@ -94,7 +91,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     # What is missing would only seem to be unknown.
     report.raise_if_errors()
     root = _root_of(whole, path, report)
-    report_unknown(root, ELEMENTS, report)
+    ELEMENTS.report_unknown(root, report)
     context = Context(report, finder)
     bodies = _bodies(root, context)
     index = _index(root, bodies, report)
@@ -127,7 +124,7 @@ def _root_of(whole: Element, path: str, report: Report) -> Element:
     if len(roots) == len(elements) == 1:
         root = roots[0]
         if root.name == WORKCELL:
-            values(root, report)  # it must have a name, which may be empty
+            ELEMENTS.read(root, report)  # it must have a name, which may be empty
         return root
     if not elements:
         report.error(Place(path), "no-workcell", "the file has no element")
@@ -175,7 +172,7 @@ def _bodies(root: Element, context: Context) -> list[FileDevice]:
     if root.name != WORKCELL:
         return [own, _device(root, WORLD_FRAME, context)]
     bodies = [own]
-    for child in known_children(root):
+    for child in ELEMENTS.children(root):
         if child.name in DEVICES:
             is_mounted = own.nodes and child.name != "MobileDevice"
             support = own.nodes[-1].full_name if is_mounted else WORLD_FRAME
@@ -189,12 +186,12 @@ def _bodies(root: Element, context: Context) -> list[FileDevice]:
 
 def _device(element: Element, support: str, context: Context) -> FileDevice:
     """Return a device whose base has the parent `support`."""
-    fields = values(element, context.report)
+    fields = ELEMENTS.read(element, context.report)
     name = fields["name"] or f"<{element.name}>"
     device = FileDevice(element=element, name=name, support=support)
     if fields.get("basename"):
         _add_wheels(device, fields["basename"], context.report)
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         _add(child, (name,), device, context)
     return device
 
@@ -212,14 +209,14 @@ def _add(child: Element, scope: Scope, body: FileDevice, context: Context) -> No
     elif child.name in SETUPS:
         body.setups.append(part)
     elif child.name == "SerialChain":
-        name = values(child, context.report)["name"] or f"<{child.name}>"
-        for grandchild in known_children(child):
+        name = ELEMENTS.read(child, context.report)["name"] or f"<{child.name}>"
+        for grandchild in ELEMENTS.children(child):
             _add(grandchild, (*scope, name), body, context)
 
 
 def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
     """Return the frame that a `Frame`, `Joint` or `DHJoint` declares."""
-    report, fields = context.report, values(element, context.report)
+    report, fields = context.report, ELEMENTS.read(element, context.report)
     frame = FileFrame(
         element=element,
         scope=scope,
@@ -238,7 +235,7 @@ def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
     else:
         frame.passive = fields["passive"]
         frame.depend = element.only_child("Depend", report)
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         if child.name in PARTS:
             _check_reference(child, frame, report)
             read_part(child, frame, context)
@@ -277,7 +274,7 @@ def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
     for side, X_BW in zip(WHEELS, wheel_poses(width), strict=True):
         wheel = element.required_child(side, report)
         if wheel is not None:
-            name = values(wheel, report)["name"] or f"<{side}>"
+            name = ELEMENTS.read(wheel, report)["name"] or f"<{side}>"
             frame = FileFrame(element=wheel, scope=scope, name=name)
             frame.type, frame.pose = "Revolute", X_BW
             frame.steps = joint_steps(frame.type, X_BW)
@@ -319,7 +316,7 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
     own = set(map(id, device.nodes))
     for frame in device.nodes:
         depend = frame.depend
-        fields = depend and ELEMENTS["Depend"].read_whole(depend, report)
+        fields = depend and ELEMENTS.read_whole(depend, report)
         if depend is None or fields is None:
             continue
         on = fields.pop("of")

@@ -134,12 +134,13 @@ class _WorkcellWriter:
         if WORLD_FRAME in self._waiting:
             world, _ = self._waiting[WORLD_FRAME]
             self._children += world.outer_parts(WORLD_FRAME)
-        root = ELEMENTS[WORKCELL].write(
+        root = ELEMENTS.write(
+            WORKCELL,
             self._cell,
             *self._children,
             *property_elements(self._cell.properties, self._report),
             *setup_elements(self._cell.properties),
-            *([ELEMENTS[PROXIMITY].write(file=setup)] if setup else ()),
+            *([ELEMENTS.write(PROXIMITY, file=setup)] if setup else ()),
         )
         text = to_text(root)
         if "&" in text:
@@ -367,7 +368,8 @@ def device_element(
         body = _mobile_body(frames, wheels)
     else:
         body = _grouped(frames, kind, _chains(junctions or []))
-    return ELEMENTS[kind].write(
+    return ELEMENTS.write(
+        kind,
         {"name": manipulator.name, "basename": base.name},
         *body,
         *property_elements(manipulator.properties, report),
@@ -414,7 +416,7 @@ def _mobile_body(
     names = {frame.name for frame in own}
     return [
         tag("AxelWidth", text=repr(_axle_width(wheels))),
-        *(ELEMENTS[k].write(f) for k, f in zip(WHEELS, wheels, strict=True)),
+        *(ELEMENTS.write(k, f) for k, f in zip(WHEELS, wheels, strict=True)),
         *(part for frame in own for part in frame.outer_parts(frame.name)),
         *(
             frame.element(name=frame.name, refframe=frame.parent)
@@ -477,7 +479,7 @@ def _grouped(
         before = frame.name
     body: list[Element] = []
     for chain, inside in groups:
-        as_chain = ELEMENTS["SerialChain"].write({"name": chain}, *inside)
+        as_chain = ELEMENTS.write("SerialChain", {"name": chain}, *inside)
         body += [as_chain] if chain else inside
     return body
 
@@ -526,5 +528,5 @@ def _postures(
         if not positions.keys() >= set(joints):
             lost.add("that a posture leaves a joint where it is (0 is written)")
         text = " ".join(repr(positions.get(joint, 0.0)) for joint in joints)
-        elements.append(ELEMENTS["Q"].write(name=name, text=text))
+        elements.append(ELEMENTS.write("Q", name=name, text=text))
     return elements
