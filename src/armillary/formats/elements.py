@@ -203,8 +203,8 @@ class Row(Generic[C]):
         names, read = self.attributes, self.kind.read
         if len(names) == 1:
             return read(element, names[0], context, self.default)
-        found = [read(element, name, context, self.default) for name in names]
-        return None if None in found else tuple(found)
+        values = [read(element, name, context, self.default) for name in names]
+        return None if None in values else tuple(values)
 
     def write(self, value: Any) -> dict[str, Value]:
         """Return the attributes of a value, nothing for None and for the default."""

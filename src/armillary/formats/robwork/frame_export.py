@@ -113,13 +113,13 @@ class ExportedFrame:
 
         name: As it must be written there.
         """
-        found: list[Element] = []
+        elements: list[Element] = []
         for part in self.parts:
             first = {k: v for k, v in part.attributes.items() if k == "name"}
             key = "refjoint" if part.name in LIMITS else "refframe"
             attributes = {**first, key: name, **part.attributes}
-            found.append(tag(part.name, attributes, *part.children, text=part.text))
-        return found
+            elements.append(tag(part.name, attributes, *part.children, text=part.text))
+        return elements
 
 
 class FrameExport:
@@ -373,17 +373,17 @@ def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
     """Return frames after their parents and, if possible, what they depend on."""
     names = {frame.name for frame in frames}
     done = {""}
-    found: list[ExportedFrame] = []
+    ordered: list[ExportedFrame] = []
     while frames:
         later: list[ExportedFrame] = []
         for frame in frames:
             needed = {frame.parent, frame.depend.of if frame.depend else ""}
             if needed & names <= done:
-                found.append(frame)
+                ordered.append(frame)
                 done.add(frame.name)
             else:
                 later.append(frame)
         if len(later) == len(frames):
-            return found + later
+            return ordered + later
         frames = later
-    return found
+    return ordered

@@ -168,19 +168,19 @@ def _report_root(first: Element, report: Report) -> None:
 
 def _bodies(root: Element, context: Context) -> list[FileDevice]:
     """Return the workcell's own frames, then the frames of each device."""
-    own = FileDevice(element=root)
+    workcell = FileDevice(element=root)
     if root.name != WORKCELL:
-        return [own, _device(root, WORLD_FRAME, context)]
-    bodies = [own]
+        return [workcell, _device(root, WORLD_FRAME, context)]
+    bodies = [workcell]
     for child in ELEMENTS.children(root):
         if child.name in DEVICES:
-            is_mounted = own.nodes and child.name != "MobileDevice"
-            support = own.nodes[-1].full_name if is_mounted else WORLD_FRAME
+            is_mounted = workcell.frames and child.name != "MobileDevice"
+            support = workcell.frames[-1].full_name if is_mounted else WORLD_FRAME
             bodies.append(_device(child, support, context))
         elif child.name == "Camera":
             context.report.unsupported.add("<Camera>", child.place)
         else:
-            _add(child, (), own, context)
+            _add(child, (), workcell, context)
     return bodies
 
 
@@ -201,9 +201,9 @@ def _add(child: Element, scope: Scope, body: FileDevice, context: Context) -> No
 
     It calls itself for chains in chains; elements are nested only so deeply.
     """
-    part = LoosePart(child, scope, body.nodes[-1] if body.nodes else None)
+    part = LoosePart(child, scope, body.frames[-1] if body.frames else None)
     if child.name in FRAMES:
-        body.nodes.append(_frame(child, scope, context))
+        body.frames.append(_frame(child, scope, context))
     elif child.name in PARTS:
         body.parts.append(part)
     elif child.name in SETUPS:
@@ -245,21 +245,21 @@ def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
 def _check_reference(element: Element, frame: FileFrame, report: Report) -> None:
     """Warn of an element in a frame that names another one, as RobWork ignores."""
     key = "refjoint" if element.name in LIMITS else "refframe"
-    named, own = element.attributes.get(key), frame.full_name
-    if not named or f"{SEPARATOR}{own}".endswith(f"{SEPARATOR}{named}"):
+    named, full_name = element.attributes.get(key), frame.full_name
+    if not named or f"{SEPARATOR}{full_name}".endswith(f"{SEPARATOR}{named}"):
         return
     report.warning(
         element.place,
         "refframe-ignored",
-        f"{element.label} names {quote(named)}, but is inside {quote(own)} and about "
-        "that",
+        f"{element.label} names {quote(named)}, but is inside {quote(full_name)} and "
+        "about that",
     )
 
 
 def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
     """Add base and wheels: axles along y at half the width, as in RobWork."""
     element, scope = device.element, (device.name,)
-    device.nodes.append(
+    device.frames.append(
         FileFrame(element=element, scope=scope, name=base, type="Movable", daf=True)
     )
     axle = element.required_child("AxelWidth", report)
@@ -278,8 +278,8 @@ def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
             frame = FileFrame(element=wheel, scope=scope, name=name)
             frame.type, frame.pose = "Revolute", X_BW
             frame.steps = joint_steps(frame.type, X_BW)
-            device.nodes.append(frame)
-    device.wheels = len(device.nodes)
+            device.frames.append(frame)
+    device.wheels = len(device.frames)
 
 
 def wheel_poses(width: float) -> tuple[Pose, Pose]:
@@ -303,7 +303,7 @@ def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> Frame
     index.check_cycles()
     for device in devices:
         _couple(device, index, report)
-        if not device.nodes:
+        if not device.frames:
             message = (
                 f"{device.element.label} has no frame and is left out, as in RobWork"
             )
@@ -313,8 +313,8 @@ def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> Frame
 
 def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
     """Find the joints that others depend on."""
-    own = set(map(id, device.nodes))
-    for frame in device.nodes:
+    in_device = set(map(id, device.frames))
+    for frame in device.frames:
         depend = frame.depend
         fields = depend and ELEMENTS.read_whole(depend, report)
         if depend is None or fields is None:
@@ -324,7 +324,7 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
         fault, hint = "", ""
         if owner is None:
             fault, hint = "which is unknown", index.hint(on, frame.scope)
-        elif id(owner) not in own:
+        elif id(owner) not in in_device:
             fault = "which is not in the same device"
         elif len(owner.steps) != 1:
             fault = "which is not a joint with one coordinate"
@@ -339,7 +339,7 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
 
 def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> None:
     """Give each limit, shape and property outside of a frame to that it is about."""
-    world = index.nodes[WORLD_FRAME]
+    world = index.frames[WORLD_FRAME]
     for part in body.parts:
         element = part.element
         kind = "joint" if element.name in LIMITS else "frame"
@@ -350,7 +350,7 @@ def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> 
         if named:
             frame = index.find(named, part.scope)
         elif part.last is None and body.name and kind == "frame":
-            frame = body.nodes[0] if body.nodes else world
+            frame = body.frames[0] if body.frames else world
         else:
             frame = part.last or world
         if frame is not None and not (kind == "joint" and frame is world):

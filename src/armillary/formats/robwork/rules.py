@@ -254,18 +254,18 @@ def find_setups(body: FileDevice, context: Context) -> list[tuple[LoosePart, str
             message = f"the calibration {quote(file)} is not applied, as in RobWork"
             report.note(element.place, "calibration", message)
         else:
-            found = finder.find(file, element.place)
-            if isinstance(found, str):
-                setups.append((part, found))
+            target = finder.find(file, element.place)
+            if isinstance(target, str):
+                setups.append((part, target))
                 continue
-            message = f"{found.message}; its rules for collisions are left out"
-            report.warning(element.place, found.code, message, hint=found.hint)
-        kept = Property(
+            message = f"{target.message}; its rules for collisions are left out"
+            report.warning(element.place, target.code, message, hint=target.hint)
+        note = Property(
             name=f"{PREFIX}{element.name}",
             text=finder.from_first(file, element.place),
             description=SEPARATOR.join(part.scope[1:]),
         )
-        body.unread.append(kept)
+        body.unread.append(note)
     return setups
 
 
@@ -284,12 +284,12 @@ def read_rules(
         chain.from_iterable(reader.flags() for reader in readers),
         chain.from_iterable(reader.rules() for reader in readers),
     )
-    found = list(islice(every, MOST_RULES + 1))
+    rule_list = list(islice(every, MOST_RULES + 1))
     rules = Rules.robwork(has_setup=True)
     message = f"the setups stand for more than {MOST_RULES} rules"
-    if len(found) <= MOST_RULES:
+    if len(rule_list) <= MOST_RULES:
         try:
-            return rules.extended(found)
+            return rules.extended(rule_list)
         except ModelError as error:
             message = str(error).removesuffix(".")
     place = setups[-1][0].element.place
@@ -316,8 +316,8 @@ def _open_all(
             data = read_bytes(path, size)
             root = parse(data, shown, ParseLimits(elements=count), report=report)
         except FormatError as error:
-            for found in error.diagnostics:
-                report.add(found)
+            for diagnostic in error.diagnostics:
+                report.add(diagnostic)
             continue
         size -= len(data)
         count -= sum(1 for _ in root.walk())
@@ -400,14 +400,14 @@ class _RuleReader:
         """Return the sides of rules that a pattern means."""
         if pattern not in self._sides:
             try:
-                found = self._patterns.sides(pattern, self._scope)
+                sides = self._patterns.sides(pattern, self._scope)
             except ModelError as error:
                 message = str(error).removesuffix(".")
                 self._report.error(place, "bad-pattern", message)
             else:
-                if not found:
+                if not sides:
                     self._report_unmatched(pattern, place)
-                self._sides[pattern] = found
+                self._sides[pattern] = sides
         return self._sides.setdefault(pattern, ())
 
     def _report_unmatched(self, pattern: str, place: Place) -> None:

@@ -46,19 +46,19 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     pairs = {kind: robot.children_named(kind) for kind in PAIRS}
     if not defaults and not any(pairs.values()):
         return []
-    own = links_of(name)
-    found = [
-        Rule(a=own, b=own, tested=True, reason=RuleReason.SRDF),
-        Rule(a=own, b=own, where="rigid", reason=RuleReason.RIGID),
+    links = links_of(name)
+    rules = [
+        Rule(a=links, b=links, tested=True, reason=RuleReason.SRDF),
+        Rule(a=links, b=links, where="rigid", reason=RuleReason.RIGID),
     ]
     for element in defaults:
         link = ELEMENTS.read(element, names)["link"]
         if link is not None:
             side = link_of(f"{name}/{link}")
-            found.append(Rule(a=side, b="*", reason=RuleReason.DEFAULT))
+            rules.append(Rule(a=side, b="*", reason=RuleReason.DEFAULT))
     for kind, elements in pairs.items():
-        found += _read_pairs(elements, names, tested=kind == "enable_collisions")
-    return found
+        rules += _read_pairs(elements, names, tested=kind == "enable_collisions")
+    return rules
 
 
 def _read_pairs(

@@ -57,8 +57,8 @@ class Names:
 
     def required(self, element: Element, attribute: str) -> str | None:
         """Return a required name without white space around it, None after an error."""
-        given = element.required_attribute(attribute, self.report)
-        name = None if given is None else given.strip(WHITE_SPACE)
+        text = element.required_attribute(attribute, self.report)
+        name = None if text is None else text.strip(WHITE_SPACE)
         if name == "":
             self.report.error(
                 element.place,

@@ -139,21 +139,21 @@ def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
 
 def _read_groups(robot: Element, names: Names) -> list[Group]:
     """Return the groups, without links, joints and groups that do not exist."""
-    given = [
+    declared = [
         (group, element.place)
         for element in robot.children_named("group")
         if (group := _read_group(element, names)) is not None
     ]
-    check_unique("group", ((group.name, at) for group, at in given), names.report)
-    places = {group.name: place for group, place in reversed(given)}
-    groups = {group.name: group for group, _ in reversed(given)}
-    found = [
+    check_unique("group", ((group.name, at) for group, at in declared), names.report)
+    places = {group.name: place for group, place in reversed(declared)}
+    groups = {group.name: group for group, _ in reversed(declared)}
+    known = [
         _without_unknown(groups[name], places, names)
-        for name in dict.fromkeys(group.name for group, _ in given)
+        for name in dict.fromkeys(group.name for group, _ in declared)
     ]
-    _report_cycle(found, places, names.report)
+    _report_cycle(known, places, names.report)
     names.groups = tuple(places)
-    return found
+    return known
 
 
 def _read_group(element: Element, names: Names) -> Group | None:
@@ -217,20 +217,20 @@ def _report_cycle(
 
 def _read_passive(robot: Element, names: Names) -> set[str]:
     """Return the joints without a motor."""
-    found: set[str] = set()
+    passive: set[str] = set()
     for element in robot.children_named("passive_joint"):
         name = ELEMENTS.read(element, names)["name"]
         if name is not None and name not in names.virtual:
             for joint in names.joints(element, name):
                 if joint in names.moving:
-                    found.add(joint)
+                    passive.add(joint)
                     continue
                 names.report.warning(
                     element.place,
                     "not-kept",
                     f"joint {quote(joint)} is fixed; it cannot be passive",
                 )
-    return found
+    return passive
 
 
 def _replaced(

@@ -54,7 +54,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         "companion",
         "an SRDF is not a robot; write the URDF of this cell too, and load both",
     )
-    exports = [_Export(cell, m, report) for m in cell.manipulators]
+    exports = [_SrdfExport(cell, m, report) for m in cell.manipulators]
     parts = [element for export in exports for element in export.elements()]
     parts.extend(untested_pairs(cell, report))
     report.raise_if_errors()
@@ -63,7 +63,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     return to_text(tag("robot", {"name": name}, *parts)).encode()
 
 
-class _Export:
+class _SrdfExport:
     """What an SRDF says of one manipulator."""
 
     def __init__(
@@ -218,9 +218,9 @@ class _Export:
             except msgspec.DecodeError:
                 self._report_odd(each)
 
-    def _report_odd(self, given: Property) -> None:
+    def _report_odd(self, note: Property) -> None:
         self._not_kept(
-            f"the property {quote(given.name)} of {quote(given.of)} does not say what "
+            f"the property {quote(note.name)} of {quote(note.of)} does not say what "
             f"one that begins with {PREFIX!r} should; it is left out"
         )
 

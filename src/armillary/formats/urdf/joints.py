@@ -330,7 +330,7 @@ def with_motors(
     inertia or a ratio and the joint has one coordinate.
     """
     places = {joint.name: k for k, joint in enumerate(joints)}
-    found = list(joints)
+    changed = list(joints)
     named: set[str] = set()
     for element in robot.children_named("transmission"):
         motor = _motor(element)
@@ -347,9 +347,9 @@ def with_motors(
             )
         else:
             named.add(of)
-            dynamics = _with_motor(element, motor, found[k].dynamics, report)
-            found[k] = replace(found[k], dynamics=dynamics)
-    return found
+            dynamics = _with_motor(element, motor, changed[k].dynamics, report)
+            changed[k] = replace(changed[k], dynamics=dynamics)
+    return changed
 
 
 def _motor(transmission: Element) -> Element | None:

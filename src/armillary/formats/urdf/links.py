@@ -88,8 +88,8 @@ class ShapeReader:
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
-        found = [self._read(element) for element in link.children_named(name)]
-        return tuple(shape for shape in found if shape is not None)
+        shapes = [self._read(element) for element in link.children_named(name)]
+        return tuple(shape for shape in shapes if shape is not None)
 
     def _read(self, element: Element) -> Shape | None:
         """Return the shape of a visual or collision, None after an error in it."""
@@ -109,8 +109,8 @@ class ShapeReader:
                 message = f"<geometry> of {element.label} is empty"
                 report.error(geometry.place, "bad-geometry", message)
             return None
-        found = self._shape(element, geometry, looks)
-        return found if self._report.faults == faults else None
+        shape = self._shape(element, geometry, looks)
+        return shape if self._report.faults == faults else None
 
     def _shape(
         self, owner: Element, geometry: Element, looks: dict[str, Any]
@@ -200,11 +200,11 @@ class ShapeReader:
         if self._missing >= MOST_MISSING or file in self._looked_up:
             return
         self._looked_up.add(file)
-        found = self._roots.find(file, base=self._base, place=element.place)
-        if not isinstance(found, Diagnostic):
+        missing = self._roots.find(file, base=self._base, place=element.place)
+        if not isinstance(missing, Diagnostic):
             return
         warning = self._report.warning
-        warning(found.place, found.code, found.message, hint=found.hint)
+        warning(missing.place, missing.code, missing.message, hint=missing.hint)
         self._missing += 1
         if self._missing == MOST_MISSING:
             message = f"{MOST_MISSING} meshes are missing; no more are looked up"

@@ -58,7 +58,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         message = "the cell has no manipulator; URDF needs a link"
         report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    export = _Export(cell, report)
+    export = _UrdfExport(cell, report)
     for number in range(len(cell.manipulators)):
         export.add_manipulator(number)
     export.report_changes()
@@ -66,7 +66,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     return to_text(export.robot()).encode()
 
 
-class _Export:
+class _UrdfExport:
     """The links and joints of a URDF that is being made."""
 
     def __init__(self, cell: Workcell, report: Report) -> None:
@@ -278,12 +278,12 @@ class _Export:
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
-        own = self.cell.manipulators[0].name if self.is_single else name
+        robot = self.cell.manipulators[0].name if self.is_single else name
         # Those of a robot that is tested against itself are what reading makes.
-        read = DEFAULT_RULES.include_self(own) if self.is_single else DEFAULT_RULES
+        read = DEFAULT_RULES.include_self(robot) if self.is_single else DEFAULT_RULES
         if self.cell.rules not in (DEFAULT_RULES, read):
             self.unsupported.add("'rules' of a cell")
-        renamed = [*self._renamed, *([own] if own != _unexpanded(own) else [])]
+        renamed = [*self._renamed, *([robot] if robot != _unexpanded(robot) else [])]
         if renamed:
             self._warn(
                 "renamed",
