@@ -273,9 +273,9 @@ def test_ranges_replace_missing_limits(run, tmp_path: Path, monkeypatch):
 
 def test_a_scheduler_that_is_not_there(sweep, monkeypatch):
     pytest.importorskip("distributed")
-    from armillary.cli import cluster
+    from armillary.cli import sweep as verb
 
-    monkeypatch.setattr(cluster, "CONNECTING", 0.2)
+    monkeypatch.setattr(verb, "CONNECTING", 0.2)
     for address in ("tcp://127.0.0.1:9", "no://such"):
         result = sweep(*FK, "--dask", address)
         assert result.code == 2

@@ -25,7 +25,7 @@ from armillary.sweeps.fields import Results, whole_number
 from armillary.sweeps.lock import only_sweep
 from armillary.sweeps.memory import check_fits
 from armillary.sweeps.merged import Merged
-from armillary.sweeps.progress import showing
+from armillary.sweeps.progress import Progress
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction
 from armillary.sweeps.result import SweepResult, filled, in_memory
@@ -89,7 +89,7 @@ def sweep(
             instructions, defaults, what they enclose, the global data, kernels, checks
             and solvers that they name, and so are functions of their package that they
             call, and arguments of `functools.partial`.
-        progress: Whether to show on a terminal how far it is; needs tqdm.
+        progress: Whether to show on a terminal how far it is.
 
     Returns:
         The results by name.
@@ -178,19 +178,21 @@ def _run(
         for number, (start, stop) in zip(todo, map(job.bounds, todo), strict=True)
     }
     failures: list[Failure] = []
-    count = 0
+    count = tried = 0
     with (
-        showing(sum(rows.values()), progress) as show,
-        closing(computed(job, todo, executor, into)) as found,
+        Progress(sum(rows.values())) as bar,
+        closing(computed(job, todo, executor, into)) as chunks_done,
     ):
-        for number, done in found:
+        for number, done in chunks_done:
             if done.failure is not None:
                 failures.append(done.failure)
             else:
                 count += rows[number]
                 if take is not None:
                     take(number, done)
-            show(rows[number], len(failures))
+            tried += rows[number]
+            if progress:
+                bar.at(tried, f"{len(failures)} chunks failed" if failures else "")
     if failures:
         error = SweepError(_failed(job, sorted(failures)))
         error.kept = kept()
