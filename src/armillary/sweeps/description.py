@@ -56,7 +56,7 @@ def description(job: Job) -> dict[str, Any]:
     }
 
 
-def _digest_of(job: Job) -> str:
+def _digest_of(job: Job) -> str | None:
     asked = [(each.name, each.ask, _call_of(each)) for each in job.questions]
     try:
         return digest((asked, sorted(job.reductions.items())))
@@ -85,11 +85,15 @@ def _described(reduction: Any) -> Any:
 def _cells(job: Job) -> Iterator[str]:
     """Yield the names and digests of the cells of samples, checks and solvers."""
     if isinstance(job.samples, Uniform):
-        yield f"{job.samples.cell} {job.samples.cell_digest}"
+        yield _cell_text(job.samples.cell, job.samples.cell_digest)
     for question in job.questions:
         core = question.core
         if isinstance(core, CollisionCheck | InverseKinematics):
-            yield f"{core.cell.name} {digest(core.cell)}"
+            yield _cell_text(core.cell.name, digest(core.cell))
+
+
+def _cell_text(name: str, key: str | None) -> str:
+    return name if key is None else f"{name} {key}"
 
 
 def _addressless(texts: Mapping[str, str]) -> dict[str, str]:

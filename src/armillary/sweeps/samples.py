@@ -55,7 +55,7 @@ class Samples(ABC):
         return NamedJoints()
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> str | None:
         """Return what is equal for equal rows only."""
         return digest(self)
 
@@ -91,7 +91,7 @@ class Uniform(Samples):
         joints: Names of the joints.
         units: Of each joint.
         cell: The name of the cell.
-        cell_digest: What identifies the cell.
+        cell_digest: What identifies the cell; None if it cannot be recognised.
     """
 
     total: int
@@ -101,7 +101,7 @@ class Uniform(Samples):
     joints: tuple[str, ...]
     units: tuple[str, ...]
     cell: str
-    cell_digest: str
+    cell_digest: str | None
 
     @property
     def count(self) -> int:

@@ -85,10 +85,10 @@ def sweep(
         chunk: Rows of a chunk, which one worker computes; by default those in `out`,
             or up to a million.
         resume: Whether to continue what is in a Zarr group or `.npz` file; else the
-            path must not exist. Functions are compared by their module, name,
-            instructions, defaults, what they enclose, the global data, kernels, checks
-            and solvers that they name, and so are functions of their package that they
-            call, and arguments of `functools.partial`.
+            path must not exist. Functions are compared by their module, name and
+            source text, and by the arguments of `functools.partial`; what they call or
+            read is not compared. A question with a lambda or a function that is defined
+            in another one cannot be continued.
         progress: Whether to show on a terminal how far it is.
 
     Returns:
