@@ -122,7 +122,7 @@ def test_inverse_kinematics_of_a_grid(sweep, robot: arm.Cell):
         ],
     )
     answer = robot.ik("tool0")(grid.rows(0, grid.count))
-    q = np.fromfile("ik.zarr/q/c.0.0").reshape(-1, 6)[: grid.count]
+    q = np.fromfile("ik.zarr/q/c.0.0")[: 6 * grid.count].reshape(-1, 6)
     assert np.abs(q - answer.q)[answer.success].max() < 1e-9
     assert f"success: {answer.success.sum()} rows" in result.out
     # Voxels as far apart as points count each point once.

@@ -71,6 +71,16 @@ def test_inverse_kinematics(cell: arm.Cell, samples):
     assert np.array_equal(every["all_q"], ik.all(X[:50]).q, equal_nan=True)
 
 
+def test_all_answers_of_a_search_are_refused(cell: arm.Cell, samples):
+    """Their number differs from target to target, so that a later row would not fit."""
+    X = cell.fk("tool0")(samples.rows(0, 3))
+    ik = cell.ik("tool0")
+    searches = cell.ik("tool0", rotation="xy").all, partial(ik.all, method="numeric")
+    for ask in searches:
+        with pytest.raises(SweepError, match="another number of answers"):
+            arm.sweep(ask, X)
+
+
 def test_searches_do_not_depend_on_workers():
     cell = arm.example("ur5e_on_oval")
     ik = partial(cell.ik("tool0"), method="numeric")
@@ -497,7 +507,7 @@ def test_results_that_do_not_fit_are_refused(
 ):
     fk, path = cell.fk("tool0"), tmp_path / "out"
     found = arm.sweep(fk, samples, path)
-    memory = import_module("armillary.sweeps.memory")
+    memory = import_module("armillary.sweeps.fields")
     monkeypatch.setattr(memory, "memory_size", lambda: 1000.0)
     with pytest.raises(SweepError, match=r"read parts of .*pose'.* with zarr"):
         found["pose"]

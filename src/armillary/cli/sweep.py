@@ -53,7 +53,7 @@ from armillary.model.mount import WORLD
 from armillary.sweeps.fields import rows
 from armillary.sweeps.reductions import Count, Reduction, Voxels
 from armillary.sweeps.result import SweepResult
-from armillary.sweeps.samples import Grid, Samples
+from armillary.sweeps.samples import GridSamples, Samples
 from armillary.sweeps.sweep import sweep
 
 Array = npt.NDArray[np.float64]
@@ -271,7 +271,7 @@ def _reached(
     """Return what counts the targets that are reached."""
     if options.voxels is None:
         return None
-    if options.box is None and isinstance(samples, Grid):
+    if options.box is None and isinstance(samples, GridSamples):
         # Every point is in the middle of a voxel if these are as far apart.
         lower, upper = limits_of(samples)
         box = lower - 0.5 * options.voxels, upper + 0.5 * options.voxels

@@ -30,13 +30,12 @@ from armillary.errors import SweepError, quote
 from armillary.kernel.threads import default_threads
 from armillary.replaced_file import replacing
 from armillary.sweeps import crc32c
-from armillary.sweeps.fields import Axis, Field, Results
-from armillary.sweeps.memory import check_fits
+from armillary.sweeps.fields import ResultAxis, ResultField, Results, check_fits
 from armillary.sweeps.result import filled
 
 __all__ = [
     "ATTRIBUTES",
-    "Group",
+    "ZarrGroup",
     "attributes_of",
     "check_checksums",
     "check_same",
@@ -65,7 +64,7 @@ DIGESTS: Final = {
 
 
 @dataclass(frozen=True)
-class Group:
+class ZarrGroup:
     """The folder of a group, and what each array in it is.
 
     Attributes:
@@ -78,7 +77,7 @@ class Group:
     path: Path
     count: int
     chunk: int
-    fields: Mapping[str, Field]
+    fields: Mapping[str, ResultField]
 
     @property
     def chunks(self) -> int:
@@ -106,7 +105,7 @@ class Group:
             for left in (self.path / name).glob(f"{DRAFT}*"):
                 left.unlink(missing_ok=True)
 
-    def _array(self, name: str, field: Field) -> dict[str, Any]:
+    def _array(self, name: str, field: ResultField) -> dict[str, Any]:
         """Return the metadata of an array."""
         kinds = {"f": "float", "i": "int", "u": "uint"}
         kind = field.dtype.kind
@@ -158,7 +157,7 @@ class Group:
             for axis, size in zip(field.axes, field.shape, strict=True)
         ]
 
-    def _is_shared(self, axis: Axis, size: int) -> bool:
+    def _is_shared(self, axis: ResultAxis, size: int) -> bool:
         """Return whether all arrays with this axis have it alike, and none its name."""
         return axis.name not in self.fields and all(
             (each, count) == (axis, size)
@@ -285,7 +284,7 @@ class Group:
 class ChunkWriter:
     """The open files of a chunk, and the checksums of what is in them so far."""
 
-    group: Group
+    group: ZarrGroup
     files: Mapping[str, Any]
     checksums: dict[str, int]
 
