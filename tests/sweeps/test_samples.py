@@ -103,7 +103,7 @@ def test_grid_of_poses():
     ("axes", "rotations", "message"),
     [
         ([], None, "at least one axis"),
-        ([[1.0], []], None, "ResultAxis 1"),
+        ([[1.0], []], None, "Axis 1"),
         ([[np.nan]], None, "finite"),
         ([[1.0]], np.eye(3)[None], "three axes"),
         ([[1.0]] * 3, np.eye(3), r"\(r, 3, 3\)"),
