@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.arguments import numbers_of
 from armillary.control.columns import VECTOR, StepColumns
 from armillary.control.task_stages import (
     Goal,
@@ -23,12 +22,13 @@ from armillary.control.task_stages import (
     without_others,
 )
 from armillary.errors import ModelError, quote
+from armillary.kernel.arguments import numbers_of
 from armillary.kernel.columns import index_field, number_field
 from armillary.kernel.tables import Field
+from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.rotation import log

@@ -24,10 +24,10 @@ from armillary.control.task_stages import (
 from armillary.errors import ModelError
 from armillary.kernel.columns import each, index_field, number_field
 from armillary.kernel.tables import Table
+from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 
 __all__ = ["MAKERS"]
