@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
+    SIZES,
     Asked,
     ValueAsked,
     called_pipeline,
@@ -152,12 +154,13 @@ class Kind:
     def numbers(self) -> dict[str, Array]:
         """Return the numbers of the shapes of each side that has some, `a` and `b`."""
         found: dict[str, Array] = {}
-        for name, side in zip("ab", self.sides, strict=True):
+        columns = PairColumns.a, PairColumns.b
+        for column, side in zip(columns, self.sides, strict=True):
             used, inverse = np.unique(side, return_inverse=True)
             shapes = [self.shapes[k].shape for k in map(int, used)]
             rows = [numbers_of(shape) for shape in shapes]
             if rows and rows[0]:
-                found[name] = np.array(rows, np.float64)[inverse]
+                found[column.name] = np.array(rows, np.float64)[inverse]
         return found
 
     def callees(
@@ -166,27 +169,30 @@ class Kind:
         """Return the code of all pairs, to be called with poses of their links."""
         pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
         tables: dict[str, Mapping[str, Any]] = {
-            "sizes": {
-                "pose_a": placed.matrices[self.sides[0]],
-                "pose_b": placed.matrices[self.sides[1]],
+            SIZES: {
+                PairColumns.pose_a.name: placed.matrices[self.sides[0]],
+                PairColumns.pose_b.name: placed.matrices[self.sides[1]],
                 **self.numbers,
             },
             **RECORDS,
         }
+        # Each pair has sizes of its own; all share the records of the search. Of the
+        # corners of all polyhedra, one behind the other, a pair has a part.
         spans: dict[str, Any] = {
-            "sizes": np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
+            SIZES: np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
             **{name: (0, _count(given)) for name, given in RECORDS.items()},
         }
-        for name, side, form in zip("ab", self.sides, self.forms, strict=True):
-            if isinstance(form, ConvexPolyhedron):
-                used, inverse = np.unique(side, return_inverse=True)
+        sides = PairColumns(*self.forms).sides
+        for chosen, side in zip(self.sides, sides, strict=True):
+            if isinstance(side.shape, ConvexPolyhedron):
+                used, inverse = np.unique(chosen, return_inverse=True)
                 shapes = [self.shapes[k].shape for k in map(int, used)]
-                hulls = [hull_records(_polyhedron(shape), name) for shape in shapes]
-                corners = [next(iter(hull.values())) for hull in hulls]
-                counts = np.array([len(each) for each in corners], np.int64)
+                hulls = [hull_records(shape, side) for shape in shapes]
+                corners = [hull[side.corners.name] for hull in hulls]
+                counts = np.array([len(some) for some in corners], np.int64)
                 ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
-                tables[f"hull_{name}"] = {next(iter(hulls[0])): np.concatenate(corners)}
-                spans[f"hull_{name}"] = ranges[inverse]
+                tables[side.hull.name] = {side.corners.name: np.concatenate(corners)}
+                spans[side.hull.name] = ranges[inverse]
         names = [table.name for table in pipeline.tables]
         return Callees.of(
             pipeline,
@@ -321,11 +327,6 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
         yield Kind(which, kinds, shapes, sides)
-
-
-def _polyhedron(shape: Primitive) -> ConvexPolyhedron:
-    assert isinstance(shape, ConvexPolyhedron)
-    return shape
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners

@@ -18,6 +18,12 @@ from armillary.trace.functions import absolute, cos, hypot, maximum, sin, sqrt
 Number: TypeAlias = Any
 """A float or a traced scalar."""
 
+Vector: TypeAlias = Sequence[Number]
+"""Any number of floats or traced scalars."""
+
+Matrix: TypeAlias = Sequence[Sequence[Number]]
+"""A matrix of any shape, row by row."""
+
 Vector3: TypeAlias = tuple[Number, Number, Number]
 """Three numbers."""
 

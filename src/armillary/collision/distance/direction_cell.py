@@ -31,7 +31,7 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["Bound", "Part", "bound_of", "chosen", "in_order"]
+__all__ = ["Bound", "Subcell", "bound_of", "chosen", "in_order"]
 
 MARGIN: Final = 0.05
 """A cell is not divided nearer to its directions, as a part of the way."""
@@ -51,7 +51,7 @@ class Bound(NamedTuple):
     divided: tuple[Number, Number, Number]
 
 
-class Part(NamedTuple):
+class Subcell(NamedTuple):
     """A cell that another one is divided into; `least` is infinite if it is empty."""
 
     least: Number
@@ -109,25 +109,25 @@ def bound_of(
     )
 
 
-def in_order(parts: Sequence[Part]) -> list[Part]:
+def in_order(parts: Sequence[Subcell]) -> list[Subcell]:
     """Return parts with the least one first."""
     first, *others = parts
     for k, other in enumerate(others):
         is_less = other.least < first.least
         first, others[k] = (
-            _part_of(is_less, other, first),
-            _part_of(is_less, first, other),
+            _smaller_of(is_less, other, first),
+            _smaller_of(is_less, first, other),
         )
     return [first, *others]
 
 
-def _part_of(truth: Any, p: Part, q: Part) -> Part:
+def _smaller_of(truth: Any, p: Subcell, q: Subcell) -> Subcell:
     bound = Bound(
         select(truth, p.bound.least, q.bound.least),
         choose(truth, p.bound.at, q.bound.at),
         choose(truth, p.bound.divided, q.bound.divided),
     )
-    return Part(
+    return Subcell(
         select(truth, p.least, q.least),
         chosen(truth, p.directions, q.directions),
         chosen(truth, p.farthest, q.farthest),
