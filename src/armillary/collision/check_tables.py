@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.distance.pair_kernel import ValueAsked
-from armillary.collision.motion_stages import motion_pipeline
-from armillary.collision.precision import Precision
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
-from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import CompiledPipeline
-from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.kinematics.state import State
-from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -143,101 +134,20 @@ class CheckTables:
             np.concatenate([turned + frames[:, :3, 3], placed.centres]),
         )
 
-    def kernel(
-        self,
-        moving: MovingLinks,
-        state: State,
-        placed: Placed,
-        asked: Question,
-        margin: float,
-        precision: Precision,
-        rates: Array | None = None,
-    ) -> Kernel:
-        """Return the kernel of a question; nothing is compiled for another state.
+    @property
+    def room(self) -> int:
+        """Return for how many spheres code is made: some more than there are."""
+        room = FEWEST_SPHERES
+        while room < len(self.centres):
+            room *= 4
+        return room
 
-        Args:
-            moving: The moving links of the cell.
-            state: What they are attached to.
-            placed: Where the shapes are.
-            asked: The question.
-            margin: What is nearer touches [m].
-            precision: How it is decided.
-            rates: For `motion`: how fast the links of each pair may approach each other
-                for unit rates of joints [m per unit], shape (m, n).
+    def sphere_numbers(self, pairs: Indices) -> Indices:
+        """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
 
-        Raises:
-            KernelError: As for `compile_pipeline`.
+        pairs: Positions in `pairs`, shape (p,).
         """
-        kind, room = precision.dtype, self._room
-
-        def made() -> CompiledPipeline:
-            if asked == "motion":
-                return compiled(motion_pipeline(moving, room), kind)
-            return compiled(check_pipeline(moving, room, asked), kind)
-
-        code = kept(moving, ("check", room, asked, kind.char), made)
-        rows, centres = self.spheres(placed)
-        lanes, is_squared = code.native.lanes, asked == "touching"
-        m, r = margin, precision.rounding
-        depth: ValueAsked = "value" if asked == "clearance" else "free"
-        if is_squared and m == 0.0:  # which side of 0 is all that counts
-            depth = "touch"
-        callees = [
-            each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
-        ]
-        first = len(self.centres) - len(self.pairs.centres)
-        spheres, shapes = (
-            self.pairs.pairs[each] + first for each in (self.of_spheres, self.of_shapes)
-        )
-        ordered = np.zeros((len(self.pairs.pairs), 2), np.int64)
-        codes = np.zeros_like(ordered)
-        for each, called in zip(self.pairs.kinds, callees, strict=True):
-            ordered[each.pairs] = placed.rows[each.sides].T
-            codes[each.pairs] = called.codes
-
-        def reach(both: Indices) -> Array:
-            radii = self.radii[both].sum(axis=1)
-            return (radii + m + r) ** 2 if is_squared else radii
-
-        largest = float(self.radii[spheres].sum(axis=1).max(initial=0.0))
-        tables: dict[str, Mapping[str, Any]] = {
-            **moving.records(state),
-            "limits": {
-                "margin": [m],
-                "rounding": [r],
-                # (R + r)^2 - (R - r)^2 for the largest R, and some more.
-                "square_rounding": [4.0 * (largest + m + r) * r],
-                "most_extent": [precision.most_extent],
-                "most_q": [precision.most_q],
-            },
-            "spheres": {
-                "carrier_pose": rows,
-                "centre": centres,
-                "sphere": np.arange(len(centres)),
-            },
-            "link_pairs": {
-                "link_a": self.links[:, 0],
-                "link_b": self.links[:, 1],
-                "link_reach": reach(self.links),
-                "of_spheres": self.spans[:, :2],
-                "of_shapes": self.spans[:, 2:],
-                **({} if rates is None else {"rates": rates}),
-            },
-            "sphere_pairs": {
-                "sphere_a": spheres[:, 0],
-                "sphere_b": spheres[:, 1],
-                "sphere_reach": reach(spheres),
-            },
-            "shape_pairs": {
-                "shape_a": shapes[:, 0],
-                "shape_b": shapes[:, 1],
-                "shape_reach": reach(shapes),
-                "X_A": ordered[self.of_shapes, 0],
-                "X_B": ordered[self.of_shapes, 1],
-                "distance": codes[self.of_shapes],
-            },
-        }
-        return code(tables, callees)
+        return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
     def extent(self, placed: Placed, X: Array) -> float:
         """Return about how far from the world's origin shapes are [m].
@@ -304,13 +214,6 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
-
-    @property
-    def _room(self) -> int:
-        room = FEWEST_SPHERES
-        while room < len(self.centres):
-            room *= 4
-        return room
 
 
 def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:

@@ -11,16 +11,14 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_tables import CheckTables
+from armillary.collision.check_kernel import check_kernel
 from armillary.collision.lengths import NEARNESS, number_of
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
-from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
-from armillary.kinematics.moving_links import MovingLinks
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.kinematics.state import State
+from armillary.kinematics.speed_bounds import speeds_are_known
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 
@@ -106,30 +104,19 @@ class MotionProver:
     """What proves motions of a check.
 
     Attributes:
-        tables: The pairs.
-        moving: The moving links of the cell.
-        state: What they are attached to.
-        placed: Where shapes are.
+        pairs: The pairs of the check.
         margin: What is nearer touches [m].
-        extent: About the largest coordinate of shapes [m].
     """
 
-    tables: CheckTables
-    moving: MovingLinks
-    state: State
-    placed: Placed
+    pairs: PlacedPairs
     margin: float
-    extent: float
 
     def check(self) -> None:
         """Raise a `ModelError` if nothing is known of how fast links move."""
-        if speeds_are_known(self.moving, self.state):
+        moving, state = self.pairs.moving, self.pairs.state
+        if speeds_are_known(moving, state):
             return
-        why = (
-            "closed loops"
-            if self.state.passive.size
-            else "scripts that are not compiled"
-        )
+        why = "closed loops" if state.passive.size else "scripts that are not compiled"
         raise ModelError(
             f"Motions of this cell cannot be proven, because of {why}: how fast links "
             "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
@@ -181,7 +168,7 @@ class MotionProver:
             else:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
-            rates = self._rates(lower[row], upper[row])
+            rates = self.pairs.rates(lower[row], upper[row])
             yield np.array([row]), self._made(rates)
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
@@ -207,7 +194,7 @@ class MotionProver:
     def _kernel_of_level(self, level: int) -> Kernel | None:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
-            rates = self._rates(*self._box(level))
+            rates = self.pairs.rates(*self._box(level))
             is_known = bool(np.isfinite(rates).all())
             self._known[level] = self._made(rates) if is_known else None
         return self._known[level]
@@ -223,30 +210,20 @@ class MotionProver:
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
         """Return the box of level 0: the limits of joints, or 4 around the state."""
-        lower, upper, _ = self.moving.cell.joints.ranges
-        n, q = self.moving.joints, self.state.q
+        moving, q = self.pairs.moving, self.pairs.state.q
+        lower, upper, _ = moving.cell.joints.ranges
+        n = moving.joints
         return (
             np.where(np.isfinite(lower[:n]), lower[:n], q - 4.0),
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
 
-    def _rates(self, lower: Array, upper: Array) -> Array:
-        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
-        return self.tables.rates(speeds, self.placed)
-
     def _made(self, rates: Array) -> Kernel:
-        precision = double_precision(self.moving, self.extent)
-        return self.tables.kernel(
-            self.moving,
-            self.state,
-            self.placed,
-            "motion",
-            self.margin,
-            precision._replace(
-                rounding=max(NEARNESS, precision.rounding), most_extent=np.inf
-            ),
-            rates,
-        )
+        # Poses have no greatest extent here: a motion may lead anywhere.
+        precision = double_precision(self.pairs)
+        rounding = max(NEARNESS, precision.rounding)
+        precision = precision._replace(rounding=rounding, most_extent=np.inf)
+        return check_kernel(self.pairs, "motion", self.margin, precision, rates)
 
 
 def sampled(

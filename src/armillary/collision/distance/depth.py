@@ -15,11 +15,11 @@ w_k . d.
 EPA, the usual algorithm (van den Bergen, "Proximity queries and penetration depth
 computation on 3D game objects", 2001), grows a polytope inside of A - B: it moves the
 face nearest to the origin outwards, to the farthest point across it. It begins with a
-tetrahedron around the origin, and replaces all faces that a new point sees. Here there
-is no polytope: a cell knows nothing of its neighbours, so that the number of cells that
-wait is bounded, a degenerate face cannot end the search, and A - B may be flat. What
-EPA does not need are directions that are divided where h is large; most of them are
-left at once, as widths all around are probed first.
+tetrahedron around the origin, and replaces all faces that a new point sees. A cell here
+does not depend on its neighbours: cells wait in a room of fixed size, a degenerate face
+cannot end the search, and A - B may be flat. In return directions all around are
+searched, also where A - B is wide; most of their cells are done at once, since the
+widths in 65 directions are known before.
 """
 
 from __future__ import annotations
