@@ -19,10 +19,10 @@ Number: TypeAlias = Any
 """A float or a traced scalar."""
 
 Vector: TypeAlias = Sequence[Number]
-"""Any number of floats or traced scalars."""
+"""Numbers in a row, of any count."""
 
 Matrix: TypeAlias = Sequence[Sequence[Number]]
-"""A matrix of any shape, row by row."""
+"""Rows of numbers, all of one length."""
 
 Vector3: TypeAlias = tuple[Number, Number, Number]
 """Three numbers."""
