@@ -268,6 +268,8 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        # `starts` are the first pairs of shapes of each pair of links: minima of
+        # ranges.
         (Q,), batch = self._rows(q=q)
         distances = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
@@ -329,6 +331,7 @@ class CollisionCheck:
             return []
         most = self.margin if within is None else number_of("distance", within)
         tables, X = self.tables, self._placed.poses(Q)
+        # Only the shapes of links whose spheres are near are looked at.
         near = tables.near(self.placed, X[0], most)
         if not len(near):
             return []
@@ -396,6 +399,8 @@ class CollisionCheck:
                 (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
             )
             return np.where(np.isnan(Q).any(axis=1), unknown, known)
+        # Positions too large for float32 become infinite, and so undecided. Poses of
+        # scripts that are not compiled are made by Python, and given to the kernel.
         kernel, moving = self._kernel(asked), self._placed.moving
         if moving.is_compiled:
             with np.errstate(over="ignore"):

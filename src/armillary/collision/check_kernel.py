@@ -57,10 +57,13 @@ def check_kernel(
     def made() -> CompiledPipeline:
         return compiled(check_pipeline(moving, room, asked), dtype)
 
+    # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char), made)
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"
+    # Whether links touch is compared by squares of distances, for clearance and motions
+    # by distances.
     called = pairs.called(depth, dtype, code.native.lanes)
     columns = CheckColumns(moving, room)
     near = margin + precision.rounding if asked == "touching" else None

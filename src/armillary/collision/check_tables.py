@@ -85,6 +85,8 @@ class CheckTables:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
+        # The links of pairs are numbered; shapes come link by link, so that those of
+        # link k are first[k] to first[k + 1].
         names = list(dict.fromkeys(each.link for each in shapes))
         number = {name: k for k, name in enumerate(names)}
         owner = np.array([number[each.link] for each in shapes], np.int64)
@@ -93,21 +95,26 @@ class CheckTables:
         links = links[tested.indices]
         table, starts = _products(links, first)
         pairs = ShapePairs.of(shapes, table)
+        # One sphere around the spheres of the shapes of each link.
         spheres = [
             _sphere_around(pairs.centres[a:b], pairs.radii[a:b])
             for a, b in itertools.pairwise(first.tolist())
         ]
+        # Shapes that move with the same link stay as they are: such pairs are computed
+        # once. Of the others, two spheres need no more than their bounding spheres.
         moves = rows[table[:, 0]] != rows[table[:, 1]]
         is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
         are_spheres = is_sphere[table].all(axis=1)
         chosen = moves & are_spheres, moves & ~are_spheres
+        # Each pair of links has a range of either list; those with two empty ranges are
+        # left out.
         of_link = np.repeat(
             np.arange(len(starts)), np.diff(np.append(starts, len(table)))
         )
         spans: list[Indices] = []
         for which in chosen:
-            each = np.bincount(of_link[which], minlength=len(starts))
-            spans += [np.cumsum(each) - each, each]
+            counts = np.bincount(of_link[which], minlength=len(starts))
+            spans += [np.cumsum(counts) - counts, counts]
         spanned = np.stack(spans, axis=1).astype(np.int64)
         used = spanned[:, 1] + spanned[:, 3] > 0
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
@@ -170,6 +177,7 @@ class CheckTables:
             For unit rates of joints [m per unit], shape (m, n).
         """
         rows, centres = self.spheres(placed)
+        # The lever of a link reaches from its moving link's origin to all its shapes.
         count = len(self.first) - 1
         levers = np.zeros(count)
         reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
@@ -190,6 +198,9 @@ class CheckTables:
         """
         count = len(self.first) - 1
         P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
+        # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
+        # of matrices. It loses digits where both are far out, which `squares` allow
+        # for.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
@@ -198,8 +209,9 @@ class CheckTables:
             few = slice(start, start + step)
             square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
             reach = radii[few, None] + (radii + min(within, FARTHEST))
-            one, other = np.nonzero(~(square > reach * reach))
+            one, other = np.nonzero(~(square > reach * reach))  # NaN is near
             found.append((one + start) * count + other)
+        # Of these, the pairs that are tested: `self.codes` is sorted.
         codes = np.concatenate([np.zeros(0, np.int64), *found])
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return at[self.codes[at] == codes]
@@ -226,6 +238,8 @@ def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     Returns:
         Pairs of shapes, shape (p, 2), and positions, shape (k,).
     """
+    # Pair p of a pair of links, whose second link has s shapes, is that of shape p // s
+    # of the first and p % s of the second.
     counts = np.diff(first)[links]
     sizes = counts.prod(axis=1)
     starts = np.cumsum(sizes) - sizes
@@ -241,6 +255,8 @@ def _sphere_around(centres: Array, radii: Array) -> tuple[Array, float]:
         return centres[0], float(radii[0])
     if not np.isfinite(radii).all():
         return centres[0], math.inf
+    # The centre of a sphere around the ends of all axes; the radius then reaches around
+    # all spheres.
     points = centres[:, None] + radii[:, None, None] * AXES
     centre = np.array(sphere_around(points.reshape(-1, 3)).centre)
     farthest = np.linalg.norm(centres - centre, axis=1) + radii

@@ -93,6 +93,7 @@ def gradients(pairs: PlacedPairs, Q: Array, X: Array, nearest: Indices) -> Array
     slopes = np.zeros((*nearest.shape, Q.shape[1]))
     if not slopes.size:
         return slopes
+    # Rows with the same nearest pair of shapes are computed together.
     J = np.asarray(jacobian(pairs.state.cell, names, state=pairs.state)(Q))
     for pair in np.unique(nearest).tolist():
         rows, at = np.nonzero(nearest == pair)

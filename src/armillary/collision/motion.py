@@ -134,6 +134,7 @@ class MotionProver:
 
     def _proven(self, ends: Array) -> tuple[Array, npt.NDArray[np.int8]]:
         """Return how far finite motions are free, and why: (2, n, joints)."""
+        # The kernel says how far it came, and whether links touch there.
         count = ends.shape[1]
         t, touching = np.zeros((2, count))
         for rows, kernel in self._kernels(ends.min(axis=0), ends.max(axis=0)):
@@ -157,9 +158,13 @@ class MotionProver:
             lower: Least joint positions of each motion, shape (n, joints).
             upper: Greatest.
         """
+        # Bounds of speeds hold in a box of joint positions, and are part of a kernel's
+        # tables: boxes of a few sizes keep kernels few, and bounds of small motions
+        # good.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
             level = np.where(level <= 0, 0, level)
+        # Rows beyond all boxes, or in boxes without bounds, get a kernel of their own.
         alone = level > MOST_LEVEL
         for k in np.unique(level[~alone]).tolist():
             kernel, rows = self._kernel_of_level(k), np.flatnonzero(level == k)
@@ -173,6 +178,7 @@ class MotionProver:
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
         """Return the level of the smallest box that contains each motion, (n,)."""
+        # A motion that reaches r half widths from the middle needs 2^level >= r.
         first, last = self._box(0)
         middle, half = 0.5 * (first + last), 0.5 * (last - first)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -261,6 +267,8 @@ def sampled(
             )
         parts = max(math.ceil(longest / step), int(longest > 0.0))
         reason[k], fraction[k] = MotionReason.FREE, 1.0
+        # The first sample that touches ends a motion, so blocks of them are tested in
+        # turn.
         for start in range(0, parts + 1, SAMPLES):
             samples = np.arange(start, min(start + SAMPLES, parts + 1))
             t: Array = samples / max(parts, 1)

@@ -194,6 +194,7 @@ class PlacedPairs:
         if self.triangles:
             return self.triangles.values(self.placed, X, rows, which)
         values = self.tables.pairs.distances(self.placed, X, rows, which, "value")
+        # A distance may be known though a pose has NaN, as that of a sphere that turns.
         return np.where(np.isnan(self.bounds(X, rows, which)), np.nan, values)
 
     def all_values(self, X: Array) -> Array:
@@ -264,7 +265,6 @@ class PlacedPairs:
         Returns:
             Truths, shape (n, k); False where a pose is NaN.
         """
-        # Bounding spheres are compared first; shapes only where these are near.
         links = np.arange(len(self.known)) if which is None else which
         if not len(links):
             return np.zeros((len(X), 0), np.bool_)
@@ -272,6 +272,8 @@ class PlacedPairs:
         asked: ValueAsked = "touch" if within == 0.0 else "free"
         are_touching = np.zeros((len(X), len(shapes)), np.bool_)
         step = max(1, BLOCK // len(shapes))
+        # All rows with all pairs, in blocks. Spheres are compared first; shapes only
+        # where these are near. Links touch if one of their pairs of shapes does.
         for start in range(0, len(X), step):
             some = X[start : start + step]
             rows = np.repeat(np.arange(len(some)), len(shapes))

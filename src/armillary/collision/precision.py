@@ -111,6 +111,8 @@ def _error_of_poses(
 
     reach: How far from links shapes may be [m].
     """
+    # Both types get the same positions, rounded to float32: what differs is computed.
+    # An error of a rotation moves a shape by as much as it is away.
     rng = np.random.default_rng(0)
     Q = rng.uniform(-1.0, 1.0, (SAMPLES, moving.joints)) * most_q
     single = Q.astype(np.float32)

@@ -33,7 +33,14 @@ from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import norm, subtract, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    norm,
+    subtract,
+    three,
+)
 from armillary.trace import trace
 
 __all__ = ["LinkShape", "Placed", "ShapePairs"]
@@ -91,7 +98,7 @@ class Placed(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Kind:
+class PairKind:
     """Pairs of the same kinds of shapes.
 
     Attributes:
@@ -116,16 +123,18 @@ class Kind:
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
     ) -> Array:
         """Return the distance of pair `at[k]` of this kind at poses `rows[k]`."""
-        found = np.empty(len(at))
+        values = np.empty(len(at))
         for shapes, chosen in self._alike(at):
+            # A row of the kernel is a pair at a pose: poses of both links, of both
+            # shapes in these, and the numbers of both shapes.
             which, at_rows = at[chosen], rows[chosen]
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
-            numbers = (each[which] for each in self.numbers.values())
-            given = *placed.matrices[sides], *numbers
+            numbers = (column[which] for column in self.numbers.values())
             kernel = rows_kernel(*shapes, asked)
-            found[chosen] = kernel(X[at_rows, first], X[at_rows, second], *given)
-        return found
+            links = X[at_rows, first], X[at_rows, second]
+            values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
+        return values
 
     def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
         """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
@@ -136,6 +145,7 @@ class Kind:
         if not any(hulls):
             yield self.forms, slice(None)
             return
+        # One number for each combination of polyhedra; a side without any is always 0.
         sides = [
             self.sides[k, at] if is_hull else np.zeros_like(at)
             for k, is_hull in enumerate(hulls)
@@ -153,6 +163,7 @@ class Kind:
     @cached_property
     def numbers(self) -> dict[str, Array]:
         """Return the numbers of the shapes of each side that has some, `a` and `b`."""
+        # Those of each shape are looked up once, however many pairs it is in.
         found: dict[str, Array] = {}
         columns = PairColumns.a, PairColumns.b
         for column, side in zip(columns, self.sides, strict=True):
@@ -225,7 +236,7 @@ class ShapePairs:
 
     shapes: tuple[LinkShape, ...]
     pairs: Indices
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PairKind, ...]
     kind_of: Indices
     index_of: Indices
     matrices: Array
@@ -241,6 +252,7 @@ class ShapePairs:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
+        # Frames and spheres are in the frame of the link, where they are constant.
         spheres = [_bounding_sphere(each) for each in shapes]
         centres = np.array([s.centre for s in spheres], np.float64).reshape(-1, 3)
         radii = np.array([s.radius for s in spheres], np.float64)
@@ -294,18 +306,21 @@ class ShapePairs:
 
         asked: `free` leaves the depth of overlaps out.
         """
-        found, kinds = np.empty(len(which)), self.kind_of[which]
+        values, kinds = np.empty(len(which)), self.kind_of[which]
         for k, kind in enumerate(self.kinds):
             chosen = np.flatnonzero(kinds == k)
             if len(chosen):
                 at = self.index_of[which[chosen]]
-                found[chosen] = kind.values(placed, X, rows[chosen], at, asked)
-        return found
+                values[chosen] = kind.values(placed, X, rows[chosen], at, asked)
+        return values
 
 
-def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
+def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
     if not len(pairs):
         return
+    # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
+    # one first; those with equal numbers are one kind of pairs, whose sides are then
+    # exchanged if the other order is listed.
     numbers: dict[Primitive, int] = {}
     forms = [form_of(each.shape) for each in shapes]
     form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
@@ -326,7 +341,7 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
-        yield Kind(which, kinds, shapes, sides)
+        yield PairKind(which, kinds, shapes, sides)
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
@@ -353,7 +368,7 @@ def _bounding_sphere(of: LinkShape) -> BoundingSphere:
 
 @lru_cache(maxsize=1)
 def _centre_kernel() -> Kernel:
-    def centre(X: Any, centre: Any) -> Any:
+    def centre(X: Matrix, centre: Vector) -> Vector:
         return Pose.from_matrix(X) @ three(centre)
 
     return shared_kernel(
@@ -363,7 +378,9 @@ def _centre_kernel() -> Kernel:
 
 @lru_cache(maxsize=1)
 def _bound_kernel() -> Kernel:
-    def bound(p: Any, q: Any, radii: Any) -> Any:
+    # A bound must not exceed the distance: it is lowered by the rounding of its
+    # numbers.
+    def bound(p: Vector, q: Vector, radii: Number) -> Number:
         p, q = three(p), three(q)
         size = norm(p) + norm(q) + radii
         return norm(subtract(p, q)) - radii - ROUNDING * size

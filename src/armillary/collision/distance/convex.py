@@ -97,6 +97,9 @@ class Apart(NamedTuple):
 
 def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
     """Return |v|, what of it is not proven, and -v / |v|; and whether bodies meet."""
+    # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
+    # only rounding, or where nothing is proven, as after the last iteration. NaN of v
+    # makes neither true: the value is NaN.
     v = three(v)
     distance = norm(v)
     normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
@@ -111,6 +114,7 @@ def _proven(
     v: Vector, lower: Number, extent: Number, inside: Number, *, has_distance: bool
 ) -> Number:
     """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
+    # Bodies inside of each other get any number below 0, here minus their size.
     rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
     distance = norm(three(v))
     at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
@@ -133,6 +137,8 @@ def _moved_out(
     X: Matrix, depth: Number, axis: Vector, extent: Number
 ) -> tuple[Matrix, Vector]:
     """Return the pose of B moved along the axis until it is just free of A."""
+    # Not exactly by the depth: the search needs a v that is more than rounding, and
+    # begins against the axis, which is near its result.
     just = by_precision(depth, double=1e-9, single=1e-4) * extent
     axis = three(axis)
     return _moved(X, scale(depth + just, axis)), negate(axis)

@@ -82,6 +82,7 @@ PRECISION: Final = 1e-10
 RADIUS: Final = 0.05
 """Of that cell, at first."""
 
+# Rotations by general angles; the second is the inverse of the first.
 FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
     (
         (0.8893489214500944, 0.387011838132938, 0.24347552866873162),
@@ -106,6 +107,8 @@ def _even(count: int) -> list[Vector3]:
     """Return directions that are about evenly apart, on a spiral."""
     found: list[Vector3] = []
     for k in range(count):
+        # Heights are evenly apart, so that each has the same area; turns are by the
+        # golden angle.
         z, turn = 1.0 - (2.0 * k + 1.0) / count, k * math.pi * (3.0 - math.sqrt(5.0))
         out = math.sqrt(1.0 - z * z)
         found.append((out * math.cos(turn), out * math.sin(turn), z))
@@ -184,12 +187,14 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
 
     A depth below 0 is minus the distance of bodies that hardly touch.
     """
+    # First the widths in some directions: their least is a good bound to begin with.
     stage = columns.stage
     aim = *aimed(columns, columns.against), *supports(columns)
     probe = stage(_probe, writes=columns.against), *aim, stage(_width)
     probes = each(PROBE_TABLE, *probe)
 
-    # Of a cell that waited, or an octant, the farthest points are looked up first.
+    # Then cells, one after another. Of one that waited, or an octant, the farthest
+    # points are looked up first; a part of the cell before has them.
     look_up = stage(_corner, writes=columns.against), *aim
     taken = (
         each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
@@ -208,6 +213,7 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         *supports(columns),
         stage(_other_side),
     )
+    # The search is repeated along other axes where a part of space was not covered.
     one = stage(_begin, writes=state), search, *mirror, stage(_check)
     return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
 
@@ -372,6 +378,9 @@ def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
     depth = select(new.is_less, new.width, state.depth)
     axis = choose(new.is_less, new.normal, three(state.axis))
     part, *others = _parts(cell, state.directions, new, place.extent)
+
+    # A part whose bound is not below `enough` cannot be better by more than is allowed.
+    # `least` is the least of the bounds of what is left so: what is proven.
     is_last = state.octant > 8.0
     enough = depth - _allowed(new.width, depth, state.factor, place.extent)
     is_open = part.least < enough
@@ -487,6 +496,8 @@ class Queue:
 
 def _around(axis: Vector3, radius: Number) -> list[Vector3]:
     """Return three directions around one."""
+    # u and v are across the axis, of length `radius`; the three directions are 120
+    # degrees apart on a cone around it whose half angle has that tangent.
     is_x = absolute(axis[0]) < 0.6
     aside = choose(is_x, cross(axis, (1.0, 0.0, 0.0)), cross(axis, (0.0, 1.0, 0.0)))
     u = scale(radius / norm(aside), aside)
@@ -501,6 +512,7 @@ def _around(axis: Vector3, radius: Number) -> list[Vector3]:
 
 def _octant(number: Number, axes: Any) -> list[Vector3]:
     """Return the directions around an octant, 0 to 7."""
+    # The binary digits of the number are the signs of the axes.
     rest, directions = number, list[Vector3]()
     for k in range(3):
         size = float(4 >> k)

@@ -77,6 +77,7 @@ def pair_kernel(
     Raises:
         ModelError: Both are half spaces.
     """
+    # The code is that of the pair in its listed order; it turns results back.
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
@@ -94,6 +95,8 @@ def pair_kernel(
         if numbers := numbers_of(shape):
             sizes[column.name] = [numbers]
     kernel = _with_tables(code, a, b, sizes)
+    # Most pairs are apart: a kernel without the search for depths decides these, and
+    # only the rows that it leaves take the whole one.
     if asked not in WITHOUT_DEPTH or not is_search(a, b):
         return kernel
     first = a, b, WITHOUT_DEPTH[asked], dtype
@@ -169,6 +172,8 @@ def _pipeline(
         row has its own, `table` for a table, `called` for one beside columns of poses;
         `alone` for a table of the numbers, where there are no poses.
     """
+    # The stages: where B is in A, how far their cores are apart, and the radii around
+    # these. What differs are the sources of poses and numbers.
     is_full = asked == "all"
     is_whole = is_full and sizes != "called"
     columns = PairColumns(a, b, pose_rows=4 if is_whole else 3)
@@ -187,6 +192,7 @@ def _pipeline(
         ),
         _rounded(columns, is_turned=is_turned) if is_full else _rounded_value(columns),
     )
+    # Numbers are inputs, or fields of a record; then all stages run at that record.
     inputs, tables = links, [*TABLES]
     if sizes == "rows":
         inputs = *links, *own, *numbers
@@ -232,6 +238,7 @@ def _relative(
     a, b = columns.shapes
 
     def relative(links: Sequence[Matrix], own: Sequence[Matrix] = ()) -> Matrix:
+        # The identity itself, which no traced pose is, is skipped in products.
         own_a = own_b = IDENTITY
         if own:
             own_b, own_a = _placed(b, own[1]), _placed(a, own[0])

@@ -76,6 +76,8 @@ def direction(d: Vector3, extent: Number, otherwise: Vector3) -> Vector3:
         extent: Size of the numbers that `d` is a difference of.
         otherwise: A unit vector.
     """
+    # `least` is the rounding of a difference of numbers of that size; below `smallest`
+    # 1 / |d| would be infinite. Where `choose` drops it, the root is that of 1.
     square = dot(d, d)
     least = by_precision(square, double=1e-12, single=1e-5) * extent
     smallest = by_precision(square, double=1e-280, single=1e-36)

@@ -84,6 +84,8 @@ def has_formula(a: Primitive, b: Primitive) -> bool:
 
 def is_listed(a: Primitive, b: Primitive) -> bool:
     """Return whether a pair is done in this order; the other one uses it, too."""
+    # Closed forms and half spaces have one order; others are sorted by name, so that
+    # both orders share code.
     kinds = type(a), type(b)
     if kinds in FORMULAS or isinstance(a, HalfSpace):
         return True
@@ -148,6 +150,7 @@ def _program(
             return found.value
         return found.value, 0.0, found.on_a, found.on_b, found.normal
 
+    # A closed form is exact: its `gap` is 0. Products and sums may be rounded as one.
     writes = columns.separation if is_full else columns.value
     program = columns.stage(separation, writes=writes, **columns.numbers)
     return replace(program, is_loose=True)
