@@ -20,7 +20,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.trajectories.curve import BASIS_ROWS
 
-__all__ = ["PathColumns", "Entry", "Records", "Steps"]
+__all__ = ["Entry", "PathColumns", "Records", "Steps"]
 
 Records = dict[str, Any]
 """Of a table: an array for each of its fields."""
