@@ -79,7 +79,7 @@ class Size(NamedTuple):
     def columns(self, joints: int, rows: int = 0) -> PathColumns:
         """Return the columns of paths of this size, with further rows at each point."""
         return PathColumns(
-            k=self.knots, g=self.points, n=joints, r=rows, lines=2 * (joints + rows)
+            knots=self.knots, points=self.points, joints=joints, rows=rows
         )
 
 

@@ -208,7 +208,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     Limits are `velocity` and `acceleration`, the lower and the upper ones, and the
     `rows` at each point, if the size r of the columns is above 0.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         row=columns.row if has_rows else None,
@@ -218,7 +218,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
         LAST.each(
             columns, columns.stage(_last, writes=(columns.last_lo, columns.last_hi))
         ),
-        backward_steps(columns.sizes["r"]).each(
+        backward_steps(columns.r).each(
             columns,
             lines,
             columns.stage(_highest),
@@ -236,7 +236,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     They go from `x_start` and `time_start` to `x`, `time` [s] and `speed` at the points
     of the grid.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         point=columns.from_point,
@@ -255,7 +255,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
                 writes=(columns.first_x, columns.first_time, columns.first_speed),
             ),
         ),
-        forward_steps(columns.sizes["r"]).each(columns, lines, columns.stage(_advance)),
+        forward_steps(columns.r).each(columns, lines, columns.stage(_advance)),
     )
 
 

@@ -47,7 +47,18 @@ def entry(column: Column, ahead: int = 0, *, of: str = "here") -> Column:
 
 
 class PathColumns(Columns):
-    """Columns of pipelines along paths; sizes are k, n, g, r and lines = 2 (n + r)."""
+    """Columns of pipelines along paths.
+
+    Attributes:
+        n: How many joints there are.
+        r: How many further rows there are at each point.
+    """
+
+    def __init__(self, *, knots: int, points: int, joints: int, rows: int) -> None:
+        """Set the sizes: how many there are at most, and of joints and rows exactly."""
+        lines = 2 * (joints + rows)
+        super().__init__(k=knots, g=points, n=joints, r=rows, lines=lines)
+        self.n, self.r = joints, rows
 
     # What a call gives.
     path = Column("waypoints", "k", "n", unit="m or rad")

@@ -109,7 +109,7 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
     path moves, 0 where all waypoints are the same; and whether two in a row are, where
     that is not a fault in itself.
     """
-    ends = partial(_ends, joints=columns.sizes["n"])
+    ends = partial(_ends, joints=columns.n)
     return (
         ENDS.each(columns, columns.stage(ends)),
         CHORDS.each(columns, columns.stage(_chord)),
