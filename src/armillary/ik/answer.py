@@ -1,4 +1,15 @@
-"""One answer to each target: which candidate it is, and what is tried where none is."""
+"""One answer to each target: which candidate it is, and what is tried where none is.
+
+candidates     of the first closed form; without one, the answer of the search
+nearest        by the sum of squares of steps from `near`, of those within limits
+approached     much farther from `near` than its target: a local search may find a
+nearer answer, where more joints than needed leave a choice
+met at limits  beyond limits by little: a local search from the limits lets the
+other joints make up for that
+put at limits  beyond limits or out of reach: the nearest vector within them
+in doubt       NOT_FOUND, or LIMITS of a form that does not know all answers: the
+next method starts from there
+"""
 
 from __future__ import annotations
 
