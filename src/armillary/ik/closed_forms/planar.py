@@ -131,8 +131,8 @@ def require_flat(arm: PrismaticArm, turns: int, across: int) -> None:
         same = f"axes {arm.numbers[k]} and {arm.numbers[k + 1]} are the same line"
         apart = any(s.after == k + 1 and s.way[2] == 0.0 for s in arm.slides)
         require(plane(span, span) > 0.0 or apart, same)
-    found = f"{len(arm.drives)} joints turn and {slides} slide across them"
-    require(len(arm.drives) == turns and slides == across, found)
+    is_so = len(arm.drives) == turns and slides == across
+    require(is_so, f"{len(arm.drives)} joints turn and {slides} slide across them")
 
 
 def _with_lift(

@@ -99,7 +99,7 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
         u = subtract(W, one.origin)
         product = 0.5 * (dot(u, u) - dot(w, w) - dot(upper, upper))
         up, down, _ = facing(upper, w, product, square**2)
-        found: list[Placing] = []
+        placings: list[Placing] = []
         for third in (up, down):
             v = add(two.origin, two.out(third.apply(w)))
             seconds = facing(height, v, u[2], square, preferred.turns[1])
@@ -107,8 +107,8 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
             for second in (right, left):
                 turned = one.out(second.apply(v))
                 first, also = between(turned, u, square**2, preferred.turns[0])
-                found.append((first, second, third, free | also))
-        return [found[k] for k in (0, 2, 1, 3)]
+                placings.append((first, second, third, free | also))
+        return [placings[k] for k in (0, 2, 1, 3)]
 
     return place
 
@@ -158,13 +158,13 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
     upper, height = (one.a, 0.0, 0.0), (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
-        found: list[Placing] = []
+        placings: list[Placing] = []
         left, right, _ = facing(height, w, W[2] - one.d - two.d, square)
         for third in (right, left):
             v = add(two.origin, two.out(third.apply(w)))
             turns = triangle(upper, v, W, arm.size, *preferred.turns[:2])
-            found += [(first, second, third, free) for first, second, free in turns]
-        return found
+            placings += [(first, second, third, free) for first, second, free in turns]
+        return placings
 
     return place
 

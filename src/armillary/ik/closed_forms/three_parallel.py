@@ -84,7 +84,7 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     *firsts, free = facing(P, normal, extent, arm.size**2, preferred.turns[0])
     folds = abs(two.a - three.a) <= FOLDING * arm.size
     fixed = preferred.turns[1] if folds else ZERO_TURN
-    found: list[Answer] = []
+    answers: list[Answer] = []
     for first in firsts:
         u = one.back(subtract(first.back.apply(P), one.origin))
         N = [one.back(first.back.apply(v)) for v in transpose(target.rotation)]
@@ -94,8 +94,9 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
                 fourth = wrist.total.plus(second.plus(third).back)
                 turns = [first, second, third, fourth, wrist.fifth, wrist.sixth]
                 singular = free | wrist.free | also
-                found.append(Answer(turns, singular, wrist.loose))
-    return [found[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
+                answers.append(Answer(turns, singular, wrist.loose))
+    # by shoulder, elbow and wrist, in the order of the choices
+    return [answers[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
 
 
 def _wrists(
