@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
-from armillary.ik.method import Candidates, Method, residual_of
+from armillary.ik.method import Candidates, IKMethod, residual_of
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
@@ -33,7 +33,7 @@ WORTH_SEARCHING = 100.0  # most tolerances that a local search is expected to cl
 
 
 def answer(
-    forms: Sequence[Method], numeric: NumericSearch, query: IKQuery
+    forms: Sequence[IKMethod], numeric: NumericSearch, query: IKQuery
 ) -> Candidates:
     """Return the answer to each target as its only candidate.
 

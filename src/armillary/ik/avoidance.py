@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, printable, quote
-from armillary.ik.method import Candidates, Method
+from armillary.ik.method import Candidates, IKMethod
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
@@ -160,7 +160,7 @@ def marked(found: Candidates, query: IKQuery) -> Candidates:
 
 
 def nearest_free(
-    found: Candidates, method: Method, query: IKQuery, problem: IKProblem
+    found: Candidates, method: IKMethod, query: IKQuery, problem: IKProblem
 ) -> Candidates:
     """Return the nearest candidates, others in place of those that touch something.
 

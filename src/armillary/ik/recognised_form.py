@@ -21,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.avoidance import marked, nearest_free
-from armillary.ik.closed_forms.branch import ArmProblem
-from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
+from armillary.ik.closed_forms.branch import MOST_SLACK, SLACK, ArmProblem
 from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
@@ -35,7 +34,7 @@ from armillary.ik.closed_forms.program import (
 )
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
-from armillary.ik.method import Candidates, Method, residual_of, squares_of
+from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, Tolerance
 from armillary.ik.reason import Reason, succeeded
@@ -331,7 +330,7 @@ def _strictly(
     return kernel(targets[rows], exact, *there, *angle)
 
 
-def has_free_elbow(method: Method, query: IKQuery) -> bool:
+def has_free_elbow(method: IKMethod, query: IKQuery) -> bool:
     """Return whether a closed form needs an arm angle and the query gives none."""
     is_form = isinstance(method, RecognisedForm)
     return is_form and method.arm_angle is not None and query.arm_angle is None

@@ -19,8 +19,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, printable
 from armillary.ik.avoidance import marked, nearest_free
-from armillary.ik.closed_forms.branch import chord_square
-from armillary.ik.closed_forms.coordinate import clipped
+from armillary.ik.closed_forms.branch import chord_square, clipped
 from armillary.ik.closed_forms.program import (
     INVALID,
     LIMITS,

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -65,7 +65,7 @@ def fit(arm: PrismaticArm) -> Formula:
         require(not link.parallel, f"axes {one} and {two} are parallel")
     require_independent(arm)
 
-    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         return [
             _placed(arm, target.position, turns)
             for turns in _turns(arm, target.rotation, preferred)
@@ -98,13 +98,13 @@ def _turns(arm: PrismaticArm, rotation: Rows, preferred: Preferred) -> list[Turn
     return [Turns(turns, False, loose)]
 
 
-def _placed(arm: PrismaticArm, position: Vector3, rotating: Turns) -> Answer:
+def _placed(arm: PrismaticArm, position: Vector3, rotating: Turns) -> FormulaAnswer:
     """Return the answer of turns, with the lengths that lead to a position."""
     frames = arm.frames(rotating.turns)
     ways = arm.ways(frames)
     left = subtract(position, arm.rest(frames))
     shifts, flat = lengths(left, ways)
-    return Answer(rotating.turns, rotating.free | flat, rotating.loose, shifts)
+    return FormulaAnswer(rotating.turns, rotating.free | flat, rotating.loose, shifts)
 
 
 def lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:

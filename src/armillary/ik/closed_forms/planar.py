@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -145,18 +145,18 @@ def _with_lift(
         base = arm.spans[0]
         rise = sum(span[2] for span in arm.spans)
 
-        def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+        def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
             x = target.rotation
             total, _ = direction(x[0][0], x[1][0], 1.0)
             lift = target.position[2] - rise
-            answers: list[Answer] = []
+            answers: list[FormulaAnswer] = []
             p = subtract(target.position, base)
             for turns, shifts, free in place(p, total, preferred):
                 lengths = [
                     lift * slide.way[2] if slide.way[2] else shifts[0]
                     for slide in arm.slides
                 ]
-                answers.append(Answer(turns, free, shifts=lengths))
+                answers.append(FormulaAnswer(turns, free, shifts=lengths))
             return answers
 
         return solve

@@ -19,10 +19,10 @@ from armillary.ik.closed_forms.branch import (
     ArmProblem,
     CheckedBranch,
     branches_of,
+    is_within,
     square_from,
     within_limits,
 )
-from armillary.ik.closed_forms.coordinate import is_within
 from armillary.ik.reason import Reason
 from armillary.ik.targets import is_rigid
 from armillary.spatial.pose import Pose

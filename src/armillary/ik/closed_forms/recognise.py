@@ -12,9 +12,9 @@ import numpy as np
 from armillary.ik.closed_forms.decoupled import ORIENTING, ORIENTING_THREE
 from armillary.ik.closed_forms.dh_from_axes import Arm, arm_of
 from armillary.ik.closed_forms.family import (
-    Answer,
     Family,
     Formula,
+    FormulaAnswer,
     NotApplicable,
     Preferred,
     require,
@@ -77,7 +77,7 @@ class Closed(NamedTuple):
         pairs = [(c.positive, c.negative) for c in self.family.choices]
         return tuple(itertools.product(*pairs))
 
-    def solve(self, target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(self, target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
         if self.point:
             inner = self.arm.base.inverse() @ Pose.translation(*target.position)

@@ -17,10 +17,10 @@ from typing import Any
 
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -191,11 +191,13 @@ def _with_wrist(kind: Kind) -> Callable[[Arm], Formula]:
     return fit
 
 
-def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[Answer]:
+def _solve(
+    arm: Arm, place: Place, target: Pose, preferred: Preferred
+) -> list[FormulaAnswer]:
     """Return all answers: Rz(t_4) Rx Rz(t_5) Rx Rz(t_6) is what rotation is left."""
     one, two, three, four, five = arm.links
     columns = transpose(target.rotation)
-    answers: list[Answer] = []
+    answers: list[FormulaAnswer] = []
     for first, second, third, free in place(target.position, preferred):
         x, z = (
             three.back(
@@ -206,7 +208,7 @@ def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[A
             for column in (columns[0], columns[2])
         )
         for *wrist, spun in wrist_turns(x, z, four, five, preferred.turns[3]):
-            answers.append(Answer([first, second, third, *wrist], free | spun))
+            answers.append(FormulaAnswer([first, second, third, *wrist], free | spun))
     return answers
 
 
