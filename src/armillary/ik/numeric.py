@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
-from armillary.ik.avoidance import marked, search_free
+from armillary.ik.avoidance import found_from, marked, search_free
 from armillary.ik.loop_search import (
     ClosedSamples,
     LoopSearch,
@@ -243,12 +243,12 @@ class NumericSearch:
                 turn = np.full(len(lower), math.pi)
                 (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
             if self._closed is not None:
-                span, exact = self._closed.passive_range, min(query.tolerance)
+                passive_range, exact = self._closed.passive_range, min(query.tolerance)
                 passive = self.problem.passive_limits
                 if not limited:
                     turn = np.full(len(passive[0]), 4.0 * math.pi)
                     passive = -turn, turn
-                lower, upper = map(np.append, (lower, upper), span)
+                lower, upper = map(np.append, (lower, upper), passive_range)
                 ends = [*map(np.append, ends, passive), loop_constants(self.problem)]
                 tolerances = loop_tolerances(self.problem, tolerances, exact)
             plan = self._plans[key] = make_plan(
@@ -535,16 +535,13 @@ def search_all(
         count = len(query.targets[k : k + piece])
         if query.is_late:
             count, starts = len(query.targets) - k, 0
-        rows = np.repeat(np.arange(k, k + count), starts)
-        there = query.at(rows, near=None, seed=np.tile(seeds[:starts], (count, 1)))
-        tried, first = search(there), asked.at(slice(k, k + count))
-        shape = count, starts
-        answered = first.success | (first.reason == Reason.IN_COLLISION)
-        q = np.concatenate([first.q, tried.q.reshape(*shape, n)], axis=1)
-        residual = np.concatenate(
-            [first.residual, tried.residual.reshape(*shape, 2)], axis=1
+        rows = slice(k, k + count)
+        tried = found_from(
+            np.tile(seeds[:starts], (count, 1, 1)), search, query.at(rows)
         )
-        success = np.concatenate([answered, tried.success.reshape(shape)], axis=1)
+        both = asked.at(rows).joined(tried)
+        success = both.success | (both.reason == Reason.IN_COLLISION)
+        q, residual = both.q, both.residual
         # Of equal answers the first is kept; whole turns are taken out before that.
         at = np.nonzero(success)
         q[at], residual[at] = _sharpened(
@@ -585,7 +582,7 @@ def _sharpened(
         q: Answers, shape (count, n).
         residual: What remains there, shape (count, 2).
         search: As for `search_all`.
-        query: Their targets.
+        query: The targets of these answers.
         problem: What they are for.
     """
     distance, angle = query.tolerance
