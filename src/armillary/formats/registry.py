@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.collision.home_contacts import with_home_pairs
+from armillary.collision.pairs import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import (
