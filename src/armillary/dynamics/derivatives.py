@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Column:
+class DerivativeColumn:
     """One coordinate that moves a body, and all behind it.
 
     Attributes:
@@ -142,7 +142,7 @@ class DerivativeRecursion:
         self.forces = joint_efforts(bodies, rates, accelerations)
         self._poses: list[Pose] = []
         self._motions: list[tuple[Vector6, Vector6]] = []
-        self._columns: list[list[Column]] = []
+        self._columns: list[list[DerivativeColumn]] = []
         behind = [self._moved(k) for k in range(len(bodies.rows))]
         for k in reversed(range(len(behind))):
             self._collect(k, behind[k])
@@ -187,7 +187,7 @@ class DerivativeRecursion:
 
     def _of_joint(
         self, k: int, X: Pose, columns: list[Vector6], V: Vector6, rate: Vector6
-    ) -> tuple[list[Column], Vector6]:
+    ) -> tuple[list[DerivativeColumn], Vector6]:
         """Return the columns of a joint, and its acceleration.
 
         S' = V x S + s', S'' = A x S + V x (S' + s') + s'', with the rates s', s'' of
@@ -228,26 +228,26 @@ class DerivativeRecursion:
             for d, (of, by, _) in enumerate(drives)
             if of in self._rates
         ]
-        found: list[Column] = []
+        found: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             product = cross_twist(V, add6(rates[c], own[c]))
             second = add6(add6(cross_twist(A, column), product), more[c])
             by_q = Change(rates[c], second)
             by_qd = Change(column, scale6(2.0, rates[c]))
             own_joint = [by[c] for by in partials]
-            found.append(Column(drive.of, column, by_q, by_qd, own_joint))
+            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, own_joint))
         return found, A
 
     def _of_free_base(
         self, k: int, columns: list[Vector6], V: Vector6, A: Vector6
-    ) -> list[Column]:
+    ) -> list[DerivativeColumn]:
         """Return the columns of a free base, whose twist keeps its numbers in world.
 
         Moving it changes nothing, and turning it turns V, A and all columns back, as
         seen from the base.
         """
         drives = self._bodies.rows[k].drives
-        found: list[Column] = []
+        found: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             partials = [ZERO6] * 3 + [cross_twist(column, T) for T in columns[3:]]
             if c < 3:
@@ -257,7 +257,7 @@ class DerivativeRecursion:
                 second = add6(cross_twist(A, column), cross_twist(V, turned))
                 by_q = Change(turned, second)
                 by_qd = Change(column, add6(turned, (*turned[:3], *ZERO)))
-            found.append(Column(drive.of, column, by_q, by_qd, partials))
+            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, partials))
         return found
 
     # from the leaves back
@@ -267,7 +267,7 @@ class DerivativeRecursion:
         by_q, by_qd, by_qdd = self.entries
         rows, own = self._bodies.rows, self._columns[k]
         F = behind.wrench
-        above: list[Column] = []
+        above: list[DerivativeColumn] = []
         parent = rows[k].parent
         while parent != GROUND:
             above += self._columns[parent]

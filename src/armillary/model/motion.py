@@ -43,7 +43,7 @@ class MovingFrame(Protocol):
         """Return the twist per unit rate in closed form, or None."""
 
 
-class Motion:
+class TracedMotion:
     """The traced motion of one joint, precursor left out.
 
     Each method takes a float or a traced scalar for each coordinate, which is one but
@@ -287,7 +287,7 @@ class Motion:
         raise JointError(f"{self._name}.pose returns no pose: {reason}.")
 
 
-def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
+def motion_of(joint: MovingFrame, count: int | None = None) -> TracedMotion:
     """Return the motion of a joint, shared by all equal ones without a precursor.
 
     Of two, the values that their code reads besides must be equal, too.
@@ -296,8 +296,8 @@ def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
 
 
 @lru_cache(maxsize=4096)
-def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> Motion:
-    return Motion(joint, count)
+def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> TracedMotion:
+    return TracedMotion(joint, count)
 
 
 def _samples(shape: tuple[int, ...]) -> Array:

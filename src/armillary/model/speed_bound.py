@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.model.highest import Box, Hill, highest
-from armillary.model.motion import Motion
+from armillary.model.motion import TracedMotion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, add, apply, transpose
 from armillary.trace import Scalar, jvp, trace
@@ -40,7 +40,9 @@ MOST_TERMS: Final = 16
 DISTANCE_GAPS: Final = [1e-9] * 150 + [1e-5] * 150 + [1e-3] * 900
 
 
-def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -> float:
+def largest_distance(
+    motion: TracedMotion, precursor: Pose, low: float, high: float
+) -> float:
     """Return an upper bound of |p_FM(q)| for q in [low, high] [m].
 
     It is mostly within 1e-9 relative of the largest distance, and within 1e-5 or 1e-3
@@ -131,7 +133,7 @@ def _quadratic(G: Array, nodes: list[Scalar]) -> Number:
 
 
 @lru_cache(maxsize=4096)
-def largest_speeds(motion: Motion, box: Box) -> tuple[Speeds, ...]:
+def largest_speeds(motion: TracedMotion, box: Box) -> tuple[Speeds, ...]:
     """Return upper bounds of |v| and |w| per unit rate of each coordinate, over a box.
 
     Those of one coordinate are mostly within 5e-4 relative of the largest speeds. A
@@ -153,13 +155,13 @@ def largest_speeds(motion: Motion, box: Box) -> tuple[Speeds, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _hills(motion: Motion) -> list[tuple[Hill, Hill]]:
+def _hills(motion: TracedMotion) -> list[tuple[Hill, Hill]]:
     """Return the squares of both speeds for each coordinate."""
     count = math.prod(motion.shape)
     return [(_hill(motion, k, 0), _hill(motion, k, 1)) for k in range(count)]
 
 
-def _hill(motion: Motion, k: int, part: int) -> Hill:
+def _hill(motion: TracedMotion, k: int, part: int) -> Hill:
     def height(q: Any) -> Number:
         return _square_speeds(motion, q, k)[part]
 
@@ -170,7 +172,7 @@ def _hill(motion: Motion, k: int, part: int) -> Hill:
     return Hill(height, motion.shape, smooth=trace(moved, q=motion.shape))
 
 
-def _square_speeds(motion: Motion, q: Any, k: int) -> tuple[Number, Number]:
+def _square_speeds(motion: TracedMotion, q: Any, k: int) -> tuple[Number, Number]:
     """Return v . v and w . w at unit rate of the k-th coordinate.
 
     From a pose they are p' . p' and the sum of the squares of R', halved: turning does

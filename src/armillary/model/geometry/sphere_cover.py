@@ -65,7 +65,7 @@ def sphere_cover(
         ModelError: There are no triangles, or SciPy is not installed.
     """
     pieces = BodyPieces(bodies, CUBES + CUBES_PER_SPHERE * count)
-    centres = _Search(pieces).best(count)
+    centres = _CoverSearch(pieces).best(count)
     away = pieces.distances(centres)
     owner, reach = _assigned(pieces.points, pieces.starts, centres, away)
     used = np.unique(owner)
@@ -88,7 +88,7 @@ def _assigned(
 
 
 @final
-class _Search:
+class _CoverSearch:
     """Looks for centres, with estimated distances.
 
     At first a piece is the ball around its points, then 14 of the points.
