@@ -129,12 +129,12 @@ def _moved_by(link: Link) -> str:
 
 
 def _where(base: Base) -> str:
-    manner = "" if base.manner == "fixed" else base.manner
+    mode = "" if base.mode == "fixed" else base.mode
     if base.pose.is_identity:
-        return manner
+        return mode
     where = " ".join(_short(round(float(p), 9)) for p in base.pose.position)
     where = f"at {where} m"
-    return ", ".join(filter(None, (manner, where)))
+    return ", ".join(filter(None, (mode, where)))
 
 
 def _short(value: float) -> str:

@@ -372,14 +372,14 @@ class Setting:
         cell = self.cell
         for k in self._free:
             base = state.tree.bases[k]
-            if base.manner == "fixed" or base.frame.link >= 0:
+            if base.mode == "fixed" or base.frame.link >= 0:
                 name = quote(cell.manipulators[k].name)
                 hint = f"Pass state=cell.home.release({name})"
-                if base.manner == "fixed":
+                if base.mode == "fixed":
                     hint = f"Mount it loosely: cell.mount({name}, bolted=False)"
-                manner = base.manner or "fixed"
+                mode = base.mode or "fixed"
                 raise ModelError(
-                    f"The base of {name} cannot be free: it is {manner} on "
+                    f"The base of {name} cannot be free: it is {mode} on "
                     f"{quote(base.on)}. {hint}."
                 )
         if self.state is not None:
