@@ -143,12 +143,15 @@ class DerivativeRecursion:
         self._poses: list[Pose] = []
         self._motions: list[tuple[Vector6, Vector6]] = []
         self._columns: list[list[DerivativeColumn]] = []
+        # Outwards: poses, motions and columns. Back: what all bodies behind one need.
         behind = [self._moved(k) for k in range(len(bodies.rows))]
         for k in reversed(range(len(behind))):
             self._collect(k, behind[k])
             parent = bodies.rows[k].parent
             if parent != GROUND:
                 behind[parent].add(behind[k])
+        # Springs depend on q, dampers on q', motors on q''; a joint that follows at the
+        # multiplier m has its force through m too, hence its square.
         for drive, dynamics in joint_dynamics(bodies):
             square = drive.multiplier**2
             own = dynamics.stiffness, dynamics.damping, dynamics.armature
@@ -162,6 +165,9 @@ class DerivativeRecursion:
         bodies = self._bodies
         row, own = bodies.rows[k], bodies.poses[k]
         if row.parent == GROUND:
+            # All vectors are about the origin of the first body of the tree. The base's
+            # own columns keep their numbers in the world, so it is where they are
+            # about.
             start = ZERO if row.is_free else row.before.position
             at = ZERO if row.is_free else subtract(own.position, start)
             pose = Pose(own.rotation, at)
@@ -176,6 +182,8 @@ class DerivativeRecursion:
             rate = add6(rate, scale6(self._accelerations.get(i, 0.0), S))
             columns.append(S)
         if row.is_free:
+            # The acceleration of a free base is that of its origin, v' = a + w x v as a
+            # spatial acceleration has it.
             rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
             found = self._of_free_base(k, columns, twist, rate)
         else:
@@ -215,13 +223,16 @@ class DerivativeRecursion:
             [drive.multiplier * rates.get(drive.of, 0.0) for drive in drives]
             for rates in (self._rates, self._accelerations)
         )
+        # s', seen from the body, and S' = V x S + s', seen from the world.
         own = turned(motion.column_rates(q, qd))
         rates = [add6(cross_twist(V, S), s) for S, s in zip(columns, own, strict=True)]
         products = (
             scale6(self._rates.get(drive.of, 0.0), each)
             for drive, each in zip(drives, rates, strict=True)
         )
+        # A = X A_parent + S q'' + S' q'.
         A = reduce(add6, products, rate)
+        # s'' and, column by column, dS_c/dq_d: joints of several coordinates.
         more = turned(motion.column_accelerations(q, qd, qdd))
         partials = [
             turned(motion.column_rates(q, [by * (c == d) for c in range(len(q))]))
@@ -232,6 +243,8 @@ class DerivativeRecursion:
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             product = cross_twist(V, add6(rates[c], own[c]))
             second = add6(add6(cross_twist(A, column), product), more[c])
+            # The derivatives by time and by a coordinate commute: dV/dq_j = S_j' less
+            # what the observer sees of V itself, and d(S q')'/dq_j = 2 S_j'.
             by_q = Change(rates[c], second)
             by_qd = Change(column, scale6(2.0, rates[c]))
             own_joint = [by[c] for by in partials]
@@ -249,6 +262,7 @@ class DerivativeRecursion:
         drives = self._bodies.rows[k].drives
         found: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
+            # Turning the base by one of its columns turns the other ones back.
             partials = [ZERO6] * 3 + [cross_twist(column, T) for T in columns[3:]]
             if c < 3:
                 by_q, by_qd = Change(ZERO6, ZERO6), Change(column, ZERO6)
@@ -267,6 +281,7 @@ class DerivativeRecursion:
         by_q, by_qd, by_qdd = self.entries
         rows, own = self._bodies.rows, self._columns[k]
         F = behind.wrench
+        # The columns of all bodies between this one and the ground.
         above: list[DerivativeColumn] = []
         parent = rows[k].parent
         while parent != GROUND:
@@ -275,20 +290,27 @@ class DerivativeRecursion:
         for d, column in enumerate(own):
             i = column.of
             add_to(self.forces, i, power(column.S, F))
+            # What all that the coordinate moves needs in addition, for its q and its
+            # q'.
             needs = behind.needs(column.by_q), behind.needs(column.by_qd)
             momentum, flow = behind.weighed(column.S)
+            # Within the joint, columns depend on each other's coordinates by
+            # `partials`.
             for other in own:
                 j = other.of
                 change = power(other.S, needs[0]) + power(other.partials[d], F)
                 add_to(by_q, (j, i), change)
                 add_to(by_qd, (j, i), power(other.S, needs[1]))
                 add_to(by_qdd, (j, i), power(other.S, momentum))
+            # Seen from bodies above, the wrench F on all that moves is turned with it.
             carried = add6(needs[0], cross_wrench(column.S, F))
             for other in above:
                 j = other.of
                 add_to(by_q, (j, i), power(other.S, carried))
                 add_to(by_qd, (j, i), power(other.S, needs[1]))
                 mass = power(other.S, momentum)
+                # The mass matrix is symmetric; by q and q' the two halves differ: row j
+                # is the force above that i causes, row i the force here that j causes.
                 add_to(by_qdd, (j, i), mass)
                 add_to(by_qdd, (i, j), mass)
                 for entries, change in (by_q, other.by_q), (by_qd, other.by_qd):

@@ -113,6 +113,8 @@ class Positions(NamedTuple):
         """Return the rates of those numbers, where positions have `moved` by them."""
         found = list(qd)
         for k in range(len(self.bases)):
+            # t' = w - t x w / 2 + t x (t x w) / 12, the series of dexp^-1 at the head
+            # of this part, whose next term is of order 4 in |t|.
             (_, t), (_, w) = _halves(moved, k), _halves(qd, k)
             once = cross(t, w)
             twice = scale(1.0 / 12.0, cross(t, once))
@@ -183,13 +185,17 @@ def runge_kutta(program: Program) -> Repetition:
     def turn(*given: Any) -> Any:
         begun = Positions.read(program, given[:count])
         start_qd, moved, sum_q, sum_qd, stage, qd, qdd, dt, left = given[count:]
+        # Stages 0 and 3 have the weight 1/6, stages 1 and 2 the weight 1/3.
         is_outer = select(stage > 0.5, stage, 3.0) > 2.5  # 0 or 3
         is_last = stage > 2.5
         weight = select(is_outer, 1.0 / 6.0, 1.0 / 3.0) * dt
+        # Stages 0 and 1 lead to the middle of the step, stage 2 to its end.
         part = select(stage > 1.5, 1.0, 0.5) * dt
         rates = begun.rates(moved, qd)
         sum_q = [x + weight * rate for x, rate in zip(sum_q, rates, strict=True)]
         sum_qd = [x + weight * a for x, a in zip(sum_qd, qdd, strict=True)]
+        # The last stage ends the step at the sum of all; the others go on to the next
+        # point at which accelerations are evaluated, from the same start.
         by = _selected(is_last, sum_q, [part * rate for rate in rates])
         rising = _selected(is_last, sum_qd, [part * a for a in qdd])
         at = begun.moved(by).orthonormal()

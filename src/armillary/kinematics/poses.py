@@ -257,7 +257,7 @@ class ReleasedFrames:
             dtype=np.float64,
         ).reshape(-1, 4, 4)
         matrices.flags.writeable = False
-        levels = ([k for k in level if k in held] for level in tree.levels)
+        levels = [{k: holders[k] for k in level if k in held} for level in tree.levels]
         attached = (self._attached(level) for level in levels if level)
         return StandingBases(matrices, tuple(attached))
 
