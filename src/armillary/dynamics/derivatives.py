@@ -165,9 +165,9 @@ class DerivativeRecursion:
         bodies = self._bodies
         row, own = bodies.rows[k], bodies.poses[k]
         if row.parent == GROUND:
-            # All vectors are about the origin of the first body of the tree. The base's
-            # own columns keep their numbers in the world, so it is where they are
-            # about.
+            # All vectors are about the place where the first body of a tree stands:
+            # where its joint starts, or a free base's own origin, whose position then
+            # is zero.
             start = ZERO if row.is_free else row.before.position
             at = ZERO if row.is_free else subtract(own.position, start)
             pose = Pose(own.rotation, at)
@@ -182,8 +182,7 @@ class DerivativeRecursion:
             rate = add6(rate, scale6(self._accelerations.get(i, 0.0), S))
             columns.append(S)
         if row.is_free:
-            # The acceleration of a free base is that of its origin, v' = a + w x v as a
-            # spatial acceleration has it.
+            # The acceleration v' of its origin is given; the spatial one is v' + v x w.
             rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
             found = self._of_free_base(k, columns, twist, rate)
         else:
@@ -243,8 +242,8 @@ class DerivativeRecursion:
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             product = cross_twist(V, add6(rates[c], own[c]))
             second = add6(add6(cross_twist(A, column), product), more[c])
-            # The derivatives by time and by a coordinate commute: dV/dq_j = S_j' less
-            # what the observer sees of V itself, and d(S q')'/dq_j = 2 S_j'.
+            # (S', S'') with the position and (S, 2 S') with the rate, as the class
+            # says.
             by_q = Change(rates[c], second)
             by_qd = Change(column, scale6(2.0, rates[c]))
             own_joint = [by[c] for by in partials]

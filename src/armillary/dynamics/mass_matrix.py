@@ -120,9 +120,10 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
     for k in reversed(range(len(rows))):
         inertia, B = bodies.composites[k], changing[k]
         for each in columns[k]:
-            # C_ij = S_i' (I^c S_j' + B S_j) where i moves body k or what carries it,
-            # and below the diagonal S_i'' I^c S_j + S_i' B' S_j; all is walked down
-            # together.
+            # C_ij = S_i . (I^c S_j' + B S_j), with S' the rate of a column, for both
+            # orders of a coordinate of body k and one below it: `caused` has the column
+            # here, `momentum` and `turned` the row. All three are walked down to the
+            # ground.
             caused = add6(inertia.apply(each.rate), B.apply(each.column))
             momentum = inertia.apply(each.column)
             turned = B.apply_transposed(each.column)
