@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from armillary.cli.progress import ERASE, Progress
+from armillary.sweeps.progress import ERASE, Progress
 
 
 class Terminal(io.StringIO):
