@@ -129,16 +129,21 @@ def highest(hill: Hill, box: Box, gaps: Sequence[float]) -> float:
     """
     if hill.constant is not None:
         return hill.constant
+    # Branch and bound: a heap of parts by their ceilings, the highest first. `best` is
+    # a height that is reached, hence a lower bound of the maximum.
     parts = [(-hill.ceiling(part), part) for part in hill.parts(box)]
     heapq.heapify(parts)
     best = max(hill.at([low for low, _ in box]), hill.at([high for _, high in box]))
     for gap in gaps:
         top, part = parts[0]
         best = max(best, hill.at([_middle(low, high) for low, high in part]))
+        # Good enough for as many halvings: the bound is hardly above what is reached.
         if -top <= best * (1.0 + gap) + 1e-300:
             break
         if top == -math.inf and _is_narrow(part, NARROW):
             break
+        # Halve the widest side; where no number lies between its ends, the part cannot
+        # get narrower and its ceiling stands.
         k = max(range(len(part)), key=lambda k: part[k][1] - part[k][0])
         low, high = part[k]
         middle = _middle(low, high)
@@ -256,8 +261,11 @@ class Hill:
         (slope,), slope_may_jump = _enclosed(self._slope, [box])
         if slope.undefined:
             return math.inf
+        # Monotonous: the height is greatest at the end to which it rises.
         if slope.low >= 0.0 or slope.high <= 0.0:
             return self._ceiling_at(high if slope.low >= 0.0 else low)
+        # Mean value form: h(x) is in h(m) + h'(box) (x - m), first order; then Taylor's
+        # form with h'', whose error falls with the square of the width.
         middle = exactly(0.5 * low + 0.5 * high)
         (base,), _ = _enclosed(self._height, [middle])
         away = sub(box, middle)
@@ -328,6 +336,8 @@ def _enclosed(program: Program, box: Sequence[Interval]) -> tuple[list[Interval]
     steps = program.instructions
     values: dict[int, Interval] = {}
     may_jump = False
+    # Depth first from the results, so that branches that no truth selects are never
+    # enclosed: these may be undefined.
     waiting = list(program.results)
     while waiting:
         k = waiting[-1]
