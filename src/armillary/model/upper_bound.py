@@ -115,28 +115,28 @@ def edges(program: Program, q: Array) -> Array:
 # the greatest height of a formula over a box, by interval branch and bound
 
 
-def highest(hill: Hill, box: Box, gaps: Sequence[float]) -> float:
+def upper_bound(height: Height, box: Box, gaps: Sequence[float]) -> float:
     """Return an upper bound of the height over a box.
 
     The part with the highest ceiling is halved until that is hardly above a height that
     is reached.
 
     Args:
-        hill: The height.
+        height: The height.
         box: The range of each coordinate, which may be infinite.
         gaps: How far above it may be after one halving, after two and so on, relative;
             there are as many halvings at most.
     """
-    if hill.constant is not None:
-        return hill.constant
+    if height.constant is not None:
+        return height.constant
     # Branch and bound: a heap of parts by their ceilings, the highest first. `best` is
     # a height that is reached, hence a lower bound of the maximum.
-    parts = [(-hill.ceiling(part), part) for part in hill.parts(box)]
+    parts = [(-height.ceiling(part), part) for part in height.parts(box)]
     heapq.heapify(parts)
-    best = max(hill.at([low for low, _ in box]), hill.at([high for _, high in box]))
+    best = max(height.at([low for low, _ in box]), height.at([high for _, high in box]))
     for gap in gaps:
         top, part = parts[0]
-        best = max(best, hill.at([_middle(low, high) for low, high in part]))
+        best = max(best, height.at([_middle(low, high) for low, high in part]))
         # Good enough for as many halvings: the bound is hardly above what is reached.
         if -top <= best * (1.0 + gap) + 1e-300:
             break
@@ -152,7 +152,7 @@ def highest(hill: Hill, box: Box, gaps: Sequence[float]) -> float:
         heapq.heappop(parts)
         for half in ((low, middle), (middle, high)):
             smaller = (*part[:k], half, *part[k + 1 :])
-            heapq.heappush(parts, (-hill.ceiling(smaller), smaller))
+            heapq.heappush(parts, (-height.ceiling(smaller), smaller))
     return -parts[0][0]
 
 
@@ -168,7 +168,7 @@ def _middle(a: float, b: float) -> float:
     return max(1.0, 2.0 * near) if b == math.inf else min(-1.0, 2.0 * near)
 
 
-class Hill:
+class Height:
     """A height h of one coordinate or several; of one also its slope h' and bend h''.
 
     Attributes:
