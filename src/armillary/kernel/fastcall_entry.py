@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.kernel.builder import Function, Value
-from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
+from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import allocate, copy_bytes
 from armillary.kernel.signature import Computation, compact_strides
 from armillary.kernel.structure import Struct
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port
 
 __all__ = ["WORDS", "fastcall_entry"]
@@ -38,18 +37,18 @@ TYPE = 8
 
 
 def fastcall_entry(
-    program: Computation, shape: LaneType, scratch: int, *, has_tables: bool = False
-) -> Function:
+    program: Computation, real: Type, scratch: int, *, has_tables: bool = False
+) -> FunctionBuilder:
     """Return @call, for a program with one output.
 
     Args:
         program: What is computed.
-        shape: The values that @block works on.
+        real: The values that @block works on: a vector with a lane for each row.
         scratch: Memory that @block needs [bytes].
         has_tables: Whether @block takes the address of tables, too.
     """
     (result,) = program.outputs
-    f = Function(
+    f = FunctionBuilder(
         "call", PTR, exported=True, owner=PTR, arguments=PTR, count=I64, keywords=PTR
     )
     words = _field(f["owner"], DATA, PTR)
@@ -57,27 +56,27 @@ def fastcall_entry(
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
-        _checked(f, f.load(PTR, f["arguments"], k), words, port, shape, slow)
+        _checked(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
         for k, port in enumerate(program.inputs)
     ]
     sizes = [
-        port.size * shape.lanes * shape.bytes for port in (*program.inputs, result)
+        port.size * real.lanes * real.scalar.bytes for port in (*program.inputs, result)
     ]
     malloc, free = (WORDS.load(words, name) for name in ("malloc", "free"))
     memory = allocate(f, [*sizes, scratch], malloc, failed=slow)
     *buffers, out, room = memory.parts
     given = [
-        _spread(f, row, buffer, port, shape)
+        _spread(f, row, buffer, port, real)
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
     # Made before it is needed: meanwhile the inputs reach the cache.
     made = _new_array(f, words, result)
     f.guard(made.differs(0), failed)
     more = [WORDS.load(words, "tables")] if has_tables else []
-    bits = Type(f"i{shape.lanes}")
+    bits = bits_of_lanes(real.lanes)
     flags = f.call("@block", bits, *given, out, room, *more)
     f.guard(flags.equals(0), flagged)
-    copy_bytes(_field(made, DATA, PTR), out, result.size * shape.bytes)
+    copy_bytes(_field(made, DATA, PTR), out, result.size * real.scalar.bytes)
     memory.release(free)
     f.ret(made)
     f.start(flagged)
@@ -100,7 +99,7 @@ def _field(structure: Value, offset: int, kind: Type) -> Value:
 
 
 def _checked(
-    f: Function, array: Value, words: Value, port: Port, shape: LaneType, slow: str
+    f: FunctionBuilder, array: Value, words: Value, port: Port, real: Type, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
     f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
@@ -109,7 +108,7 @@ def _checked(
     if port.shape:
         dimensions = _field(array, DIMENSIONS, PTR)
         strides = _field(array, STRIDES, PTR)
-        expected = compact_strides(port.shape, shape.bytes)
+        expected = compact_strides(port.shape, real.scalar.bytes)
         for d, (length, stride) in enumerate(zip(port.shape, expected, strict=True)):
             f.guard(f.load(I64, dimensions, d).equals(length), slow)
             if length > 1:
@@ -118,18 +117,18 @@ def _checked(
 
 
 def _spread(
-    f: Function, row: Value, buffer: Value, port: Port, shape: LaneType
+    f: FunctionBuilder, row: Value, buffer: Value, port: Port, real: Type
 ) -> Value:
     """Repeat one row for every lane and return where."""
-    if shape.lanes == 1 or port.size == 0:
+    if real.lanes == 1 or port.size == 0:
         return row
-    size = port.size * shape.bytes
-    for lane in range(shape.lanes):
+    size = port.size * real.scalar.bytes
+    for lane in range(real.lanes):
         copy_bytes(f.address(buffer, lane * size), row, size)
     return buffer
 
 
-def _new_array(f: Function, words: Value, port: Port) -> Value:
+def _new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
     """Call PyArray_New, which returns an array or null."""
     lengths = f.reserve(8 * len(port.shape), 8)
     for d, length in enumerate(port.shape):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from armillary.kernel.builder import Function, Value
+from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I1, I8, I64, PTR, VOID
 
 STACK_BYTES = 2**14
@@ -34,7 +34,7 @@ class Memory:
 
 
 def allocate(
-    f: Function, sizes: Sequence[int], malloc: Value, *, failed: str
+    f: FunctionBuilder, sizes: Sequence[int], malloc: Value, *, failed: str
 ) -> Memory:
     """Allocate parts of some sizes [bytes].
 

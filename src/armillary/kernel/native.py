@@ -105,7 +105,7 @@ def native_of(
     core = program
     if isinstance(program, Program):
         core = compiler.without_empty_arrays(program)
-    code, shape = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
+    code, real = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
     ufunc, owned = None, ()
     if core.outputs:
         ufunc, owned = binding.make_ufunc(
@@ -122,7 +122,7 @@ def native_of(
         core=core,
         operations=program.operation_count + 1,
         dtype=kind,
-        lanes=shape.lanes,
+        lanes=real.lanes,
         requested=lanes or 0,
         ufunc=ufunc,
         call=code.address("call") if fast else 0,

@@ -21,7 +21,6 @@ from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -211,7 +210,7 @@ class Search:
         self.step = step
         self.n, self.m = (port.size for port in step.inputs[:2])
         self.k = step.outputs[1].size
-        self._code, self.shape = _compiled(step, guard, scales)
+        self._code, self.lanes = _compiled(step, guard, scales)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p)
         self._search = prototype(self._code.address("search"))
 
@@ -296,7 +295,7 @@ class Search:
             address_of(errors),
             address_of(endings),
             together,
-            1 if chained else self.shape.lanes,
+            1 if chained else self.lanes,
             chained,
             deadline,
             _clock()[0] if deadline else 0,
@@ -307,24 +306,25 @@ class Search:
 
 def _compiled(
     step: Program, guard: Program, scales: tuple[float, ...]
-) -> tuple[Any, LaneType]:
-    """Return the code of the loop around `step`, and the shape of its values."""
+) -> tuple[Any, int]:
+    """Return the code of the loop around `step`, and how many lanes it has."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, target  # they import LLVM
 
-    machine, shape = target.host(), compiler.native_shape(64)
+    machine, real = target.host(), compiler.native_reals(64)
     with_avx2 = "+avx2" in machine.features.split(",")
     sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
-    parts = "search", step.fingerprint, guard.fingerprint, sizes, shape
+    parts = "search", step.fingerprint, guard.fingerprint, sizes, real.text
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
         pairs, levels = sizes
+        lanes = real.lanes
         return search_code(
-            step, guard, shape, pairs=pairs, levels=levels, avx2=with_avx2
+            step, guard, lanes, pairs=pairs, levels=levels, avx2=with_avx2
         )
 
-    return compiler.loaded(key, machine, text, level=1, variables=True), shape
+    return compiler.loaded(key, machine, text, level=1, variables=True), real.lanes
 
 
 @lru_cache(maxsize=64)

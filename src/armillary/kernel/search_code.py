@@ -17,11 +17,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.builder import Function, Value
+from armillary.kernel.builder import FunctionBuilder, Value, module_text
 from armillary.kernel.emit import emit_columns
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
 from armillary.kernel.memory import clear_bytes, copy_bytes
-from armillary.kernel.module_text import module_text
 from armillary.kernel.search_layout import (
     CALL,
     ENDING,
@@ -38,7 +37,6 @@ from armillary.kernel.search_layout import (
     SearchLayout,
 )
 from armillary.kernel.search_starts import SearchStarts
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 __all__ = ["search_code"]
@@ -47,7 +45,7 @@ __all__ = ["search_code"]
 def search_code(
     step: Program,
     guard: Program,
-    shape: LaneType,
+    lanes: int,
     *,
     pairs: int,
     levels: int,
@@ -58,32 +56,34 @@ def search_code(
     Args:
         step: See above; inputs (n,), (m,) and maybe (c,), outputs (n,) and (k,).
         guard: See above.
-        shape: The lanes of float64.
+        lanes: How many problems it works on at once.
         pairs: Pairs of features in the table of starts.
         levels: The largest feature.
         avx2: Whether the machine has an instruction for sums of two products.
     """
     n, m, c = (*(port.size for port in step.inputs), 0)[:3]
-    at = SearchLayout(n, m, c, step.outputs[1].size, shape.lanes)
-    functions = [*SearchStarts(at, pairs, levels, avx2).functions()]
-    functions += _Search(at).functions()
-    programs = emit_columns({"step": step, "guard": guard}, shape)
-    return module_text(functions, programs)
+    at = SearchLayout(n, m, c, step.outputs[1].size, lanes)
+    functions: list[FunctionBuilder] = []
+    for name, program in (("step", step), ("guard", guard)):
+        functions += emit_columns(name, program, F64.wide(lanes), is_alone=True)[0]
+    functions += SearchStarts(at, pairs, levels, avx2).functions()
+    functions += _SearchLoop(at).functions()
+    return module_text(functions)
 
 
 @dataclass(frozen=True)
-class _Search:
+class _SearchLoop:
     """The functions of a search that hand problems to lanes, and end them."""
 
     at: SearchLayout
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[FunctionBuilder]:
         """Return all of them, `search` last."""
         return [self._finish(), self._take(), self._late(), self._search()]
 
-    def _finish(self) -> Function:
+    def _finish(self) -> FunctionBuilder:
         """Write how a problem ended; nearest answers are written before."""
-        f = Function("finish", call=PTR, s=PTR, index=I64, status=I64)
+        f = FunctionBuilder("finish", call=PTR, s=PTR, index=I64, status=I64)
         call, s, index = f["call"], f["s"], f["index"]
         failed = f["status"].differs(SOLVED)
         self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
@@ -99,12 +99,14 @@ class _Search:
         f.ret()
         return f
 
-    def _take(self) -> Function:
+    def _take(self) -> FunctionBuilder:
         """Give a lane the next valid problem; let it rest when there is none.
 
         Where the deadline has passed, all problems that are left end at once.
         """
-        f = Function("take", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, late=I1)
+        f = FunctionBuilder(
+            "take", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, late=I1
+        )
         call, s, lane, state = f["call"], f["s"], f["lane"], self.at.state
         with f.forever() as problems:
             index = state.load(s, "next")
@@ -143,9 +145,9 @@ class _Search:
         f.ret()
         return f
 
-    def _late(self) -> Function:
+    def _late(self) -> FunctionBuilder:
         """Return whether the deadline has passed; without one no clock is read."""
-        f = Function("late", I1, call=PTR)
+        f = FunctionBuilder("late", I1, call=PTR)
         deadline = CALL.load(f["call"], "deadline")
         with f.when(deadline <= 0):
             f.ret(f.constant(I1, 0))
@@ -158,10 +160,10 @@ class _Search:
 
     # the loop
 
-    def _search(self) -> Function:
+    def _search(self) -> FunctionBuilder:
         """Solve the problems of a call; return how many of them are not solved."""
         state = self.at.state
-        f = Function("search", I64, exported=True, plan=PTR, call=PTR)
+        f = FunctionBuilder("search", I64, exported=True, plan=PTR, call=PTR)
         plan, call = f["plan"], f["call"]
         s = f.reserve(state.bytes, state.align)
         clear_bytes(s, state.bytes)
@@ -201,7 +203,7 @@ class _Search:
         f.ret(state.load(s, "failures"))
         return f
 
-    def _begin(self, f: Function, s: Value, to: Value, together: Value) -> None:
+    def _begin(self, f: FunctionBuilder, s: Value, to: Value, together: Value) -> None:
         """Give each lane a problem, or each the same one."""
         plan, call, zero = f["plan"], f["call"], f.constant(I64, 0)
         parameters = self.at.state.address(s, "parameters")
@@ -223,7 +225,7 @@ class _Search:
             with f.otherwise():
                 f.call("@take", VOID, plan, call, s, to, lane, in_time)
 
-    def _judge(self, f: Function, s: Value, late: Value) -> tuple[Value, Value]:
+    def _judge(self, f: FunctionBuilder, s: Value, late: Value) -> tuple[Value, Value]:
         """Return which lanes have solved their problem, and which have to stop."""
         state, plan, w = self.at.state, f["plan"], self.at.lanes
 
@@ -253,7 +255,7 @@ class _Search:
 
     def _end_start(
         self,
-        f: Function,
+        f: FunctionBuilder,
         at: tuple[Value, Value, Value, Value, Value],
         is_good: Value,
         late: Value,
@@ -310,7 +312,7 @@ class _Search:
         return done
 
     def _write(
-        self, f: Function, s: Value, lane: Value, index: Value, now: Value
+        self, f: FunctionBuilder, s: Value, lane: Value, index: Value, now: Value
     ) -> None:
         """Write the unknowns and errors of a lane as those of a problem."""
         errors = self.at.state.address(s, "errors")

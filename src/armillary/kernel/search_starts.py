@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.builder import Function, Operand, Value
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I16, I32, I64, PTR, VOID
 from armillary.kernel.search_layout import CALL, FAR, PACK, PLAN, SearchLayout
 
@@ -27,20 +27,20 @@ class SearchStarts:
     levels: int
     avx2: bool
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[FunctionBuilder]:
         """Return all of them: `@start(plan, call, s, to, lane, slot)` is the last."""
         return [self._key(), self._scan(), self._nearest(), self._start()]
 
-    def _key(self) -> Function:
+    def _key(self) -> FunctionBuilder:
         """Return a number made of the parameters of a problem."""
-        f = Function("key", I64, problem=PTR)
+        f = FunctionBuilder("key", I64, problem=PTR)
         key = f.variable(I64, 0)
         with f.loop(self.at.m) as k:
             key.set(_mixed(key.get()) ^ f.load(I64, f["problem"], k))
         f.ret(key.get())
         return f
 
-    def _grid_cell(self, f: Function, axis: int) -> Value:
+    def _grid_cell(self, f: FunctionBuilder, axis: int) -> Value:
         """Return the coordinate of a problem in the grid along an axis, within it."""
         grid = PLAN.load(f["plan"], "grid")
         column = f.load(I64, PLAN.load(f["plan"], "axes"), axis)
@@ -48,7 +48,7 @@ class SearchStarts:
         scaled = (value - f.load(F64, grid, axis)) * f.load(F64, grid, 3)
         return _clipped(scaled, 0.0, f.load(F64, grid, 4 + axis)).to(I64, "fptosi")
 
-    def _feature(self, f: Function, k: int) -> Value:
+    def _feature(self, f: FunctionBuilder, k: int) -> Value:
         """Return a feature of a problem, a whole number within the table's bounds."""
         column = f.load(I64, PLAN.load(f["plan"], "columns"), k)
         factor = f.load(F64, PLAN.load(f["plan"], "factors"), k)
@@ -67,14 +67,16 @@ class SearchStarts:
         even, odd = (both << 16).shifted_right(16), both.shifted_right(16)
         return even * even + odd * odd
 
-    def _scan(self) -> Function:
+    def _scan(self) -> FunctionBuilder:
         """Search the grid cell of a problem for entries farther than `taken`.
 
         For each place in a pack the nearest is kept. Entries lie in packs of eight,
         two features after two, so that eight of them are compared at once.
         """
         eight, shorts = I32.wide(PACK), I16.wide(2 * PACK)
-        f = Function("scan", plan=PTR, problem=PTR, taken=I32, distances=PTR, packs=PTR)
+        f = FunctionBuilder(
+            "scan", plan=PTR, problem=PTR, taken=I32, distances=PTR, packs=PTR
+        )
         x, y, z = (self._grid_cell(f, axis) for axis in range(3))
         grid, offsets = (PLAN.load(f["plan"], name) for name in ("grid", "offsets"))
         ny, nz = (f.load(F64, grid, at).to(I64, "fptosi") for at in (7, 8))
@@ -100,15 +102,15 @@ class SearchStarts:
         f.ret()
         return f
 
-    def _pair(self, f: Function, s: int) -> Value:
+    def _pair(self, f: FunctionBuilder, s: int) -> Value:
         """Return two features of a problem in one number."""
         even, odd = self._feature(f, 2 * s), self._feature(f, 2 * s + 1)
         return (even & 0xFFFF) | (odd << 16)
 
-    def _nearest(self) -> Function:
+    def _nearest(self) -> FunctionBuilder:
         """Return the nearest entry of the table that was not taken yet; -1 for none."""
         eight = I32.wide(PACK)
-        f = Function("nearest", I64, plan=PTR, s=PTR, problem=PTR, slot=I64)
+        f = FunctionBuilder("nearest", I64, plan=PTR, s=PTR, problem=PTR, slot=I64)
         distances, packs, taken = (
             self.at.state.address(f["s"], name, f["slot"])
             for name in ("distances", "packs", "taken")
@@ -134,10 +136,12 @@ class SearchStarts:
         f.ret(f.load(I32, packs, place).to(I64, "sext") * PACK + place)
         return f
 
-    def _start(self) -> Function:
+    def _start(self) -> FunctionBuilder:
         """Put a lane at its next start; `slot` is the lane that counts the starts."""
         state = self.at.state
-        f = Function("start", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, slot=I64)
+        f = FunctionBuilder(
+            "start", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, slot=I64
+        )
         plan, s, lane, slot = f["plan"], f["s"], f["lane"], f["slot"]
         f.store(f.constant(I64, 0), self.at.lane(s, "age", lane))
         f.store(f.constant(F64, float("inf")), self.at.lane(s, "last_error", lane))
