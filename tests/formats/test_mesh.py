@@ -348,7 +348,7 @@ def test_strips_of_glb():
     binary = binary[: CUBE.size * 4] + np.array([0, 1, 2, 3], "<u2").tobytes()
     document["bufferViews"][1]["byteLength"] = 8
     assert same_body(triangles_in(glb(document, binary), "x.glb"), expected)
-    primitive["mode"] = 6  # trimesh leaves fans out without a word
+    primitive["mode"] = 6  # others leave fans out without a word
     assert "primitives of mode 6 are not read" in faults(glb(document, binary), ".glb")
 
 
@@ -512,7 +512,6 @@ def test_a_polygon_that_crosses_itself_is_reported():
     [
         ("x.obj", "mapbox_earcut", obj(np.c_[NOTCHED, np.zeros(5)], [range(5)])),
         ("x.dae", "collada", SAMPLES["DAE"][1]),
-        ("x.glb", "trimesh", SAMPLES["GLB"][1]),
     ],
 )
 def test_a_missing_library_is_named(monkeypatch, name, library, data):
@@ -996,7 +995,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: an accessor longer than its view": (
         ".glb",
         changed("accessors", 0, "count", to=30_000),
-        "cannot reshape",
+        "wrong-size]: 30000 rows do not fit into view 0",
     ),
     "glb: one accessor in many meshes": (
         ".glb",
@@ -1046,12 +1045,12 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: no such view": (
         ".glb",
         changed("accessors", 0, "bufferView", to=7),
-        "bad-document]: the file cannot be read",
+        "bad-index]: there is no view 7; there are 2",
     ),
     "glb: a view too long": (
         ".glb",
         changed("bufferViews", 0, "byteLength", to=10**9),
-        "bad-document]: the file cannot be read",
+        "wrong-size]: 8 rows do not fit into view 0",
     ),
     "glb: a stride of 0": (
         ".glb",
@@ -1066,9 +1065,9 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: another buffer": (
         ".glb",
         changed("bufferViews", 0, "buffer", to=1),
-        "bad-document]: the file cannot be read",
+        "bad-index]: there is no buffer 1; there are 1",
     ),
-    "glb: no buffers": (".glb", changed("buffers", to=[]), "bad-document"),
+    "glb: no buffers": (".glb", changed("buffers", to=[]), "there is no buffer 0"),
     "glb: compressed": (
         ".glb",
         changed("extensionsRequired", to=["KHR_draco_mesh_compression"]),
@@ -1099,7 +1098,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: two corners": (
         ".glb",
         changed("accessors", 1, "count", to=2),
-        "bad-document]: the file cannot be read",
+        "wrong-count]: 2 corners do not make triangles",
     ),
     "glb: index too high": (
         ".glb",

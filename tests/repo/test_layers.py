@@ -17,13 +17,13 @@ PACKAGE = ROOT / "src" / "armillary"
 
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
-    ("errors", "replaced_file", "user_folder"),
+    ("errors", "replaced_file", "user_folder", "confined_process"),
     ("trace", "plugins"),
     ("spatial", "kernel"),
     ("model",),
     ("kinematics", "scripts"),
     ("ik", "collision", "dynamics"),
-    ("control", "sweeps"),
+    ("control", "trajectories", "sweeps"),
     ("view",),
     ("cell", "formats", "shapes"),
     ("testing",),

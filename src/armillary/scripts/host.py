@@ -62,13 +62,11 @@ class Host:
         component: ComponentData,
         *,
         relaxed: bool = False,
-        is_isolated: bool = False,
     ) -> None:
         """Run the script, then its events up to the first `OnForward`.
 
         relaxed: Whether solutions beyond joint limits count, where `OnRelaxParams`
             agrees; else those within, where `OnConstrainParams` agrees.
-        is_isolated: Whether the script may import nothing but what is offered here.
 
         Raises:
             ScriptError: The script or the component is wrong; the message has the line.
@@ -83,7 +81,7 @@ class Host:
             "getSimulation": not_offered("getSimulation"),
             "forwardKin": self._forward_kin,
         }
-        self._runner = Runner(source, own, is_isolated=is_isolated)
+        self._runner = Runner(source, own)
         self.joints, self.secondary = self._joints()
         self.kinematic_count = self._runner.count(
             "OnGetKinematicJointCount", len(self.joints), len(self.joints)

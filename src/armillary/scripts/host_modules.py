@@ -155,13 +155,10 @@ OF_PYTHON_2: Final[dict[str, Any]] = {
 }
 
 
-def builtins_of(
-    modules: Mapping[str, ModuleType], *, others: bool = True
-) -> dict[str, Any]:
+def builtins_of(modules: Mapping[str, ModuleType]) -> dict[str, Any]:
     """Return the builtins that a script runs with.
 
     modules: Those of its host, which imports find first.
-    others: Whether it may import others, too.
     """
 
     def import_(
@@ -173,16 +170,12 @@ def builtins_of(
     ) -> Any:
         if level == 0 and name in modules:
             return modules[name]
-        offered = ", ".join(modules)
-        if not others:
-            raise ScriptError(
-                f"an isolated script may not import {name}; it may import {offered}"
-            )
         try:
             return builtins.__import__(name, globals, locals, fromlist, level)
         except ModuleNotFoundError as error:
             if error.name != name:
                 raise
+            offered = ", ".join(modules)
             raise ModuleNotFoundError(
                 f"there is no module {name}; a script may import {offered}, and "
                 "modules of Python",

@@ -1,21 +1,17 @@
-"""A script in a process of its own, with limits: a containment of faults, no sandbox.
+"""A script in a confined process, which computes poses and can do nothing else.
 
-The process may read nothing, write nothing, start nothing and import nothing; each
-question has a time limit, and the whole a limit of memory.
+See `confined_process.py` for what confines it; each question has a time limit, too.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-import weakref
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from armillary.confined_process import ConfinedProcess
 from armillary.errors import NotCompiled, ScriptError, printable
 from armillary.scripts.component import JointData
 from armillary.scripts.host import Solution
@@ -23,7 +19,7 @@ from armillary.scripts.source import Diagnostic
 from armillary.spatial.pose import Pose, pose_of_entries
 from armillary.trace import Traced
 
-__all__ = ["Description", "IsolatedHost", "Reply", "Request"]
+__all__ = ["Description", "IsolatedHost", "Reply", "ScriptRequest"]
 
 SECONDS: Final = 5.0
 """For each question, the first of which runs the script."""
@@ -31,10 +27,19 @@ SECONDS: Final = 5.0
 START: Final = 10.0
 MEMORY: Final = 1 << 30
 LONGEST: Final = 1 << 22
-CHILD: Final = "armillary.scripts.isolated_child"
+# The process runs the armillary of this one, which may not be the one installed.
+CODE: Final = """
+import importlib.machinery, importlib.util, sys
+spec = importlib.machinery.PathFinder.find_spec("armillary", sys.argv[1:])
+package = sys.modules["armillary"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+from armillary.scripts.isolated_child import main
+main()
+"""
+COMMAND: Final = ("-c", CODE, str(Path(__file__).parents[2]))
 
 
-class Request(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ScriptRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A question to the process.
 
     Attributes:
@@ -84,18 +89,10 @@ class IsolatedHost:
             ScriptError: The script is wrong, or exceeds a limit.
         """
         self._file = file
-        self._lock = threading.Lock()
-        command = [sys.executable, "-I", "-X", "utf8", "-m", CHILD]
-        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=kept,
+        self._process = ConfinedProcess(COMMAND)
+        first = ScriptRequest(
+            file=file, source=source, component=component, relaxed=relaxed
         )
-        weakref.finalize(self, _end, self._child)
-        first = Request(file=file, source=source, component=component, relaxed=relaxed)
         found = self._ask(first, START).description
         assert found is not None
         self.joints, self.secondary = found.joints, found.secondary
@@ -116,7 +113,7 @@ class IsolatedHost:
             NotCompiled: A value is traced.
         """
         _refuse_traced(values)
-        e = self._ask(Request(values=[float(x) for x in values])).entries
+        e = self._ask(ScriptRequest(values=[float(x) for x in values])).entries
         assert e is not None
         return pose_of_entries([float("nan") if x is None else x for x in e])
 
@@ -128,30 +125,22 @@ class IsolatedHost:
             NotCompiled: The pose is traced.
         """
         _refuse_traced(pose.entries)
-        asked = Request(entries=[float(x) for x in pose.entries])
+        asked = ScriptRequest(entries=[float(x) for x in pose.entries])
         found = self._ask(asked).solutions
         assert found is not None
         return [each and Solution(each[0], tuple(each[1])) for each in found]
 
-    def _ask(self, request: Request, seconds: float = SECONDS) -> Reply:
-        child = self._child
-        assert child.stdin is not None and child.stdout is not None
-        with self._lock:
-            timer = threading.Timer(seconds, child.kill)
-            timer.start()
-            try:
-                child.stdin.write(msgspec.json.encode(request) + b"\n")
-                child.stdin.flush()
-                line = child.stdout.readline(LONGEST)
-                reply = msgspec.json.decode(line, type=Reply)
-            except (OSError, msgspec.MsgspecError) as error:
-                child.kill()
-                raise ScriptError(
-                    f"{self._file}: the script took more than {seconds:g} s or "
-                    f"{MEMORY >> 20} MiB, or ended its process; it was stopped."
-                ) from error
-            finally:
-                timer.cancel()
+    def _ask(self, request: ScriptRequest, seconds: float = SECONDS) -> Reply:
+        message = msgspec.json.encode(request)
+        line = self._process.ask(message, seconds=seconds, longest=LONGEST)
+        try:
+            reply = msgspec.json.decode(line, type=Reply)
+        except msgspec.MsgspecError as error:
+            self._process.end()
+            raise ScriptError(
+                f"{self._file}: the script took more than {seconds:g} s or "
+                f"{MEMORY >> 20} MiB, or ended its process; it was stopped."
+            ) from error
         if reply.fault:
             raise ScriptError(printable(reply.fault))
         return reply
@@ -160,11 +149,3 @@ class IsolatedHost:
 def _refuse_traced(values: Sequence[Any]) -> None:
     if any(isinstance(each, Traced) for each in values):
         raise NotCompiled("The script runs in a process of its own, as Python.")
-
-
-def _end(child: subprocess.Popen[bytes]) -> None:
-    child.kill()
-    child.wait()
-    for stream in (child.stdin, child.stdout):
-        if stream is not None:
-            stream.close()

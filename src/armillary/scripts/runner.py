@@ -47,19 +47,12 @@ class Runner:
         source: The script.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        own: Mapping[str, Callable[..., Any]],
-        *,
-        is_isolated: bool = False,
-    ) -> None:
+    def __init__(self, source: Source, own: Mapping[str, Callable[..., Any]]) -> None:
         """Run the script.
 
         Args:
             source: It.
             own: What its host offers it: `getComponent` and the like.
-            is_isolated: Whether it may import nothing but what its host offers.
 
         Raises:
             ScriptError: It fails, or lacks an event.
@@ -71,7 +64,7 @@ class Runner:
         self._module = f"script:{source.name}"
         self._space: dict[str, Any] = {
             "__name__": self._module,
-            "__builtins__": builtins_of(host_modules(own), others=not is_isolated),
+            "__builtins__": builtins_of(host_modules(own)),
         }
         self._space["__builtins__"][TRIED] = self._note_try
         self._formulas = formulas_of(source.tree)

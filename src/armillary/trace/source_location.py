@@ -88,6 +88,7 @@ def raised(error: BaseException) -> str:
 
 def defined(function: object) -> str:
     """Return `file:line` of the definition of a function, '' where it has none."""
+    function = getattr(function, "__wrapped__", function)  # functools.wraps
     function = getattr(function, "func", function)  # functools.partial
     if not hasattr(function, "__code__"):  # an object that can be called
         function = getattr(type(function), "__call__", None)  # noqa: B004

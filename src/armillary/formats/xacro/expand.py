@@ -1,31 +1,57 @@
-"""Expand a xacro file in a process of its own, under limits."""
+"""Expand a xacro file in a confined process, under limits."""
 
 from __future__ import annotations
 
+import errno
+import fnmatch
+import glob
 import importlib.util
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
-import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Final
 
-from armillary.errors import quote
+import msgspec
+
+from armillary import confined_process
+from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
-from armillary.formats.files import SIZE_CAP
+from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.paths import Roots
 
 __all__ = ["expand"]
 
 SECONDS: Final = 30
 MEMORY: Final = 1 << 30
-MOST_FINDS: Final = 10_000
-CHILD: Final = Path(__file__).with_name("child.py")
+MOST_QUESTIONS: Final = 10_000
+MOST_LISTED: Final = 20_000  # files and folders, for all patterns together
+CHILD: Final = str(Path(__file__).with_name("child.py"))
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Answer(msgspec.Struct, kw_only=True):
+    """A line of the process; one of the first five says which.
+
+    Attributes:
+        find: The name of a package, whose folder it asks for.
+        read: The path of a file, whose contents it asks for.
+        match: A pattern of paths, for which it asks which files match.
+        urdf: The result.
+        error: What is wrong, in place of a result.
+        files, macros: In which files and macros it is, the innermost last.
+    """
+
+    find: str = ""
+    read: str = ""
+    match: str = ""
+    urdf: str | None = None
+    error: str = ""
+    files: tuple[str, ...] = ()
+    macros: tuple[str, ...] = ()
 
 
 def expand(
@@ -50,98 +76,141 @@ def expand(
             "this is read with the library xacro, which is not installed",
             hint="Install it: pip install armillary[xacro].",
         )
-    home = os.path.dirname(os.path.realpath(path))
+    home, real = os.path.dirname(os.path.realpath(path)), os.path.realpath(path)
+    files = _Files(path, home, roots)
     request = {
-        "path": os.path.realpath(path),
-        "folders": [str(folder) for folder in roots.allowed(home)],
+        "path": real,
         "arguments": {name: str(value) for name, value in arguments.items()},
-        "seconds": SECONDS,
         "memory": MEMORY,
     }
     with tempfile.TemporaryFile() as complaints:
-        answer = _ask(path, request, roots, complaints)
+        answer = _talk(files, home, request, complaints)
         complaints.seek(0)
         text = _COLOURS.sub("", complaints.read(1 << 16).decode("utf-8", "replace"))
-    if "urdf" in answer:
-        if text.strip():
-            report.warning(Place(path), "xacro-warning", " ".join(text.split()))
-        if answer["outside"]:
-            message = f"{quote(answer['outside'])} may not be read, and was left out"
-            report.warning(
-                Place(path), "reference-outside", message, hint=_hint(answer)
-            )
-        return answer["urdf"].encode()
-    chain = [file for file in answer.get("files", ()) if file != request["path"]]
-    where = [f"in {quote(os.path.relpath(file, home))}" for file in chain[-1:]]
-    where += [f"in macro {quote(name)}" for name in answer.get("macros", ())[-1:]]
-    raise fault(
-        path,
-        "xacro-error",
-        ", ".join([answer["error"].strip().removesuffix("."), *where]),
-        hint=_hint(answer),
-    )
-
-
-def _hint(answer: Mapping[str, Any]) -> str:
-    if answer.get("outside"):
-        folder = quote(os.path.dirname(answer["outside"]))
-        return f"If it is trusted, allow its folder: folders=[{folder}]."
-    return answer.get("hint", "")
-
-
-def _ask(
-    path: str, request: dict[str, Any], roots: Roots, complaints: IO[bytes]
-) -> dict[str, Any]:
-    """Return the last answer of the child, which is ended in any case."""
-    # Isolated, and without the environment: $(env ...) shall not see it.
-    command = [sys.executable, "-I", "-X", "utf8", str(CHILD)]
-    kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=complaints,
-        env=kept,
-        cwd=os.path.dirname(request["path"]),
-    ) as child:
-        timer = threading.Timer(SECONDS, child.kill)
-        timer.start()
-        try:
-            return _talk(child, path, request, roots)
-        except BrokenPipeError:
-            return _LIMIT
-        finally:
-            timer.cancel()
-            child.kill()
-
-
-_LIMIT: Final[dict[str, Any]] = {
-    "error": f"expanding the file takes more than {SECONDS} s or "
-    f"{MEMORY >> 20} MiB, and was ended",
-    "hint": "See whether a macro calls itself.",
-}
+    hint = ""
+    if files.outside:
+        folder = quote(os.path.dirname(files.outside))
+        hint = f"If it is trusted, allow its folder: folders=[{folder}]."
+    if answer is None:
+        message = (
+            f"expanding the file takes more than {SECONDS} s or {MEMORY >> 20} MiB, "
+            "and was ended"
+        )
+        hint = hint or "See whether a macro calls itself."
+        raise fault(path, "xacro-error", message, hint=hint)
+    if answer.urdf is None:
+        chain = [file for file in answer.files if file != real]
+        where = [f"in {quote(os.path.relpath(file, home))}" for file in chain[-1:]]
+        where += [f"in macro {quote(name)}" for name in answer.macros[-1:]]
+        message = ", ".join([answer.error.strip().removesuffix("."), *where])
+        raise fault(path, "xacro-error", message, hint=hint)
+    if text.strip():
+        report.warning(Place(path), "xacro-warning", " ".join(text.split()))
+    if files.outside:
+        message = f"{quote(files.outside)} may not be read, and was left out"
+        report.warning(Place(path), "reference-outside", message, hint=hint)
+    return answer.urdf.encode()
 
 
 def _talk(
-    child: subprocess.Popen[bytes], path: str, request: dict[str, Any], roots: Roots
-) -> dict[str, Any]:
-    assert child.stdin is not None and child.stdout is not None
-    message: dict[str, Any] = request
-    for _ in range(MOST_FINDS):
-        child.stdin.write(json.dumps(message).encode() + b"\n")
-        child.stdin.flush()
-        line = child.stdout.readline(2 * SIZE_CAP)
-        try:
-            answer: dict[str, Any] = json.loads(line)
-        except ValueError:
-            return _LIMIT
-        if "find" not in answer:
-            return answer
-        found = roots.package(
-            answer["find"], base=os.path.dirname(request["path"]), place=Place(path)
-        )
+    files: _Files, home: str, request: Mapping[str, Any], complaints: IO[bytes]
+) -> Answer | None:
+    """Return the last answer of the process, or None if it took too much."""
+    end = time.monotonic() + SECONDS
+    process = confined_process.ConfinedProcess(
+        [CHILD, confined_process.__file__], folder=home, complaints=complaints
+    )
+    try:
+        message: Mapping[str, Any] = request
+        for _ in range(MOST_QUESTIONS):
+            line = process.ask(
+                json.dumps(message).encode(),
+                seconds=end - time.monotonic(),
+                longest=2 * SIZE_CAP,
+            )
+            answer = msgspec.json.decode(line, type=Answer)
+            if answer.find:
+                message = files.package(answer.find)
+            elif answer.read:
+                message = files.read(answer.read)
+            elif answer.match:
+                message = files.matches(answer.match)
+            else:
+                return answer
+    except msgspec.MsgspecError:  # such as an answer that ends early
+        return None
+    finally:
+        process.end()
+    return None
+
+
+class _Files:
+    """What the process may know of files: it asks, and this decides.
+
+    Attributes:
+        outside: The last path that was refused, empty if there is none.
+    """
+
+    def __init__(self, path: str, home: str, roots: Roots) -> None:
+        self._place = Place(path)
+        self._home = home
+        self._roots = roots
+        self._allowed = list(roots.allowed(home))
+        self._listed = 0
+        self.outside = ""
+
+    def package(self, name: str) -> dict[str, Any]:
+        """Return the folder of a package, which may be read from now on."""
+        found = self._roots.package(name, base=self._home, place=self._place)
         if isinstance(found, Diagnostic):
-            message = {"error": f"{found.message}. {found.hint}".removesuffix(".")}
-        else:
-            message = {"folder": str(found)}
-    return _LIMIT
+            return {"error": f"{found.message}. {found.hint}".removesuffix(".")}
+        self._allowed.append(found)
+        return {"result": str(found)}
+
+    def read(self, path: str) -> dict[str, Any]:
+        """Return the contents of a file, a character for each byte."""
+        if not self._may_read(path):
+            message = "this is outside of the folders that may be read"
+            return {"errno": errno.EACCES, "error": message, "path": self.outside}
+        try:
+            return {"result": read_bytes(path).decode("latin-1")}
+        except FormatError as error:
+            message = error.diagnostics[0].message
+            return {"errno": errno.ENOENT, "error": message, "path": path}
+
+    def matches(self, pattern: str) -> dict[str, Any]:
+        """Return the paths that match a pattern with * and ?, as `glob.glob` does."""
+        first, *rest = Path(pattern).parts
+        found = [first]
+        for part in rest:
+            if glob.has_magic(part):
+                found = [
+                    os.path.join(folder, name)
+                    for folder in found
+                    for name in fnmatch.filter(self._names(folder), part)
+                    if part[0] == "." or name[0] != "."
+                ]
+            else:
+                found = [os.path.join(folder, part) for folder in found]
+        return {"result": [path for path in found if os.path.lexists(path)]}
+
+    def _names(self, folder: str) -> list[str]:
+        """Return the names in a folder, none if it may not be read."""
+        if self._listed > MOST_LISTED or not self._may_read(folder):
+            return []
+        try:
+            found = os.listdir(folder)
+        except OSError:
+            return []
+        self._listed += 1 + len(found)
+        return found
+
+    def _may_read(self, path: str) -> bool:
+        try:
+            real = Path(os.path.realpath(path))
+        except (OSError, ValueError):
+            return False
+        if any(real.is_relative_to(folder) for folder in self._allowed):
+            return True
+        self.outside = str(real)
+        return False

@@ -1,0 +1,192 @@
+"""Processes that compute answers and can do nothing else: for code out of files.
+
+A `ConfinedProcess` is a Python process that answers lines with lines. When its code
+has imported what it needs, it calls `confine`, and from then on it has its memory, the
+lines that come in and those that go out: it opens no file, no connection and no other
+process. On Linux the kernel enforces that, by a filter of system calls (seccomp). The
+process that asked reads the files that the code needs, and decides which it may see.
+
+This module imports only the standard library, and nothing of armillary: a process that
+has to start fast runs it by its path.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any, Final
+
+__all__ = ["ConfinedProcess", "confine"]
+
+# System calls that are allowed, with their numbers on x86_64 and on aarch64. They
+# compute, allocate memory, wait, and use the three streams that are open; none of them
+# opens, starts, removes, traces or sends a signal.
+_CALLS: Final = {
+    **{"read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66)},
+    **{"close": (3, 57), "lseek": (8, 62), "fstat": (5, 80), "getcwd": (79, 17)},
+    **{"mmap": (9, 222), "mprotect": (10, 226), "munmap": (11, 215)},
+    **{"mremap": (25, 216), "madvise": (28, 233), "brk": (12, 214)},
+    **{"futex": (202, 98), "set_robust_list": (273, 99), "rseq": (334, 293)},
+    **{"rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135)},
+    **{"rt_sigreturn": (15, 139), "sigaltstack": (131, 132)},
+    **{"restart_syscall": (219, 128), "sched_yield": (24, 124)},
+    **{"nanosleep": (35, 101), "clock_nanosleep": (230, 115)},
+    **{"clock_gettime": (228, 113), "gettimeofday": (96, 169)},
+    **{"getrandom": (318, 278), "getpid": (39, 172), "gettid": (186, 178)},
+    **{"exit": (60, 93), "exit_group": (231, 94)},
+}
+# The column of a machine in that table, the kernel's number of its architecture, and
+# that of the call `seccomp`.
+_MACHINES: Final = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
+
+# Instructions of the filter, and its verdicts.
+_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT = 0, 4
+_KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050000 | 1, 0x7FFF0000  # refuse with EPERM
+
+_NO_NEW_PRIVILEGES: Final = 38  # of prctl
+_SET_FILTER, _ALL_THREADS = 1, 1  # of seccomp
+
+# Audit events of Python that computing raises.
+_HARMLESS: Final = frozenset(
+    ("compile", "exec", "object.__getattr__", "sys._getframe", "builtins.id")
+)
+
+
+class ConfinedProcess:
+    """A process of Python that answers lines with lines.
+
+    It has neither the environment nor the paths of this one; it ends with this object.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        folder: str | None = None,
+        complaints: int | IO[bytes] = subprocess.DEVNULL,
+    ) -> None:
+        """Start it.
+
+        Args:
+            command: What Python runs: a file with its arguments, or `-m` and a module.
+            folder: Its working directory; by default that of this process.
+            complaints: Where its standard error goes.
+        """
+        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        self._lock = threading.Lock()
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-X", "utf8", *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            env=kept,
+            cwd=folder,
+        )
+        self.end = weakref.finalize(self, _end, self._process)
+
+    def ask(self, message: bytes, *, seconds: float, longest: int) -> bytes:
+        """Return the line that answers a line.
+
+        It is cut after `longest` bytes. If it takes longer than that many seconds, the
+        process is killed; an answer of a process that has ended is empty.
+        """
+        process = self._process
+        assert process.stdin is not None and process.stdout is not None
+        timer = threading.Timer(max(0.0, seconds), process.kill)
+        with self._lock:
+            timer.start()
+            try:
+                process.stdin.write(message + b"\n")
+                process.stdin.flush()
+                return process.stdout.readline(longest)
+            except OSError:
+                return b""
+            finally:
+                timer.cancel()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # what was not sent yet is lost
+                stream.close()
+
+
+def confine(memory: int) -> bool:
+    """Give up, for good, all that this process can do but compute and answer.
+
+    memory: How much it may have [bytes], where the system limits that.
+
+    Returns:
+        Whether the kernel enforces it. Elsewhere a hook of Python refuses what it is
+        told of, which contains faults and known attacks, and is no sandbox.
+    """
+    with suppress(ImportError):  # of Windows, which has no such limits
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # complaints
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if _set_filter():
+        return True
+    harmless = _HARMLESS
+
+    def check(event: str, args: tuple[Any, ...]) -> None:
+        if event not in harmless:
+            what = f"{event} of {args[0]!r}" if args else event
+            raise PermissionError(f"code out of a file may not do this: {what}")
+
+    sys.addaudithook(check)
+    return False
+
+
+def _set_filter() -> bool:
+    """Let the kernel refuse all other system calls, and return whether it does."""
+    machine = _MACHINES.get(platform.machine())
+    if sys.platform != "linux" or machine is None or sys.maxsize < 2**32:
+        return False
+    import ctypes
+
+    column, architecture, seccomp = machine
+    allowed = [numbers[column] for numbers in _CALLS.values()]
+
+    class Instruction(ctypes.Structure):
+        _fields_ = (
+            ("code", ctypes.c_ushort),
+            ("if_true", ctypes.c_ubyte),  # how many instructions to skip
+            ("if_false", ctypes.c_ubyte),
+            ("operand", ctypes.c_uint),
+        )
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("start", ctypes.c_void_p))
+
+    count = len(allowed)
+    rows = [
+        # Other architectures number their calls otherwise.
+        (_LOAD, 0, 0, _ARCHITECTURE_AT),
+        (_JUMP_IF_EQUAL, 1, 0, architecture),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+        *((_JUMP_IF_EQUAL, count - k, 0, call) for k, call in enumerate(allowed)),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+    table = (Instruction * len(rows))(*(Instruction(*row) for row in rows))
+    program = Program(len(rows), ctypes.addressof(table))
+    library = ctypes.CDLL(None)
+    if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
+        return False
+    return not library.syscall(
+        seccomp, _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
+    )

@@ -1,0 +1,350 @@
+"""Columns of a pipeline as declarations, and stages from the signatures of formulas.
+
+A room declares the columns of its pipelines once: the meaning, shape and unit of each.
+A formula names what it reads by its parameters, and what it writes by the fields of the
+`NamedTuple` that it returns:
+
+    class SpeedColumns(Columns):
+        low = Column("least rates of joints", "c", unit="rad/s or m/s")
+        high = Column("greatest rates of joints", "c", unit="rad/s or m/s")
+        x = Column("rates of joints", "c", unit="rad/s or m/s")
+        scale = Column("part of the rates that is kept")
+
+    class Scaled(NamedTuple):
+        x: Vector
+        scale: Number
+
+    def within_bounds(x: Vector, low: Vector, high: Vector) -> Scaled: ...
+
+    columns = SpeedColumns(c=6)
+    columns.stage(within_bounds)
+
+`SpeedColumns.low` is the declaration, `columns.low` its `Port`: a name with a shape.
+Fields of tables are declared in the same way, as formulas read them like columns.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self, TypeAlias, final, overload
+
+from armillary.errors import KernelError, unknown
+from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
+from armillary.kernel.tables import Field, Table
+from armillary.trace import Port, Program, trace
+
+__all__ = [
+    "Column",
+    "Columns",
+    "Numbered",
+    "call",
+    "each",
+    "index_field",
+    "number_field",
+    "record_at",
+    "repeat",
+    "when",
+]
+
+Reads: TypeAlias = Port | Sequence[Port] | None
+
+
+@final
+class Column:
+    """A column, or a field of a table, that formulas read by its name.
+
+    Attributes:
+        meaning: What its numbers are, in one line.
+        shape: The number of entries along each axis, or the name of a size.
+        unit: The unit of the numbers; empty for plain numbers.
+        name: The name of the class attribute that declares it.
+    """
+
+    __slots__ = ("meaning", "name", "shape", "unit")
+
+    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
+        """Declare a column; the class attribute that it is assigned to is its name."""
+        self.meaning = meaning
+        self.shape = shape
+        self.unit = unit
+        self.name = ""
+
+    def __set_name__(self, owner: type[Columns], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
+    @overload
+    def __get__(self, instance: Columns, owner: type[Columns]) -> Port: ...
+    def __get__(self, instance: Columns | None, owner: type[Columns]) -> Self | Port:
+        return self if instance is None else instance.port(self)
+
+
+@final
+class Numbered:
+    """Columns with the same meaning, of which each of a numbered kind of thing has one.
+
+    `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
+    differ from one to the next, are given there.
+
+    Attributes: as those of `Column`.
+    """
+
+    __slots__ = ("meaning", "name", "shape", "unit")
+
+    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
+        """Declare columns; the class attribute is what their names begin with."""
+        self.meaning = meaning
+        self.shape = shape
+        self.unit = unit
+        self.name = ""
+
+    def __set_name__(self, owner: type[Columns], name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
+    @overload
+    def __get__(
+        self, instance: Columns, owner: type[Columns]
+    ) -> Callable[..., Port]: ...
+    def __get__(
+        self, instance: Columns | None, owner: type[Columns]
+    ) -> Self | Callable[..., Port]:
+        if instance is None:
+            return self
+
+        def port(number: int, **sizes: int) -> Port:
+            return instance.port(self, number, **sizes)
+
+        return port
+
+
+class Columns:
+    """The columns that the formulas of a pipeline read and write.
+
+    A subclass declares them. Its instances know the sizes, and make stages.
+    """
+
+    owner: ClassVar[str] = ""
+    """What messages call them; by default the name of the class."""
+
+    def __init__(self, **sizes: int) -> None:
+        """Set the sizes that shapes name."""
+        self.sizes = sizes
+
+    def port(self, column: Column | Numbered, *number: int, **sizes: int) -> Port:
+        """Return the name and the shape of a column.
+
+        Raises:
+            KernelError: A size of its shape is missing.
+        """
+        known = {**self.sizes, **sizes}
+        shape: list[int] = []
+        for entries in column.shape:
+            if isinstance(entries, str) and entries not in known:
+                raise KernelError(
+                    f"The column '{column.name}' of {self._label} has the size "
+                    f"'{entries}', which is missing: there are {sorted(known)}."
+                )
+            shape.append(known[entries] if isinstance(entries, str) else entries)
+        return Port("_".join([column.name, *map(str, number)]), tuple(shape))
+
+    def named(self, name: str) -> Port:
+        """Return the port of a column.
+
+        Raises:
+            UnknownName: No column of this name is declared.
+        """
+        column = getattr(type(self), name, None)
+        if not isinstance(column, Column):
+            known = sorted({column.name for column in self.declared()})
+            raise unknown("column", name, known, owner=self._label)
+        return self.port(column)
+
+    @classmethod
+    def declared(cls) -> Iterator[Column | Numbered]:
+        """Yield all declarations, those of base classes first."""
+        for base in reversed(cls.__mro__):
+            for value in vars(base).values():
+                if isinstance(value, Column | Numbered):
+                    yield value
+
+    def stage(
+        self,
+        formula: Callable[..., Any],
+        *,
+        writes: Port | Sequence[Port] = (),
+        **reads: Reads,
+    ) -> Program:
+        """Return a formula as a program on these columns.
+
+        Each positional parameter is the column of its name. A parameter whose type is a
+        `NamedTuple` gets one with the columns that its fields name. Keyword-only
+        parameters are not columns: `functools.partial` sets them.
+
+        Args:
+            formula: A function of traced numbers and arrays of them.
+            writes: The columns that it writes, in the order in which it returns them;
+                by default those that the fields of the `NamedTuple` it returns name.
+            reads: For a parameter another column than that of its name, or several,
+                which it gets as a list; None leaves it at its default.
+
+        Raises:
+            KernelError: The formula does not say what it writes, or returns another
+                shape than is declared.
+            UnknownName: No column has the name of a parameter.
+        """
+        signature = _Signature.of(formula)
+        readers = [
+            self._reader(parameter, signature.groups, reads)
+            for parameter in signature.parameters
+            if reads.get(parameter, parameter) is not None
+        ]
+        if strange := set(reads) - set(signature.parameters):
+            raise unknown(
+                "parameter", min(strange), signature.parameters, owner=signature.label
+            )
+        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
+        if not ports:
+            if not signature.results:
+                raise KernelError(
+                    f"{signature.label} does not say what it writes: return a "
+                    "NamedTuple whose fields are columns, or pass writes=."
+                )
+            ports = tuple(map(self.named, signature.results))
+        given = [port for reader in readers for port in reader.ports]
+
+        @functools.wraps(formula)
+        def by_names(*values: Any) -> Any:
+            left = iter(values)
+            return formula(**{reader.name: reader.take(left) for reader in readers})
+
+        program = trace(
+            by_names,
+            name=ports[0].name,
+            outputs=tuple(port.name for port in ports),
+            **{port.name: port.shape for port in given},
+        )
+        for made, declared in zip(program.outputs, ports, strict=True):
+            if made.shape != declared.shape:
+                raise KernelError(
+                    f"{signature.label} returns '{declared.name}' with the shape "
+                    f"{made.shape}; {self._label} declares {declared.shape}."
+                )
+        return program
+
+    def _reader(
+        self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
+    ) -> _Reader:
+        given = reads.get(name)
+        if isinstance(given, Port):
+            return _Reader(name, (given,), None)
+        if given is not None:
+            return _Reader(name, tuple(given), list)
+        if name in groups:
+            group = groups[name]
+            return _Reader(name, tuple(map(self.named, group._fields)), group._make)
+        return _Reader(name, (self.named(name),), None)
+
+    @property
+    def _label(self) -> str:
+        return self.owner or type(self).__name__
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What a parameter of a formula reads: one column, or several as one argument."""
+
+    name: str
+    ports: tuple[Port, ...]
+    group: Callable[[list[Any]], Any] | None
+
+    def take(self, values: Iterator[Any]) -> Any:
+        """Return the argument, from the values of all columns that are left."""
+        mine = [next(values) for _ in self.ports]
+        return mine[0] if self.group is None else self.group(mine)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What the signature of a formula says about columns.
+
+    Attributes:
+        label: What messages call the formula.
+        parameters: The names of its positional parameters.
+        groups: The parameters whose type is a `NamedTuple`, with that type.
+        results: The fields of the `NamedTuple` that it returns, if it does.
+    """
+
+    label: str
+    parameters: tuple[str, ...]
+    groups: dict[str, Any]
+    results: tuple[str, ...]
+
+    @classmethod
+    def of(cls, formula: Callable[..., Any]) -> _Signature:
+        function = getattr(formula, "func", formula)  # of functools.partial
+        label = f"the formula '{getattr(function, '__qualname__', function)}'"
+        parameters = inspect.signature(formula).parameters.values()
+        names = tuple(
+            each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
+        )
+        types = typing.get_type_hints(function)
+        groups = {name: kind for name, kind in types.items() if _is_group(kind)}
+        returned = groups.pop("return", None)
+        return cls(label, names, groups, returned._fields if returned else ())
+
+
+def _is_group(kind: Any) -> bool:
+    """Return whether a type is a `NamedTuple`."""
+    return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+# Fields and regions, of declared columns
+
+
+def number_field(column: Port) -> Field:
+    """Return the field of a table that holds the numbers of a column."""
+    return Field(column.name, "real", column.shape)
+
+
+def index_field(column: Port, into: Port) -> Field:
+    """Return the field that is a position along the first axis of another column.
+
+    Formulas read what that column holds there, by the name of the field.
+    """
+    return Field(column.name, "index", (), into.name)
+
+
+def each(
+    table: Table, *stages: Stage, within: str = "", active: Port | None = None
+) -> Each:
+    """Return stages that run for each record of a table; see `Each`."""
+    return Each(table.name, stages, within, active.name if active else "")
+
+
+def record_at(table: Table, *stages: Stage, record: Port) -> At:
+    """Return stages that run with the record that a column chooses; see `At`."""
+    return At(table.name, stages, record.name)
+
+
+def when(condition: Port, *stages: Stage) -> When:
+    """Return stages that run for rows in which a column is above 0."""
+    return When(condition.name, stages)
+
+
+def repeat(condition: Port, *stages: Stage, limit: int) -> While:
+    """Return stages that are repeated while a column is above 0; see `While`."""
+    return While(condition.name, stages, limit)
+
+
+def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:
+    """Return the call of the pipeline that the record around it chooses."""
+    return Call(code, tuple(port.name for port in reads), tuple(writes))

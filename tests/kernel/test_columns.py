@@ -1,0 +1,126 @@
+"""Stages made of the signatures of formulas are those made by hand."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from armillary.errors import KernelError, UnknownName
+from armillary.kernel.columns import (
+    Column,
+    Columns,
+    Numbered,
+    call,
+    each,
+    index_field,
+    number_field,
+    record_at,
+    repeat,
+    when,
+)
+from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While, program
+from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.tables import Table, index, reals
+from armillary.trace import Port
+
+
+class SpeedColumns(Columns):
+    low = Column("least rates of joints", "c", unit="rad/s")
+    high = Column("greatest rates of joints", "c", unit="rad/s")
+    x = Column("rates of joints", "c", unit="rad/s")
+    scale = Column("part of the rates")
+    rows = Numbered("rows of a task", "m", "c")
+    total = Column("sum of rows times rates")
+
+
+class Bounds(NamedTuple):
+    low: Any
+    high: Any
+
+
+class Scaled(NamedTuple):
+    x: Any
+    scale: Any
+
+
+def scaled(x: Any, bounds: Bounds, scale: Any) -> Scaled:
+    return Scaled([b * scale - a for a, b in zip(*bounds, strict=True)], scale + x[0])
+
+
+def by_hand(x: Any, low: Any, high: Any, scale: Any) -> Any:
+    return [b * scale - a for a, b in zip(low, high, strict=True)], scale + x[0]
+
+
+def shifted(x: Any, scale: Any = 2.0, *, by: float = 0.0) -> Any:
+    return [a * scale + by for a in x]
+
+
+def all_rows(x: Any, rows: Any) -> Any:
+    return sum(row[0] * x[0] for block in rows for row in block)
+
+
+def test_parameters_are_columns_and_results_are_fields():
+    c = (3,)
+    expected = program(by_hand, "x scale", x=c, low=c, high=c, scale=())
+    assert SpeedColumns(c=3).stage(scaled).fingerprint == expected.fingerprint
+
+
+def test_what_a_signature_leaves_open_is_passed():
+    columns = SpeedColumns(c=2)
+    made = columns.stage(
+        partial(shifted, by=1.0), x=columns.low, scale=None, writes=columns.high
+    )
+    assert made.inputs == (Port("low", (2,)),)
+    assert made.outputs == (Port("high", (2,)),)
+    rows = [columns.rows(k, m=k + 1) for k in range(2)]
+    made = columns.stage(all_rows, rows=rows, writes=columns.total)
+    assert made.inputs[1:] == (Port("rows_0", (1, 2)), Port("rows_1", (2, 2)))
+
+
+def test_a_pipeline_of_stages_computes():
+    columns = SpeedColumns(c=2)
+    inputs = columns.x, columns.low, columns.high, columns.scale
+    stages = (when(columns.scale, columns.stage(scaled)),)
+    kernel = compile_pipeline(Pipeline("speed", inputs, (), stages, ("x", "scale")))({})
+    x, scale = kernel([1.0, 2.0], [0.5, 0.5], [3.0, 4.0], 2.0)
+    np.testing.assert_array_equal(x, [5.5, 7.5])
+    assert scale == 3.0
+
+
+def test_regions_and_fields_are_those_of_names():
+    columns = SpeedColumns(c=2)
+    stage = columns.stage(scaled)
+    table = Table("t", (number_field(columns.low), index_field(columns.x, columns.low)))
+    assert table.fields == (reals("low", (2,)), index("x", "low"))
+    assert each(table, stage, active=columns.scale) == Each("t", (stage,), "", "scale")
+    assert record_at(table, stage, record=columns.scale) == At("t", (stage,), "scale")
+    assert when(columns.scale, stage) == When("scale", (stage,))
+    assert repeat(columns.scale, stage, limit=3) == While("scale", (stage,), 3)
+    made = call("distance", (columns.low,), (columns.high,))
+    assert made == Call("distance", ("low",), (Port("high", (2,)),))
+
+
+def wrong_shape(x: Any, scale: Any) -> Scaled:
+    return Scaled(x[0], scale)
+
+
+def strange(xx: Any) -> Scaled:
+    return Scaled(xx, xx)
+
+
+def test_faults_name_formula_and_column():
+    columns = SpeedColumns(c=2)
+    with pytest.raises(UnknownName, match=r"no column named 'xx' in SpeedColumns"):
+        columns.stage(strange)
+    with pytest.raises(KernelError, match=r"'shifted' does not say what it writes"):
+        columns.stage(shifted)
+    with pytest.raises(KernelError, match=r"'wrong_shape' returns 'x' .* \(\); .*\(2,"):
+        columns.stage(wrong_shape)
+    with pytest.raises(UnknownName, match=r"no parameter named 'y'"):
+        columns.stage(scaled, y=None)
+    with pytest.raises(KernelError, match=r"'low' .* size 'c', which is missing"):
+        _ = SpeedColumns().low
+    assert [one.name for one in columns.declared()][-2:] == ["rows", "total"]

@@ -1,0 +1,89 @@
+"""Processes that can only compute: the kernel's filter, and the hook elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from armillary import confined_process
+from armillary.confined_process import ConfinedProcess
+
+ECHO = """
+import sys, runpy
+is_enforced = runpy.run_path(sys.argv[1])["confine"](1 << 30)
+for line in sys.stdin:
+    try:
+        print(eval(line), is_enforced, flush=True)
+    except Exception as error:
+        print(type(error).__name__, error, flush=True)
+"""
+ELSEWHERE = "import platform\nplatform.machine = lambda: 'other'\n"
+
+
+def process(folder: Path, code: str = ECHO) -> ConfinedProcess:
+    path = folder / "child.py"
+    path.write_text(code)
+    return ConfinedProcess([str(path), confined_process.__file__])
+
+
+def asked(child: ConfinedProcess, text: str, seconds: float = 20.0) -> str:
+    return child.ask(text.encode(), seconds=seconds, longest=1000).decode().strip()
+
+
+REFUSED = (
+    "open('/etc/hostname')",
+    "open('mark', 'w')",
+    "__import__('os').listdir('/')",
+    "__import__('os').remove('mark')",
+    "__import__('os').fork()",
+    "__import__('os').execv('/bin/true', ['true'])",
+    "__import__('os').kill(1, 0)",
+    "__import__('_socket').socket()",
+)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's filter is of Linux")
+def test_the_kernel_refuses_all_but_computing(tmp_path):
+    child = process(tmp_path, "import os, _socket\n" + ECHO)
+    assert asked(child, "sum(range(10**6))") == "499999500000 True"
+    assert asked(child, "len([b'x' * 10**6 for _ in range(100)])") == "100 True"
+    for text in REFUSED:
+        found = asked(child, text)
+        assert "not permitted" in found, text
+    assert asked(child, "__import__('os').stat('/')").startswith("PermissionError")
+    assert asked(child, "2 + 2") == "4 True"
+    assert asked(child, "len(b'x' * (4 << 30))").startswith("MemoryError")
+
+
+def test_elsewhere_a_hook_refuses_what_it_is_told_of(tmp_path):
+    child = process(tmp_path, "import os, _socket\n" + ELSEWHERE + ECHO)
+    assert asked(child, "sum(range(10**6))") == "499999500000 False"
+    for text in REFUSED:
+        found = asked(child, text)
+        assert "may not do this" in found, text
+    assert asked(child, "__import__('csv')").startswith("PermissionError")
+    assert asked(child, "2 + 2") == "4 False"
+
+
+def test_questions_have_a_limit_of_time_and_answers_of_length(tmp_path):
+    child = process(tmp_path)
+    assert len(child.ask(b"'x' * 100", seconds=20.0, longest=10)) == 10
+    start = time.monotonic()
+    child = process(tmp_path)
+    assert asked(child, "[0 for _ in iter(int, 1)]", seconds=1.0) == ""
+    assert asked(child, "1") == ""  # it has ended
+    assert time.monotonic() - start < 20.0
+
+
+def test_it_has_no_environment_and_ends_with_its_object(tmp_path, monkeypatch):
+    monkeypatch.setenv("SECRET", "hidden")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    child = process(tmp_path, "import os\n" + ECHO)
+    assert "hidden" not in asked(child, "dict(os.environ)")
+    known: subprocess.Popen[bytes] = child._process
+    child.end()
+    assert known.returncode is not None
