@@ -14,9 +14,8 @@ import pytest
 import armillary.kernel
 from armillary.errors import KernelError
 from armillary.kernel import compile, compiler
-from armillary.kernel.jit import Code, to_object
+from armillary.kernel.jit import Code, Target, host, to_object
 from armillary.kernel.machine_type import F32, F64, Type, real_of
-from armillary.kernel.target import Target, host
 from armillary.trace import Port, Program, trace
 
 

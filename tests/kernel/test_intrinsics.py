@@ -19,9 +19,9 @@ from armillary.kernel.builder import FunctionBuilder, Value, module_text
 from armillary.kernel.intrinsics import inverse_trig as arc
 from armillary.kernel.intrinsics import logarithm
 from armillary.kernel.intrinsics import trig as circular
+from armillary.kernel.jit import host, machine
 from armillary.kernel.lowering import LOWERING, lower
 from armillary.kernel.machine_type import I1, I64, PTR, real_of
-from armillary.kernel.target import host, machine
 from armillary.trace.ops import OPS
 
 Reals = NDArray[np.floating]

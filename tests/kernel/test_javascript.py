@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.javascript import LIBRARY, RULES, program_function
-from armillary.kernel.javascript_pipeline import pipeline_function
+from armillary.kernel.javascript import (
+    LIBRARY,
+    RULES,
+    pipeline_function,
+    program_function,
+)
 from armillary.kernel.lowering import LOWERING
 from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While
 from armillary.kernel.pipeline_reference import evaluate as evaluate_pipeline

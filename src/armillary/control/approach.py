@@ -21,7 +21,7 @@ from armillary.control.approach_stages import approach_stages
 from armillary.control.obstacles import OBSTACLE, rod_around
 from armillary.errors import ModelError
 from armillary.kernel.pipeline import Stage
-from armillary.kernel.pipeline_calls import Callees
+from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.tables import Table, code, index, reals, span
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 
 from armillary.errors import KernelError
 from armillary.kernel import cache
-from armillary.kernel.arguments import described
+from armillary.kernel.arguments import MAX_DIMENSIONS, described
 from armillary.kernel.builder import module_text
 from armillary.kernel.emit import emit_block
 from armillary.kernel.fastcall_entry import fastcall_entry
-from armillary.kernel.jit import Code, to_assembly, to_object
+from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
-from armillary.kernel.signature import MAX_DIMENSIONS
-from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
 from armillary.trace import Port, Program
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel.arguments import Computation
 from armillary.kernel.binding import address_of_function
 from armillary.kernel.machine_type import I64, PTR
-from armillary.kernel.signature import Computation
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 from armillary.trace import Port
 
 Array = npt.NDArray[Any]

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from armillary.kernel.arguments import Computation, compact_strides
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lanes
-from armillary.kernel.memory import allocate, copy_bytes
-from armillary.kernel.signature import Computation, compact_strides
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct, allocate, copy_bytes
 from armillary.trace import Port
 
 __all__ = ["WORDS", "fastcall_entry"]

@@ -10,9 +10,9 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +22,27 @@ from armillary.kernel import binding, forks, threads
 from armillary.kernel.arguments import (
     Array,
     Batch,
+    Computation,
     as_inputs,
     batch_shape,
     described,
     spread_out,
+    ufunc_signature,
 )
 from armillary.kernel.buffers import empty
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
-from armillary.kernel.signature import Computation, ufunc_signature
 from armillary.trace import Port, Program
 
-if TYPE_CHECKING:
-    pass
+__all__ = [
+    "OPERATIONS_PER_THREAD",
+    "Kernel",
+    "compile",
+    "in_two_passes",
+    "kernel_of",
+    "shared_kernel",
+]
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
@@ -427,3 +434,54 @@ def shared_kernel(
         return cast("Kernel", PythonKernel(program, dtype))
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program.name, program, real_type(dtype), lanes)
+
+
+# Rare, slow rows in blocks of their own
+
+BLOCKS: Final = 4
+"""Batches of fewer blocks are computed in one pass."""
+
+
+def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
+    """Return a kernel of one number a row that computes open rows together.
+
+    A block of rows ends with its slowest row. Where few rows take much longer than the
+    others, they would make most blocks slow. So a faster kernel computes a batch first;
+    the rows that it leaves open are then gathered and computed together.
+
+    Args:
+        kernel: What computes any row.
+        first: Returns a kernel with the same inputs, called for each large batch. Where
+            its result is above 0, it is that of `kernel`. Pickled with the kernel.
+    """
+    return kernel.with_batches(_TwoPasses(kernel, first))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _TwoPasses:
+    kernel: Kernel
+    first: Callable[[], Kernel]
+
+    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
+        kernel = self.kernel
+        arrays, batch = kernel.spread(inputs)
+        is_small = math.prod(batch) < BLOCKS * kernel.lanes
+        if is_small or _shares_memory(out, arrays):
+            return kernel(*arrays, out=out, threads=threads)
+        result = self.first()(*arrays, out=out, threads=threads)
+        is_open = ~(result > 0.0)  # NaN, too
+        if is_open.any():
+            rows = (array[is_open] for array in arrays)
+            result[is_open] = kernel(*rows, threads=threads)
+        return result
+
+
+def _shares_memory(out: Any, arrays: Sequence[Array]) -> bool:
+    results = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+    return any(
+        isinstance(result, np.ndarray)
+        and np.may_share_memory(cast("Array", result), array)
+        for result in results
+        for array in arrays
+    )

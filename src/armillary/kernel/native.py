@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel import binding, forks
-from armillary.kernel.arguments import Array
+from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
-from armillary.kernel.signature import ufunc_signature
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
-from armillary.kernel.memory import copy_bytes
+from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.pipeline import (
     At,
     Call,
@@ -28,7 +28,6 @@ from armillary.kernel.pipeline import (
     calls_in,
     programs_in,
 )
-from armillary.kernel.structure import Struct
 from armillary.kernel.tables import Field, Table
 from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Program

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
 from armillary.kernel.pipeline import At, Call, Each, Pipeline, Stage, When, While
+from armillary.kernel.references import vectorize
 from armillary.kernel.tables import Field
-from armillary.kernel.vectorize import vectorize
 from armillary.trace import Port, Program
 
 __all__ = ["Called", "evaluate"]

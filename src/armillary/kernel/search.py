@@ -309,9 +309,9 @@ def _compiled(
 ) -> tuple[Any, int]:
     """Return the code of the loop around `step`, and how many lanes it has."""
     with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler, target  # they import LLVM
+        from armillary.kernel import compiler, jit  # they import LLVM
 
-    machine, real = target.host(), compiler.native_reals(64)
+    machine, real = jit.host(), compiler.native_reals(64)
     with_avx2 = "+avx2" in machine.features.split(",")
     sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
     parts = "search", step.fingerprint, guard.fingerprint, sizes, real.text

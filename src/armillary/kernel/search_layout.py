@@ -8,7 +8,7 @@ from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I32, I64, PTR, Type
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 
 __all__ = [
     "CALL",

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.machine_type import I32, PTR, real_of
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 
 __all__ = ["Field", "Sizes", "Table", "code", "index", "pack_all", "reals", "span"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from armillary.kernel.arguments import MAX_DIMENSIONS, Computation, compact_strides
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.fallback import STATE, Record
 from armillary.kernel.machine_type import I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import allocate, copy_bytes
-from armillary.kernel.signature import MAX_DIMENSIONS, Computation, compact_strides
 from armillary.trace import Port
 
 __all__ = ["ufunc_entry"]

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.solver import last_on_way, solved_near
 from armillary.kinematics.closing.stages import block_programs
 from armillary.kinematics.ending import Ending
