@@ -145,7 +145,7 @@ def regions() -> tuple[Pipeline, dict[str, Any], list[Any]]:
         begin,
         down,
         While("left", (down,), 3),
-        Each("outer", (moved, Each("w", (nearer,), within="own")), going="least"),
+        Each("outer", (moved, Each("w", (nearer,), within="own")), active="least"),
         At("o", (picked,), "where"),
         When("last", (down,)),
     )
@@ -155,7 +155,7 @@ def regions() -> tuple[Pipeline, dict[str, Any], list[Any]]:
         (outer, weights, options),
         stages,
         ("answer", "left", "last", "bank", "hole"),
-        blank=(Port("hole", (2,)),),
+        scratch=(Port("hole", (2,)),),
     )
     tables = {
         "outer": {

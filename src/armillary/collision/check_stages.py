@@ -215,7 +215,7 @@ def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
     return (
         *placed_stages(moving),
         program(_begin, "going doubt", sound=()),
-        Each("link_pairs", near, going="going"),
+        Each("link_pairs", near, active="going"),
         program(_verdict, "found", sound=(), **flags),
     )
 

@@ -199,7 +199,7 @@ class Columns:
                 shape than is declared.
             UnknownName: No column has the name of a parameter.
         """
-        signature = _Signature.of(formula)
+        signature = _FormulaSignature.of(formula)
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
@@ -240,16 +240,18 @@ class Columns:
 
     def _reader(
         self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
-    ) -> _Reader:
+    ) -> _ParameterReader:
         given = reads.get(name)
         if isinstance(given, Port):
-            return _Reader(name, (given,), None)
+            return _ParameterReader(name, (given,), None)
         if given is not None:
-            return _Reader(name, tuple(given), list)
+            return _ParameterReader(name, tuple(given), list)
         if name in groups:
             group = groups[name]
-            return _Reader(name, tuple(map(self.named, group._fields)), group._make)
-        return _Reader(name, (self.named(name),), None)
+            return _ParameterReader(
+                name, tuple(map(self.named, group._fields)), group._make
+            )
+        return _ParameterReader(name, (self.named(name),), None)
 
     @property
     def _label(self) -> str:
@@ -258,7 +260,7 @@ class Columns:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ParameterReader:
     """What a parameter of a formula reads: one column, or several as one argument."""
 
     name: str
@@ -273,7 +275,7 @@ class _Reader:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Signature:
+class _FormulaSignature:
     """What the signature of a formula says about columns.
 
     Attributes:
@@ -289,7 +291,7 @@ class _Signature:
     results: tuple[str, ...]
 
     @classmethod
-    def of(cls, formula: Callable[..., Any]) -> _Signature:
+    def of(cls, formula: Callable[..., Any]) -> _FormulaSignature:
         function = getattr(formula, "func", formula)  # of functools.partial
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()

@@ -18,7 +18,7 @@ from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import length_of, lower
 from armillary.kernel.machine_type import I1, PTR, Type, bits_of_lanes
-from armillary.kernel.partition import LENGTH, Segment, cut, is_constant
+from armillary.kernel.partition import LENGTH, ProgramSegment, cut, is_constant
 from armillary.kernel.transpose import load_rows, squares_of, store_square
 from armillary.trace import OPS, Instruction, Program
 
@@ -107,7 +107,7 @@ def _functions(
     name: str,
     program: Program,
     real: Type,
-    segments: Sequence[Segment],
+    segments: Sequence[ProgramSegment],
     *,
     columns: bool,
     own_scratch: int | None = None,
@@ -163,7 +163,7 @@ def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
 
 
 def _emit_segment(
-    values: _StepValues, segment: Segment, scratch: Value, *, columns: bool
+    values: _StepValues, segment: ProgramSegment, scratch: Value, *, columns: bool
 ) -> Value:
     """Append the instructions of one segment, on rows or on columns.
 
@@ -270,7 +270,9 @@ def _inverse(divisor: Instruction, real: Type) -> float | None:
     return None
 
 
-def _load_inputs(values: _StepValues, segment: Segment, *, columns: bool) -> None:
+def _load_inputs(
+    values: _StepValues, segment: ProgramSegment, *, columns: bool
+) -> None:
     """Load the inputs that a segment reads first."""
     f, program, real = values.f, values.program, values.real
     wanted = {

@@ -244,7 +244,7 @@ class _Printer:
         arguments = [f"a{k}" for k in range(len(pipeline.inputs))]
         arguments += [f"r{k}" for k in range(len(pipeline.outputs))]
         body = [f"{names[p.name]}.set(a{k});" for k, p in enumerate(pipeline.inputs)]
-        body += [f"{names[port.name]}.fill(NaN);" for port in pipeline.blank]
+        body += [f"{names[port.name]}.fill(NaN);" for port in pipeline.scratch]
         body += self._stages(pipeline.stages)
         body += [f"r{k}.set({names[p.name]});" for k, p in enumerate(pipeline.outputs)]
         run = [f"return function ({', '.join(arguments)}) {{", *_inner(body), "};"]
@@ -288,13 +288,14 @@ class _Printer:
                 yield from self._with(stage.table, record, stage.stages)
                 yield "}"
             case While():
-                turn, going = self._record(), self._going(stage.going)
+                count, condition = self._record(), self._is_positive(stage.condition)
                 limit = literal(stage.limit)
-                yield f"for (let {turn} = 0; {turn} < {limit} && {going}; {turn}++) {{"
-                yield from self._with("", turn, stage.stages)
+                condition = f"{count} < {limit} && {condition}"
+                yield f"for (let {count} = 0; {condition}; {count}++) {{"
+                yield from self._with("", count, stage.stages)
                 yield "}"
             case When():
-                yield f"if ({self._going(stage.going)}) {{"
+                yield f"if ({self._is_positive(stage.condition)}) {{"
                 yield from _inner(self._stages(stage.stages))
                 yield "}"
 
@@ -304,8 +305,8 @@ class _Printer:
         if each.within:
             span = f"{each.within}_[{self.records[each.within]}]"
             begin, end = f"{span}[0]", f"{span}[0] + {span}[1]"
-        going = f" && {self._going(each.going)}" if each.going else ""
-        yield f"for (let {record} = {begin}; {record} < {end}{going}; {record}++) {{"
+        more = f" && {self._is_positive(each.active)}" if each.active else ""
+        yield f"for (let {record} = {begin}; {record} < {end}{more}; {record}++) {{"
         yield from self._with(each.table, record, each.stages)
         yield "}"
 
@@ -322,7 +323,7 @@ class _Printer:
     def _record(self) -> str:
         return f"k{self.depth}"
 
-    def _going(self, column: str) -> str:
+    def _is_positive(self, column: str) -> str:
         return f"{self.names[column]}[0] > 0"
 
     def _program(self, program: Program) -> str:

@@ -22,7 +22,7 @@ Square = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ProgramSegment:
     """A piece of a program.
 
     Attributes:
@@ -40,7 +40,7 @@ class Segment:
 
 def cut(
     program: Program, squares: Sequence[Square], length: int = LENGTH
-) -> tuple[list[Segment], int]:
+) -> tuple[list[ProgramSegment], int]:
     """Return the segments of a program and the number of slots they need.
 
     Args:
@@ -92,11 +92,11 @@ def _with_slots(
     pieces: Sequence[tuple[range, Sequence[Square]]],
     uses: Sequence[set[int]],
     last_use: dict[int, int],
-) -> tuple[list[Segment], int]:
+) -> tuple[list[ProgramSegment], int]:
     free: list[int] = []
     slots: dict[int, int] = {}
     count = 0
-    segments: list[Segment] = []
+    segments: list[ProgramSegment] = []
     for k, (steps, squares) in enumerate(pieces):
         loads = {value: slots[value] for value in sorted(uses[k])}
         free += [slots.pop(value) for value in loads if last_use[value] == k]
@@ -108,5 +108,5 @@ def _with_slots(
                 else:
                     slot, count = count, count + 1
                 slots[value] = stores[value] = slot
-        segments.append(Segment(steps, tuple(squares), loads, stores))
+        segments.append(ProgramSegment(steps, tuple(squares), loads, stores))
     return segments, count

@@ -215,11 +215,11 @@ class _PipelineCode:
                 case While():
                     self.while_(stage, active)
                 case When():
-                    mask = self.going(stage.going, active)
+                    mask = self.positive(stage.condition, active)
                     with self.f.when(self.any(mask)):
                         self.region(stage.stages, mask)
 
-    def going(self, name: str, active: Mask) -> Value:
+    def positive(self, name: str, active: Mask) -> Value:
         """Return the lanes in which a column is above 0."""
         mask = self.load(self.columns[name], 0) > 0.0
         return mask if active is None else mask & active
@@ -245,13 +245,13 @@ class _PipelineCode:
 
     def while_(self, stage: While, active: Mask) -> None:
         f = self.f
-        turns = f.variable(I64, 0)
+        count = f.variable(I64, 0)
         with f.forever() as loop:
-            loop.leave(turns.get() >= stage.limit)
-            mask = self.going(stage.going, active)
+            loop.leave(count.get() >= stage.limit)
+            mask = self.positive(stage.condition, active)
             loop.leave(~self.any(mask))
             self.region(stage.stages, mask)
-            turns.set(turns.get() + 1)
+            count.set(count.get() + 1)
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)
@@ -270,8 +270,8 @@ class _PipelineCode:
             record = f.address(records, k.get() * layout.bytes)
             own = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **own}
-            if stage.going:
-                mask = self.going(stage.going, active)
+            if stage.active:
+                mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
                 self.region(stage.stages, mask)
             else:

@@ -33,7 +33,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 
-LIKELY_TURNS = 8
+LIKELY_ITERATIONS = 8
 """Repetitions of a `While` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
@@ -145,8 +145,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                     count = -(-count // max(1, around))
                 total += count * _operations(stage.stages, counts, count)
             case While():
-                turns = min(stage.limit, LIKELY_TURNS)
-                total += turns * _operations(stage.stages, counts, around)
+                likely = min(stage.limit, LIKELY_ITERATIONS)
+                total += likely * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total
@@ -231,7 +231,7 @@ class Callees:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _CalleeFinder:
     """Finds what addresses are: see `pipeline_reference.Called`."""
 
     callees: tuple[Callees, ...]
@@ -250,7 +250,7 @@ def called_in(
     packed: Mapping[str, Array],
     callees: Sequence[Callees],
     made_for: tuple[np.dtype[Any], int],
-) -> _Found:
+) -> _CalleeFinder:
     """Return what calls of a pipeline run, having checked every address.
 
     Raises:
@@ -281,7 +281,7 @@ def called_in(
                     f"'{theirs.name}', which takes {takes} and returns {returns}, "
                     "in the same type and lanes."
                 )
-    return _Found(tuple(callees))
+    return _CalleeFinder(tuple(callees))
 
 
 @lru_cache(maxsize=256)

@@ -49,8 +49,8 @@ def evaluate(
         port.name: array.reshape(count, *port.shape).copy()
         for port, array in zip(pipeline.inputs, arrays, strict=True)
     }
-    columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.blank}
-    run = _Run(pipeline, tables, count, columns, {}, called)
+    columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.scratch}
+    run = _PipelineRun(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
     return tuple(
         run.column(port).reshape((*batch, *port.shape)) for port in pipeline.outputs
@@ -58,7 +58,7 @@ def evaluate(
 
 
 @dataclass(slots=True)
-class _Run:
+class _PipelineRun:
     """A run of a pipeline.
 
     Attributes:
@@ -99,15 +99,15 @@ class _Run:
                 case At():
                     self.at(stage, rows)
                 case When():
-                    self.stages(stage.stages, self.going(stage.going, rows))
+                    self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
                     for _ in range(stage.limit):
-                        rows_left = self.going(stage.going, rows)
+                        rows_left = self.positive(stage.condition, rows)
                         if not rows_left.size:
                             break
                         self.stages(stage.stages, rows_left)
 
-    def going(self, name: str, rows: Array) -> Array:
+    def positive(self, name: str, rows: Array) -> Array:
         return rows[self.columns[name][rows] > 0.0]
 
     def each(self, each: Each, rows: Array) -> None:
@@ -117,7 +117,7 @@ class _Run:
         if each.within:  # the same for all rows
             first, count = around[each.within][1][0]
         for record in records[first : first + count]:
-            left = self.going(each.going, rows) if each.going else rows
+            left = self.positive(each.active, rows) if each.active else rows
             if not left.size:
                 break
             own = {

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armillary.trace.scalar import Node, reachable
-from armillary.trace.simplify import COSTLY, Tape
+from armillary.trace.simplify import COSTLY, NodeMaker
 
 SHARED = COSTLY | {"atan2", "pow", "fmod"}
 MOST_SHARED = 64
 
 
 def shared(
-    tape: Tape, truth: Node, yes: list[Node], no: list[Node]
+    tape: NodeMaker, truth: Node, yes: list[Node], no: list[Node]
 ) -> tuple[list[Node], list[Node]]:
     """Return the results of two branches with their costly functions in common.
 
@@ -73,7 +73,7 @@ def _kind(node: Node) -> str:
 
 
 def _with_arguments(
-    tape: Tape,
+    tape: NodeMaker,
     results: list[Node],
     nodes: dict[int, Node],
     function: Node,

@@ -33,7 +33,7 @@ Decision = tuple[TracedBool, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Path:
     """What was answered on one path, and what came out at its end.
 
     Attributes:
@@ -125,9 +125,9 @@ def explore(
         TraceError: Too many paths, an exception on one of them, unequal outputs.
     """
 
-    def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Run:
+    def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Path:
         explorer = _Explorer(name, defined, planned, places, forced)
-        return _Run(explorer.decisions, _run(tape, function, flat, explorer))
+        return _Path(explorer.decisions, _run(tape, function, flat, explorer))
 
     # Answers that follow from earlier ones are only left out where there are too many
     # paths: for that takes time, and the outputs need a check for NaN.
@@ -144,7 +144,7 @@ def explore(
     return _nan_of_nan(tape, forced, _join(tape, runs, name))
 
 
-def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_Run]:
+def _runs(start: Callable[..., _Path], forced: list[TracedBool] | None) -> list[_Path]:
     """Return the runs of all paths, or of as many as are allowed.
 
     forced: Gets the questions that earlier answers decide, which are then no branches;
@@ -156,7 +156,7 @@ def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_
     return runs
 
 
-def _are_all_possible(runs: list[_Run]) -> bool:
+def _are_all_possible(runs: list[_Path]) -> bool:
     """Return whether numbers take the paths of all runs, and a further one.
 
     Then leaving out what no number takes would not make them few enough.
@@ -243,22 +243,22 @@ def _next_plan(decisions: list[Decision]) -> list[Decision]:
     return []
 
 
-def _join(tape: Tape, runs: list[_Run], name: str) -> Flat:
+def _join(tape: Tape, runs: list[_Path], name: str) -> Flat:
     """Fold the runs, which come in depth-first order, from the deepest branch up."""
     share = len(runs) <= SHARING_LIMIT
-    stack: list[_Run] = []
+    stack: list[_Path] = []
     for run in runs:
         stack.append(run)
         while len(stack) > 1 and _are_siblings(stack[-2], stack[-1]):
             no, yes = stack.pop(), stack.pop()
             joined = _joined(tape, yes, no, name, share=share)
-            stack.append(_Run(no.decisions[:-1], joined))
+            stack.append(_Path(no.decisions[:-1], joined))
     (run,) = stack
     assert run.outputs is not None and not run.decisions
     return run.outputs
 
 
-def _are_siblings(yes: _Run, no: _Run) -> bool:
+def _are_siblings(yes: _Path, no: _Path) -> bool:
     """Tell whether two paths are the answers to one question; they come in order."""
     return (
         len(yes.decisions) == len(no.decisions) > 0
@@ -267,7 +267,9 @@ def _are_siblings(yes: _Run, no: _Run) -> bool:
     )
 
 
-def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> Flat | None:
+def _joined(
+    tape: Tape, yes: _Path, no: _Path, name: str, *, share: bool
+) -> Flat | None:
     """Return the outputs of two runs that part at their last answer, in one."""
     if yes.outputs is None and no.outputs is None:
         return None
@@ -335,7 +337,7 @@ def _described(decisions: Sequence[Decision], places: dict[int, str]) -> str:
     return " and ".join(shown)
 
 
-def _too_many(runs: list[_Run], places: dict[int, str], name: str) -> TraceError:
+def _too_many(runs: list[_Path], places: dict[int, str], name: str) -> TraceError:
     asked = {truth.index for run in runs for truth, _ in run.decisions}
     ((busiest, _),) = Counter(places[index] for index in asked).most_common(1)
     return fault(

@@ -20,7 +20,7 @@ from typing import Protocol
 from armillary.trace.scalar import Node
 
 
-class Tape(Protocol):
+class NodeMaker(Protocol):
     """What a rule needs: to make nodes."""
 
     def make(self, name: str, *nodes: Node) -> Node:
@@ -61,7 +61,7 @@ def _has_exact_inverse(number: float) -> bool:
 
 
 @_rule("add")
-def _add(tape: Tape, x: Node, y: Node) -> Node | None:
+def _add(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x.name == "const":
         x, y = y, x
     if y.name == "const":
@@ -86,7 +86,7 @@ def _is_sine_cosine_pair(x: Node, y: Node) -> bool:
 
 
 @_rule("sub")
-def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
+def _sub(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x is y:
         return tape.constant(0.0)
     if y.name == "const":
@@ -101,7 +101,7 @@ def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 @_rule("neg")
-def _neg(tape: Tape, x: Node) -> Node | None:
+def _neg(tape: NodeMaker, x: Node) -> Node | None:
     if x.name == "neg":
         return x.args[0]
     if x.name == "sub":
@@ -115,7 +115,7 @@ def _neg(tape: Tape, x: Node) -> Node | None:
 
 
 @_rule("mul")
-def _mul(tape: Tape, x: Node, y: Node) -> Node | None:
+def _mul(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -127,7 +127,7 @@ def _mul(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
+def _scale(tape: NodeMaker, factor: float, y: Node) -> Node | None:
     if factor == 0.0:
         return tape.constant(0.0)
     if factor == 1.0:
@@ -140,7 +140,7 @@ def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
 
 
 @_rule("div")
-def _div(tape: Tape, x: Node, y: Node) -> Node | None:
+def _div(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const" and _has_exact_inverse(y.value):
         return tape.make("mul", tape.constant(1.0 / y.value), x)
     if x.name == "const" and x.value == 0.0:
@@ -156,7 +156,7 @@ LARGEST_PRODUCT = 64
 
 
 @_rule("pow")
-def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
+def _pow(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     """Turn whole powers into products, and a power of a half into a root."""
     if y.name != "const":
         return None
@@ -172,7 +172,7 @@ def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _whole_power(tape: Tape, x: Node, n: int) -> Node:
+def _whole_power(tape: NodeMaker, x: Node, n: int) -> Node:
     if n < -1:
         return _inverse_power(tape, x, -n)
     if n == -1:
@@ -187,7 +187,7 @@ def _whole_power(tape: Tape, x: Node, n: int) -> Node:
     return result
 
 
-def _inverse_power(tape: Tape, x: Node, n: int) -> Node:
+def _inverse_power(tape: NodeMaker, x: Node, n: int) -> Node:
     """Return 1 / x^n, or (1 / x)^n where x^n leaves the range of floats."""
     one = tape.constant(1.0)
     power = _whole_power(tape, x, n)
@@ -206,14 +206,14 @@ def _inverse_power(tape: Tape, x: Node, n: int) -> Node:
 
 
 def _odd(name: str) -> Rule:
-    def rule(tape: Tape, x: Node) -> Node | None:
+    def rule(tape: NodeMaker, x: Node) -> Node | None:
         return tape.make("neg", tape.make(name, x.args[0])) if x.name == "neg" else None
 
     return rule
 
 
 def _even(name: str) -> Rule:
-    def rule(tape: Tape, x: Node) -> Node | None:
+    def rule(tape: NodeMaker, x: Node) -> Node | None:
         return tape.make(name, x.args[0]) if x.name == "neg" else None
 
     return rule
@@ -226,7 +226,7 @@ for _name in ("cos", "cosh"):
 
 
 @_rule("abs")
-def _abs(tape: Tape, x: Node) -> Node | None:
+def _abs(tape: NodeMaker, x: Node) -> Node | None:
     if x.name == "neg":
         return tape.make("abs", x.args[0])
     return x if _is_not_negative(x) else None
@@ -242,7 +242,7 @@ def _is_square(x: Node) -> bool:
 
 
 @_rule("hypot")
-def _hypot(tape: Tape, x: Node, y: Node) -> Node | None:
+def _hypot(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x.name == "const":
         x, y = y, x
     if y.name == "const" and y.value == 0.0:
@@ -253,7 +253,7 @@ def _hypot(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _same(tape: Tape, x: Node, y: Node) -> Node | None:
+def _same(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     return x if x is y else None
 
 
@@ -264,12 +264,12 @@ RULES["min"] = RULES["max"] = _same
 
 
 @_rule("lt")
-def _lt(tape: Tape, x: Node, y: Node) -> Node | None:
+def _lt(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     return tape.truth(False) if x is y else None
 
 
 @_rule("and")
-def _and(tape: Tape, x: Node, y: Node) -> Node | None:
+def _and(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -278,7 +278,7 @@ def _and(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 @_rule("or")
-def _or(tape: Tape, x: Node, y: Node) -> Node | None:
+def _or(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -287,12 +287,12 @@ def _or(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 @_rule("not")
-def _not(tape: Tape, x: Node) -> Node | None:
+def _not(tape: NodeMaker, x: Node) -> Node | None:
     return x.args[0] if x.name == "not" else None
 
 
 @_rule("select")
-def _select(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
+def _select(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | None:
     if x is y:
         return x
     if truth.name == "const":
@@ -314,7 +314,7 @@ COSTLY = frozenset(
 )
 
 
-def _select_arguments(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
+def _select_arguments(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | None:
     """Turn a choice of costly results, f(a) or -f(b), into f of a choice."""
     functions: list[tuple[str, bool, bool]] = []  # from the outermost inwards
     a, b = _without_sign(x), _without_sign(y)
