@@ -189,6 +189,7 @@ class Value:
             no = yes.constant(no)
         kind = yes.type
         assert no.type.text == kind.text, (kind.text, no.type.text)
+        # The type of a kernel decides some truths while it is written.
         if self.is_constant:
             return yes if self.text == self.type.constant(1) else no
         return self.function.emit(
@@ -262,6 +263,7 @@ class Value:
             f"insertelement {kind.text} poison, {self.type.text} {self.text}, i32 0",
             kind,
         )
+        # LLVM's idiom for a broadcast: into lane 0, and from there into all.
         order = I32.wide(lanes).text
         return f.emit(
             f"shufflevector {kind.text} {one.text}, {kind.text} poison, "
@@ -391,6 +393,8 @@ class FunctionBuilder:
             for key, kind in {**(more or {}), **parameters}.items()
         }
         self.declared: dict[str, str] = {}
+        # Allocas stand at the start of a function: in a loop they would take more of
+        # the stack at each iteration.
         self._head: list[str] = []  # memory, reserved once
         self._lines: list[str] = []
         self._labels = 0
@@ -414,6 +418,7 @@ class FunctionBuilder:
     def emit(self, text: str, kind: Type) -> Value:
         """Append an instruction and return its result."""
         assert self._is_open, "nothing is reached here"
+        # The number of its line names a value; labels and memory count by themselves.
         name = f"%x{len(self._lines)}"
         self._lines.append(f"  {name} = {text}")
         return Value(self, name, kind)
@@ -472,6 +477,7 @@ class FunctionBuilder:
 
         The largest size noted for a bound, or 0, is compared once, at the end.
         """
+        # One comparison for all sines of a program, in place of one for each.
         largest = self._largest.get(bound, size.constant(0.0))
         self._largest[bound] = (size > largest).select(size, largest)
 
@@ -557,6 +563,8 @@ class FunctionBuilder:
         after = self.label()
         yield
         if end >= 0:
+            # The jump from the end of `then` went to what is now the other branch; it
+            # passes over that.
             self._lines[end] = f"  br label %{after}"
         if self._is_open:
             self.jump(after)
@@ -571,6 +579,8 @@ class FunctionBuilder:
         before, body, after = self._label, self.label(), self.label()
         self.branch(first < last, body, after)
         self.start(body)
+        # The line is written when the body is known: where its last block ends, and the
+        # number that follows.
         k = self.emit("", I64)
         counter = len(self._lines) - 1
         yield k
@@ -579,6 +589,8 @@ class FunctionBuilder:
             f"  {k.text} = phi i64 [ {first.text}, %{before} ], "
             f"[ {following.text}, %{self._label} ]"
         )
+        # The test stands at the end, with one jump for each iteration; the first one,
+        # above, is for loops without any.
         self.branch(following < last, body, after)
         self.start(after)
 

@@ -51,6 +51,8 @@ def emit_columns(
         is_alone: Whether it is for loops that compute nothing again: it returns
             nothing, and has its scratch on the stack.
     """
+    # A column is a vector already: nothing is transposed, and each result is written by
+    # itself.
     singles = [(k,) for k in range(len(program.results))]
     segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
     scratch = slot_count * real.bytes
@@ -141,6 +143,8 @@ def _functions(
         flagged = main.constant(bits, 0)
         arguments = [*(main[array] for array in arrays), scratch]
         for k, segment in enumerate(segments):
+            # Inputs, outputs and scratch of a long program do not overlap, so LLVM may
+            # move loads across stores.
             f = FunctionBuilder(f"{name}_segment{k}", bits, noalias=True, more=pointers)
             values = _StepValues(f, program, real, outlined=outlined)
             f.ret(_emit_segment(values, segment, f["scratch"], columns=columns))
@@ -152,14 +156,13 @@ def _functions(
 
 def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
     """Return the groups of output scalars that are written together."""
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     start = 0
     for port in program.outputs:
-        found += [
-            tuple(start + k for k in square) for square in squares_of(port.size, lanes)
-        ]
+        squares = squares_of(port.size, lanes)
+        groups += [tuple(start + k for k in square) for square in squares]
         start += port.size
-    return found
+    return groups
 
 
 def _emit_segment(
@@ -181,6 +184,7 @@ def _emit_segment(
     for k in segment.steps:
         if program.instructions[k].name not in {"input", "const"}:
             values.compute(k, fused=k not in exact)
+    # What later segments need; a vector of truths has no layout in memory of its own.
     for step, slot in segment.stores.items():
         value = values[step]
         if program.instructions[step].kind == "truth":
@@ -205,6 +209,8 @@ def exact_steps(program: Program) -> frozenset[int]:
     if program.is_loose:
         return frozenset()
     exact: set[int] = set()
+    # Backwards: all that leads to an edge is marked before what it is computed from is
+    # seen.
     for k, step in reversed(list(enumerate(program.instructions))):
         if k in exact or (step.name in OPS and _has_edge(program, step)):
             exact.update(step.args)
@@ -219,6 +225,7 @@ def _has_edge(program: Program, step: Instruction) -> bool:
 
 def _is_away_from_zero(program: Program, divisor: Instruction) -> bool:
     """Tell whether it is a constant, or at least one: no pole is near."""
+    # max(x, c) with c > 0 is at least c.
     if divisor.name == "max":
         sides = (program.instructions[arg] for arg in divisor.args)
         return any(is_constant(side) and side.value > 0.0 for side in sides)
@@ -264,6 +271,7 @@ class _StepValues:
 
 def _inverse(divisor: Instruction, real: Type) -> float | None:
     """Return 1 / c for a constant c, where both have all their digits."""
+    # c and 1 / c are normal numbers: a subnormal one has lost digits.
     least = LAYOUTS[real.bits].least_normal
     if is_constant(divisor) and 2.0 * least < abs(divisor.value) < 0.5 / least:
         return 1.0 / divisor.value
@@ -282,6 +290,7 @@ def _load_inputs(
     }
     start = 0
     for number, port in enumerate(program.inputs):
+        # Loaded together, since a square of a row costs little more than one element.
         needed = {p - start for p in wanted if start <= p < start + port.size}
         if needed:
             pointer = f[f"in{number}"]

@@ -52,6 +52,9 @@ def fastcall_entry(
     )
     words = _field(f["owner"], DATA, PTR)
     slow, flagged, failed = f.label(), f.label(), f.label()
+    # Python's _PyCFunctionFastWithKeywords(self, args, nargs, kwnames): `self` is the
+    # array of WORDS. Whatever is not a call of exactly this kind goes to `slow`, which
+    # also says what is wrong.
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
@@ -62,9 +65,10 @@ def fastcall_entry(
         port.size * real.lanes * real.scalar.bytes for port in (*program.inputs, result)
     ]
     malloc, free = (WORDS.load(words, name) for name in ("malloc", "free"))
+    # @block works on as many rows as there are lanes, so each input is repeated.
     memory = allocate(f, [*sizes, scratch], malloc, failed=slow)
     *buffers, out, room = memory.parts
-    given = [
+    inputs = [
         _spread(f, row, buffer, port, real)
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
@@ -73,7 +77,9 @@ def fastcall_entry(
     f.guard(made.differs(0), failed)
     more = [WORDS.load(words, "tables")] if has_tables else []
     bits = bits_of_lanes(real.lanes)
-    flags = f.call("@block", bits, *given, out, room, *more)
+    flags = f.call("@block", bits, *inputs, out, room, *more)
+    # A lane whose formula is not good enough, see `FunctionBuilder.flag`: all is
+    # computed again on the slow way, and the new array is given up.
     f.guard(flags.equals(0), flagged)
     copy_bytes(_field(made, DATA, PTR), out, result.size * real.scalar.bytes)
     memory.release(free)
@@ -86,6 +92,7 @@ def fastcall_entry(
     vectorcall, callable_ = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
     arguments = callable_, f["arguments"], f["count"], f["keywords"]
     f.ret(f.call(vectorcall.text, PTR, *arguments))
+    # PyArray_New has set a MemoryError; null passes it on.
     f.start(failed)
     memory.release(free)
     f.ret(f.constant(PTR, 0))
@@ -101,6 +108,8 @@ def _checked(
     f: FunctionBuilder, array: Value, words: Value, port: Port, real: Type, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
+    # The very type, no subclass, and the very dtype object, in native byte order: NumPy
+    # has one of each.
     f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
     f.guard(_field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
     f.guard(_field(array, NDIM, I32).equals(len(port.shape)), slow)
@@ -110,6 +119,7 @@ def _checked(
         expected = compact_strides(port.shape, real.scalar.bytes)
         for d, (length, stride) in enumerate(zip(port.shape, expected, strict=True)):
             f.guard(f.load(I64, dimensions, d).equals(length), slow)
+            # NumPy may give any stride to a dimension of length 1.
             if length > 1:
                 f.guard(f.load(I64, strides, d).equals(stride), slow)
     return _field(array, DATA, PTR)

@@ -108,6 +108,7 @@ def lower(
         fused: Whether a product may be rounded together with the sum it goes into.
         outlined: Whether a long operation is called, not repeated at each use.
     """
+    # Sine and cosine are one function of two results.
     if outlined and key in LONG:
         results = _outlined(args[0].type, key).called(args)
         return results[1] if key == "cos" else results[0]
@@ -133,6 +134,7 @@ class _Outlined:
     def called(self, args: Sequence[Value]) -> list[Value]:
         """Return its results; a second call with the same arguments is left out."""
         caller, name = args[0].function, self.function.name
+        # LLVM does not know that a call of the same arguments returns the same.
         key = name, *(x.text for x in args)
         return caller.once(key, lambda: self._called(caller, args))
 

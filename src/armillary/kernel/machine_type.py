@@ -101,6 +101,8 @@ def _type(element: str, lanes: int) -> Type:
 @lru_cache(maxsize=4096)
 def _real_text(element: str, lanes: int, double: bytes) -> str:
     """Return a real in the IR: the bits of a double, also where it is a float."""
+    # LLVM writes a float as the double of the same number, which must have no more
+    # digits than a float.
     if element == "float":
         (number,) = struct.unpack("<d", double)
         try:

@@ -39,6 +39,8 @@ class Struct:
         offsets: dict[str, int] = {}
         end, widest = 0, 1
         for name, (kind, count) in fields.items():
+            # The size of a value, rounded up to a power of two: vectors are loaded
+            # whole.
             align = 1 << max(0, kind.bytes - 1).bit_length()
             offsets[name] = end = -(-end // align) * align
             end += kind.bytes * count
@@ -67,7 +69,9 @@ class Struct:
         base.function.store(value, self.address(base, field, index))
 
 
-STACK_BYTES = 2**14
+# Working memory
+
+STACK_BYTES = 2**14  # as much of a stack as an entry may take
 ALIGNMENT = 64  # of each part: that of a whole vector register
 
 
@@ -100,12 +104,15 @@ def allocate(
         malloc: A pointer to the function that allocates.
         failed: Label to continue at where there is no memory.
     """
+    # A multiple of the alignment for each part; an empty one has an address, too.
     rooms = [-(-max(1, size) // ALIGNMENT) * ALIGNMENT for size in sizes]
     if sum(rooms) <= STACK_BYTES:
         return Memory(tuple(f.reserve(room, ALIGNMENT) for room in rooms), None)
     size = f.constant(I64, sum(rooms) + ALIGNMENT)
     heap = f.call(malloc.text, PTR, size)
     f.guard(heap.differs(0), failed)
+    # malloc aligns to 16 bytes at least; the first part starts at the next multiple of
+    # 64, for which there is room.
     low = heap.to(I64, "ptrtoint") & (ALIGNMENT - 1)
     start = f.address(heap, f.constant(I64, ALIGNMENT) - low)
     parts: list[Value] = []

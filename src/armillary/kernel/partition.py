@@ -65,6 +65,8 @@ def _pieces(
     for square in squares:
         last = max(program.results[k] for k in square)
         written[last // length].append(square)
+    # What writes many outputs is divided further: an output that is an input, or a
+    # result of an early instruction, is written by the segment of its last scalar.
     most = max(1, MOST_OUTPUTS // max(map(len, squares), default=1))
     for steps, group in zip(bounds, written, strict=True):
         yield steps, group[:most]
@@ -99,6 +101,8 @@ def _with_slots(
     segments: list[ProgramSegment] = []
     for k, (steps, squares) in enumerate(pieces):
         loads = {value: slots[value] for value in sorted(uses[k])}
+        # A slot is free when its last reader has loaded it; that segment itself may
+        # store there, since it loads before it stores.
         free += [slots.pop(value) for value in loads if last_use[value] == k]
         stores: dict[int, int] = {}
         for value in steps:

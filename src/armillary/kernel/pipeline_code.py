@@ -113,15 +113,19 @@ class _PipelineCode:
         names = [f"in{k}" for k in range(len(pipeline.inputs))]
         names += [f"out{k}" for k in range(len(pipeline.outputs))]
         pointers = dict.fromkeys(names, PTR)
+        # @columns is called through its address, @block by the entries of its module.
         is_exported = name != "block"
         self.f = f = FunctionBuilder(
             name, self.bits, exported=is_exported, more={**pointers, **more}
         )
+        # Lanes that any program flagged; all their stages are computed again.
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.scratch = 0
         self.count = 0  # of programs that are functions
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
+        # Memory on the stack that is only loaded and stored at fixed places becomes
+        # registers; other code can reach only what has an address.
         self.addressed = _with_addresses(pipeline)
         self.columns = self.memories(pipeline.columns)
 
@@ -138,8 +142,10 @@ class _PipelineCode:
     def memory(self, size: int, *, in_registers: bool = False) -> Value:
         """Return memory for a vector for each of some numbers."""
         room = size * self.real.bytes
+        # @columns has no scratch: it reserves all on the stack.
         if in_registers or "scratch" not in self.f.parameters:
             return self.f.reserve(room, ALIGNMENT)
+        # Each part starts at a multiple of a line of the cache.
         start = self.scratch
         self.scratch += -(-room // ALIGNMENT) * ALIGNMENT
         return self.f.address(self.f["scratch"], start)
@@ -230,6 +236,7 @@ class _PipelineCode:
 
     def region(self, stages: Sequence[Stage], mask: Value) -> None:
         """Write stages after which lanes outside of a mask have what they had."""
+        # A single lane runs the region or does not: there is nothing to put back.
         if self.real.lanes == 1:
             self.stages(stages, None)
             return
@@ -238,6 +245,8 @@ class _PipelineCode:
             for name in _written_elsewhere(self.pipeline, stages)
             for k in range(math.prod(self.pipeline.columns[name]))
         ]
+        # Columns that nobody else writes need no care: no reader sees what lanes
+        # outside have in them.
         before = [self.load(base, k) for base, k in written]
         self.stages(stages, mask)
         for (base, k), value in zip(written, before, strict=True):
@@ -247,6 +256,8 @@ class _PipelineCode:
         f = self.f
         count = f.variable(I64, 0)
         with f.forever() as loop:
+            # The test stands before the mask, so that lanes still have a column above 0
+            # where the limit ended the loop.
             loop.leave(count.get() >= stage.limit)
             mask = self.positive(stage.condition, active)
             loop.leave(~self.any(mask))
@@ -257,6 +268,7 @@ class _PipelineCode:
         f, table = self.f, self.pipeline.table(stage.table)
         layout = table.layout(self.real.bits)
         records, end = self.records(table)
+        # From the first record to the last, or those of a range of the record around.
         first = f.constant(I64, 0)
         if stage.within:
             _, outer, record = self.fields[stage.within]
@@ -268,6 +280,7 @@ class _PipelineCode:
         with f.forever() as loop:
             loop.leave(k.get() >= end)
             record = f.address(records, k.get() * layout.bytes)
+            # Programs find fields by name, before columns.
             own = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **own}
             if stage.active:
@@ -282,6 +295,7 @@ class _PipelineCode:
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""
         number = self.pipeline.tables.index(table)
+        # One entry of TABLE for each table of the pipeline, in order.
         entry = self.f.address(self.f["tables"], number * TABLE.bytes)
         return TABLE.load(entry, "records"), TABLE.load(entry, "count")
 
@@ -295,6 +309,8 @@ class _PipelineCode:
             for port in program.inputs
         }
         fields = {one.name: one.shape for one in table.fields if one.name in read}
+        # Each lane has another record: its fields are columns meanwhile, made by a
+        # transpose, and those that no program reads are left out.
         own = self.memories(fields)
         self.load_records(table, self.load(columns[stage.record], 0), own)
         self.fields = {name: of for name, of in around.items() if name not in own}
@@ -306,12 +322,15 @@ class _PipelineCode:
         """Fill the memory of fields with those of the record at a position per lane."""
         f, lanes = self.f, self.real.lanes
         layout = table.layout(self.real.bits)
+        # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
+        # position in it.
         targets = {
             layout.offsets[field.name] // self.scalar.bytes + k: (own[field.name], k)
             for field in table.fields
             if field.name in own
             for k in range(math.prod(field.shape))
         }
+        # An empty table has no record to load; its fields are NaN.
         nothing = f.constant(self.real, math.nan)
         for base, k in targets.values():
             self.store(nothing, base, k)
@@ -390,6 +409,7 @@ class _PipelineCode:
 
     def entry(self, field: Field, layout: Struct, record: Value, size: int) -> Value:
         """Return where the entry of a column lies that an index points to."""
+        # Indices were checked when the table was packed.
         position = layout.load(record, field.name).to(I64, "zext")
         return self.f.element(self.columns[field.of], self.real, position * size)
 
@@ -400,6 +420,8 @@ class _PipelineCode:
         functions, scratch_bytes = emit_columns(name, program, self.real)
         self.called_functions += functions
         inputs = [self.pointer(port.name, port.size) for port in program.inputs]
+        # New memory, of which the region around it knows nothing: it is copied to
+        # columns behind the call.
         outputs = [self.memory(port.size) for port in program.outputs]
         scratch = self.memory(scratch_bytes // self.real.bytes)
         flagged = self.f.call(f"@{name}", self.bits, *inputs, *outputs, scratch)
@@ -418,6 +440,7 @@ class _PipelineCode:
         Columns are put back by the region around them, entries are not.
         """
         if name not in self.fields:
+            # The region around it puts back what lanes outside of its mask had.
             target, active = self.columns[name], None
         else:
             target = self.entry(*self.fields[name], len(values))

@@ -206,10 +206,14 @@ class Callees:
         count = max((len(each) for each in ranges), default=1)
         words = np.zeros((count, max(1, len(packed)), 2), np.int64)
         for k, (records, span) in enumerate(zip(packed.values(), ranges, strict=True)):
+            # See `pipeline_code.TABLE`: where the records of the set start, and how
+            # many.
             words[:, k, 0] = address_of(records) + span[:, 0] * records.dtype.itemsize
             words[:, k, 1] = span[:, 1]
         code = _columns(pipeline, dtype.itemsize * 8, lanes)
         codes = np.empty((count, 2), np.int64)
+        # What a `Call` loads: the address of the code, and that of the words of the
+        # set.
         codes[:, 0] = code.address("columns")
         codes[:, 1] = address_of(words) + np.arange(count) * words[:1].nbytes
         return cls(pipeline, packed, words, codes, code, (dtype, lanes))
@@ -258,6 +262,8 @@ def called_in(
             else than is given.
     """
     codes = [np.zeros((0, 2), np.int64), *(each.codes for each in callees)]
+    # Machine code jumps to what a record says: each address must be one of a set of the
+    # callees. The words of a set say which, as no two lie at one place.
     known = np.sort(np.concatenate(codes)[:, 1])
     for call in calls_in(pipeline.stages):
         for records in packed.values():

@@ -40,6 +40,8 @@ MONOTONIC: int = getattr(time, "CLOCK_MONOTONIC", 0)
 def _clock() -> tuple[int, Any]:
     """Return the address of a function like clock_gettime, and its owner."""
     try:
+        # Machine code calls it while the global lock is released; a function of Python,
+        # in its place, acquires the lock for each look at the clock.
         clock = ctypes.CDLL(None).clock_gettime
     except (AttributeError, OSError, TypeError):  # Windows has none
         clock = READ_CLOCK(_read_clock)
@@ -61,14 +63,15 @@ class SearchOptions:
     """When a start is given up, and when a problem is.
 
     Attributes:
-        steps: Most steps from one start.
-        stale_from: From this step on a start must get nearer.
-        stale_factor: Error over the error before, above which it is not.
-        stale_floor: Error below which it is left alone.
-        patient_after: Starts after which none is given up early.
-        patient_steps: Most steps from those.
-        starts: Most starts for a problem.
-        table_starts: How many of them come from the table.
+        steps: Maximum number of iterations from one start.
+        stale_from: Iterations after which a start is given up where its error falls
+            too slowly.
+        stale_factor: The error over that of the iteration before, above which it does.
+        stale_floor: Errors below this may fall slowly.
+        patient_after: Number of starts after which none is given up early.
+        patient_steps: Maximum number of iterations from those.
+        starts: Maximum number of starts for a problem.
+        table_starts: How many of them come from the table of known answers.
     """
 
     steps: int = 12
@@ -138,13 +141,14 @@ def make_plan(
         random_seed: Another number gives other random starts.
         constants: The third input of the step, if it has one.
     """
-    known = (table.features, table.starts, table.offsets, table.grid)
+    entries = (table.features, table.starts, table.offsets, table.grid)
     placing = (table.columns, table.factors, table.axes)
     reals = np.array([search_options.stale_factor, search_options.stale_floor])
     ranges = (tolerances, lower, upper - lower)
     shared = np.zeros(1) if constants is None else constants
+    # In the order of the fields of `search_layout.PLAN`.
     words = [
-        *map(address_of, (*known, *placing)),
+        *map(address_of, (*entries, *placing)),
         table.void,
         *map(address_of, ranges),
         random_seed,
@@ -152,7 +156,7 @@ def make_plan(
         *search_options.numbers,
         address_of(reals),
     ]
-    parts = (*known, *placing, *ranges, shared, reals)
+    parts = (*entries, *placing, *ranges, shared, reals)
     return Plan(
         np.array(words, np.int64), parts, search_options.starts, tolerances, shared
     )
@@ -235,13 +239,15 @@ class Search:
                 left end as `STOPPED`.
         """
         count = len(problems)
-        unknowns, errors, endings = found = self._blank(count)
+        unknowns, errors, endings = results = self._new_arrays(count)
         if threads > 1:
             threads = min(threads, count // PROBLEMS_PER_THREAD)
         if threads <= 1:
             alone = count == 1 and plan.starts > 1  # then all lanes work on it
-            failed = self._fill(problems, plan, seeds, found, deadline, together=alone)
-            return SearchResult(*found, failed)
+            failed = self._fill(
+                problems, plan, seeds, results, deadline, together=alone
+            )
+            return SearchResult(*results, failed)
         failures = [0]
 
         def work(piece: slice) -> None:
@@ -250,7 +256,7 @@ class Search:
             failures.append(self._fill(problems[piece], plan, part, into, deadline))
 
         share(count, threads, work, count // PROBLEMS_PER_THREAD)
-        return SearchResult(*found, sum(failures))
+        return SearchResult(*results, sum(failures))
 
     def chain(
         self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
@@ -263,13 +269,15 @@ class Search:
             first: Where to start the first, shape (n,).
             deadline: As for a call.
         """
+        # The loop writes each answer, or where there is none the seed itself, behind
+        # the seed of its problem: there the next one starts.
         seeds = np.empty((len(problems) + 1, self.n))
         seeds[0] = first
-        found = self._blank(len(problems))
-        failures = self._fill(problems, plan, seeds, found, deadline, chained=True)
-        return SearchResult(*found, failures)
+        results = self._new_arrays(len(problems))
+        failures = self._fill(problems, plan, seeds, results, deadline, chained=True)
+        return SearchResult(*results, failures)
 
-    def _blank(self, count: int) -> Arrays:
+    def _new_arrays(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
         return unknowns, errors, np.empty((count, 3), np.int64)
 
@@ -286,6 +294,7 @@ class Search:
     ) -> int:
         """Write what is found `into` arrays; return how many problems fail."""
         unknowns, errors, endings = into
+        # In the order of the fields of `search_layout.CALL`.
         call = CALL_WORDS.pack(
             len(problems),
             address_of(problems),

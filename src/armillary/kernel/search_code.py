@@ -85,6 +85,7 @@ class _SearchLoop:
         """Write how a problem ended; nearest answers are written before."""
         f = FunctionBuilder("finish", call=PTR, s=PTR, index=I64, status=I64)
         call, s, index = f["call"], f["s"], f["index"]
+        # `left` counts down to 0, which ends the loop.
         failed = f["status"].differs(SOLVED)
         self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
         failures = self.at.state.load(s, "failures") + failed.to(I64, "zext")
@@ -125,6 +126,7 @@ class _SearchLoop:
             row = self.at.problem(f, index)
             parameters = state.address(s, "parameters")
             self.at.put(f, parameters, lane, row, self.at.m)
+            # x * 0 is 0 for finite x, else NaN: one sum finds whatever is not finite.
             zero = f.variable(F64, 0.0)
             with f.loop(self.at.m) as k:  # not 0 where a number is not finite
                 zero.set(zero.get() + f.load(F64, row, k) * 0.0)
@@ -133,6 +135,7 @@ class _SearchLoop:
             with f.when((verdict > 0.0) & zero.get().equals(0.0)):
                 state.store(index, s, "problem", lane)
                 state.store(0, s, "begun", lane)
+                # Here the lane is the slot that counts the starts of its problem.
                 state.store(NEVER, s, "first_good", lane)
                 state.store(-1, s, "taken", lane)
                 state.store(FAR, s, "distances", lane)
@@ -151,6 +154,7 @@ class _SearchLoop:
         deadline = CALL.load(f["call"], "deadline")
         with f.when(deadline <= 0):
             f.ret(f.constant(I1, 0))
+        # A timespec: seconds, then nanoseconds.
         time = f.reserve(16)
         clock = CALL.load(f["call"], "clock")
         f.call(clock.text, I32, CALL.load(f["call"], "clock_id").to(I32, "trunc"), time)
@@ -171,6 +175,8 @@ class _SearchLoop:
         together = CALL.load(call, "together").differs(0)
         here, there = state.address(s, "here"), state.address(s, "there")
         self._begin(f, s, here, together)
+        # @step reads unknowns and writes the next ones to the other of two arrays; the
+        # errors are those of the unknowns that it read.
         now, then = f.variable(PTR, here), f.variable(PTR, there)
         parameters, errors = (
             state.address(s, name) for name in ("parameters", "errors")
@@ -182,6 +188,8 @@ class _SearchLoop:
             f.call("@step", VOID, *inputs, then.get(), errors)
             late = f.call("@late", I1, call)
             good, ended = self._judge(f, s, late)
+            # Only lanes whose start ends are looked at, one by one; the others are at
+            # their next unknowns already.
             bits, good_bits = f.variable(I64, ended), good.mask()
             with f.forever() as lanes:
                 lanes.leave(bits.get().equals(0))
@@ -190,6 +198,7 @@ class _SearchLoop:
                 # it rests since an earlier start of its problem is good
                 lanes.repeat(f.load(I64, self.at.lane(s, "works", lane)).equals(0))
                 is_good = ((good_bits >> lane) & 1).differs(0)
+                # Lanes that share a problem count its starts in slot 0.
                 slot = together.select(f.constant(I64, 0), lane)
                 arguments = s, lane, slot, now.get(), then.get()
                 done = self._end_start(f, arguments, is_good, late, together)
@@ -213,6 +222,8 @@ class _SearchLoop:
                 constants = PLAN.load(plan, "constants")
                 shared = self.at.state.address(s, "shared")
                 self.at.put(f, shared, lane, constants, self.at.c)
+            # The first lane takes the only problem; the others join it, unless it is
+            # invalid or has fewer starts than there are lanes.
             with f.when(together & lane.differs(0)):
                 works = f.load(I64, self.at.lane(s, "works", 0))
                 begun = self.at.state.load(s, "begun")
@@ -235,10 +246,12 @@ class _SearchLoop:
         good, error = f.variable(I1.wide(w), 1), f.variable(F64.wide(w), 0.0)
         tolerances = PLAN.load(plan, "tolerances")
         with f.loop(self.at.k) as k:
-            each = state.load(s, "errors", k)
-            good.set(good.get() & (each <= f.load(F64, tolerances, k).splat(w)))
-            error.set(error.get() + each)
+            part = state.load(s, "errors", k)
+            # A lane is good where each error is within its tolerance; NaN never is.
+            good.set(good.get() & (part <= f.load(F64, tolerances, k).splat(w)))
+            error.set(error.get() + part)
         works = state.load(s, "works")
+        # `works` is 1 or 0, so that lanes at rest do not age.
         age = state.load(s, "age") + works
         state.store(age, s, "age")
         last = state.load(s, "last_error")
@@ -247,6 +260,8 @@ class _SearchLoop:
         factor, floor = (f.load(F64, staleness, k).splat(w) for k in range(2))
         patient = state.load(s, "tries") > wide("patient_after")
         is_old = age >= patient.select(wide("patient_steps"), wide("max_steps"))
+        # Slow: the error fell by less than the factor asks. A start near an answer, or
+        # after many starts, may be slow.
         is_slow = error.get().exceeds_or_nan(factor * last)
         is_far = error.get().exceeds_or_nan(floor)
         is_stale = (age >= wide("stale_from")) & is_slow & is_far & ~patient
@@ -279,6 +294,7 @@ class _SearchLoop:
         before = start < f.load(I64, ending, STARTS)
         # Of equal errors that of the earlier start counts, whichever lane ends first.
         is_nearer = (error < least) | (error.equals(least) & before)
+        # Before a good start is known the nearest counts, then the earliest good one.
         with f.when((is_good & (start < first_good)) | (none_is_good & is_nearer)):
             self._write(f, s, lane, index, now)
             state.store(error, s, "least_error", slot)
@@ -296,8 +312,11 @@ class _SearchLoop:
             with f.when(together):  # lanes on later starts than a good one rest
                 first_good = state.load(s, "first_good", slot)
                 earlier = state.load(s, "tries") < first_good.splat(w)
+                # A comparison as integers is -1 or 0 in each lane: it masks what is 1
+                # or 0.
                 works = state.load(s, "works") & earlier.to(I64.wide(w), "sext")
                 state.store(works, s, "works")
+        # The problem is finished when no lane works on it any more.
         others = together & state.load(s, "works").differs(0).mask().differs(0)
         done = ~goes_on & ~others
         with f.when(done):
@@ -349,6 +368,8 @@ class _SearchStarts:
         f = FunctionBuilder("key", I64, problem=PTR)
         key = f.variable(I64, 0)
         with f.loop(self.at.m) as k:
+            # The bits of each parameter; the order of parameters counts, since the key
+            # is mixed in between.
             key.set(_mixed(key.get()) ^ f.load(I64, f["problem"], k))
         f.ret(key.get())
         return f
@@ -358,6 +379,8 @@ class _SearchStarts:
         grid = PLAN.load(f["plan"], "grid")
         column = f.load(I64, PLAN.load(f["plan"], "axes"), axis)
         value = f.load(F64, f["problem"], column)
+        # Origin, then the inverse side, then the greatest cell number by axis: see
+        # `SeedTable`.
         scaled = (value - f.load(F64, grid, axis)) * f.load(F64, grid, 3)
         return _clipped(scaled, 0.0, f.load(F64, grid, 4 + axis)).to(I64, "fptosi")
 
@@ -376,6 +399,8 @@ class _SearchStarts:
             kinds = f"{a.type.text}, {a.type.text}"
             f.declared[name] = f"declare {eight.text} {name}({kinds})"
             return f.call(name, eight, a, a)
+        # A pair of features is one integer of 32 bits, the even one in its low half:
+        # shifts take it apart, with the sign.
         both = a.to(eight, "bitcast")
         even, odd = (both << 16).shifted_right(16), both.shifted_right(16)
         return even * even + odd * odd
@@ -383,8 +408,9 @@ class _SearchStarts:
     def _scan(self) -> FunctionBuilder:
         """Search the grid cell of a problem for entries farther than `taken`.
 
-        For each place in a pack the nearest is kept. Entries lie in packs of eight,
-        two features after two, so that eight of them are compared at once.
+        Of the entries with the same place in their packs it writes the nearest: its
+        squared distance and its pack. Entries lie in packs of eight, two features after
+        two, so that eight of them are compared at once.
         """
         eight, shorts = I32.wide(PACK), I16.wide(2 * PACK)
         f = FunctionBuilder(
@@ -395,6 +421,8 @@ class _SearchStarts:
         ny, nz = (f.load(F64, grid, at).to(I64, "fptosi") for at in (7, 8))
         cell = (x * ny + y) * nz + z
         first, end = f.load(I64, offsets, cell), f.load(I64, offsets, cell + 1)
+        # Entries up to that distance were starts already; another one at the very same
+        # distance is left out.
         limit = f["taken"].splat(PACK)
         wanted = [
             self._pair(f, s).splat(PACK).to(shorts, "bitcast")
@@ -404,6 +432,8 @@ class _SearchStarts:
         features = PLAN.load(f["plan"], "features")
         with f.loop(end, first) as r:
             pack = f.element(features, shorts, r * self.pairs)
+            # The sum of squared differences of all features; it has no overflow, as
+            # `levels_of` bounds them.
             distance = f.constant(eight, 0)
             for s, other in enumerate(wanted):
                 distance += self._squares(f.load(shorts, pack, s, align=2) - other)
@@ -428,21 +458,25 @@ class _SearchStarts:
             self.at.state.address(f["s"], name, f["slot"])
             for name in ("distances", "packs", "taken")
         )
+        # What is as far off as this is padding of a pack, or was taken.
         void = PLAN.load(f["plan"], "void").to(I32, "trunc")
-        known = f.variable(eight, f.load(eight, distances))
+        candidates = f.variable(eight, f.load(eight, distances))
 
         def least() -> Value:
-            return f.intrinsic("vector.reduce.smin", I32, known.get(), of=eight)
+            return f.intrinsic("vector.reduce.smin", I32, candidates.get(), of=eight)
 
         with f.when(least() >= void):
+            # The eight candidates of the last scan are used up: scan again, farther
+            # off.
             taken_before = f.load(I32, taken)
             arguments = f["plan"], f["problem"], taken_before, distances, packs
             f.call("@scan", VOID, *arguments)
-            known.set(f.load(eight, distances))
+            candidates.set(f.load(eight, distances))
             with f.when(least() >= void):
                 f.ret(f.constant(I64, -1))
         nearest = least()
-        bits = known.get().equals(nearest.splat(PACK)).mask()
+        # Which of the eight it is; then it is no candidate any more.
+        bits = candidates.get().equals(nearest.splat(PACK)).mask()
         place = f.count_trailing_zeros(bits)
         f.store(f.constant(I32, FAR), distances, place)
         f.store(nearest, taken)
@@ -463,22 +497,23 @@ class _SearchStarts:
         f.store(tries + 1, self.at.lane(s, "tries", lane))
         index = state.load(s, "problem", slot)
         problem = self.at.problem(f, index)
-        is_given = CALL.load(f["call"], "seeds").differs(0)
-        with f.when(is_given & tries.equals(0)):
-            self.at.put(
-                f, f["to"], lane, self.at.row(f, "seeds", index, self.at.n), self.at.n
-            )
+        has_seed = CALL.load(f["call"], "seeds").differs(0)
+        with f.when(has_seed & tries.equals(0)):
+            seed = self.at.row(f, "seeds", index, self.at.n)
+            self.at.put(f, f["to"], lane, seed, self.at.n)
             f.ret()
         with f.when(tries < PLAN.load(plan, "table_starts")):
             place = f.call("@nearest", I64, plan, s, problem, slot)
             with f.when(place >= 0):
-                known = f.element(PLAN.load(plan, "starts"), F64, place * self.at.n)
-                self.at.put(f, f["to"], lane, known, self.at.n)
+                answer = f.element(PLAN.load(plan, "starts"), F64, place * self.at.n)
+                self.at.put(f, f["to"], lane, answer, self.at.n)
                 f.ret()
+        # At random, but the same for the same parameters, seed and number of the start.
         key = f.call("@key", I64, problem)
         key ^= _mixed(PLAN.load(plan, "seed")) ^ _mixed(tries)
         lower, span = (PLAN.load(plan, name) for name in ("lower", "span"))
         with f.loop(self.at.n) as k:
+            # 53 bits as a real in 0 <= part < 1.
             part = (_mixed(key + k) >> 11).to(F64, "uitofp") * 2.0**-53
             number = f.load(F64, lower, k) + part * f.load(F64, span, k)
             f.store(number, f["to"], k * self.at.lanes + lane)
@@ -487,7 +522,10 @@ class _SearchStarts:
 
 
 def _mixed(x: Value) -> Value:
-    """Return a good 64-bit number made of any other (SplitMix64)."""
+    """Return a number whose 64 bits all depend on those of another: SplitMix64.
+
+    Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014).
+    """
     x = x + -7046029254386353131
     x = (x ^ (x >> 30)) * -4658895280553007687
     x = (x ^ (x >> 27)) * -7723592293110705685
@@ -496,7 +534,5 @@ def _mixed(x: Value) -> Value:
 
 def _clipped(x: Value, low: float, high: Operand) -> Value:
     """Return a real within bounds; NaN becomes the lower one."""
-    f = x.function
-    above = (x > low).select(x, f.constant(x.type, low))
-    top = high if isinstance(high, Value) else f.constant(x.type, high)
-    return (above < top).select(above, top)
+    above = (x > low).select(x, low)
+    return (above < high).select(above, high)

@@ -51,6 +51,7 @@ def store_square(
 ) -> None:
     """Write the values of consecutive elements to the rows at `pointer`."""
     lanes = values[0].type.lanes
+    # Too few for a square.
     if len(elements) < lanes or lanes == 1:
         for element, value in zip(elements, values, strict=True):
             _scatter(pointer, size, element, value)
@@ -72,6 +73,7 @@ def _squares(size: int, lanes: int) -> list[int]:
         return []
     starts = list(range(0, size - lanes + 1, lanes))
     if starts[-1] + lanes < size:
+        # The last square ends with the row, and repeats some of the one before.
         starts.append(size - lanes)
     return starts
 
@@ -85,6 +87,8 @@ def _load_square(real: Type, rows: Rows, start: int) -> list[Value]:
     lanes, half = real.lanes, real.lanes // 2
     if lanes == 2:
         return transposed([_load(real, at, first + start) for at, first in rows])
+    # Row k and row k + lanes/2 meet in one vector: their first halves in one, their
+    # second halves in another. That is the transpose of blocks of half the lanes.
     parts = [
         [_load(real.wide(half), at, first + start + k) for k in (0, half)]
         for at, first in rows

@@ -58,6 +58,8 @@ def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     """
     bits = x.type.bits
     lowest, highest = RANGE[bits]
+    # Beyond the range k would overflow its exponent's field; the ends give 0 and
+    # infinity.
     x = at_least(at_most(x, highest), lowest)
     shifted, k = nearest_whole(x, 1.0 / math.log(2.0))
     # ln 2 in two parts: k times the first is taken from x without error.
@@ -66,6 +68,7 @@ def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     r = k.fma(-low, r)
     if rest is not None:
         r += rest
+    # exp r - 1, small beside 1: its own errors count for a fraction of an ulp.
     series = (r * r).fma(paired(r, EXP[bits]), r)
     return _scale(series + 1.0, shifted)
 

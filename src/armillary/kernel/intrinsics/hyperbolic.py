@@ -47,6 +47,7 @@ def tanh(x: Value) -> Value:
 
 def _half_exp(t: Value) -> Value:
     """Return e^t / 2 = e^(t - ln 2) for t >= 0."""
+    # ln 2 in two parts, so that the difference keeps its digits for large t.
     high, low = SHORT_LN_2[t.type.bits]
     return exp_of_sum(t - high, -low)
 
@@ -55,5 +56,7 @@ def _near(t: Value) -> Value:
     """Return the hyperbolic sine of 0 <= t < 1: t + t^3/3! + t^5/5! + ..."""
     z = t * t
     count = TERMS[t.type.bits]
+    # The first term left out is t^(2 count + 3) / (2 count + 3)!: below 2**-56 of the
+    # sine.
     series = [1.0 / math.factorial(2 * k + 3) for k in range(count)]
     return (t * z).fma(polynomial(z, series), t)

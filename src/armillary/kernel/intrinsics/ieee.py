@@ -62,6 +62,8 @@ def nearest_whole(x: Value, factor: float) -> tuple[Value, Value]:
     First the bits of k + magic: `magic_bits` more than k as an integer, so the low bits
     are those of k. Then k as a real, never -0.
     """
+    # The sum has the exponent of magic, whose last bit is worth 1: its rounding is to
+    # the nearest whole number, of two the even one.
     magic = layout(x).magic
     shifted = x.fma(factor, magic)
     return shifted.bits(), shifted - magic
@@ -79,6 +81,7 @@ def real_of(n: Value, minus: Value) -> Value:
 
 def power_of_two(biased: Value) -> Value:
     """Return 2**(biased - bias) for an integer 0 < biased <= 2 bias."""
+    # The exponent's field, and a fraction of 0.
     return (biased << LAYOUTS[biased.type.bits].fraction).from_bits()
 
 

@@ -92,6 +92,7 @@ def atan(x: Value) -> Value:
     """Return the angle in [-pi/2, pi/2] [rad] whose tangent is x."""
     size = abs(x)
     is_steep = size > 1.0
+    # t = min(|x|, 1/|x|), by one division.
     t = is_steep.select(1.0, size) / is_steep.select(size, 1.0)
     angle = _atan_of_ratio(t)
     # pi/2 - angle, with the low part of pi/2 taken from the angle first.
@@ -150,6 +151,7 @@ def acos(x: Value) -> Value:
     straight = is_negative(x).select(2.0 * high, x.constant(0.0))
     base = is_large.select(straight, high)
     tail = signed.fma(excess, base * (low / high))
+    # The large parts in one step; what is small is added last.
     return signed.fma(t, base) + tail
 
 
@@ -162,6 +164,7 @@ def _asin_of_reduced(x: Value) -> tuple[Value, Value, Value]:
     def make() -> tuple[Value, Value, Value]:
         size = abs(x)
         is_large = size > 0.5
+        # z = t^2 in both cases, and exact for the large ones, where 1 - |x| is.
         z = is_large.select(size.fma(-0.5, 0.5), x * x)
         t = is_large.select(z.sqrt(), size)
         return is_large, t, t * z * paired(z, ASIN[x.type.bits])

@@ -23,6 +23,7 @@ def power(x: Value, y: Value) -> Value:
     """Return x to the power y; NaN for negative x where y is not whole."""
     size = _power_of_size(x, y)
     is_whole = y.intrinsic("floor").equals(y)
+    # y is odd where y / 2 is not whole; beyond 2**53 all y are even.
     half = y * 0.5
     is_odd = is_whole & half.intrinsic("floor").differs(half)
     # The sign of x stays where y is odd.
@@ -40,16 +41,19 @@ def _power_of_size(x: Value, y: Value) -> Value:
     """Return |x|^y for numbers x and y, y not 0."""
     bits = x.type.bits
     log, log_rest = log_as_sum(x)
+    # No infinite y, whose product with log 1 = 0 would be NaN.
     limited = at_least(at_most(y, LARGEST[bits]), -LARGEST[bits])
     # y log|x| = product + rest; the product loses what the fused step gives back.
     product = limited * log
     rest = limited.fma(log_rest, limited.fma(log, -product))
+    # Far out rest may be NaN or large; the result is 0 or infinite anyway.
     is_far = abs(product) > FAR[bits]
     result = exp_of_sum(product, is_far.select(0.0, rest))
     # |x| of 0 or infinity, for which the logarithm above means nothing.
     size = abs(x)
     is_zero = size.equals(0.0)
     is_infinite = size.equals(math.inf)
+    # 0^y is 0 for y > 0, infinity^y is infinite, and the other way about for y < 0.
     grows = is_zero ^ (y > 0.0)
     end = grows.select(math.inf, x.constant(0.0))
     return (is_zero | is_infinite).select(end, result)

@@ -79,8 +79,11 @@ def _sincos(x: Value) -> tuple[Value, Value]:
     # NaN for infinite x, whose sine and cosine are NaN already.
     x.function.limit(x.fma(x, z), LIMIT[bits] ** 2)
     sine = (r * z).fma(polynomial(z, SIN[bits]), r)
+    # 1 - z/2 + z^2 C(z), from the highest power down.
     cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
+    # The bit is moved to the place of the sign, where a comparison with 0 reads it:
+    # AVX2 has no test of a bit in each lane.
     low_bit = quadrant << (bits - 1)
     next_bit = quadrant << (bits - 2)
     is_swapped = low_bit < 0
@@ -96,6 +99,9 @@ def _sincos(x: Value) -> tuple[Value, Value]:
 def _reduce(x: Value) -> tuple[Value, Value]:
     """Return k, in its low bits at least, and r with x = k pi/2 + r."""
     quadrant, k = nearest_whole(x, 2.0 / math.pi)
+    # x - k pi/2 by the parts of pi/2 (Cody and Waite, Software Manual for the
+    # Elementary Functions, 1980), each step fused: up to the limit k has 30 bits (20),
+    # and the product of k with a part is never rounded by itself.
     r = x
     for part in PARTS[x.type.bits]:
         r = k.fma(-part, r)
