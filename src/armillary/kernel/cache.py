@@ -63,6 +63,7 @@ def load(key: str) -> bytes | None:
     except OSError:
         return None
     code = content[HEADER_SIZE:]
+    # The digest covers the key too: a file that was renamed is another program's.
     if content[:HEADER_SIZE] != _header(key, code):
         return None
     with contextlib.suppress(OSError):
@@ -80,6 +81,7 @@ def store(key: str, code: bytes) -> None:
         with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
             file.write(_header(key, code) + code)
     _unpruned[0] += HEADER_SIZE + len(code)
+    # Looking at all files takes longer than to write one, so it is done now and then.
     if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
         _unpruned[0] = 0
         _prune(place)

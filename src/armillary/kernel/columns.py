@@ -200,6 +200,7 @@ class Columns:
             UnknownName: No column has the name of a parameter.
         """
         signature = _FormulaSignature.of(formula)
+        # `None` in `reads` leaves a parameter at its default: it is no column.
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
@@ -217,7 +218,9 @@ class Columns:
                     "NamedTuple whose fields are columns, or pass writes=."
                 )
             ports = tuple(map(self.named, signature.results))
-        given = [port for reader in readers for port in reader.ports]
+        # A group of columns is several inputs of the program and one argument of the
+        # formula; `by_names` puts them together again.
+        inputs = [port for reader in readers for port in reader.ports]
 
         @functools.wraps(formula)
         def by_names(*values: Any) -> Any:
@@ -228,7 +231,7 @@ class Columns:
             by_names,
             name=ports[0].name,
             outputs=tuple(port.name for port in ports),
-            **{port.name: port.shape for port in given},
+            **{port.name: port.shape for port in inputs},
         )
         for made, declared in zip(program.outputs, ports, strict=True):
             if made.shape != declared.shape:
@@ -292,6 +295,8 @@ class _FormulaSignature:
 
     @classmethod
     def of(cls, formula: Callable[..., Any]) -> _FormulaSignature:
+        # Types and the name are those of the function inside; what `partial` sets is
+        # keyword-only in the signature outside, so no column.
         function = getattr(formula, "func", formula)  # of functools.partial
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()

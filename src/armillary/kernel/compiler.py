@@ -71,6 +71,7 @@ def native_reals(bits: int, lanes: int = 0) -> Type:
 
 def level_of(program: Program | Pipeline) -> int:
     """Return how hard code generation tries: long programs would take too long."""
+    # Level 2 is for what fits in two segments, see `partition`.
     parts = [program] if isinstance(program, Program) else program.programs
     length = sum(len(part.instructions) for part in parts)
     return 2 if length <= 2 * LENGTH else 1
@@ -169,6 +170,7 @@ def _with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
             f"batch; a kernel takes at most {MAX_ROW_BYTES}. Split its outputs among "
             "several programs."
         )
+    # Half the lanes until the compact rows of a block, of all arrays, fit in buffers.
     lanes = real.lanes
     while lanes > 1 and lanes * row_bytes > BUFFER_BYTES:
         lanes //= 2
@@ -189,5 +191,7 @@ def emitter_fingerprint() -> str:
     for part in (folder, folder / "intrinsics"):
         for file in sorted(part.iterdir(), key=lambda entry: entry.name):
             if file.name.endswith((".py", ".pyc")):  # .pyc without source
+                # Any change of a source makes new code: what it does to the code is not
+                # known.
                 digest.update(file.read_bytes())
     return digest.hexdigest()

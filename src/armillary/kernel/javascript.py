@@ -229,9 +229,9 @@ class _Printer:
         functions: list[str] = []
         for program in pipeline.programs:
             if program.fingerprint not in self.programs:
-                own = f"{name}Part{len(functions)}"
-                self.programs[program.fingerprint] = own
-                functions.append(program_function(program, own))
+                part = f"{name}Part{len(functions)}"
+                self.programs[program.fingerprint] = part
+                functions.append(program_function(program, part))
         columns = [
             f"const {names[column]} = new Float64Array({math.prod(shape)});"
             for column, shape in pipeline.columns.items()
@@ -241,6 +241,9 @@ class _Printer:
             for table in pipeline.tables
             for one in table.fields
         ]
+        # Columns and tables are made once, when the page is loaded; the function that
+        # is returned copies its arguments into columns, runs the stages and copies
+        # results.
         arguments = [f"a{k}" for k in range(len(pipeline.inputs))]
         arguments += [f"r{k}" for k in range(len(pipeline.outputs))]
         body = [f"{names[p.name]}.set(a{k});" for k, p in enumerate(pipeline.inputs)]
@@ -253,17 +256,19 @@ class _Printer:
 
     def _values(self, table: Table, one: Field) -> str:
         """Return the list of arrays of a field; of numbers, one more is NaN."""
-        found = self.tables[table.name][one.name]
+        values = self.tables[table.name][one.name]
         if one.kind == "index":
             column, size = (
                 self.names[one.of],
                 math.prod(self.pipeline.shape_of(one.name)),
             )
             views = f"{column}.subarray(k * {size}, (k + 1) * {size})"
-            return f"{found.tolist()}.map((k) => {views})"
+            return f"{values.tolist()}.map((k) => {views})"
         size = math.prod(one.shape)
-        numbers = np.full((len(found) + 1, size), np.nan)
-        numbers[:-1] = found.reshape(len(found), size)
+        # The record behind the last is NaN: it is what an `At` reads where its position
+        # is NaN, or there are no records.
+        numbers = np.full((len(values) + 1, size), np.nan)
+        numbers[:-1] = values.reshape(len(values), size)
         text = base64.b64encode(numbers.astype("<f8").tobytes()).decode()
         return f'records("{text}", {len(numbers)}, {size})'
 

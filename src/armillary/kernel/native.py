@@ -110,10 +110,12 @@ def native_of(
         ufunc, owned = binding.make_ufunc(
             code.address("loop"),
             kind,
+            # One input more than the program has: the state, see `ufunc_entry`.
             (len(core.inputs) + 1, len(core.outputs)),
             ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
             core.name,
         )
+    # @call exists for one output, and takes arrays as they come: none may be left out.
     is_simple = core is program and len(program.outputs) == 1
     fast = is_simple and binding.arrays_are_as_expected()
     return Native(

@@ -178,6 +178,8 @@ class Pipeline:
             KernelError: There is no such column, or it has another shape.
             UnknownName: There is no such table.
         """
+        # One walk through the stages in the order in which they run, since a column
+        # must be written before it is read.
         check = _Check(self)
         if not (self.inputs and self.results):
             raise check.fault("there must be an input and an output")
@@ -188,6 +190,7 @@ class Pipeline:
         if 0 in map(math.prod, check.shapes.values()):
             raise check.fault("a column is empty")
         outputs = tuple(Port(name, check.shapes[name]) for name in self.results)
+        # The dataclass is frozen; these two are derived here.
         object.__setattr__(self, "columns", check.shapes)
         object.__setattr__(self, "outputs", outputs)
 
@@ -312,6 +315,8 @@ class _Check:
             if isinstance(stage, Call):
                 self.call(stage, known, fields)
                 continue
+            # A region that may run for no row makes columns for itself alone; one that
+            # runs for all rows makes them for what follows, too.
             inner, made = fields, set(known)
             match stage:
                 case At():
@@ -319,6 +324,7 @@ class _Check:
                     self.number(stage.record, known, "the position of a record")
                 case Each():
                     inner = {**fields, **self.record(stage, known, fields)}
+                    # With a single record, and no row that is left alone, it runs once.
                     if self.pipeline.table(stage.table).is_single and not stage.active:
                         made = known
                     if stage.active:
@@ -341,6 +347,7 @@ class _Check:
             if field is None:
                 self.written(port, known, program.name)
                 continue
+            # Through an index programs write to the column that it points into.
             if field.kind != "index" or port.name not in fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
             self.same(port, fields[port.name], program.name)

@@ -140,6 +140,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case Call():
                 total += LIKELY_OPERATIONS
             case Each():
+                # All records, or those of one range of the record around.
                 count = counts[stage.table]
                 if stage.within:  # each record around it has its share
                     count = -(-count // max(1, around))

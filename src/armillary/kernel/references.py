@@ -35,6 +35,7 @@ def interpret(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
     """
     arrays, batch = broadcast(program, inputs)
     outputs = [np.empty((*batch, *port.shape)) for port in program.outputs]
+    # Scalars in the order of the inputs, row-major, as the program numbers them.
     for row in np.ndindex(*batch):
         scalars = [float(x) for array in arrays for x in array[row].flat]
         numbers = iter(evaluate(program, scalars))
@@ -76,6 +77,7 @@ def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
 
 def _columns(program: Program, inputs: list[Array], count: int) -> list[Any]:
     """Return the column of each output scalar; others are dropped after their use."""
+    # Columns are as long as the batch: memory for those in use, not for all steps.
     ends = _last_uses(program)
     values: list[Any] = []
     with np.errstate(all="ignore"):
