@@ -71,6 +71,7 @@ class _Explorer:
     def _decide(self, truth: TracedBool) -> bool:
         step = len(self.decisions)
         is_planned = step < len(self.planned) and self.planned[step][0] is truth
+        # Planned answers were asked before, on an earlier path, and found open.
         if self.forced is not None and not is_planned:
             answer = _implied(self.decisions, truth)
             if answer is not None:
@@ -150,6 +151,8 @@ def _runs(start: Callable[..., _Path], forced: list[TracedBool] | None) -> list[
     forced: Gets the questions that earlier answers decide, which are then no branches;
         None where all are asked.
     """
+    # Depth first: each path answers as the one before up to its last yes, and no there;
+    # then yes to all that is new.
     runs = [start([], forced)]
     while not runs[-1].is_last and len(runs) < PATH_LIMIT:
         runs.append(start(_next_plan(runs[-1].decisions), forced))
@@ -167,7 +170,7 @@ def _are_all_possible(runs: list[_Path]) -> bool:
         for step, (truth, answer) in enumerate(last)
         if answer
     )
-    is_more = any(not is_contradiction(each) for each in further)
+    is_more = any(not is_contradiction(path) for path in further)
     return is_more and not any(is_contradiction(run.decisions) for run in runs)
 
 
@@ -213,6 +216,8 @@ def _run(
         has_returned = True
         outputs = flat(returned)
     except Exception as error:
+        # No number comes here: what the function does, an error included, does not
+        # matter.
         if is_contradiction(explorer.decisions):
             return None
         if isinstance(error, TraceError) and has_returned and explorer.decisions:
@@ -229,6 +234,7 @@ def _run(
         raise _raised(error, explorer) from error
     finally:
         tape.decision = before
+    # It did not ask again what it asked before.
     if len(explorer.decisions) < len(explorer.planned):
         raise _changed(explorer.name, explorer.defined)
     return outputs
@@ -249,6 +255,8 @@ def _join(tape: Tape, runs: list[_Path], name: str) -> Flat:
     stack: list[_Path] = []
     for run in runs:
         stack.append(run)
+        # Two paths that part at their last answer become one that ends before it, which
+        # may be the sibling of another.
         while len(stack) > 1 and _are_siblings(stack[-2], stack[-1]):
             no, yes = stack.pop(), stack.pop()
             joined = _joined(tape, yes, no, name, share=share)
@@ -273,6 +281,7 @@ def _joined(
     """Return the outputs of two runs that part at their last answer, in one."""
     if yes.outputs is None and no.outputs is None:
         return None
+    # A path that raised, and that no number takes, is taken by NaN alone.
     nothing = [math.nan] * len(yes.outputs or no.outputs or ())
     yes_outputs = nothing if yes.outputs is None else yes.outputs
     no_outputs = nothing if no.outputs is None else no.outputs
@@ -288,6 +297,7 @@ def _joined(
         first, second = shared(tape, truth, first, second)
     pairs = zip(first, second, strict=True)
     outputs: Flat = [tape.make("select", truth, a, b) for a, b in pairs]
+    # The user's own `if` means what Python's does, NaN included.
     if truth.index not in tape.compared_by_calls:
         return outputs
     return _with_nan(tape, truth, outputs, first, second)

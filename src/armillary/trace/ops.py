@@ -318,6 +318,7 @@ POW = _binary(
 
 def _share(x: Any, y: Any) -> Any:
     """Return x / hypot(x, y), so that its derivative does not cancel for small y."""
+    # x / hypot = sign(x) / sqrt(1 + (y / x)^2) for |y| < |x|.
     ratio = DIV(y, x)
     near = DIV(SIGN(x), SQRT(ADD(1.0, MUL(ratio, ratio))))
     return SELECT(LT(ABS(y), ABS(x)), near, DIV(x, HYPOT(x, y)))

@@ -70,6 +70,7 @@ def _add(tape: NodeMaker, x: Node, y: Node) -> Node | None:
         return tape.make("sub", x, y.args[0])
     if x.name == "neg":
         return tape.make("sub", y, x.args[0])
+    # Products of rotations are full of these.
     if _is_sine_cosine_pair(x, y):
         return tape.constant(1.0)
     return None
@@ -95,6 +96,7 @@ def _sub(tape: NodeMaker, x: Node, y: Node) -> Node | None:
         return tape.make("add", x, y.args[0])
     if x.name == "const":
         return tape.make("neg", y) if x.value == 0.0 else None
+    # Signs move outwards, to where they meet others, or a sum that takes them up.
     if x.name == "neg":  # -a - b = -(a + b)
         return tape.make("neg", tape.make("add", x.args[0], y))
     return None
@@ -106,6 +108,7 @@ def _neg(tape: NodeMaker, x: Node) -> Node | None:
         return x.args[0]
     if x.name == "sub":
         return tape.make("sub", x.args[1], x.args[0])
+    # Into the constant of a product, which costs nothing.
     if x.name == "mul" and x.args[0].name == "const":
         return tape.make("mul", tape.constant(-x.args[0].value), x.args[1])
     return None
@@ -164,6 +167,7 @@ def _pow(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if exponent.is_integer() and abs(exponent) <= LARGEST_PRODUCT:
         return _whole_power(tape, x, int(exponent))
     if exponent == 0.5:
+        # C's pow and sqrt differ at -infinity alone, but for the sign of a zero.
         root = tape.make("sqrt", x)
         if _is_not_negative(x):
             return root
@@ -177,6 +181,7 @@ def _whole_power(tape: NodeMaker, x: Node, n: int) -> Node:
         return _inverse_power(tape, x, -n)
     if n == -1:
         return tape.make("div", tape.constant(1.0), x)
+    # By squares: x^13 = x^8 x^4 x, in about 2 log2(n) products.
     result, square = tape.constant(1.0), x
     while n:
         if n & 1:
@@ -192,6 +197,7 @@ def _inverse_power(tape: NodeMaker, x: Node, n: int) -> Node:
     one = tape.constant(1.0)
     power = _whole_power(tape, x, n)
     size = tape.make("abs", power)
+    # x^n is subnormal or 0, or infinite, long before its inverse is.
     is_large_enough = tape.make("le", tape.constant(sys.float_info.min), size)
     is_finite = tape.make("lt", size, tape.constant(math.inf))
     return tape.make(
@@ -205,6 +211,7 @@ def _inverse_power(tape: NodeMaker, x: Node, n: int) -> Node:
 # Functions of one argument.
 
 
+# f(-x) = -f(x) and f(-x) = f(x): so the functions of x and of -x are computed once.
 def _odd(name: str) -> Rule:
     def rule(tape: NodeMaker, x: Node) -> Node | None:
         return tape.make("neg", tape.make(name, x.args[0])) if x.name == "neg" else None
@@ -299,6 +306,7 @@ def _select(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | None:
         return x if truth.value else y
     if truth.name == "not":
         return tape.make("select", truth.args[0], y, x)
+    # A choice inside of the same choice is decided.
     if x.name == "select" and x.args[0] is truth:
         return tape.make("select", truth, x.args[1], y)
     if y.name == "select" and y.args[0] is truth:
@@ -318,12 +326,14 @@ def _select_arguments(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | 
     """Turn a choice of costly results, f(a) or -f(b), into f of a choice."""
     functions: list[tuple[str, bool, bool]] = []  # from the outermost inwards
     a, b = _without_sign(x), _without_sign(y)
+    # Layer by layer inwards, as long as both are the same function.
     while a.name == b.name and a.name in COSTLY and a is not b:
         functions.append((a.name, a is not x, b is not y))
         x, y = a.args[0], b.args[0]
         a, b = _without_sign(x), _without_sign(y)
     if not functions:
         return None
+    # Then outwards again, around the choice of arguments, with the signs.
     result = tape.make("select", truth, x, y)
     for name, x_is_negated, y_is_negated in reversed(functions):
         result = tape.make(name, result)
