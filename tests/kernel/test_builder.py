@@ -187,3 +187,66 @@ def test_bits_are_shifted():
         bits = number % 2**64
         expected = (bits >> 60) ^ ((number >> 4) % 2**64) ^ ~(bits << 3) % 2**64
         assert run(f, number) % 2**64 == expected % 2**64
+
+
+def test_what_was_made_is_shared_within_a_block_alone():
+    f = FunctionBuilder("shared", F64, x=F64)
+    made: list[Value] = []
+
+    def make() -> Value:
+        made.append(f["x"] + 1.0)
+        return made[-1]
+
+    assert f.once(("next", "x"), make) is f.once(("next", "x"), make)
+    with f.when(f["x"] > 0.0):
+        f.once(("next", "x"), make)
+    f.once(("next", "x"), make)  # behind a branch that may not have been taken
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("how", ["flag", "limit"])
+def test_flags_are_taken_before_a_block_ends(how: str):
+    f = FunctionBuilder("flags", x=F64)
+    if how == "flag":
+        f.flag(f["x"] < 0.0)
+    else:
+        f.limit(f["x"], 2.0)
+    with pytest.raises(AssertionError, match="not taken"):
+        f.ret()
+    assert f.taken_flags() is not None
+    assert f.taken_flags() is None
+    f.ret()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_lanes_above_a_limit_are_flagged(lanes: int):
+    real = F64.wide(lanes)
+    f = FunctionBuilder("beyond", I64, exported=True, x=PTR, y=PTR)
+    x, y = (f.load(real, f[name], align=8) for name in ("x", "y"))
+    f.limit(abs(x), 2.0)
+    f.limit(y, 3.0)
+    f.flag(y < -9.0)
+    flagged = f.taken_flags()
+    assert flagged is not None
+    f.ret(flagged.mask())
+    a = np.array([1.0, -2.5, 2.0, np.nan, 0.0, 0.0, 0.0, 0.0])
+    b = np.array([0.0, 0.0, 3.5, 0.0, -10.0, 3.0, np.nan, np.inf])
+    assert run(f, a, b) == 0b10010110 % (1 << lanes)
+
+
+def test_reals_have_the_operators_of_python():
+    f = FunctionBuilder("formula", F64, exported=True, x=PTR)
+    x = f.load(F64, f["x"])
+    y = 1.0 - (-x) / 4.0 + 3.0 / abs(x)
+    f.ret((y > 2.0).select(y.fma(2.0, x), 0.0).with_sign_of(x))
+    for number in (-2.0, 8.0, -40.0):
+        inner = 1.0 + number / 4.0 + 3.0 / abs(number)
+        wanted = 2.0 * inner + number if inner > 2.0 else 0.0
+        assert run(f, np.array([number])) == np.copysign(wanted, number)
+
+
+@pytest.mark.parametrize("kind", [F64, F64.wide(4), Type("float", 8)])
+def test_constants_keep_the_sign_of_zero(kind: Type):
+    assert kind.constant(0.0) != kind.constant(-0.0)
+    assert kind.constant(1) == kind.constant(1.0)
+    assert kind.constant(float("nan")) == kind.constant(float("nan"))

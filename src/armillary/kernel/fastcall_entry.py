@@ -89,14 +89,19 @@ def fastcall_entry(
     memory.release(free)
     f.jump(slow)
     f.start(slow)
-    vectorcall, callable_ = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
-    arguments = callable_, f["arguments"], f["count"], f["keywords"]
-    f.ret(f.call(vectorcall.text, PTR, *arguments))
+    f.ret(_slow_call(f, words))
     # PyArray_New has set a MemoryError; null passes it on.
     f.start(failed)
     memory.release(free)
     f.ret(f.constant(PTR, 0))
     return f
+
+
+def _slow_call(f: FunctionBuilder, words: Value) -> Value:
+    """Pass all arguments on to the slow callable."""
+    vectorcall, slow = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
+    arguments = slow, f["arguments"], f["count"], f["keywords"]
+    return f.call(vectorcall.text, PTR, *arguments)
 
 
 def _field(structure: Value, offset: int, kind: Type) -> Value:
