@@ -58,6 +58,8 @@ registers of 64 bytes cross cache lines.
 
 def module_text(functions: Sequence[FunctionBuilder]) -> str:
     """Return the IR of a module of functions, and of all that they need."""
+    # Several functions need the same declarations, and call the same outlined
+    # functions.
     needed: dict[str, str] = {}
     for f in functions:
         needed.update(f.declared)
@@ -216,10 +218,10 @@ class Value:
         if full not in f.declared:
             kinds = ", ".join([kind] * (1 + len(others)))
             f.declared[full] = f"declare {kind} {full}({kinds})"
-        given = f"{kind} {self.text}"
+        arguments = f"{kind} {self.text}"
         for other in others:
-            given += f", {kind} {self._operand(other)}"
-        return f.emit(f"call {kind} {full}({given})", self.type)
+            arguments += f", {kind} {self._operand(other)}"
+        return f.emit(f"call {kind} {full}({arguments})", self.type)
 
     def __neg__(self) -> Value:
         return self.function.emit(f"fneg {self.type.text} {self.text}", self.type)
@@ -281,6 +283,7 @@ class Value:
 
     def shuffled(self, other: Value, order: Sequence[int]) -> Value:
         """Return lanes of this, counted from 0, and of another, counted on behind."""
+        # LLVM counts the lanes of both values through.
         kind, mask = self.type, ", ".join(f"i32 {k}" for k in order)
         return self.function.emit(
             f"shufflevector {kind.text} {self.text}, {kind.text} {other.text}, "
@@ -442,8 +445,8 @@ class FunctionBuilder:
 
     def call(self, name: str, result: Type, *arguments: Value) -> Value:
         """Call a function of the module; what it returns is of type `result`."""
-        given = ", ".join(f"{x.type.text} {x.text}" for x in arguments)
-        text = f"call {result.text} {name}({given})"
+        listed = ", ".join(f"{x.type.text} {x.text}" for x in arguments)
+        text = f"call {result.text} {name}({listed})"
         if result == VOID:
             self.do(text)
             return Value(self, "", VOID)
@@ -453,6 +456,7 @@ class FunctionBuilder:
         self, name: str, result: Type, *arguments: Value, of: Type | None = None
     ) -> Value:
         """Call a function of LLVM, such as `sqrt`; `of` is the type in its name."""
+        # Overloaded functions carry their type in the name: `sqrt.v4f64`.
         full = f"@llvm.{name}.{(of or result).suffix}"
         kinds = ", ".join(x.type.text for x in arguments)
         self.declared[full] = f"declare {result.text} {full}({kinds})"
@@ -543,6 +547,7 @@ class FunctionBuilder:
 
         unlikely: Whether it hardly ever does.
         """
+        # The test, the block `then`, and `after` it, where both ways meet.
         then, after = self.label(), self.label()
         self.branch(truth, then, after, unlikely=unlikely)
         self.start(then)
@@ -568,6 +573,7 @@ class FunctionBuilder:
             self._lines[end] = f"  br label %{after}"
         if self._is_open:
             self.jump(after)
+        # Where both ways have returned, nothing comes behind.
         if end >= 0 or f"  br label %{after}" in self._lines[-1:]:
             self.start(after)
 
@@ -656,11 +662,11 @@ class FunctionBuilder:
     @property
     def text(self) -> str:
         """Return the whole function in the IR."""
-        given = ", ".join(
+        parameters = ", ".join(
             f"{x.type.text}{self._pointer_hint if x.type == PTR else ''} {x.text}"
             for x in self.parameters.values()
         )
         linkage = "" if self._exported else "internal "
-        head = f"define {linkage}{self.result.text} @{self.name}({given})"
+        head = f"define {linkage}{self.result.text} @{self.name}({parameters})"
         body = ["entry:", *self._head, *self._lines]
         return "\n".join([f"{head} {' '.join(self._hints)} {{", *body, "}"])

@@ -147,12 +147,12 @@ def _prune(place: Path) -> None:
 
 def _files(place: Path) -> list[tuple[float, int, Path]]:
     """Return when each file was used, its size, and where it is."""
-    found: list[tuple[float, int, Path]] = []
+    files: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
                 is_ours = entry.name.endswith(".o") or entry.name.startswith(UNFINISHED)
                 if is_ours and stat.S_ISREG(status.st_mode):
-                    found.append((status.st_mtime, status.st_size, Path(entry.path)))
-    return found
+                    files.append((status.st_mtime, status.st_size, Path(entry.path)))
+    return files

@@ -136,6 +136,8 @@ def loaded(
 
     level, variables: As for `to_object`.
     """
+    # Code that cannot be loaded, say that of another LLVM under the same key, is made
+    # again.
     stored = cache.load(key)
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below

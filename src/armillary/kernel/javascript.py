@@ -195,10 +195,10 @@ def pipeline_function(
         UnknownName: There is no such table or field.
         ShapeError: Shapes do not fit.
     """
-    given = pack_all(pipeline.tables, tables, pipeline.columns, np.dtype(np.float64))
+    packed = pack_all(pipeline.tables, tables, pipeline.columns, np.dtype(np.float64))
     for table in pipeline.tables:
-        table.check_count(len(given[table.name]))
-    return _Printer(pipeline, given).text(name)
+        table.check_count(len(packed[table.name]))
+    return _Printer(pipeline, packed).text(name)
 
 
 @dataclass(slots=True)

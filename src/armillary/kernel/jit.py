@@ -61,6 +61,7 @@ def host() -> Target:
     triple = str(llvm.get_default_triple())
     if triple.startswith(("aarch64", "arm64")):
         features.setdefault("neon", True)
+    # The widest register that the processor has.
     width = next((bits for name, bits in WIDTHS if features.get(name)), 64)
     return Target(
         triple=triple,
@@ -121,6 +122,8 @@ def optimised(text: str, target: Target, *, variables: bool = False) -> llvm.Mod
     if variables:
         options = llvm.create_pipeline_tuning_options()
         passes = llvm.create_new_module_pass_manager()
+        # Variables to registers, and empty blocks away; the tracer has simplified the
+        # arithmetic, and more passes take longer than they save.
         passes.add_sroa_pass()
         passes.add_simplify_cfg_pass()
         passes.run(module, llvm.create_pass_builder(machine(target), options))

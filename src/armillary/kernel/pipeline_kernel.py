@@ -202,9 +202,9 @@ class Callees:
         packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
         ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
         for table, span in zip(pipeline.tables, ranges, strict=True):
-            for each in span[span[:, 1] != 1, 1][:1].tolist():
-                table.check_count(each)
-        count = max((len(each) for each in ranges), default=1)
+            for wrong in span[span[:, 1] != 1, 1][:1].tolist():
+                table.check_count(wrong)
+        count = max(map(len, ranges), default=1)
         words = np.zeros((count, max(1, len(packed)), 2), np.int64)
         for k, (records, span) in enumerate(zip(packed.values(), ranges, strict=True)):
             # See `pipeline_code.TABLE`: where the records of the set start, and how
@@ -224,14 +224,14 @@ class Callees:
         beyond = address - address_of(self.words)
         if not 0 <= beyond < self.words.nbytes:
             return None
-        found = self.words[beyond // self.words[:1].nbytes, : len(self.tables)]
-        return {
-            name: records[first : first + count]
-            for (name, records), (start, count) in zip(
-                self.tables.items(), found.tolist(), strict=True
-            )
-            for first in [(start - address_of(records)) // records.dtype.itemsize]
-        }
+        words = self.words[beyond // self.words[:1].nbytes, : len(self.tables)].tolist()
+        tables: dict[str, Array] = {}
+        for (name, records), (start, count) in zip(
+            self.tables.items(), words, strict=True
+        ):
+            first = (start - address_of(records)) // records.dtype.itemsize
+            tables[name] = records[first : first + count]
+        return tables
 
 
 @final
@@ -262,16 +262,16 @@ def called_in(
         KernelError: A code is not one of `callees`, or they take or return something
             else than is given.
     """
-    codes = [np.zeros((0, 2), np.int64), *(each.codes for each in callees)]
+    codes = [np.zeros((0, 2), np.int64), *(callee.codes for callee in callees)]
     # Machine code jumps to what a record says: each address must be one of a set of the
     # callees. The words of a set say which, as no two lie at one place.
     known = np.sort(np.concatenate(codes)[:, 1])
     for call in calls_in(pipeline.stages):
         for records in packed.values():
             if call.code in (records.dtype.names or ()):
-                given = records[call.code][:, 1]
-                at = np.searchsorted(known, given)
-                if (at == len(known)).any() or (known[at] != given).any():
+                wanted = records[call.code][:, 1]
+                at = np.searchsorted(known, wanted)
+                if (at == len(known)).any() or (known[at] != wanted).any():
                     raise KernelError(
                         f"'{call.code}' of '{pipeline.name}' is not a code of what it "
                         "is given to call."

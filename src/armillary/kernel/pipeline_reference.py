@@ -49,6 +49,7 @@ def evaluate(
         port.name: array.reshape(count, *port.shape).copy()
         for port, array in zip(pipeline.inputs, arrays, strict=True)
     }
+    # Entries that no index has written are NaN; machine code leaves what was in memory.
     columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.scratch}
     run = _PipelineRun(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
@@ -149,6 +150,7 @@ class _PipelineRun:
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]
+        # A program without inputs returns one row, not one for each.
         if not inputs:
             inputs, program = [np.zeros(len(rows))], _with_an_input(program)
         outputs = vectorize(program, *inputs)

@@ -243,6 +243,8 @@ class Search:
         if threads > 1:
             threads = min(threads, count // PROBLEMS_PER_THREAD)
         if threads <= 1:
+            # A single problem leaves all lanes but one idle; together they try its
+            # starts at once, with the same answer.
             alone = count == 1 and plan.starts > 1  # then all lanes work on it
             failed = self._fill(
                 problems, plan, seeds, results, deadline, together=alone
@@ -317,6 +319,7 @@ def _compiled(
     step: Program, guard: Program, scales: tuple[float, ...]
 ) -> tuple[Any, int]:
     """Return the code of the loop around `step`, and how many lanes it has."""
+    # The lanes of the loop are those of the machine, and so is its cache key.
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, jit  # they import LLVM
 

@@ -213,6 +213,7 @@ def pack_all(
     for table in tables:
         if table.name not in given:
             raise KernelError(f"Table '{table.name}' is missing.")
+    # How far indices and ranges may point.
     sizes = {("index", name): shape[0] for name, shape in columns.items() if shape}
     for table in tables:
         # Ranges point into another table: what all its fields have records for.

@@ -125,6 +125,8 @@ class Tape:
             if not op.depends_on_type:
                 return self._folded(op, nodes)
         name = op.name
+        # Simplified first, then shared: equal formulas may be written in different
+        # ways.
         rule = RULES.get(name)
         if rule is not None:
             simpler = rule(self, *nodes)

@@ -16,6 +16,7 @@ from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
 from armillary.kernel.intrinsics.minmax import at_least, at_most
 from armillary.kernel.intrinsics.polynomial import paired
 
+# Coefficients of E, from the lowest power of r on: near 1/2!, 1/3!, 1/4!, ...
 EXP = {
     64: (
         0.5000000000000004,

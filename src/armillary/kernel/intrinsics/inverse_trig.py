@@ -21,6 +21,8 @@ from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import flip_sign, is_negative, sign_bit
 from armillary.kernel.intrinsics.polynomial import paired
 
+# Coefficients of A, then of S, from the lowest power of z on. A converges slowly at t =
+# 1, where its terms are almost 1/k: 20 of them.
 ATAN = {
     64: (
         -0.3333333333333307,

@@ -18,6 +18,8 @@ from armillary.kernel.intrinsics.exponential import LN_2
 from armillary.kernel.intrinsics.ieee import layout, real_of
 from armillary.kernel.intrinsics.polynomial import polynomial
 
+# Coefficients of L, then of M, from the lowest power of z on: near 2/3, 2/5, 2/7, ...,
+# and without the first.
 L = {
     64: (
         0.6666666666666734,
@@ -51,6 +53,7 @@ SHORT_LN_2 = {
     64: (0.6931471805598903, 5.497923018708371e-14),
     32: (0.693145751953125, 1.4286068203094173e-06),
 }
+# The bits of sqrt(1/2).
 SQRT_HALF_BITS = {64: 0x3FE6A09E667F3BCD, 32: 0x3F3504F3}
 
 
@@ -60,6 +63,7 @@ def log(x: Value) -> Value:
     f = m - 1.0
     s = f / (m + 1.0)
     z = s * s
+    # f is exact (Sterbenz), so the leading terms of the last form lose nothing.
     half_square = f * 0.5 * f
     series = half_square + z * polynomial(z, L[x.type.bits])
     high, low = LN_2[x.type.bits]

@@ -20,6 +20,8 @@ from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole
 from armillary.kernel.intrinsics.polynomial import polynomial
 
+# Coefficients of S, then of C, from the lowest power of z on: those of sin r / r and
+# cos r, changed so that the greatest error is the least.
 SIN = {
     64: (
         -0.16666666666666632,
