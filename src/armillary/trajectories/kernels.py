@@ -32,7 +32,7 @@ from armillary.trajectories.pass_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 from armillary.trajectories.spline_stages import (
     SPLINE,
     spline_columns,
@@ -73,13 +73,13 @@ class Size(NamedTuple):
     points: int
 
     def holds(self, intervals: int, per_knot: int) -> bool:
-        """Tell whether a grid fits."""
+        """Return whether a grid fits."""
         return intervals < self.knots and intervals * per_knot < self.points
 
     def columns(self, joints: int, rows: int = 0) -> PathColumns:
         """Return the columns of paths of this size, with further rows at each point."""
         return PathColumns(
-            k=self.knots, g=self.points, n=joints, r=rows, lines=2 * (joints + rows)
+            knots=self.knots, points=self.points, joints=joints, rows=rows
         )
 
 
@@ -88,9 +88,9 @@ LARGE: Final = Size(64, 1024)
 
 AROUND: Final = Steps(
     "around",
-    Entry(PathColumns.first_low, PathColumns.lows, of="first"),
-    Entry(PathColumns.first_high, PathColumns.highs, of="first"),
-    Entry(PathColumns.last_time, PathColumns.time, of="last"),
+    PathColumns.first_low,
+    PathColumns.first_high,
+    PathColumns.last_time,
     is_single=True,
 )
 
@@ -104,11 +104,17 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
     `moves`, which is 0 where all waypoints are the same.
     """
     columns = size.columns(joints)
-    given = columns.path, columns.given, columns.is_given
+    waypoints = columns.path, columns.given, columns.is_given
     tables = *SPLINE, GRID, backward_steps(0), LAST, forward_steps(0), FIRST, AROUND
     return Pipeline(
         "time_path",
-        (*given, columns.velocity, columns.acceleration, columns.start, columns.end),
+        (
+            *waypoints,
+            columns.velocity,
+            columns.acceleration,
+            columns.start,
+            columns.end,
+        ),
         tuple(steps.table(columns) for steps in tables),
         (
             *spline_stages(columns),

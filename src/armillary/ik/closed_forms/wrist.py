@@ -50,15 +50,15 @@ def wrist_turns(
 
     The first has sin(bend) above 0. A turn that is free is `preferred`.
     """
-    found: list[WristTurns] = []
+    both: list[WristTurns] = []
     for turn, bend, free in lean(z, first, second, preferred):
-        if found and is_right_angled(first, second):
-            last = found[0].last.opposite
+        if both and is_right_angled(first, second):
+            last = both[0].last.opposite
         else:
             c, s, _ = second.back(bend.back.apply(first.back(turn.back.apply(x))))
             last = Turn(c, s)
-        found.append(WristTurns(turn, bend, last, free))
-    return found
+        both.append(WristTurns(turn, bend, last, free))
+    return both
 
 
 def lean(
