@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel import binding, forks
-from armillary.kernel.arguments import Array
+from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
-from armillary.kernel.signature import ufunc_signature
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
@@ -105,16 +104,18 @@ def native_of(
     core = program
     if isinstance(program, Program):
         core = compiler.without_empty_arrays(program)
-    code, shape = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
+    code, real = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
     ufunc, owned = None, ()
     if core.outputs:
         ufunc, owned = binding.make_ufunc(
             code.address("loop"),
             kind,
+            # One input more than the program has: the state, see `ufunc_entry`.
             (len(core.inputs) + 1, len(core.outputs)),
             ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
             core.name,
         )
+    # @call exists for one output, and takes arrays as they come: none may be left out.
     is_simple = core is program and len(program.outputs) == 1
     fast = is_simple and binding.arrays_are_as_expected()
     return Native(
@@ -122,7 +123,7 @@ def native_of(
         core=core,
         operations=program.operation_count + 1,
         dtype=kind,
-        lanes=shape.lanes,
+        lanes=real.lanes,
         requested=lanes or 0,
         ufunc=ufunc,
         call=code.address("call") if fast else 0,

@@ -259,6 +259,7 @@ def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
         )
     factor = math.pi / 180.0 if is_angle else 1.0
     changes = {field: _or_infinite(value * factor) for field, value in limit.items()}
+    # A default that is repeated is no contradiction.
     before = {field: getattr(frame.limits, field) for field in changes}
     if before != changes and not all(map(math.isinf, before.values())):
         message = f"{name} has another <{element.name}>; this one counts"
@@ -284,6 +285,7 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
     elements: list[Element] = []
     for table in (ELEMENTS[kind] for kind in LIMITS):
         fields = {f: getattr(limits, f) for f in table.fields if f != "refjoint"}
+        # RobWork has no open range: an infinite end is written as the largest double.
         if any(map(math.isfinite, fields.values())):
             elements.append(table.write({f: in_file(v) for f, v in fields.items()}))
     return elements
@@ -292,6 +294,8 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
 def _degrees(value: float) -> float:
     """Return an angle in degrees that reads back as the same number of radians."""
     plain = math.degrees(value)
+    # The reader multiplies by pi / 180, which may miss the last bit: the rounded
+    # number or one of the neighbours usually does not.
     near = (
         round(plain, ANGLE_DIGITS),
         plain,

@@ -62,6 +62,7 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     possible = possible_inertia(central, moments.place, link.label, report)
     if possible is None:
         return None
+    # From the axes at the centre of mass to those of the link (Steiner).
     inertia = possible.transformed(X_LC)
     fault = inertia.fault()
     if fault is None or not fault.is_refused:
@@ -328,6 +329,7 @@ class LinkWriter:
             inertia = possible_inertia(inertia, NOWHERE, quote(name), self._report)
         if inertia is None:
             return []
+        # Without a mass there is no centre, and the moments are those about the origin.
         has_centre = inertia.mass != 0.0
         centre = inertia.centre() if has_centre else ZERO
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
