@@ -152,23 +152,6 @@ class Way(NamedTuple):
     limits: RateLimits
 
 
-class Started(NamedTuple):
-    """The start of a level, if one has ended, and no row that x comes to yet."""
-
-    at: Progress
-    hit: Hit
-    few: Number
-    many: Number
-
-
-class Followed(NamedTuple):
-    """The progress after an event, and whether more is to come."""
-
-    at: Progress
-    slots: Slots
-    active: Number
-
-
 def rate_stages(
     columns: RateColumns,
     levels: Sequence[int],
@@ -211,16 +194,24 @@ def rate_stages(
         columns.stage(sized(_begun), writes=starts, **reads),
         repeat(
             columns.active,
-            columns.stage(sized(_level), **state),
+            columns.stage(
+                sized(_level),
+                writes=(*columns.group(Progress, Hit), columns.few, columns.many),
+                **state,
+            ),
             when(columns.few, direction(FEW)),
             when(columns.many, direction(columns.x.size)),
             for_each(columns.stage(_look)),
-            columns.stage(sized(_moved), **state),
+            columns.stage(
+                sized(_moved),
+                writes=(*columns.group(Progress, Slots), columns.active),
+                **state,
+            ),
             limit=limit,
         ),
-        columns.stage(_ended),
+        columns.stage(_ended, writes=(columns.finished, columns.part)),
         for_each(columns.stage(_within, writes=columns.part)),
-        columns.stage(_kept),
+        columns.stage(_kept, writes=(columns.x, columns.finished)),
     )
 
 
@@ -288,13 +279,6 @@ def _follower_of(
 # With bounds of rates alone, on a way that begins at 0
 
 
-class Corner(NamedTuple):
-    """The progress up to a corner, and whether more are to come."""
-
-    at: Progress
-    active: Number
-
-
 def corner_stages(
     columns: RateColumns, levels: Sequence[int], *, is_bounded: bool, null: bool
 ) -> tuple[Stage, ...]:
@@ -320,7 +304,12 @@ def corner_stages(
         columns.stage(partial(_first, sizes=sizes), writes=starts, **reads),
         repeat(
             columns.active,
-            columns.stage(partial(_corner, sizes=sizes), prepared=prepared, **reads),
+            columns.stage(
+                partial(_corner, sizes=sizes),
+                prepared=prepared,
+                writes=(*columns.group(Progress), columns.active),
+                **reads,
+            ),
             limit=ITERATIONS,
         ),
     )
@@ -357,11 +346,11 @@ def _corner(
     null: Vector | None = None,
     *,
     sizes: tuple[int, ...],
-) -> Corner:
+) -> tuple[Progress, Number]:
     """Return the progress up to the next corner."""
     follower = _follower(problem, limits, null, sizes, prepared)
     at = follower.corner(at)
-    return Corner(at, follower.has_more(at))
+    return at, follower.has_more(at)
 
 
 # With inequalities, on a way that begins at `rest`
@@ -389,14 +378,14 @@ def _level(
     null: Vector | None = None,
     *,
     sizes: tuple[int, ...],
-) -> Started:
+) -> tuple[Progress, Hit, Number, Number]:
     """Return where a level begins, and no row that x comes to yet."""
     at = _follower_of(way, null, sizes, prepared).begun(at)
     many: Number = 0.0
     for number in slots.slots[FEW:]:
         many = select(number > FREE, 1.0, many)
     nothing = Hit(FAR, FREE, [0.0] * len(way.rest))
-    return Started(at, nothing, 1.0 - many, many)
+    return at, nothing, 1.0 - many, many
 
 
 def _direction(
@@ -454,11 +443,11 @@ def _moved(
     null: Vector | None = None,
     *,
     sizes: tuple[int, ...],
-) -> Followed:
+) -> tuple[Progress, Slots, Number]:
     """Return all after the next event: a bound, a row, or the end of the level."""
     follower = _follower_of(way, null, sizes, prepared)
     at, slots = follower.moved(at, direction, slots, hit)
-    return Followed(at, slots, follower.has_more(at))
+    return at, slots, follower.has_more(at)
 
 
 def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
@@ -466,15 +455,8 @@ def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
     return maximum(inner(a, list(rest)) - b, 0.0)
 
 
-class Ended(NamedTuple):
-    """Whether the way has come to its end, and that all of it counts so far."""
-
-    finished: Number
-    part: Number
-
-
-def _ended(active: Number) -> Ended:
-    return Ended(1.0 - active, 1.0)
+def _ended(active: Number) -> tuple[Number, Number]:
+    return 1.0 - active, 1.0
 
 
 def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
@@ -495,20 +477,13 @@ def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
     return select(is_broken, minimum(own, part), part)
 
 
-class Kept(NamedTuple):
-    """The rates, and whether they are the best."""
-
-    x: Vector
-    finished: Number
-
-
 def _kept(
     rest: Vector, z: Vector, low: Vector, high: Vector, part: Number, finished: Number
-) -> Kept:
+) -> tuple[Vector, Number]:
     """Return x, on the way from rest where rounding has led beyond a row."""
     x = [
         minimum(maximum(r + part * step, a), b)
         for r, step, a, b in zip(rest, z, low, high, strict=True)
     ]
     is_cut = part < 1.0 - ROUNDING
-    return Kept(x, select(is_cut, 0.0, finished))
+    return x, select(is_cut, 0.0, finished)

@@ -291,7 +291,7 @@ class Columns:
         def by_names(*values: Any) -> Any:
             left = iter(values)
             found = formula(**{reader.name: reader.take(left) for reader in readers})
-            return tuple(_flat(found)) if _is_group(type(found)) else found
+            return tuple(_flat(found)) if len(ports) > 1 else found
 
         program = trace(
             by_names,
