@@ -236,8 +236,8 @@ class Search:
             plan: How to search.
             seeds: The first start of each problem, shape (count, n), contiguous.
             threads: The number of threads that may share the work.
-            deadline: The time to stop, see `deadline_after`; 0 for never. Problems that are
-                left end as `STOPPED`.
+            deadline: The time to stop, see `deadline_after`; 0 for never. Problems that
+                are left end as `STOPPED`.
         """
         count = len(problems)
         unknowns, errors, endings = results = self._new_arrays(count)
