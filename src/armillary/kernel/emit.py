@@ -45,7 +45,7 @@ def emit_columns(
     scalar of a port, and returns the flagged lanes as @block does.
 
     Args:
-        name: Of the function.
+        name: The name of the function.
         program: What it computes.
         real: The type of a vector.
         is_alone: Whether it is for loops that compute nothing again: it returns
@@ -119,10 +119,10 @@ def _functions(
     A single segment stands in it.
 
     Args:
-        name: Of the function.
+        name: The name of the function.
         program: What is computed.
         real: The values that it works on.
-        segments: Of the program.
+        segments: The segments of the program.
         columns: Whether arrays are columns.
         own_scratch: Scratch on the stack [bytes], of a function that returns nothing.
     """

@@ -45,9 +45,9 @@ class Record:
     """What is noted of a flagged row: the addresses of its outputs, then its inputs.
 
     Attributes:
-        outputs: How many addresses.
-        inputs: Where each input lies [bytes].
-        size: Of a record [bytes].
+        outputs: The number of addresses.
+        inputs: The offset of each input [bytes].
+        size: The size of a record [bytes].
     """
 
     outputs: int
@@ -87,10 +87,10 @@ def finish(
     """Compute the rows that are noted in a state, and free its memory.
 
     Args:
-        program: What computes them.
+        program: The program that computes them.
         compute: The same with NumPy, all rows at once.
-        state: What machine code left.
-        results: Where it wrote; rows are NaN until they are computed.
+        state: The state that machine code has left.
+        results: The arrays that it wrote; noted rows are NaN until they are computed.
         failed: Set by any thread that works on the same call; the others give up.
 
     Raises:

@@ -209,8 +209,8 @@ class _Printer:
         pipeline: What is printed.
         tables: The records of each table.
         names: The JavaScript name of each column.
-        programs: Of each program, by its fingerprint.
-        depth: How many regions are around what is printed.
+        programs: The JavaScript name of each program, by its fingerprint.
+        depth: The number of regions around what is printed.
         records: For each field around that the name of the record's position.
     """
 

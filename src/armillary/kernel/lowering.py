@@ -123,7 +123,7 @@ class _Outlined:
 
     Attributes:
         function: The function; it returns a structure.
-        count: How many reals.
+        count: The number of reals.
         flags: Whether it ever flags a lane.
     """
 

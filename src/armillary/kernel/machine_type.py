@@ -33,7 +33,7 @@ class Type:
 
     Attributes:
         element: The name of what is in one lane.
-        lanes: How many; a vector of one lane is a scalar.
+        lanes: The number of lanes; a vector of one lane is a scalar.
         text: Its name in the IR.
         suffix: The ending of an intrinsic's name for it, such as `v4f64`.
         is_real: Whether it holds reals.

@@ -22,7 +22,7 @@ class Struct:
     """Fields in memory, each an array of values, at offsets that fit their alignment.
 
     Attributes:
-        offsets: Where each field starts [bytes].
+        offsets: The offset of each field [bytes].
         kinds: The type of its values.
         bytes: The size of the whole.
         align: What its address must be a multiple of [bytes].
@@ -100,7 +100,7 @@ def allocate(
 
     Args:
         f: The function.
-        sizes: Of the parts.
+        sizes: The sizes of the parts.
         malloc: A pointer to the function that allocates.
         failed: Label to continue at where there is no memory.
     """

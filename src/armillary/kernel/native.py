@@ -34,10 +34,10 @@ class Native:
     Attributes:
         program: What it computes.
         core: The same without inputs and outputs of size 0, which NumPy cannot pass.
-        operations: How much work a row is.
+        operations: About how many operations a row takes.
         dtype: The type it computes in.
-        lanes: How many rows it computes at once.
-        requested: How many were asked for; 0 for as many as the machine prefers.
+        lanes: The number of rows that it computes at once.
+        requested: The number that was asked for; 0 for that of a register.
         ufunc: The generalised ufunc of `core`; None if that has no outputs.
         call: Address of the compiled body of a single call, 0 where there is none.
         state: What each call copies, see `fallback`.

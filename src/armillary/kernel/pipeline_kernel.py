@@ -128,7 +128,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
     """Return about how many operations a row takes.
 
     Args:
-        stages: Of which.
+        stages: The stages.
         counts: Records of each table.
         around: Records of the table of the region around the stages.
     """
@@ -161,7 +161,7 @@ class Callees:
     Attributes:
         pipeline: What is called.
         tables: Records of its tables, of all sets.
-        words: Where the tables of each set lie, and how many records they have; see
+        words: The address of the tables of each set, and their numbers of records; see
             `pipeline_code.TABLE`: shape (sets, tables, 2).
         codes: What a field of kind `code` holds for each set, shape (sets, 2).
         code: Its machine code, which lives as long as this.
@@ -194,7 +194,7 @@ class Callees:
             spans: For each table the first record and the count of each set, shape
                 (sets, 2), or (2,) where all sets share records.
             dtype: The type that callers compute in.
-            lanes: How many rows they compute at once.
+            lanes: The number of rows that they compute at once.
 
         Raises:
             KernelError: As for `CompiledPipeline`.

@@ -67,7 +67,7 @@ class _PipelineRun:
         tables: The records of each table.
         count: Rows.
         columns: What has been computed, shape (count, *column shape).
-        fields: Of the records around what runs: what each is, and its value for each
+        fields: The fields of records around what runs: each with its value for each
             row, shape (count, *field shape).
         called: What calls run.
     """

@@ -133,11 +133,11 @@ def make_plan(
     """Put together how to search.
 
     Args:
-        table: Where to start.
+        table: Known answers, where searches start.
         tolerances: Largest error of each kind, shape (k,).
         lower: Least start at random, shape (n,).
         upper: Greatest start at random, shape (n,).
-        search_options: When to give up.
+        search_options: When a start, or a problem, is given up.
         random_seed: Another number gives other random starts.
         constants: The third input of the step, if it has one.
     """
@@ -169,10 +169,11 @@ class SearchResult(NamedTuple):
     """What a search found.
 
     Attributes:
-        unknowns: Of each problem, shape (count, n); the nearest where it is not solved.
-        errors: That remain there, shape (count, k).
+        unknowns: The answer of each problem, shape (count, n), or the nearest that was
+            met where it is not solved.
+        errors: The errors of these unknowns, shape (count, k).
         endings: The status, steps and starts of each, shape (count, 3).
-        failures: How many problems are not solved.
+        failures: The number of problems that are not solved.
     """
 
     unknowns: Array
@@ -232,11 +233,11 @@ class Search:
         Args:
             problems: Their parameters, shape (count, m) or more of which the first m
                 count, rows contiguous.
-            plan: How.
+            plan: How to search.
             seeds: The first start of each problem, shape (count, n), contiguous.
-            threads: How many may share the work.
-            deadline: When to stop, see `deadline_after`; 0 for never. Problems that are
-                left end as `STOPPED`.
+            threads: The number of threads that may share the work.
+            deadline: The time to stop, see `deadline_after`; 0 for never. Problems that
+                are left end as `STOPPED`.
         """
         count = len(problems)
         unknowns, errors, endings = results = self._new_arrays(count)
@@ -267,8 +268,8 @@ class Search:
 
         Args:
             problems: As for a call.
-            plan: How.
-            first: Where to start the first, shape (n,).
+            plan: How to search.
+            first: The start of the first problem, shape (n,).
             deadline: As for a call.
         """
         # The loop writes each answer, or where there is none the seed itself, behind

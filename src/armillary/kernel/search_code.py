@@ -56,7 +56,7 @@ def search_code(
     Args:
         step: See above; inputs (n,), (m,) and maybe (c,), outputs (n,) and (k,).
         guard: See above.
-        lanes: How many problems it works on at once.
+        lanes: The number of problems that it works on at once.
         pairs: Pairs of features in the table of starts.
         levels: The largest feature.
         avx2: Whether the machine has an instruction for sums of two products.
@@ -348,7 +348,7 @@ class _SearchStarts:
     """The functions of a search that choose starts.
 
     Attributes:
-        at: Where numbers lie.
+        at: The layout of what it reads and writes.
         pairs: Pairs of features in the table of starts.
         levels: The largest feature.
         avx2: Whether the machine has an instruction for sums of two products.

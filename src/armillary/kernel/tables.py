@@ -30,7 +30,7 @@ class Field:
     Attributes:
         name: Its name; programs read it as an input of this name.
         kind: What it holds.
-        shape: Of numbers.
+        shape: The shape of its numbers.
         of: The column, or the table, that it points into.
     """
 
@@ -73,7 +73,7 @@ class Table:
 
     Attributes:
         name: Its name.
-        fields: Of a record.
+        fields: The fields of a record.
         is_single: Whether it always has one record, no more and no fewer.
     """
 
@@ -101,7 +101,7 @@ class Table:
 
         Args:
             given: An array for each field, shape (count, *field shape).
-            sizes: Of what fields point into.
+            sizes: The number of entries of what fields point into.
             dtype: The type of numbers.
 
         Raises:

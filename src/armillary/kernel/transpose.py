@@ -104,8 +104,8 @@ def _load_square(real: Type, rows: Rows, start: int) -> list[Value]:
 def transposed(rows: Sequence[Value], size: int | None = None) -> list[Value]:
     """Return the transpose of a square of values, in log2(lanes) rounds of shuffles.
 
-    size: Of the squares in it that are transposed, each where it is; all of it unless
-        given.
+    size: The side of smaller squares in it, each of which is transposed where it is;
+        the whole square unless given.
     """
     # Round `step` swaps the blocks of side `step` beside the diagonal: row i keeps its
     # elements k with bit `step` unset, and takes the others from row i + step.

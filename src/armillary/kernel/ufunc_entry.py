@@ -35,7 +35,7 @@ class _Operand:
 
     Attributes:
         port: What it holds.
-        base: Where its first row starts.
+        base: The address of its first row.
         outer: Distance between rows [bytes].
         core: Strides within a row [bytes].
         buffer: Room for one block of compact rows.
@@ -57,10 +57,10 @@ class _OperandRows:
     """The rows of an operand in one block.
 
     Attributes:
-        operand: Whose.
-        start: Where they lie.
+        operand: The operand.
+        start: The address where they lie.
         direct: Whether @block works on them there.
-        at: Where it works on them.
+        at: The address where it works on them.
     """
 
     operand: _Operand
@@ -371,11 +371,11 @@ def _copy_rows(
     """Call @copy.
 
     Args:
-        to: Where they go.
-        source: Where they lie.
+        to: The rows that are written.
+        source: The rows that are read.
         rows: Rows to write.
         count: Rows to read; the last is repeated.
-        shape: Of a row.
+        shape: The shape of a row.
     """
     f = rows.function
     # A dimension of length 1 has the stride 0, which is never used.

@@ -115,7 +115,7 @@ def explore(
     """Return the flat outputs of `function`, joined over all its branches.
 
     Args:
-        tape: Where `function` records.
+        tape: The tape that `function` records on.
         function: Called once for each path.
         name: What messages call it.
         defined: The `file:line` of its definition, for messages.

@@ -19,7 +19,7 @@ def staged(program: Program, known: Collection[str], name: str) -> list[Program]
     Args:
         program: What to compute.
         known: Names of inputs.
-        name: Of the column by which the first hands numbers to the second.
+        name: The name of the column by which the first hands numbers to the second.
 
     Returns:
         Two programs, or `program` alone where known inputs decide nothing of it.
@@ -72,10 +72,10 @@ def _rebuilt(
     """Return the instructions that lead to results, some of them read from an input.
 
     Args:
-        program: Whose instructions.
+        program: The program.
         inputs: Those of the new program; the last holds what is handed over, if any.
         handed: The position in it of instructions that are read.
-        outputs: Of the new program.
+        outputs: The outputs of the new program.
         results: The instructions that are its output scalars.
     """
     starts: dict[str, int] = {}
