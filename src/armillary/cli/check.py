@@ -13,7 +13,7 @@ from armillary.cli.hints import diagnostic_text, with_options
 from armillary.cli.input import add_file, meshes_of, read
 from armillary.cli.options import add_json
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_parts, untested_parts
+from armillary.collision.untested import home_parts, home_text, untested_parts
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
@@ -122,7 +122,10 @@ def _mesh(
 def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
     """Yield which links touch at home, or are not tested."""
     place = Place(path)
+    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
+        if at_home and each.message == home_text(at_home):
+            continue  # a note follows, which names all of them
         fix = ""
         text = each.message
         if each.kind == "untested" and text.startswith(
@@ -142,7 +145,6 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
         elif each.links:
             text = f"At home, links {text.removeprefix('Links ')}"
             yield replace(found, message=text)
-    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
         text, fix = home_parts(at_home, most=len(at_home))
         yield Diagnostic(

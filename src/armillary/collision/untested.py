@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from armillary.collision.pairs import applied_rules
@@ -17,6 +17,7 @@ from armillary.model.workcell import Workcell
 
 __all__ = [
     "home_parts",
+    "home_text",
     "nothing_text",
     "untested_parts",
     "untested_text",
@@ -69,6 +70,11 @@ def home_parts(
     )
 
 
+def home_text(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return which pairs are not tested because they touch at home, and the fix."""
+    return " ".join(home_parts(tuple(pairs)))
+
+
 def warn_of_untested(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
 ) -> None:
@@ -76,7 +82,7 @@ def warn_of_untested(
     decided = applied_rules(cell, rules, meshes)
     texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
-        texts.append(" ".join(home_parts(tuple(decided.home_pairs))))
+        texts.append(home_text(decided.home_pairs))
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import untested_text
+from armillary.collision.untested import home_text, untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.state import State
@@ -35,7 +35,8 @@ def violations(
     Joints come first, in the order of links, then pairs of links, the nearest first.
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
     files cannot, one entry of the kind `untested` says why. There is another one for
-    each manipulator of which no pair of links is tested although no rule says so.
+    each manipulator of which no pair of links is tested although no rule says so, and
+    one that names the pairs that are left out because they touch at home.
 
     Args:
         cell: What is in the state.
@@ -71,6 +72,9 @@ def violations(
             found += _touching(check, given, tolerance)
     for name in decided.untested_manipulators(tested):
         found.append(Violation("untested", name, math.nan, margin, untested_text(name)))
+    if decided.home_pairs:
+        text = home_text(decided.home_pairs)
+        found.append(Violation("untested", cell.name, math.nan, margin, text))
     return tuple(found)
 
 
