@@ -14,6 +14,7 @@ from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.model.fields import kept
+from armillary.model.geometry.triangle_distance import windings
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
@@ -382,22 +383,8 @@ def _one_of_each_part(triangles: Triangles) -> Array:
 
 
 def _is_inside(surface: Triangles, points: Array) -> bool:
-    """Return whether a closed surface winds around any of some points.
-
-    The solid angles of its triangles sum up to 4 pi times the windings; van Oosterom
-    and Strackee, 1983, eq. 8.
-    """
-    for point in points:
-        # tan(angle / 2) = a . (b x c) / (xyz + (a.b) z + (b.c) x + (c.a) y), with the
-        # lengths x, y, z of a, b, c.
-        a, b, c = np.moveaxis(surface.corners - point, 1, 0)
-        x, y, z = (np.linalg.norm(each, axis=1) for each in (a, b, c))
-        volume = np.einsum("ij,ij->i", a, np.cross(b, c))
-        ab, bc, ca = (np.einsum("ij,ij->i", *two) for two in ((a, b), (b, c), (c, a)))
-        angles = np.arctan2(volume, x * y * z + ab * z + bc * x + ca * y)
-        if abs(float(angles.sum())) > np.pi:  # half a winding; angles are half, too
-            return True
-    return False
+    """Return whether a closed surface winds around any of some points."""
+    return any(abs(windings(point[None], surface.corners)[0]) > 0.5 for point in points)
 
 
 def _into(X_outer: Array, X_inner: Array, points: Array) -> Array:

@@ -38,6 +38,8 @@ class RigidGroups:
         self.has_shapes = np.array(
             [bool(link.collision_shapes) for link in cell.links], dtype=np.bool_
         )
+        # A link begins a group if a joint or a movable base is between it and its
+        # parent.
         loose = {tree.base_link(k) for k in tree.movable}
 
         def is_apart(link: int) -> bool:

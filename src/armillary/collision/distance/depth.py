@@ -138,7 +138,7 @@ around. Corners number the directions of a cell.
 """
 
 
-class Place(NamedTuple):
+class Support(NamedTuple):
     """The farthest points of both bodies, and what brings them together."""
 
     X: Matrix
@@ -251,17 +251,17 @@ class Measured(NamedTuple):
     is_less: Any
 
 
-def _measured(place: Place, against: Vector, depth: Number) -> Measured:
+def _measured(support: Support, against: Vector, depth: Number) -> Measured:
     """Return the width in a direction, and whether it is less than the depth so far."""
     normal = negate(three(against))
-    point = difference(place.X, place.point_a, place.point_b)
+    point = difference(support.X, support.point_a, support.point_b)
     width = dot(normal, point)
-    tiny = by_precision(width, double=1e-13, single=1e-6) * place.extent
+    tiny = by_precision(width, double=1e-13, single=1e-6) * support.extent
     return Measured(normal, point, width, tiny, width < depth - tiny)
 
 
-def _width(place: Place, against: Vector, depth: Number, axis: Vector) -> Deepest:
-    new = _measured(place, against, depth)
+def _width(support: Support, against: Vector, depth: Number, axis: Vector) -> Deepest:
+    new = _measured(support, against, depth)
     return Deepest(
         select(new.is_less, new.width, depth),
         choose(new.is_less, new.normal, three(axis)),
@@ -276,12 +276,14 @@ class OtherSide(NamedTuple):
     lost: Number
 
 
-def _other_side(place: Place, axis: Vector, depth: Number, lost: Number) -> OtherSide:
+def _other_side(
+    support: Support, axis: Vector, depth: Number, lost: Number
+) -> OtherSide:
     """Look against the best direction: nearly concentric bodies are as deep there.
 
     If they are less deep there, the search has missed it: it is made again.
     """
-    new = _measured(place, axis, depth)
+    new = _measured(support, axis, depth)
     return OtherSide(
         choose(new.is_less, new.normal, three(axis)),
         select(new.is_less, new.width, depth),
@@ -352,9 +354,9 @@ def _corner(directions: Matrix, corner: Number) -> Vector:
     return negate(aim)
 
 
-def _reach(corner: Number, farthest: Matrix, place: Place) -> Matrix:
+def _reach(corner: Number, farthest: Matrix, support: Support) -> Matrix:
     """Return the farthest points with that in the direction of a number."""
-    w = difference(place.X, place.point_a, place.point_b)
+    w = difference(support.X, support.point_a, support.point_b)
     return [
         choose(corner == float(k), w, three(point)) for k, point in enumerate(farthest)
     ]
@@ -372,17 +374,17 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
     return Divide(negate(bound.at), bound.divided)
 
 
-def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
+def _step(support: Support, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
     """Divide the cell by the direction of a new point, and choose the next cell."""
-    new = _measured(place, cell.against, state.depth)
+    new = _measured(support, cell.against, state.depth)
     depth = select(new.is_less, new.width, state.depth)
     axis = choose(new.is_less, new.normal, three(state.axis))
-    part, *others = _parts(cell, state.directions, new, place.extent)
+    part, *others = _parts(cell, state.directions, new, support.extent)
 
     # A part whose bound is not below `enough` cannot be better by more than is allowed.
     # `least` is the least of the bounds of what is left so: what is proven.
     is_last = state.octant > 8.0
-    enough = depth - _allowed(new.width, depth, state.factor, place.extent)
+    enough = depth - _allowed(new.width, depth, state.factor, support.extent)
     is_open = part.least < enough
     least = select(is_open | is_last, state.least, minimum(state.least, part.least))
 
@@ -390,21 +392,17 @@ def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
     # octant follows the last cell, around the axis; it shrinks as long as parts of it
     # find no room.
     later = [list(map(three, waiting)) for waiting in state.later]
-    waiting, short = state.waiting, state.short
-    has_room = waiting < WAITING - 1.0
-    is_waiting = waiting > 0.0
+    queue = Queue(later, state.waiting, state.lost, state.short, least)
+    has_room = queue.waiting < WAITING - 1.0
+    is_waiting = queue.waiting > 0.0
     is_taken = ~is_open & is_waiting
     radius = state.radius
-    radius = select(~is_open & ~is_waiting & (short > 0.0), 0.3 * radius, radius)
+    radius = select(~is_open & ~is_waiting & (queue.short > 0.0), 0.3 * radius, radius)
     fresh = chosen(
         state.octant < 8.0, _octant(state.octant, state.axes), _around(axis, radius)
     )
-    taken = chosen(is_waiting, later[0], fresh)
-    above = [later[1:] + later[-1:], later]
-    later = [chosen(is_taken, p, q) for p, q in zip(*above, strict=True)]
-    waiting = select(is_taken, waiting - 1.0, waiting)
-
-    queue = Queue(later, waiting, state.lost, short, least)
+    taken = chosen(is_waiting, queue.later[0], fresh)
+    queue = queue.without_first(is_taken)
     for other in others:
         is_other = is_open & (other.least < enough)
         queue = queue.with_cell(other, is_other, has_room, is_last)
@@ -473,6 +471,14 @@ class Queue:
     lost: Number
     short: Number
     least: Number
+
+    def without_first(self, is_taken: Any) -> Queue:
+        """Return the queue without the cell that waited last, if it is taken."""
+        behind = self.later[1:] + self.later[-1:]
+        pairs = zip(behind, self.later, strict=True)
+        later = [chosen(is_taken, p, q) for p, q in pairs]
+        waiting = select(is_taken, self.waiting - 1.0, self.waiting)
+        return Queue(later, waiting, self.lost, self.short, self.least)
 
     def with_cell(
         self, cell: Subcell, is_other: Any, has_room: Any, is_last: Any

@@ -21,10 +21,17 @@ Indices = npt.NDArray[np.int64]
 
 CUBES: Final = 4000
 CUBES_PER_SPHERE: Final = 200
+"""About how many pieces bodies are cut into, and how many more for each sphere."""
+
 STARTS: Final = 6
 ROUNDS: Final = 20
+"""Sets of centres to begin with, and most rounds of Lloyd's method for each."""
+
 POLISHES: Final = 6
+"""Rounds with points in place of balls, for the best of them."""
+
 ROUNDING: Final = 1e-12
+"""By which part of coordinates radii are enlarged, so that rounding misses nothing."""
 
 STEPS: Final = (
     np.array([step for step in np.ndindex(3, 3, 3) if step != (1, 1, 1)], np.float64)
@@ -64,8 +71,10 @@ def sphere_cover(
     Raises:
         ModelError: There are no triangles, or SciPy is not installed.
     """
+    # The search works with estimates. Radii and excess come from exact distances of its
+    # centres, and from all points of the pieces, so that nothing is left out.
     pieces = BodyPieces(bodies, CUBES + CUBES_PER_SPHERE * count)
-    centres = _Search(pieces).best(count)
+    centres = _CoverSearch(pieces).best(count)
     away = pieces.distances(centres)
     owner, reach = _assigned(pieces.points, pieces.starts, centres, away)
     used = np.unique(owner)
@@ -88,7 +97,7 @@ def _assigned(
 
 
 @final
-class _Search:
+class _CoverSearch:
     """Looks for centres, with estimated distances.
 
     At first a piece is the ball around its points, then 14 of the points.
@@ -119,6 +128,7 @@ class _Search:
 
     def best(self, count: int) -> Array:
         """Return centres, shape (n, 3)."""
+        # The best of some starts, by balls around pieces; then better by their points.
         random = np.random.default_rng(0)
         found = [self._with_balls(count, random, k % 2 == 0) for k in range(STARTS)]
         _, centres = min(found, key=operator.itemgetter(0))
@@ -132,6 +142,7 @@ class _Search:
                 best, kept = excess, centres
             moved = list[Array]()
             for k, centre in enumerate(centres):
+                # The farthest point of a set is a corner of its hull.
                 points = _extreme(self._points[owner[self._owners] == k])
                 sizes = np.zeros(len(points))
                 moved.append(_moved(self._away, centre, points, sizes, step))
@@ -153,6 +164,7 @@ class _Search:
             )
             owner = np.argmin(reaches + away[:, None], axis=0)
             excess = float((reaches + away[:, None]).min(axis=0).max())
+            # It ends after three rounds that gain less than a thousandth.
             since = 0 if excess < best * (1.0 - 1e-3) else since + 1
             if excess < best:
                 best, kept = excess, centres
@@ -203,6 +215,8 @@ def _moved(
     """Return a centre from which the excess over balls is less."""
     if not len(points):
         return centre
+    # A search by pattern: of the 26 neighbours at a step the best is next, until none
+    # is better; then with half the step.
     least, smallest = np.inf, step / 64.0
     tried = centre[None]
     x, y, z = np.ascontiguousarray(points.T)
@@ -225,6 +239,8 @@ def _outermost(points: Array, starts: Indices) -> tuple[Array, Indices]:
     owners = np.repeat(np.arange(len(starts)), counts)
     ends = np.append(starts[1:], len(points)) - 1
     axes = np.vstack([np.eye(3), [(1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)]])
+    # Sorted by piece and then along an axis, the first and the last of each piece are
+    # its ends along that axis.
     is_kept = np.zeros(len(points), np.bool_)
     for axis in axes:
         order = np.lexsort((points @ axis, owners))
