@@ -29,13 +29,13 @@ MOST_NAMED: Final = 5
 
 def untested_parts(manipulator: str) -> tuple[str, str]:
     """Say that a manipulator is not tested against itself, and how to decide it."""
-    own = links_of(manipulator)
+    links = links_of(manipulator)
     return (
         f"No pair of links of {quote(manipulator)} is tested for collision with each "
         "other, and no rule says so.",
         "Test it against itself by cell.replace(rules="
         f"cell.rules.include_self({manipulator!r})), or say that this is meant by "
-        f"cell.rules.exclude({own!r}, {own!r}).",
+        f"cell.rules.exclude({links!r}, {links!r}).",
     )
 
 
@@ -83,6 +83,7 @@ def warn_of_untested(
     texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
     if decided.home_pairs:
         texts.append(home_text(decided.home_pairs))
+    # The cell remembers what was said: a second check of it says nothing again.
     known = kept(cell, "untested links", set[str])
     for text in texts:
         if text not in known:

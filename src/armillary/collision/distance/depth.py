@@ -105,14 +105,14 @@ FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
 
 def _even(count: int) -> list[Vector3]:
     """Return directions that are about evenly apart, on a spiral."""
-    found: list[Vector3] = []
+    directions: list[Vector3] = []
     for k in range(count):
         # Heights are evenly apart, so that each has the same area; turns are by the
         # golden angle.
         z, turn = 1.0 - (2.0 * k + 1.0) / count, k * math.pi * (3.0 - math.sqrt(5.0))
         out = math.sqrt(1.0 - z * z)
-        found.append((out * math.cos(turn), out * math.sin(turn), z))
-    return found
+        directions.append((out * math.cos(turn), out * math.sin(turn), z))
+    return directions
 
 
 PROBE_TABLE: Final = Table(
@@ -324,7 +324,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
     # The first octant is that around the best direction so far, so that most cells of
     # the others are left at once.
     axes = [
-        scale(select(dot(three(axis), each) < 0.0, -1.0, 1.0), each) for each in axes
+        scale(select(dot(three(axis), edge) < 0.0, -1.0, 1.0), edge) for edge in axes
     ]
     state = DepthState(
         octant=1.0,
@@ -508,12 +508,12 @@ def _around(axis: Vector3, radius: Number) -> list[Vector3]:
     aside = choose(is_x, cross(axis, (1.0, 0.0, 0.0)), cross(axis, (0.0, 1.0, 0.0)))
     u = scale(radius / norm(aside), aside)
     v = cross(axis, u)
-    found: list[Vector3] = []
+    directions: list[Vector3] = []
     for k in range(3):
         angle = 2.0 * math.pi * k / 3.0
         out = add(scale(math.cos(angle), u), scale(math.sin(angle), v))
-        found.append(scale(1.0 / sqrt(1.0 + radius * radius), add(axis, out)))
-    return found
+        directions.append(scale(1.0 / sqrt(1.0 + radius * radius), add(axis, out)))
+    return directions
 
 
 def _octant(number: Number, axes: Any) -> list[Vector3]:

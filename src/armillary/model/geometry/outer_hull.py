@@ -174,8 +174,8 @@ class _Box:
 
 def _thickened(points: Array, tolerance: float) -> Array:
     """Return flat points with copies on both sides, a quarter of the tolerance away."""
-    # Flat along the principal axes in which points are hardly wider than rounding. Rows of
-    # zeros: so there are three axes, however few points.
+    # Flat along the principal axes in which points are hardly wider than rounding. Rows
+    # of zeros see to it that there are three axes, however few points.
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     centred = points - middle
     extent = float(np.abs(centred).max())
