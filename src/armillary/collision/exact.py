@@ -14,8 +14,7 @@ from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.model.fields import kept
-from armillary.model.geometry.triangle_distance import windings
-from armillary.model.geometry.triangles import Triangles
+from armillary.model.geometry.triangles import Triangles, windings
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import (

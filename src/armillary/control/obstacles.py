@@ -18,11 +18,11 @@ from armillary.spatial.pose import Pose
 __all__ = [
     "OBSTACLE",
     "OF_BOXES",
+    "BoundingCapsule",
     "Obstacles",
-    "Rod",
     "as_boxes",
+    "capsule_around",
     "obstacles_of",
-    "rod_around",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -192,6 +192,7 @@ class Obstacles:
                 f"each; not {shape}."
             )
         count, batch = shape[-3], shape[:-2]
+        # Shapes that fit at once are by far the most frequent: they take no broadcast.
         if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
             batch = _common(ends, radii, velocities)
         _refuse_negative(radii)
@@ -201,6 +202,7 @@ class Obstacles:
         if self.sizes is not None or self.rotations is not None:
             boxes = self._boxes(count)
             batch = np.broadcast_shapes(batch, boxes.shape[:-1])
+        # Arrays have one of three lengths; empty slots are 0, and never read.
         slots = SLOTS[0] if count <= SLOTS[0] else min(s for s in SLOTS if s >= count)
         width = OBSTACLE if boxes is None else OF_BOXES
         found = np.zeros((*batch[:-1], slots, width))
@@ -208,6 +210,7 @@ class Obstacles:
         own[..., :6] = ends.reshape(*shape[:-2], 6)
         own[..., 6:9] = velocities
         own[..., 9] = radii
+        # A box has its centre in place of two ends, then half of its sides.
         if boxes is not None:
             own[..., :3] = ends.mean(axis=-2)
             own[..., 3:6], own[..., 10:] = boxes[..., :3], boxes[..., 3:]
@@ -288,8 +291,10 @@ def as_boxes(numbers: Array) -> Array:
         return numbers
     a, b = numbers[..., :3], numbers[..., 3:6]
     length = np.linalg.norm(b - a, axis=-1)
+    # The z axis of the box is that of the segment; any axis will do for a sphere.
     z = np.where(length[..., None] > 0.0, b - a, (0.0, 0.0, 1.0))
     z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    # The axis that z is least along gives a well-conditioned x.
     aside = np.eye(3)[np.abs(z).argmin(axis=-1)]
     x = np.cross(aside, z)
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
@@ -301,7 +306,7 @@ def as_boxes(numbers: Array) -> Array:
     return found
 
 
-class Rod(NamedTuple):
+class BoundingCapsule(NamedTuple):
     """A capsule in a frame.
 
     Attributes:
@@ -315,7 +320,7 @@ class Rod(NamedTuple):
     radius: float
 
 
-def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
+def capsule_around(shape: Primitive, pose: Pose) -> BoundingCapsule | None:
     """Return a capsule around a shape, None where there is none: of a half space.
 
     It is exact for spheres and capsules.
@@ -327,11 +332,11 @@ def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
     X = pose @ shape.pose
     if isinstance(shape, Sphere):
         at = np.array(X.position)
-        return Rod(at, at, float(shape.radius))
+        return BoundingCapsule(at, at, float(shape.radius))
     if isinstance(shape, Capsule):
         half = 0.5 * float(shape.length)
         ends = [np.array(X @ (0.0, 0.0, s)) for s in (-half, half)]
-        return Rod(ends[0], ends[1], float(shape.radius))
+        return BoundingCapsule(ends[0], ends[1], float(shape.radius))
     points = _corners(shape)
     if points is None:
         return None
@@ -353,31 +358,38 @@ def _corners(shape: Primitive) -> Array | None:
     return grid.reshape(3, -1).T
 
 
-def _around(points: Array) -> Rod:
+def _around(points: Array) -> BoundingCapsule:
     """Return a capsule around points, about one of their principal axes or edges."""
     centre = points.mean(axis=0)
+    # Principal axes of the points: one of them is near the best axis.
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
     found = [_about(points, axis) for axis in axes]
     return min(found, key=_volume)
 
 
-def _about(points: Array, axis: Array) -> Rod:
+def _about(points: Array, axis: Array) -> BoundingCapsule:
     """Return a capsule around points whose segment has a direction."""
     along = points @ axis
     across = points - along[:, None] * axis
+    # The axis of the capsule goes through the middle of the points across it.
     middle = 0.5 * (across.min(axis=0) + across.max(axis=0))
     middle -= (middle @ axis) * axis
     distances = np.linalg.norm(across - middle, axis=1)
     radius = float(distances.max())
+    # A point within the radius needs the segment only up to where the cap holds it.
     reach = np.sqrt(np.maximum(radius * radius - distances**2, 0.0))
     low, high = float((along + reach).min()), float((along - reach).max())
+    # Flat across the axis: a sphere holds all points.
     if low > high:
         low = high = 0.5 * (low + high)
         at = middle + low * axis
         radius = float(np.linalg.norm(points - at, axis=1).max())
-    return Rod(middle + low * axis, middle + high * axis, radius * (1.0 + 1e-12))
+    return BoundingCapsule(
+        middle + low * axis, middle + high * axis, radius * (1.0 + 1e-12)
+    )
 
 
-def _volume(rod: Rod) -> float:
-    length = float(np.linalg.norm(rod.b - rod.a))
-    return float(rod.radius**2 * (length + 4.0 / 3.0 * rod.radius))
+def _volume(capsule: BoundingCapsule) -> float:
+    a, b, radius = capsule
+    length = float(np.linalg.norm(b - a))
+    return float(radius**2 * (length + 4.0 / 3.0 * radius))

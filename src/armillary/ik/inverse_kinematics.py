@@ -11,16 +11,15 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
-from armillary.ik.best import least_of
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.legs import rod_form
 from armillary.ik.numeric import NumericSearch
-from armillary.ik.objective import Purpose, purpose_kernel
+from armillary.ik.objective import Purpose, least_of, purpose_kernel
 from armillary.ik.path import Path
 from armillary.ik.path_planner import Planner
-from armillary.ik.problem import Problem
+from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
-from armillary.ik.rod_form import rod_form
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
@@ -48,7 +47,7 @@ class InverseKinematics:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: IKProblem,
         own: ClosedForm | None = None,
         avoid: Avoidance | None = None,
     ) -> None:
@@ -243,8 +242,8 @@ class InverseKinematics:
                 "This arm reaches a target in infinitely many ways: choose one angle "
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
-        found = first.candidates(query, every=True)
-        return Answers(found, query.batch, self._problem, first.branches)
+        candidates = first.candidates(query, every=True)
+        return Answers(candidates, query.batch, self._problem, first.branches)
 
     def best(
         self,
@@ -294,8 +293,8 @@ class InverseKinematics:
             avoid=self.avoid,
         )
         first = [*self._forms(method, arm_angle), self.numeric][0]
-        found = first.candidates(query, every=True)
-        q, some = least_of(found, query, kernel, self.numeric.local)
+        candidates = first.candidates(query, every=True)
+        q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
         query = query._replace(seed=np.where(some[:, None], q, query.home))
         forms = [] if arm_angle is None else self._forms(None, arm_angle)

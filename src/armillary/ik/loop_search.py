@@ -1,4 +1,12 @@
-"""A search for cells with closed loops: passive joints are unknowns beside q."""
+"""A search for cells with closed loops: passive joints are unknowns beside q.
+
+The search solves the errors of goals and the equations of loops together, e(q, p) = 0,
+from starts (q, p) at which loops are closed, and with tolerances tighter than asked.
+That is exact, but may end on another branch of the loops, or with passive joints beyond
+limits. So each q is verified with loops closed on the branch (`LoopCheck`), where only
+q counts. What is refused is sought again from the assembly of the right branch at the q
+that was found, then from sampled ones, ROUNDS times.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.loop_check import LoopCheck
-from armillary.ik.problem import Limits, Problem
+from armillary.ik.problem import IKProblem, Limits
 from armillary.ik.search_step import LIMIT_SLACK
 from armillary.kernel.search import Plan, Search, SearchResult
 from armillary.kernel.search_layout import SOLVED, UNSOLVED
@@ -31,7 +39,7 @@ ROUNDS: Final = 6
 """How often what was found on another branch is sought again."""
 
 
-def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array:
+def loop_tolerances(problem: IKProblem, squares: Array, exactness: float) -> Array:
     """Return the largest errors of a search: tighter ones of goals, then of loops.
 
     Args:
@@ -44,7 +52,7 @@ def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array
     return np.append(TIGHTER**2 * squares, closed**2)
 
 
-def loop_constants(problem: Problem) -> Array:
+def loop_constants(problem: IKProblem) -> Array:
     """Return for each block of moved loops a number of its determinant's sign."""
     cell, branch = problem.tree.cell, problem.branch
     seed = (branch or home_branch(cell)).seed
@@ -52,8 +60,8 @@ def loop_constants(problem: Problem) -> Array:
     for number in cell.loop_system.needed(problem.selection.passive):
         programs = block_programs(cell, number)
         block = programs.block
-        given = seed[[*block.inputs, *block.unknowns]]
-        signs.append(float(evaluate(programs.implicit, given.tolist())[-1]))
+        numbers = seed[[*block.inputs, *block.unknowns]].tolist()
+        signs.append(float(evaluate(programs.implicit, numbers)[-1]))
     return np.array(signs)
 
 
@@ -66,24 +74,26 @@ class ClosedSamples:
             cannot be closed.
     """
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, count: int) -> None:
+    def __init__(
+        self, problem: IKProblem, rng: np.random.Generator, count: int
+    ) -> None:
         """Draw about so many, at least one."""
         self.closing = problem.closed(_passive_program(problem))
         self._rest = np.array([problem.selection.rest[k] for k in _passive(problem)])
         lower, upper = problem.start_range
-        found: list[Array] = []
+        draws: list[Array] = []
         total = 0
         for _ in range(DRAWS):
             q = rng.uniform(lower, upper, (count, len(lower)))
             p = np.asarray(self.closing(q))
-            kept = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
-            found.append(np.hstack([q, p])[kept])
-            total += int(kept.sum())
+            closes = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
+            draws.append(np.hstack([q, p])[closes])
+            total += int(closes.sum())
             if total >= count // 2:
                 break
         if not total:
-            found.append(np.concatenate([problem.home, self._rest])[np.newaxis])
-        self.vectors: Array = np.concatenate(found)[:count]
+            draws.append(np.concatenate([problem.home, self._rest])[np.newaxis])
+        self.vectors: Array = np.concatenate(draws)[:count]
 
     @cached_property
     def passive_range(self) -> Limits:
@@ -105,7 +115,7 @@ class LoopSearch:
     """
 
     def __init__(
-        self, problem: Problem, search: Search, samples: ClosedSamples
+        self, problem: IKProblem, search: Search, samples: ClosedSamples
     ) -> None:
         """Prepare to verify what a search for q and passive joints finds."""
         self._search, self._samples = search, samples
@@ -186,11 +196,11 @@ class LoopSearch:
         )
 
 
-def _passive(problem: Problem) -> tuple[int, ...]:
+def _passive(problem: IKProblem) -> tuple[int, ...]:
     return problem.selection.passive
 
 
-def _passive_program(problem: Problem) -> Any:
+def _passive_program(problem: IKProblem) -> Any:
     def passive(_: Any, q: Any) -> Any:
         return [q[k] for k in _passive(problem)]
 

@@ -1,4 +1,15 @@
-"""The shortest way through layers of answers: one layer for each pose of a path."""
+"""The shortest way through layers of answers: one layer for each pose of a path.
+
+With answers q[k][i] to pose k, in all multiples of 2 pi that limits allow, the way is
+the sequence i[k] of least cost (Viterbi 1967):
+
+    C[k][i] = min_j C[k-1][j] + c(q[k-1][j], q[k][i]),    c = s^2 if s <= largest step
+                                                          c = jump (1 + 1e-6 s) else
+
+where s is the largest step of a joint, and one jump costs more than all steps of a way
+without one. So few pairs are compared: those a small step apart (`WholeTurns.pairs`),
+and each answer with the cheapest before, from which a jump comes if there must be one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +29,7 @@ MOST_TURNS = 4  # of one joint: where more are within limits, those around the s
 MOST_STATES = 1024  # combinations of turns of all joints
 
 
-class Turns:
+class WholeTurns:
     """The whole turns by which joints may be away from an answer.
 
     A joint that turns without limits is compared up to whole turns. One whose limits
@@ -141,7 +152,7 @@ class Turns:
 
 
 def through(
-    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
+    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
 ) -> Candidates:
     """Return the way through layers that `shortest` finds, one candidate for each pose.
 
@@ -158,7 +169,7 @@ def through(
 
 
 def shortest(
-    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
+    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
 ) -> tuple[Indices, Array]:
     """Return the way with the fewest jumps, and of those the least squares of steps.
 
@@ -167,13 +178,15 @@ def shortest(
 
     Args:
         layers: At least one, each with an answer.
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: [m or rad].
         start: Where the arm comes from, shape (n,).
 
     Returns:
         Which answer of each layer, shape (count,), and q there, shape (count, n).
     """
+    # More than all steps together, so that jumps are counted first; among jumps the
+    # shorter ones are better.
     most = min(largest_step, 100.0)
     jump = 2.0 * (1.0 + (len(layers.q) + 1) * most * most)
 
@@ -223,7 +236,7 @@ def _enter(
     cost: Array,
     before: Array,
     q: Array,
-    turns: Turns,
+    turns: WholeTurns,
     largest_step: float,
     entered: Array,
     source: Indices,
@@ -234,7 +247,7 @@ def _enter(
         cost: Of the states before, shape (a, states).
         before: Lowest q of the answers before, shape (a, n).
         q: Of those now, shape (b, n).
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: Above which a step is a jump.
         entered: Written, shape (b, states).
         source: Written, shape (b, states).
@@ -242,6 +255,8 @@ def _enter(
     a, b, size = turns.pairs(before, q, largest_step)
     if not len(a):
         return
+    # Pairs come in the order of b, so those that enter one answer are a run, over which
+    # `reduceat` takes the least; of equal ones the first counts.
     state = turns.sources(q[b] - before[a])
     total = np.where(
         state >= 0, cost[a[:, None], state] + (size * size)[:, None], np.inf

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.joint_ranges import Range, farthest, ranges_of
+from armillary.kinematics.speed_bounds import Range, farthest, ranges_of
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
@@ -31,8 +31,8 @@ def reach_of(
 
     Args:
         tree: What moves.
-        frame: Which frame.
-        relative_to: In which.
+        frame: The frame that is placed.
+        relative_to: The frame in which targets are given.
         selection: Which joints may move.
         limits: Least and greatest q of those, each of shape (n,).
     """

@@ -25,12 +25,16 @@ Fields of tables are declared in the same way, as formulas read them like column
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, final, overload
+
+import numpy as np
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
@@ -51,30 +55,45 @@ __all__ = [
 ]
 
 Reads: TypeAlias = Port | Sequence[Port] | None
+"""What a parameter reads: one column, a list of them, or nothing."""
+
+Size: TypeAlias = int | tuple[int, ...]
+"""A number of entries along an axis, or of those along several."""
+
+
+class _Declared:
+    """What `Column` and `Numbered` declare: a meaning, a shape and a unit."""
+
+    __slots__ = ("into", "meaning", "name", "shape", "unit")
+
+    def __init__(
+        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
+    ) -> None:
+        self.meaning = meaning
+        self.shape = shape
+        self.unit = unit
+        self.into = into
+        self.name = ""
+
+    def __set_name__(self, owner: type[Columns], name: str) -> None:
+        """Take the name of the class attribute that it is assigned to."""
+        self.name = name
 
 
 @final
-class Column:
+class Column(_Declared):
     """A column, or a field of a table, that formulas read by its name.
 
     Attributes:
         meaning: What its numbers are, in one line.
         shape: The number of entries along each axis, or the name of a size.
         unit: The unit of the numbers; empty for plain numbers.
+        into: For a field that is a position along the first axis of a column, the name
+            of that: formulas read what it holds there.
         name: The name of the class attribute that declares it.
     """
 
-    __slots__ = ("meaning", "name", "shape", "unit")
-
-    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
-        """Declare a column; the class attribute that it is assigned to is its name."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -85,26 +104,17 @@ class Column:
 
 
 @final
-class Numbered:
+class Numbered(_Declared):
     """Columns with the same meaning, of which each of a numbered kind of thing has one.
 
     `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
-    differ from one to the next, are given there.
+    differ from one to the next, are given there. Formulas of the third thing name them
+    without the number, in stages of `columns.of(3, m=2)`; there `rows()` is the port.
 
     Attributes: as those of `Column`.
     """
 
-    __slots__ = ("meaning", "name", "shape", "unit")
-
-    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
-        """Declare columns; the class attribute is what their names begin with."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -118,7 +128,7 @@ class Numbered:
         if instance is None:
             return self
 
-        def port(number: int, **sizes: int) -> Port:
+        def port(number: int | None = None, **sizes: Size) -> Port:
             return instance.port(self, number, **sizes)
 
         return port
@@ -133,15 +143,31 @@ class Columns:
     owner: ClassVar[str] = ""
     """What messages call them; by default the name of the class."""
 
-    def __init__(self, **sizes: int) -> None:
+    number: int | None = None
+    """The number of the thing whose `Numbered` columns are meant."""
+
+    def __init__(self, **sizes: Size) -> None:
         """Set the sizes that shapes name."""
         self.sizes = sizes
 
-    def port(self, column: Column | Numbered, *number: int, **sizes: int) -> Port:
+    def of(self, number: int, **sizes: Size) -> Self:
+        """Return the columns of a numbered thing, beside those of all.
+
+        Args:
+            number: Its number.
+            sizes: Sizes of its columns.
+        """
+        made = copy.copy(self)
+        made.number, made.sizes = number, {**self.sizes, **sizes}
+        return made
+
+    def port(
+        self, column: Column | Numbered, number: int | None = None, **sizes: Size
+    ) -> Port:
         """Return the name and the shape of a column.
 
         Raises:
-            KernelError: A size of its shape is missing.
+            KernelError: A size of its shape or its number is missing.
         """
         known = {**self.sizes, **sizes}
         shape: list[int] = []
@@ -151,8 +177,17 @@ class Columns:
                     f"The column '{column.name}' of {self._label} has the size "
                     f"'{entries}', which is missing: there are {sorted(known)}."
                 )
-            shape.append(known[entries] if isinstance(entries, str) else entries)
-        return Port("_".join([column.name, *map(str, number)]), tuple(shape))
+            size = known[entries] if isinstance(entries, str) else entries
+            shape += (size,) if isinstance(size, int) else size
+        if isinstance(column, Column):
+            return Port(column.name, tuple(shape))
+        number = self.number if number is None else number
+        if number is None:
+            raise KernelError(
+                f"The columns '{column.name}' of {self._label} are numbered; name one "
+                "by of(number)."
+            )
+        return Port(f"{column.name}_{number}", tuple(shape))
 
     def named(self, name: str) -> Port:
         """Return the port of a column.
@@ -161,10 +196,35 @@ class Columns:
             UnknownName: No column of this name is declared.
         """
         column = getattr(type(self), name, None)
-        if not isinstance(column, Column):
+        if not isinstance(column, Column | Numbered):
             known = sorted({column.name for column in self.declared()})
             raise unknown("column", name, known, owner=self._label)
         return self.port(column)
+
+    def group(self, *kinds: Any) -> tuple[Port, ...]:
+        """Return the ports of the columns that the fields of `NamedTuple`s name."""
+        return tuple(self.named(name) for kind in kinds for name in _names(kind))
+
+    def table(self, name: str, *fields: Port | Field, is_single: bool = False) -> Table:
+        """Return a table with fields of declared columns, and others.
+
+        Args:
+            name: Its name.
+            fields: Columns that hold numbers, or are declared `into` another one;
+                spans and codes as they are.
+            is_single: Whether it always has one record.
+        """
+        into = {column.name: column.into for column in self.declared()}
+        listed: list[Field] = []
+        for field in fields:
+            if isinstance(field, Field):
+                listed.append(field)
+                continue
+            base = field.name.removesuffix(f"_{self.number}")
+            column = into.get(field.name, into.get(base, ""))
+            made = index_field(field, column) if column else number_field(field)
+            listed.append(made)
+        return Table(name, tuple(listed), is_single)
 
     @classmethod
     def declared(cls) -> Iterator[Column | Numbered]:
@@ -184,8 +244,9 @@ class Columns:
         """Return a formula as a program on these columns.
 
         Each positional parameter is the column of its name. A parameter whose type is a
-        `NamedTuple` gets one with the columns that its fields name. Keyword-only
-        parameters are not columns: `functools.partial` sets them.
+        `NamedTuple` gets one with the columns that its fields name, as lists; so may
+        fields of that and of what the formula returns be. Keyword-only parameters are
+        not columns: `functools.partial` sets them.
 
         Args:
             formula: A function of traced numbers and arrays of them.
@@ -199,7 +260,8 @@ class Columns:
                 shape than is declared.
             UnknownName: No column has the name of a parameter.
         """
-        signature = _Signature.of(formula)
+        signature = _FormulaSignature.of(formula)
+        # `None` in `reads` leaves a parameter at its default: it is no column.
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
@@ -209,26 +271,22 @@ class Columns:
             raise unknown(
                 "parameter", min(strange), signature.parameters, owner=signature.label
             )
-        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
-        if not ports:
-            if not signature.results:
-                raise KernelError(
-                    f"{signature.label} does not say what it writes: return a "
-                    "NamedTuple whose fields are columns, or pass writes=."
-                )
-            ports = tuple(map(self.named, signature.results))
-        given = [port for reader in readers for port in reader.ports]
+        ports = self._written(signature, writes)
+        # A group of columns is several inputs of the program and one argument of the
+        # formula; `by_names` puts them together again.
+        inputs = [port for reader in readers for port in reader.ports]
 
         @functools.wraps(formula)
         def by_names(*values: Any) -> Any:
             left = iter(values)
-            return formula(**{reader.name: reader.take(left) for reader in readers})
+            result = formula(**{reader.name: reader.take(left) for reader in readers})
+            return tuple(_flat(result)) if len(ports) > 1 else result
 
         program = trace(
             by_names,
             name=ports[0].name,
             outputs=tuple(port.name for port in ports),
-            **{port.name: port.shape for port in given},
+            **{port.name: port.shape for port in inputs},
         )
         for made, declared in zip(program.outputs, ports, strict=True):
             if made.shape != declared.shape:
@@ -238,18 +296,34 @@ class Columns:
                 )
         return program
 
+    def _written(
+        self, signature: _FormulaSignature, writes: Port | Sequence[Port]
+    ) -> tuple[Port, ...]:
+        """Return the columns that a formula writes."""
+        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
+        if ports:
+            return ports
+        if not signature.results:
+            raise KernelError(
+                f"{signature.label} does not say what it writes: return a "
+                "NamedTuple whose fields are columns, or pass writes=."
+            )
+        return tuple(map(self.named, signature.results))
+
     def _reader(
         self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
-    ) -> _Reader:
-        given = reads.get(name)
-        if isinstance(given, Port):
-            return _Reader(name, (given,), None)
-        if given is not None:
-            return _Reader(name, tuple(given), list)
+    ) -> _ParameterReader:
+        other = reads.get(name)
+        if isinstance(other, Port):
+            return _ParameterReader(name, (other,), None)
+        if other is not None:
+            return _ParameterReader(name, tuple(other), list)
         if name in groups:
-            group = groups[name]
-            return _Reader(name, tuple(map(self.named, group._fields)), group._make)
-        return _Reader(name, (self.named(name),), None)
+            kind = groups[name]
+            return _ParameterReader(
+                name, self.group(kind), lambda values: _made(kind, values)
+            )
+        return _ParameterReader(name, (self.named(name),), None)
 
     @property
     def _label(self) -> str:
@@ -258,22 +332,22 @@ class Columns:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ParameterReader:
     """What a parameter of a formula reads: one column, or several as one argument."""
 
     name: str
     ports: tuple[Port, ...]
-    group: Callable[[list[Any]], Any] | None
+    group: Callable[[Iterator[Any]], Any] | None
 
     def take(self, values: Iterator[Any]) -> Any:
         """Return the argument, from the values of all columns that are left."""
         mine = [next(values) for _ in self.ports]
-        return mine[0] if self.group is None else self.group(mine)
+        return mine[0] if self.group is None else self.group(map(_listed, mine))
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Signature:
+class _FormulaSignature:
     """What the signature of a formula says about columns.
 
     Attributes:
@@ -289,22 +363,62 @@ class _Signature:
     results: tuple[str, ...]
 
     @classmethod
-    def of(cls, formula: Callable[..., Any]) -> _Signature:
+    def of(cls, formula: Callable[..., Any]) -> _FormulaSignature:
+        # Types and the name are those of the function inside; what `partial` sets is
+        # keyword-only in the signature outside, so no column.
         function = getattr(formula, "func", formula)  # of functools.partial
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()
         names = tuple(
             each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
         )
-        types = typing.get_type_hints(function)
-        groups = {name: kind for name, kind in types.items() if _is_group(kind)}
+        hints = typing.get_type_hints(function)
+        wholes = {name: _without_none(kind) for name, kind in hints.items()}
+        groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
-        return cls(label, names, groups, returned._fields if returned else ())
+        return cls(label, names, groups, tuple(_names(returned)) if returned else ())
 
 
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+def _without_none(kind: Any) -> Any:
+    """Return the type of a parameter that may be None as the other type."""
+    if not isinstance(kind, types.UnionType):
+        return kind
+    left = [each for each in typing.get_args(kind) if each is not type(None)]
+    return left[0] if len(left) == 1 else kind
+
+
+def _names(kind: Any) -> Iterator[str]:
+    """Yield the fields of a `NamedTuple`, those of groups in place of groups."""
+    for name, part in typing.get_type_hints(kind).items():
+        if _is_group(part):
+            yield from _names(part)
+        else:
+            yield name
+
+
+def _made(kind: Any, values: Iterator[Any]) -> Any:
+    """Return a `NamedTuple` of the values of `_names`."""
+    parts = typing.get_type_hints(kind).values()
+    return kind(*(_made(p, values) if _is_group(p) else next(values) for p in parts))
+
+
+def _flat(group: Any) -> Iterator[Any]:
+    """Yield the values of `_names`."""
+    for value in group:
+        if _is_group(type(value)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _listed(value: Any) -> Any:
+    """Return an array as a list of its entries, or of its rows as lists."""
+    return [_listed(entry) for entry in value] if np.ndim(value) else value
 
 
 # Fields and regions, of declared columns
@@ -315,12 +429,12 @@ def number_field(column: Port) -> Field:
     return Field(column.name, "real", column.shape)
 
 
-def index_field(column: Port, into: Port) -> Field:
+def index_field(column: Port, into: Port | str) -> Field:
     """Return the field that is a position along the first axis of another column.
 
     Formulas read what that column holds there, by the name of the field.
     """
-    return Field(column.name, "index", (), into.name)
+    return Field(column.name, "index", (), into if isinstance(into, str) else into.name)
 
 
 def each(

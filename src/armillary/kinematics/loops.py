@@ -13,11 +13,14 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state, branch_of, home
-from armillary.kinematics.closing.assemblies import Assemblies
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.branches import Branches
-from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
-from armillary.kinematics.closing.solver import solved_near, solved_on
+from armillary.kinematics.closing.branches import Branches, LoopAssemblies
+from armillary.kinematics.closing.solver import (
+    LoopReason,
+    loop_reasons,
+    solved_near,
+    solved_on,
+)
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
@@ -138,7 +141,7 @@ def branches(
             raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
         state, q, passive = home(cell), Q.tolist(), cell.home_passive
     known = Branches.of(cell)
-    assemblies = Assemblies(cell, (*q, *passive))
+    assemblies = LoopAssemblies(cell, (*q, *passive))
     found: dict[str, State] = {}
     for each in assemblies.passive[assemblies.linkages]:
         name, _ = known.named((*q, *each.tolist()))

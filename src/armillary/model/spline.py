@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
-from armillary.model.bezier import control_points
 
 Array = npt.NDArray[np.float64]
 
@@ -30,6 +29,71 @@ _CHECKS: Final = np.linspace(-1.0, 1.0, 34)[1:-1]
 _POWERS: Final = np.arange(DEGREE + 1)
 _ENDS: Final = np.array([-1.0, 1.0])
 
+# how far cubic curves go from a point, by the hull of their control points
+
+RELATIVE_GAP: Final = 1e-9
+MOST_CURVES: Final = 4096
+MOST_HALVINGS: Final = 40
+HALVING_ROUNDING: Final = 1e-14
+
+
+def control_points(coefficients: Array, low: float, high: float) -> Array:
+    """Return the control points of a cubic between two parameters.
+
+    Args:
+        coefficients: c_k of c_0 + c_1 w + c_2 w^2 + c_3 w^3, shape (4, 3).
+        low: Parameter of the first control point.
+        high: Parameter of the last one.
+
+    Returns:
+        Shape (4, 3).
+    """
+    a, b, c, d = coefficients
+    h = high - low
+    # The same cubic in x = (w - low) / h, then in Bernstein's polynomials.
+    a, b, c, d = (
+        a + low * (b + low * (c + low * d)),
+        h * (b + low * (2.0 * c + 3.0 * low * d)),
+        h**2 * (c + 3.0 * low * d),
+        h**3 * d,
+    )
+    return np.array([a, a + b / 3.0, a + 2.0 * b / 3.0 + c / 3.0, a + b + c + d])
+
+
+def largest_distance(curves: Array, centre: Array) -> float:
+    """Return an upper bound of the distance of cubics from a point.
+
+    A cubic lies within the hull of its control points. Those that may go farthest are
+    halved (de Casteljau) until the bound is within 1e-9 of a distance that is reached,
+    or until there are too many of them, as on a circle about the centre.
+
+    Args:
+        curves: Control points, shape (n, 4, 3).
+        centre: The point, shape (3,).
+    """
+    reached = top = 0.0
+    for _ in range(MOST_HALVINGS if len(curves) else 0):
+        distances = np.linalg.norm(curves - centre, axis=2)
+        ceilings = distances.max(axis=1)
+        reached = max(reached, float(distances[:, [0, 3]].max()))
+        top = float(ceilings.max())
+        if top <= reached * (1.0 + RELATIVE_GAP) or len(curves) > MOST_CURVES:
+            break
+        curves = _halved(curves[ceilings > reached])
+    return max(top, reached) * (1.0 + HALVING_ROUNDING)
+
+
+def _halved(curves: Array) -> Array:
+    a, b, c, d = (curves[:, k] for k in range(4))
+    ab, bc, cd = 0.5 * (a + b), 0.5 * (b + c), 0.5 * (c + d)
+    abc, bcd = 0.5 * (ab + bc), 0.5 * (bc + cd)
+    middle = 0.5 * (abc + bcd)
+    left = np.stack([a, ab, abc, middle], axis=1)
+    return np.concatenate([left, np.stack([middle, bcd, cd, d], axis=1)])
+
+
+# smooth curves through points: cubic splines, travelled at unit speed
+
 
 @cache
 def _gauss() -> tuple[Array, Array]:
@@ -38,7 +102,7 @@ def _gauss() -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Segment:
+class SplineSegment:
     """One cubic, P(w) = c_0 + c_1 w + c_2 w^2 + c_3 w^3 for w in [0, width].
 
     Attributes:
@@ -112,7 +176,7 @@ class Piece:
 class Spline:
     """A curve of cubic segments, cut into pieces that know the arc length."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[SplineSegment, ...]
     pieces: tuple[Piece, ...]
 
     @property
@@ -169,7 +233,7 @@ def spline_through(points: Array, *, closed: bool) -> Spline:
     return Spline(segments, tuple(pieces))
 
 
-def halves(segment: Segment, piece: Piece) -> tuple[Piece, Piece]:
+def halves(segment: SplineSegment, piece: Piece) -> tuple[Piece, Piece]:
     """Return a piece cut in two."""
     low, high = piece.span
     middle = 0.5 * (low + high)
@@ -202,18 +266,18 @@ def _bends(knots: Array, h: Array, *, closed: bool) -> Array:
     return bends
 
 
-def _segments(knots: Array, chords: Array, bends: Array) -> tuple[Segment, ...]:
-    made: list[Segment] = []
+def _segments(knots: Array, chords: Array, bends: Array) -> tuple[SplineSegment, ...]:
+    made: list[SplineSegment] = []
     for k, h in enumerate(chords):
         a, b = knots[k], knots[k + 1]
         m, n = bends[k], bends[k + 1]
         slope = (b - a) / h - h * (2.0 * m + n) / 6.0
         cubic = (n - m) / (6.0 * h)
-        made.append(Segment(np.array([a, slope, 0.5 * m, cubic]), float(h)))
+        made.append(SplineSegment(np.array([a, slope, 0.5 * m, cubic]), float(h)))
     return tuple(made)
 
 
-def _check_speed(segment: Segment, k: int) -> None:
+def _check_speed(segment: SplineSegment, k: int) -> None:
     if segment.speed(segment.width * np.linspace(0.0, 1.0, 65)).min() < SLOWEST:
         raise JointError(
             f"A curve through these points turns back on itself between points {k} and "
@@ -222,7 +286,11 @@ def _check_speed(segment: Segment, k: int) -> None:
 
 
 def _pieces(
-    segment: Segment, k: int, start: float, span: tuple[float, float], depth: int = 0
+    segment: SplineSegment,
+    k: int,
+    start: float,
+    span: tuple[float, float],
+    depth: int = 0,
 ) -> list[Piece]:
     """Cut a span of a segment in halves until its pieces have unit speed."""
     piece = _piece(segment, k, start, span)
@@ -234,7 +302,9 @@ def _pieces(
     return left + right
 
 
-def _piece(segment: Segment, k: int, start: float, span: tuple[float, float]) -> Piece:
+def _piece(
+    segment: SplineSegment, k: int, start: float, span: tuple[float, float]
+) -> Piece:
     """Return the piece of a segment over a span of its parameter.
 
     The polynomial takes six conditions at the ends, where with v the speed w' = 1 / v
@@ -254,7 +324,9 @@ def _piece(segment: Segment, k: int, start: float, span: tuple[float, float]) ->
     return Piece(k, span, start, length, unit / half**_POWERS)
 
 
-def _at_length(segment: Segment, low: float, high: float, lengths: Array) -> Array:
+def _at_length(
+    segment: SplineSegment, low: float, high: float, lengths: Array
+) -> Array:
     """Return the parameters at arc lengths from `low`, by Newton's method."""
     w = low + 0.5 * (high - low) * np.ones_like(lengths)
     for _ in range(60):
@@ -274,7 +346,7 @@ def _powers(x: Array, derivative: int = 0) -> Array:
     return factor * x[:, np.newaxis] ** exponent
 
 
-def _speed_error(segment: Segment, piece: Piece) -> float:
+def _speed_error(segment: SplineSegment, piece: Piece) -> float:
     """Return the largest error of |dP/ds|, which should be 1."""
     t = 0.5 * piece.length * _CHECKS
     w, rate = _powers(t) @ piece.parameter, _powers(t, 1) @ piece.parameter

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from armillary.errors import JointError
 from armillary.model.joint import Joint
 from armillary.model.parameters import is_numeric, numbers_of
-from armillary.model.smooth_pieces import choices, edges
 from armillary.model.unit import Unit
+from armillary.model.upper_bound import choices, edges
 
 Array = npt.NDArray[np.float64]
 

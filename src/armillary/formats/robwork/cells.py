@@ -25,8 +25,8 @@ from armillary.formats.robwork.frames import (
     DEVICE,
     TYPE,
     WORLD_FRAME,
-    FileDevice,
     FileFrame,
+    FileSection,
     FrameIndex,
 )
 from armillary.formats.robwork.joints import HOME, read_postures
@@ -65,22 +65,22 @@ class CellBuilder:
     """
 
     def __init__(
-        self, index: FrameIndex, bodies: Sequence[FileDevice], report: Report
+        self, index: FrameIndex, sections: Sequence[FileSection], report: Report
     ) -> None:
         """Take all frames, whose parents are known.
 
-        bodies: The workcell's own frames, then those of each device.
+        sections: The workcell's own frames, then those of each device.
         """
-        self._world = index.nodes[WORLD_FRAME]
-        self._own, *self._devices = bodies
+        self._world = index.frames[WORLD_FRAME]
+        self._own, *self._devices = sections
         self._report = report
         self.names: dict[str, str] = {}
         self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._nodes = index.nodes
+        self._frames_by_name = index.frames
         self._children: dict[str, list[str]] = {}
-        for name, node in index.nodes.items():
-            self._children.setdefault(node.parent, []).append(name)
+        for name, frame in index.frames.items():
+            self._children.setdefault(frame.parent, []).append(name)
 
     def workcell(self, name: str) -> Workcell:
         """Return the cell.
@@ -89,15 +89,15 @@ class CellBuilder:
             FormatError: With all diagnostics, if a device breaks a rule.
         """
         environment, *parts = self._parts()
-        bodies = [device for device in self._devices if device.nodes] + parts
-        if environment.nodes[1:] or not self._world.is_plain:
-            bodies.insert(0, environment)
-        names = [self._name(body) for body in bodies]
+        sections = [device for device in self._devices if device.frames] + parts
+        if environment.frames[1:] or not self._world.is_plain:
+            sections.insert(0, environment)
+        names = [self._name(section) for section in sections]
         self.names[WORLD_FRAME] = f"{ENVIRONMENT}/{WORLD_FRAME}"
-        for body, owner in zip(bodies, names, strict=True):
-            for node in body.nodes:
-                self.names[node.full_name] = f"{owner}/{node.local_name}"
-        made = list(map(self._manipulator, bodies, names))
+        for section, owner in zip(sections, names, strict=True):
+            for frame in section.frames:
+                self.names[frame.full_name] = f"{owner}/{frame.local_name}"
+        made = list(map(self._manipulator, sections, names))
         self._report.raise_if_errors()
         return Workcell(
             name=name,
@@ -106,63 +106,66 @@ class CellBuilder:
             properties=(*self._own.properties.values(), *self._own.unread),
         )
 
-    def _parts(self) -> list[FileDevice]:
+    def _parts(self) -> list[FileSection]:
         """Return the environment, and the parts of the workcell's other frames."""
+        # A frame belongs to the nearest frame above it that begins a part: one that may
+        # be moved, or whose parent is in a device.
         first_of = {WORLD_FRAME: WORLD_FRAME}
         for name in depth_first(WORLD_FRAME, self._children)[1:]:
-            node = self._nodes[name]
-            is_first = node.is_movable or self._nodes[node.parent].scope
-            first_of[name] = name if is_first else first_of[node.parent]
+            frame = self._frames_by_name[name]
+            is_first = frame.is_movable or self._frames_by_name[frame.parent].scope
+            first_of[name] = name if is_first else first_of[frame.parent]
         parts: dict[str, list[FileFrame]] = {WORLD_FRAME: [self._world]}
-        for node in self._own.nodes:
-            parts.setdefault(first_of[node.full_name], []).append(node)
+        for frame in self._own.frames:
+            parts.setdefault(first_of[frame.full_name], []).append(frame)
         # The first frame of a part may be declared after its children.
-        for first, nodes in parts.items():
-            nodes.sort(key=lambda node, first=first: node.full_name != first)
+        for first, frames in parts.items():
+            frames.sort(key=lambda frame, first=first: frame.full_name != first)
         environment, *others = [
-            FileDevice(element=nodes[0].element, name=name, nodes=nodes)
-            for name, nodes in parts.items()
+            FileSection(element=frames[0].element, name=name, frames=frames)
+            for name, frames in parts.items()
         ]
         environment.name = ENVIRONMENT
         return [environment, *others]
 
-    def _name(self, body: FileDevice) -> str:
+    def _name(self, section: FileSection) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
-        name = self._free.derive(body.name.replace("/", "_"))
-        if name != body.name:
+        name = self._free.derive(section.name.replace("/", "_"))
+        if name != section.name:
             self._report.warning(
-                body.element.place,
+                section.element.place,
                 "renamed",
-                f"the name {quote(body.name)} cannot be kept; it becomes {quote(name)}",
+                f"the name {quote(section.name)} cannot be kept; it becomes "
+                f"{quote(name)}",
             )
         return name
 
-    def _manipulator(self, body: FileDevice, name: str) -> Manipulator | None:
+    def _manipulator(self, section: FileSection, name: str) -> Manipulator | None:
         """Return a manipulator, or None after an error with the rules that it breaks.
 
         If the limits of joints that depend on others leave a joint no range, they are
         left out: RobWork ignores them.
         """
-        first, report = body.nodes[0], self._report
-        builder = _LinkBuilder(body, self._children, self._report)
+        first, report = section.frames[0], self._report
+        builder = _LinkBuilder(section, self._children, self._report)
         links, properties = builder.links(), builder.properties
         is_device = bool(first.scope)
         loops: list[Closure] = []
         if is_device:
             junctions: list[Property] = []
-            if body.element.name == "ParallelDevice":
-                loops, junctions = read_junctions(body, report)
-            kind = Property(name=DEVICE, text=body.element.name)
-            own = (*body.properties.values(), *body.unread)
-            properties = [kind, *junctions, *own, *properties]
+            if section.element.name == "ParallelDevice":
+                loops, junctions = read_junctions(section, report)
+            kind = Property(name=DEVICE, text=section.element.name)
+            notes = (*section.properties.values(), *section.unread)
+            properties = [kind, *junctions, *notes, *properties]
         elif first.is_movable and not (first.daf and first.type == "Movable"):
-            kept = Property(name=TYPE, of=first.local_name, text=first.type)
-            properties.append(kept)
+            type_note = Property(name=TYPE, of=first.local_name, text=first.type)
+            properties.append(type_note)
         if first is self._world:
             self._mounts.append(Mount(manipulator=name))
         else:
             self._mount(name, first)
-        place = body.element.place
+        place = section.element.place
         try:
             made = Manipulator(name=name, links=links, properties=tuple(properties))
         except ModelError as error:
@@ -170,6 +173,7 @@ class CellBuilder:
             report.error(place, "bad-device", message)
             return None
         try:
+            # Limits of dependent joints narrow those of the joints that they follow.
             _ = made.limits
         except ModelError as error:
             report.warning(
@@ -181,27 +185,27 @@ class CellBuilder:
             links = [_without_limits(link) if link.coupling else link for link in links]
             made = msgspec.structs.replace(made, links=tuple(links))
         if is_device:
-            made = self._with_postures(made, body, builder.joint_names)
-        return with_loops(made, loops, body, report) if loops else made
+            made = self._with_postures(made, section, builder.joint_names)
+        return with_loops(made, loops, section, report) if loops else made
 
     def _with_postures(
         self,
         made: Manipulator,
-        device: FileDevice,
+        device: FileSection,
         names: Mapping[str, tuple[str, ...]],
     ) -> Manipulator:
         """Return a manipulator with the postures and wheels of a device.
 
         names: The joints of each frame that is one, by its full name.
         """
-        joints = [name for node in device.joints() for name in names[node.full_name]]
+        joints = [name for frame in device.joints() for name in names[frame.full_name]]
         links = {link.coordinate: link for link in made.links}
         elements = device.element.children_named("Q")
         postures = read_postures(elements, joints, links, self._report)
         has_home = any(posture.name == HOME for posture in postures)
         wheels = None
         if device.wheels:
-            left, right = (names[node.full_name][0] for node in device.nodes[1:3])
+            left, right = (names[frame.full_name][0] for frame in device.frames[1:3])
             # Their q is how far they roll.
             wheels = Wheels(left=left, right=right, travel=1.0)
         return msgspec.structs.replace(
@@ -232,27 +236,30 @@ class _LinkBuilder:
     """
 
     def __init__(
-        self, body: FileDevice, children: Mapping[str, Sequence[str]], report: Report
+        self,
+        section: FileSection,
+        children: Mapping[str, Sequence[str]],
+        report: Report,
     ) -> None:
-        """Take the frames of a body.
+        """Take the frames of a section.
 
         children: The full names of the children of each frame.
         """
         self.properties: list[Property] = []
         self.joint_names: dict[str, tuple[str, ...]] = {}
-        self._body = body
-        self._end = body.unmarked_end
+        self._section = section
+        self._end = section.unmarked_end
         self._report = report
-        self._own = {node.full_name: node for node in body.nodes}
+        self._own = {frame.full_name: frame for frame in section.frames}
         self._children = children
-        self._parents = {node.parent for node in body.nodes}
-        self._names = FreeNames({node.local_name for node in body.nodes})
+        self._parents = {frame.parent for frame in section.frames}
+        self._names = FreeNames({frame.local_name for frame in section.frames})
         self._links: list[Link] = []
         self._frames: dict[str, list[Frame]] = {}
 
     def links(self) -> list[Link]:
         """Return the links."""
-        first = self._body.nodes[0]
+        first = self._section.frames[0]
         if first.steps:
             base = Link(name=self._names.derive(BASE))
             self._links.append(base)
@@ -263,14 +270,14 @@ class _LinkBuilder:
                 f"the base {quote(base.name)} is put in front of it",
             )
         pairs = {
-            node.full_name: joint
-            for node in self._body.nodes
-            if (joint := self._joint_before(node)) is not None
+            frame.full_name: joint
+            for frame in self._section.frames
+            if (joint := self._joint_before(frame)) is not None
         }
         joints = {joint.full_name for joint in pairs.values()}
-        for node in self._body.nodes:
-            if node.full_name not in joints:
-                self._add(node, pairs.get(node.full_name, node))
+        for frame in self._section.frames:
+            if frame.full_name not in joints:
+                self._add(frame, pairs.get(frame.full_name, frame))
         taken = {link.coordinate for link in self._links if link.moves}
         return [self._finished(link, taken) for link in self._links]
 
@@ -335,15 +342,15 @@ class _LinkBuilder:
                 self._keep_type(node)
 
     def _add_link(
-        self, node: FileFrame, parent: str | None, joint: Joint, **fields: Any
+        self, frame: FileFrame, parent: str | None, joint: Joint, **fields: Any
     ) -> None:
         """Add a link with the name and the shapes of a frame."""
         link = Link(
-            name=node.local_name,
+            name=frame.local_name,
             parent=parent,
             joint=joint,
-            visuals=tuple(node.visuals),
-            collisions=tuple(node.collisions),
+            visuals=tuple(frame.visuals),
+            collisions=tuple(frame.collisions),
             **fields,
         )
         self._links.append(link)
@@ -362,30 +369,32 @@ class _LinkBuilder:
             parent = name
         if frame is not joint:
             kind = Prismatic if joint.type == "Prismatic" else Revolute
+            # The frame is turned against the joint about the same origin: the joint is
+            # about z, which in the axes of the frame is R^T z.
             axis = frame.pose.inverse().rotate(Z)
             motion = kind(axis=axis, precursor=motion.precursor @ frame.pose)
-        own = joint.local_name if first else joint.joint_name
+        joint_name = joint.local_name if first else joint.joint_name
         self._add_link(
             frame,
             parent,
             motion,
-            joint_name=own if own != frame.local_name else "",
+            joint_name=joint_name if joint_name != frame.local_name else "",
             limits=joint.limits,
             coupling=joint.coupling,
             passive=joint.passive,
         )
-        self.joint_names[joint.full_name] = (*names, own)
+        self.joint_names[joint.full_name] = (*names, joint_name)
 
-    def _keep_type(self, node: FileFrame) -> None:
+    def _keep_type(self, frame: FileFrame) -> None:
         """Keep the type of a frame that is not fixed as a property."""
-        if node.type not in {"Fixed", "EndEffector"}:
-            kept = Property(name=TYPE, of=node.local_name, text=node.type)
-            self.properties.append(kept)
-        if node.daf:
-            self.properties.append(Property(name=DAF, of=node.local_name))
-        if node.is_movable:
+        if frame.type not in {"Fixed", "EndEffector"}:
+            type_note = Property(name=TYPE, of=frame.local_name, text=frame.type)
+            self.properties.append(type_note)
+        if frame.daf:
+            self.properties.append(Property(name=DAF, of=frame.local_name))
+        if frame.is_movable:
             what = "that a movable frame inside of a device can be moved"
-            self._report.unsupported.add(what, node.element.place)
+            self._report.unsupported.add(what, frame.element.place)
 
 
 def _without_limits(link: Link) -> Link:

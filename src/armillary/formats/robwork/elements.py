@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from armillary.formats import numbers
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import (
+    FILE,
     NAME,
     NUMBER,
     SIZE,
     TEXT,
+    Elements,
     Kind,
     Row,
     Table,
@@ -20,13 +22,12 @@ from armillary.formats.elements import (
     one_of,
 )
 from armillary.formats.robwork.include import FileFinder
-from armillary.formats.xml import Element
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Sphere
+from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
 
 __all__ = [
     "CALIBRATION",
@@ -48,9 +49,7 @@ __all__ = [
     "WHEELS",
     "WORKCELL",
     "Context",
-    "known_children",
     "number_text",
-    "values",
 ]
 
 
@@ -75,25 +74,9 @@ FRAMES: Final = ("Frame", "Joint", "DHJoint")
 MODELS: Final = ("Drawable", "CollisionModel")
 TRANSFORM: Final = ("RPY", "Pos", "Transform")
 WHEELS: Final = ("LeftWheel", "RightWheel")
-LIMITS: Final = ("PosLimit", "VelLimit", "AccLimit")
 COLLISION, PROXIMITY, CALIBRATION = "CollisionSetup", "ProximitySetup", "Calibration"
 SETUPS: Final = (COLLISION, PROXIMITY, CALIBRATION)
 """Elements that name a file."""
-
-PARTS: Final = (*MODELS, *LIMITS, "Property")
-"""Elements about a frame, which are inside of it or name it."""
-
-SHAPES: Final[Mapping[str, type[Shape]]] = {
-    "Sphere": Sphere,
-    "Box": Box,
-    "Cone": Cone,
-    "Cylinder": Cylinder,
-    "Plane": HalfSpace,
-}
-"""The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
-is all below that of x and y."""
-
-GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
 
 _TURN_X, _TURN_Y = Revolute(axis=X), Revolute(axis=Y)
 _TURN_Z, _SLIDE_Z = Revolute(axis=Z), Prismatic(axis=Z)
@@ -146,7 +129,48 @@ _LEVEL: Final = Row("level", TEXT, default="")
 _MODEL_NAME: Final = Row("name", TEXT, default="", always=True)
 _A_AND_B: Final = (Row("PatternA", NAME, "a"), Row("PatternB", NAME, "b"))
 
-# Children that several elements have
+# Elements of one kind
+
+_SHAPES: Final = Elements[Report](
+    Table("Sphere", _LEVEL, Row("radius", _SIZE), makes=Sphere),
+    Table("Box", _LEVEL, Row("x y z", _SIZE, "size"), makes=Box),
+    Table(
+        "Cone",
+        _LEVEL,
+        Row("radius", _SIZE, "bottom"),
+        Row("z", _SIZE, "length"),
+        makes=Cone,
+    ),
+    Table(
+        "Cylinder",
+        _LEVEL,
+        Row("radius", _SIZE),
+        Row("z", _SIZE, "length"),
+        makes=Cylinder,
+    ),
+    Table("Plane", _LEVEL, makes=HalfSpace),
+)
+SHAPES: Final = _SHAPES.making(Shape)
+"""The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
+is all below that of x and y."""
+
+GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
+
+_LIMITS: Final = Elements[Report](
+    Table(
+        "PosLimit",
+        _REFJOINT,
+        Row("min", _NUMBER, "lower"),
+        Row("max", _NUMBER, "upper"),
+    ),
+    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
+    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+)
+LIMITS: Final = tuple(_LIMITS.tables)
+
+PARTS: Final = (*MODELS, *LIMITS, "Property")
+"""Elements about a frame, which are inside of it or name it."""
+
 _IN_DEVICE: Final = (*FRAMES, *PARTS, *SETUPS, "SerialChain")
 _IN_JOINT: Final = (*TRANSFORM, *PARTS, "Depend")
 _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
@@ -155,11 +179,7 @@ _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
 # The tables
 
 
-def _by_name(*tables: Table[Report]) -> dict[str, Table[Report]]:
-    return {table.name: table for table in tables}
-
-
-ELEMENTS: Final = _by_name(
+ELEMENTS: Final = Elements[Report](
     Table(
         WORKCELL,
         Row("name", TEXT),
@@ -217,14 +237,7 @@ ELEMENTS: Final = _by_name(
         Row("gain", NUMBER, "multiplier"),
         Row("offset", NUMBER),
     ),
-    Table(
-        "PosLimit",
-        _REFJOINT,
-        Row("min", _NUMBER, "lower"),
-        Row("max", _NUMBER, "upper"),
-    ),
-    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
-    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+    *_LIMITS.tables.values(),
     Table(
         "Property",
         _NAME,
@@ -247,24 +260,20 @@ ELEMENTS: Final = _by_name(
     ),
     Table("CollisionModel", _MODEL_NAME, _REFFRAME, children=_IN_MODEL),
     *(Table[Report](name, has_text=True) for name in (*TRANSFORM, "RGB")),
-    Table("Polytope", _FILE, _LEVEL),
-    Table("Sphere", _LEVEL, Row("radius", _SIZE)),
-    Table("Box", _LEVEL, Row("x y z", _SIZE, "size")),
-    Table("Cone", _LEVEL, Row("radius", _SIZE, "bottom"), Row("z", _SIZE, "length")),
-    Table("Cylinder", _LEVEL, Row("radius", _SIZE), Row("z", _SIZE, "length")),
-    Table("Plane", _LEVEL),
+    Table("Polytope", Row("file", FILE), _LEVEL, makes=Mesh),
+    *_SHAPES.tables.values(),
     Table("Tube", *(Row(key, _SIZE) for key in ("radius", "thickness", "z")), _LEVEL),
 )
 """All elements of workcells and devices. A `Custom` geometry is not read."""
 
 RULE_FILES: Final = {
-    COLLISION: _by_name(
+    COLLISION: Elements[Report](
         Table(COLLISION, children=("Exclude", "Volatile", "ExcludeStaticPairs")),
         Table("Exclude", children=("FramePair",)),
         Table("FramePair", Row("first", NAME, "a"), Row("second", NAME, "b")),
         Table("ExcludeStaticPairs"),  # they are left out in any case
     ),
-    PROXIMITY: _by_name(
+    PROXIMITY: Elements[Report](
         Table(
             PROXIMITY,
             *(
@@ -278,13 +287,3 @@ RULE_FILES: Final = {
     ),
 }
 """The elements of each kind of file with rules, by the name of its root."""
-
-
-def values(element: Element, report: Report) -> dict[str, Any]:
-    """Return what the attributes of an element say, None where there is an error."""
-    return ELEMENTS[element.name].read(element, report)
-
-
-def known_children(element: Element) -> tuple[Element, ...]:
-    """Return the children that an element may have, in the order of the file."""
-    return ELEMENTS[element.name].known_children(element)

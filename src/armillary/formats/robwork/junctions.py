@@ -17,7 +17,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, FileDevice
+from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, FileSection
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
@@ -50,7 +50,7 @@ class LegFrame(NamedTuple):
     chain: str
 
 
-class Leg(NamedTuple):
+class DeviceLeg(NamedTuple):
     """Frames one behind the other, the first of them that on which the leg stands."""
 
     chain: str
@@ -61,47 +61,51 @@ Junctions = list[list[str]]
 """For each junction the legs that meet there, each a path of chains: `a b`."""
 
 
-def legs_of(frames: Sequence[LegFrame]) -> list[Leg]:
+def legs_of(frames: Sequence[LegFrame]) -> list[DeviceLeg]:
     """Return the legs of a device by the rules of RobWork's loader.
 
     frames: In the order of the file, the base first.
     """
-    found: list[Leg] = []
+    legs: list[DeviceLeg] = []
     path, chain = [frame.name for frame in frames[:1]], ""
     for k in range(1, len(frames)):
         frame = frames[k]
         if _begins_leg(frames, k, chain):
-            found.append(_leg(path, chain, frames))
+            legs.append(_leg(path, chain, frames))
             path, chain = [frame.parent, frame.name], ""
         else:
             path.append(frame.name)
             chain = frame.chain or chain
-    return [*found, _leg(path, chain, frames)]
+    return [*legs, _leg(path, chain, frames)]
 
 
-def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> Leg:
+def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> DeviceLeg:
     """Return a leg; a chain of one frame gives its name too, other than in RobWork."""
-    own = next((f.chain for f in frames if chain == "" and f.name in path[1:2]), "")
-    return Leg(chain or own, path)
+    beside = next((f.chain for f in frames if chain == "" and f.name in path[1:2]), "")
+    return DeviceLeg(chain or beside, path)
 
 
 def _begins_leg(frames: Sequence[LegFrame], k: int, chain: str) -> bool:
     """Return whether a frame begins a leg; `chain` is that of the leg before it."""
     before = frames[k - 1].name
+    # It does not stand on the frame before it, so it is on another path.
     if frames[k].parent != before:
         return True
+    # The frame before it branches: the leg ends there, except at the base.
     if k >= 2 and any(frame.parent == before for frame in frames[k + 1 :]):
         return True
     if not chain or k + 1 == len(frames):
         return False
+    # It stands in front of another chain, which is a leg of its own.
     following = frames[k + 1]
     return following.parent == frames[k].name and following.chain not in {chain, ""}
 
 
 def _ends(
-    legs: Sequence[Leg], junctions: Junctions, base: str
+    legs: Sequence[DeviceLeg], junctions: Junctions, base: str
 ) -> Iterator[tuple[list[str], str]]:
     """Yield for each junction the frames that coincide, and what is wrong with it."""
+    # A chain is named by its path, or by its own name where that is enough.
     by_chain = {leg.chain.rpartition(SEPARATOR)[2]: leg for leg in legs}
     by_chain |= {leg.chain: leg for leg in legs}
     known = [
@@ -131,12 +135,13 @@ def _ends(
 
 def closures(frames: Sequence[LegFrame], junctions: Junctions) -> list[Closure] | str:
     """Return what closes the loops of a device, or why that is not clear."""
-    found: list[Closure] = []
+    loops: list[Closure] = []
     for ends, fault in _ends(legs_of(frames), junctions, frames[0].name):
         if fault:
             return fault
-        found += (Closure(ends[0], end, ALL, ALL) for end in ends[1:])
-    return found
+        # All coincide with the first: one closure fewer than there are ends.
+        loops += (Closure(ends[0], end, ALL, ALL) for end in ends[1:])
+    return loops
 
 
 def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
@@ -148,24 +153,27 @@ def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
             ALL,
         ):
             return None
-        own = {loop.a, loop.b}
-        touched = [group for group in groups if group & own]
-        groups = [group for group in groups if not group & own]
-        groups.append(own.union(*touched))
+        ends = {loop.a, loop.b}
+        # Closures that share a frame make the frames of all of them coincide.
+        touched = [group for group in groups if group & ends]
+        groups = [group for group in groups if not group & ends]
+        groups.append(ends.union(*touched))
     return set(map(frozenset, groups))
 
 
 def read_junctions(
-    device: FileDevice, report: Report
+    device: FileSection, report: Report
 ) -> tuple[list[Closure], list[Property]]:
     """Return the loops of a parallel device, and what keeps the names of its legs."""
     element = device.element
-    own = {node.full_name: node.local_name for node in device.nodes}
+    local_names = {frame.full_name: frame.local_name for frame in device.frames}
     frames = [
         LegFrame(
-            node.local_name, own.get(node.parent, ""), SEPARATOR.join(node.scope[1:])
+            frame.local_name,
+            local_names.get(frame.parent, ""),
+            SEPARATOR.join(frame.scope[1:]),
         )
-        for node in device.nodes
+        for frame in device.frames
     ]
     legs = legs_of(frames)
     names = {leg.chain for leg in legs if leg.chain}
@@ -191,32 +199,32 @@ def read_junctions(
                 f"{element.label} has no chain named {quote(name)} for its junction",
                 hint=report.hint(name, names),
             )
-    kept = [Property(name=JUNCTION, text=" | ".join(paths)) for paths in junctions]
-    return _closures(frames, junctions, device, place, report), kept
+    notes = [Property(name=JUNCTION, text=" | ".join(paths)) for paths in junctions]
+    return _closures(frames, junctions, device, place, report), notes
 
 
 def _closures(
     frames: Sequence[LegFrame],
     junctions: Junctions,
-    device: FileDevice,
+    device: FileSection,
     place: Place,
     report: Report,
 ) -> list[Closure]:
     """Return what closes the loops, nothing after a diagnostic."""
     label = device.element.label
-    found = closures(frames, junctions)
-    if isinstance(found, str):
-        message = f"the loops of {label} cannot be closed: {found}"
+    loops = closures(frames, junctions)
+    if isinstance(loops, str):
+        message = f"the loops of {label} cannot be closed: {loops}"
         report.guessing(OPEN).error(place, "bad-junction", message)
         return []
-    if not found and not report.faults:
+    if not loops and not report.faults:
         message = f"{label} has one leg; there is no loop to close"
         report.warning(place, "open-loop", message)
-    return found
+    return loops
 
 
 def with_loops(
-    made: Manipulator, loops: Sequence[Closure], device: FileDevice, report: Report
+    made: Manipulator, loops: Sequence[Closure], device: FileSection, report: Report
 ) -> Manipulator:
     """Return a manipulator with loops; report it if they cannot be closed."""
     place, label = device.element.place, device.element.label
@@ -226,15 +234,20 @@ def with_loops(
         message = f"{label}: {error}".removesuffix(".")
         report.guessing(OPEN).error(place, "bad-loop", message)
         return made
+    # The mobility of the loops decides which joints are found, not the marks.
     system, links = closed.loop_system, closed.links
     names = closed.all_names
     passive = {link.coordinate for link in links if link.passive}
     in_loops = {names[k] for each in system.equations for k in each.joints}
-    found = [names[k] for k in system.found]
+    determined = [names[k] for k in system.found]
     free = [k for k in closed.joint_names if k in passive and k in in_loops]
-    if found or free:
+    if determined or free:
         said = [
-            *([f"also determine {', '.join(map(quote, found))}"] if found else []),
+            *(
+                [f"also determine {', '.join(map(quote, determined))}"]
+                if determined
+                else []
+            ),
             *([f"leave {', '.join(map(quote, free))} free"] if free else []),
         ]
         report.warning(

@@ -24,9 +24,7 @@ from armillary.formats.robwork.elements import (
     SETUPS,
     SHAPES,
     Context,
-    known_children,
     number_text,
-    values,
 )
 from armillary.formats.robwork.frames import (
     DAF,
@@ -79,7 +77,7 @@ ONES: Final = (1.0, 1.0, 1.0)
 
 def _read_shapes(element: Element, frame: FileFrame, context: Context) -> None:
     report = context.report
-    model = values(element, report)
+    model = ELEMENTS.read(element, report)
     if "name" not in element.attributes:
         report.warning(element.place, "missing-name", f"{element.label} has no name")
     is_drawn = element.name == "Drawable"
@@ -88,7 +86,7 @@ def _read_shapes(element: Element, frame: FileFrame, context: Context) -> None:
         "pose": read_transform(element, report),
         "colour": _colour(element, report) if is_drawn else None,
     }
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         if child.name not in GEOMETRY:
             continue
         try:
@@ -126,22 +124,16 @@ def _shapes(
         what = "the geometry <Custom>, which a plug-in of RobWork makes,"
         report.unsupported.add(what, element.place)
         return ()
-    fields = values(element, report)
+    fields = ELEMENTS.read(element, report)
     level = fields.pop("level")
     if kind != "Tube" and level:
         what = "the attribute 'level', how finely RobWork draws what is round,"
         report.unsupported.add(what, element.place)
-    if kind == "Polytope":
-        file = fields["file"]
-        if file is None or not file.strip():
-            if file is not None:
-                message = f"{element.label} names no file"
-                report.error(element.place, "empty-reference", message)
-            return ()
-        path = context.finder.mesh(file.strip(), element.place, report)
-        return (Mesh(file=path, **looks),)
     if None in fields.values():
         return ()
+    if kind == "Polytope":
+        path = context.finder.mesh(fields["file"].strip(), element.place, report)
+        return (Mesh(file=path, **looks),)
     inner = fields.pop("radius") if kind == "Tube" else 0.0
     is_flat = 0.0 in all_numbers(fields)
     if is_flat:
@@ -206,21 +198,17 @@ def shape_elements(link: Link, report: Report) -> list[Element]:
             report.unsupported.add(f"a shape of type {type(shape).__name__}")
         else:
             content.append(geometry)
-            model = ELEMENTS[kind].write(shape, *content, is_tested=is_tested)
+            model = ELEMENTS.write(kind, shape, *content, is_tested=is_tested)
             elements.append(model)
     return elements
 
 
 def _geometry(shape: Shape, report: Report) -> Element | None:
     """Return the element of a shape without its pose, None if RobWork has none."""
-    if isinstance(shape, Mesh):
-        if shape.scale != ONES:
-            report.unsupported.add("the scale of a mesh")
-        return ELEMENTS["Polytope"].write(shape)
-    if isinstance(shape, Cone) and shape.top != 0.0:
-        return None
-    kinds = [kind for kind, of in SHAPES.items() if type(shape) is of]
-    return ELEMENTS[kinds[0]].write(shape) if kinds else None
+    if isinstance(shape, Mesh) and shape.scale != ONES:
+        report.unsupported.add("the scale of a mesh")
+    is_truncated = isinstance(shape, Cone) and shape.top != 0.0
+    return None if is_truncated else ELEMENTS.of(shape)
 
 
 # Limits
@@ -232,7 +220,7 @@ UNLIMITED: Final = 1e300
 
 def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
     """Give a joint the limit of an element; the last one of its kind counts."""
-    limit = values(element, report)
+    limit = ELEMENTS.read(element, report)
     del limit["refjoint"]
     name, numbers = quote(frame.full_name), list(limit.values())
     if None in numbers:
@@ -261,6 +249,7 @@ def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
         )
     factor = math.pi / 180.0 if is_angle else 1.0
     changes = {field: _or_infinite(value * factor) for field, value in limit.items()}
+    # A default that is repeated is no contradiction.
     before = {field: getattr(frame.limits, field) for field in changes}
     if before != changes and not all(map(math.isinf, before.values())):
         message = f"{name} has another <{element.name}>; this one counts"
@@ -284,8 +273,9 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
     if math.isfinite(limits.effort):
         report.unsupported.add("a limit of force or torque")
     elements: list[Element] = []
-    for table in map(ELEMENTS.__getitem__, LIMITS):
+    for table in (ELEMENTS[kind] for kind in LIMITS):
         fields = {f: getattr(limits, f) for f in table.fields if f != "refjoint"}
+        # RobWork has no open range: an infinite end is written as the largest double.
         if any(map(math.isfinite, fields.values())):
             elements.append(table.write({f: in_file(v) for f, v in fields.items()}))
     return elements
@@ -294,6 +284,8 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
 def _degrees(value: float) -> float:
     """Return an angle in degrees that reads back as the same number of radians."""
     plain = math.degrees(value)
+    # The reader multiplies by pi / 180, which may miss the last bit: the rounded
+    # number or one of the neighbours usually does not.
     near = (
         round(plain, ANGLE_DIGITS),
         plain,
@@ -315,7 +307,7 @@ def read_property(
     element: Element, properties: dict[str, Property], report: Report
 ) -> None:
     """Add the property of an element; RobWork keeps the first of each name."""
-    fields = values(element, report)
+    fields = ELEMENTS.read(element, report)
     name, kind = fields["name"], fields["type"]
     text = element.read_text()
     numbers: tuple[float, ...] | None = ()
@@ -352,5 +344,5 @@ def property_elements(
             report.unsupported.add(what)
         if text != text.strip():
             report.unsupported.add("white space around the text of a property")
-        elements.append(ELEMENTS["Property"].write(each, type=kind, text=text))
+        elements.append(ELEMENTS.write("Property", each, type=kind, text=text))
     return elements

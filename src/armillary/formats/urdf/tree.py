@@ -146,6 +146,7 @@ def check_mimics(
     drives: dict[str, _Drive | None] = {
         name: _Drive(name) for name in by_name if name not in leaders
     }
+    # Each chain of followers is walked outwards from its leader, and once only.
     for follower in leaders:
         chain = [follower]
         while chain[-1] not in drives:
@@ -194,6 +195,7 @@ def _next(joint: JointElement, drive: _Drive | None, report: Report) -> _Drive |
             hint=f"Let it mimic {quote(drive.leader)} directly.",
         )
         return None
+    # m1 (m0 q + b0) + b1 = (m1 m0) q + (m1 b0 + b1)
     multiplier = joint.mimic.multiplier * drive.multiplier
     offset = joint.mimic.multiplier * drive.offset + joint.mimic.offset
     if not (math.isfinite(multiplier) and math.isfinite(offset)):
@@ -211,7 +213,7 @@ def _contradicting(
     by_name: dict[str, JointElement], drives: dict[str, _Drive | None], report: Report
 ) -> set[str]:
     """Return the followers whose limits leave their leader no range, or one value."""
-    found: set[str] = set()
+    excluded: set[str] = set()
     ranges = {
         name: (joint.limits.lower, joint.limits.upper)
         for name, joint in by_name.items()
@@ -221,6 +223,7 @@ def _contradicting(
         if drive is None or not drive.steps or drive.multiplier == 0.0:
             continue
         limits = by_name[name].limits
+        # Limits of m q + b are limits of q: (limit - b) / m, swapped for a negative m.
         low, high = sorted(
             (limit - drive.offset) / drive.multiplier
             for limit in (limits.lower, limits.upper)
@@ -230,7 +233,7 @@ def _contradicting(
         if after[0] < after[1] or after == before:
             ranges[drive.leader] = after
             continue
-        found.add(name)
+        excluded.add(name)
         report.warning(
             by_name[name].places["mimic"],
             "mimic-limits",
@@ -238,7 +241,7 @@ def _contradicting(
             f"which it follows, to [{low + 0.0:g}, {high + 0.0:g}], but that joint has "
             f"[{before[0]:g}, {before[1]:g}]; they are left out",
         )
-    return found
+    return excluded
 
 
 # The links and joints of a faultless URDF to a cell
@@ -280,15 +283,15 @@ def cell_of(
             mounts = (Mount(manipulator=name, pose=free.origin),)
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({joint.name for joint in joints})
-    found = [by_name[root]]
+    ordered = [by_name[root]]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
         joint, body = carrier[child], by_name[child]
         if joint.type in SEVERAL:
-            found.extend(_split(joint, body, link_names, joint_names, report))
+            ordered.extend(_split(joint, body, link_names, joint_names, report))
         else:
-            found.append(_carried(body, joint))
-    manipulator = Manipulator(name=name, links=tuple(found))
+            ordered.append(_carried(body, joint))
+    manipulator = Manipulator(name=name, links=tuple(ordered))
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 
@@ -365,6 +368,7 @@ def _steps(joint: JointElement) -> list[tuple[str, Joint]]:
     for part in PARTS[joint.type]:
         kind = Prismatic if part in slides else Revolute
         steps.append((part, kind(axis=(slides | turns)[part])))
+    # The origin of the joint comes before the first of its steps.
     part, first_joint = steps[0]
     steps[0] = part, msgspec.structs.replace(first_joint, precursor=joint.origin)
     return steps
@@ -378,6 +382,7 @@ def _plane(axis: Axis) -> tuple[Axis, Axis, Axis]:
     """
     normal = unit(axis)
     most_like = max(range(3), key=lambda k: abs(normal[k]))
+    # n x a, then that x n: the part of the axis `a` in the plane.
     level = cross(cross(normal, AXES[(most_like + 1) % 3]), normal)
     first = unit(level)
     return first, unit(cross(normal, first)), normal

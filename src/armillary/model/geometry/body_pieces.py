@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.model.geometry.triangle_distance import distances_to_triangles, windings
-from armillary.model.geometry.triangles import Triangles
+from armillary.model.geometry.triangles import (
+    Triangles,
+    distances_to_triangles,
+    windings,
+)
 
 __all__ = ["BodyPieces"]
 
@@ -109,6 +112,8 @@ class BodyPieces:
         (filled,) = np.nonzero(~is_outside.ravel())
         at = np.stack(np.unravel_index(filled, self._shape), axis=1)
         nodes = at[:, None] + CORNERS
+        # A corner is inside if no cube at it is outside. Corners among cubes with
+        # triangles are doubtful, until the winding number decides.
         around = np.ones([n + 1 for n in self._shape], np.bool_)
         outer, inner = np.zeros_like(around), np.zeros_like(around)
         for corner in CORNERS:
@@ -127,6 +132,8 @@ class BodyPieces:
         owners = np.broadcast_to(filled[:, None], is_kept.shape)[is_kept]
         everything = np.concatenate([points, corners])
         owner = np.concatenate([cubes, owners])
+        # Points of the same piece beside each other, equal ones too: neighbours that
+        # are equal are dropped.
         order = np.lexsort((*everything.T, owner))
         everything, owner = everything[order], owner[order]
         is_new = np.ones(len(owner), np.bool_)

@@ -21,17 +21,10 @@ Indices = npt.NDArray[np.int64]
 
 CUBES: Final = 4000
 CUBES_PER_SPHERE: Final = 200
-"""About how many pieces bodies are cut into, and how many more for each sphere."""
-
 STARTS: Final = 6
 ROUNDS: Final = 20
-"""Sets of centres to begin with, and most rounds of Lloyd's method for each."""
-
 POLISHES: Final = 6
-"""Rounds with points in place of balls, for the best of them."""
-
 ROUNDING: Final = 1e-12
-"""By which part of coordinates radii are enlarged, so that rounding misses nothing."""
 
 STEPS: Final = (
     np.array([step for step in np.ndindex(3, 3, 3) if step != (1, 1, 1)], np.float64)
@@ -71,14 +64,13 @@ def sphere_cover(
     Raises:
         ModelError: There are no triangles, or SciPy is not installed.
     """
-    # The search works with estimates. Radii and excess come from exact distances of its
-    # centres, and from all points of the pieces, so that nothing is left out.
     pieces = BodyPieces(bodies, CUBES + CUBES_PER_SPHERE * count)
     centres = _CoverSearch(pieces).best(count)
     away = pieces.distances(centres)
     owner, reach = _assigned(pieces.points, pieces.starts, centres, away)
     used = np.unique(owner)
     radii = np.array([reach[owner == k].max() for k in used])
+    # Radii are sums of rounded numbers, and must hold all the same.
     size = np.abs(pieces.points).max() + radii.max()
     radii += beyond + ROUNDING * size
     return SphereCover(centres[used], radii, float((radii + away[used]).max()))
@@ -128,12 +120,14 @@ class _CoverSearch:
 
     def best(self, count: int) -> Array:
         """Return centres, shape (n, 3)."""
-        # The best of some starts, by balls around pieces; then better by their points.
         random = np.random.default_rng(0)
         found = [self._with_balls(count, random, k % 2 == 0) for k in range(STARTS)]
         _, centres = min(found, key=operator.itemgetter(0))
         step = 0.25 * float(np.median(self._sizes))
         best, kept = np.inf, centres
+        # Lloyd's method with estimated distances: assign pieces to centres, move each
+        # centre to where the excess over its own is least. Excess is not monotonous, so
+        # the best centres so far are held.
         for _ in range(POLISHES):
             away = self._away(centres)
             owner, reach = _assigned(self._points, self._starts, centres, away)
@@ -142,7 +136,6 @@ class _CoverSearch:
                 best, kept = excess, centres
             moved = list[Array]()
             for k, centre in enumerate(centres):
-                # The farthest point of a set is a corner of its hull.
                 points = _extreme(self._points[owner[self._owners] == k])
                 sizes = np.zeros(len(points))
                 moved.append(_moved(self._away, centre, points, sizes, step))
@@ -164,7 +157,7 @@ class _CoverSearch:
             )
             owner = np.argmin(reaches + away[:, None], axis=0)
             excess = float((reaches + away[:, None]).min(axis=0).max())
-            # It ends after three rounds that gain less than a thousandth.
+            # Three rounds without progress of a thousandth end it.
             since = 0 if excess < best * (1.0 - 1e-3) else since + 1
             if excess < best:
                 best, kept = excess, centres
@@ -215,13 +208,15 @@ def _moved(
     """Return a centre from which the excess over balls is less."""
     if not len(points):
         return centre
-    # A search by pattern: of the 26 neighbours at a step the best is next, until none
-    # is better; then with half the step.
     least, smallest = np.inf, step / 64.0
+    # A pattern search: the greatest excess over a few hundred points has no useful
+    # gradient. Steps in all directions are tried at once, and halved where none helps.
     tried = centre[None]
     x, y, z = np.ascontiguousarray(points.T)
     while step > smallest:
         u, v, w = tried.T[:, :, None]
+        # Radius that the ball about each tried centre needs, and how far that centre is
+        # from the bodies, below 0 inside: their sum is the excess.
         reach = np.sqrt((x - u) ** 2 + (y - v) ** 2 + (z - w) ** 2)
         found = (reach + sizes).max(axis=1) + away_of(tried)
         at = int(np.argmin(found))
@@ -239,10 +234,10 @@ def _outermost(points: Array, starts: Indices) -> tuple[Array, Indices]:
     owners = np.repeat(np.arange(len(starts)), counts)
     ends = np.append(starts[1:], len(points)) - 1
     axes = np.vstack([np.eye(3), [(1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)]])
-    # Sorted by piece and then along an axis, the first and the last of each piece are
-    # its ends along that axis.
     is_kept = np.zeros(len(points), np.bool_)
     for axis in axes:
+        # Sorted by piece, then along the axis: the first and the last of each piece are
+        # its extremes.
         order = np.lexsort((points @ axis, owners))
         is_kept[order[starts]] = is_kept[order[ends]] = True
     owners = owners[is_kept]

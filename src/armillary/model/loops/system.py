@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
@@ -14,15 +14,29 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.model.link_poses import LinkTree
-from armillary.model.loops.blocks import matched, solving_order
-from armillary.model.loops.elimination import Eliminated, eliminated
-from armillary.model.loops.equations import LoopEquations, PlacedLoop, loop_equations
-from armillary.model.loops.home import closed_near, opening
-from armillary.model.loops.loop_joint import LoopJoint
-from armillary.model.loops.scaled_rows import ScaledRows
+from armillary.model.loops.equations import (
+    LoopEquations,
+    LoopJoint,
+    PlacedLoop,
+    loop_equations,
+)
+from armillary.model.loops.home import (
+    Eliminated,
+    ScaledRows,
+    closed_near,
+    eliminated,
+    opening,
+)
 from armillary.model.unit import Unit
 
-__all__ = ["Block", "LoopSystem", "combined", "loop_system"]
+__all__ = [
+    "Block",
+    "LoopSystem",
+    "combined",
+    "loop_system",
+    "matched",
+    "solving_order",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -31,6 +45,93 @@ SAMPLES: Final = 4
 CONSISTENT: Final = 1e-5
 """How far rows that need not be solved for may open, of the size of a loop: files
 round directions."""
+
+# the order in which passive joints can be solved for: in blocks, one after another
+
+NOBODY: Final = -1
+
+
+def matched(rows: Sequence[Sequence[int]], count: int) -> list[int]:
+    """Return for each of `count` unknowns a row that has it, each row once, or -1.
+
+    Augmenting paths (Kuhn 1955; Hopcroft and Karp give a faster order, which rows of
+    few unknowns do not need).
+
+    rows: The unknowns that are in each row.
+    """
+    owner = [NOBODY] * count
+    for row in range(len(rows)):
+        found_by: dict[int, int] = {}  # unknown -> the row from which it was reached
+        waiting = [row]
+        end = NOBODY
+        # Look for a row of an unknown that nobody has: from a row to its unknowns, and
+        # from one that is taken to the row that has it.
+        while waiting and end == NOBODY:
+            at = waiting.pop()
+            for unknown in rows[at]:
+                if unknown in found_by:
+                    continue
+                found_by[unknown] = at
+                if owner[unknown] == NOBODY:
+                    end = unknown
+                    break
+                waiting.append(owner[unknown])
+        # Along that path each row gives its unknown to the one before and takes the
+        # next, so that one more is matched.
+        while end != NOBODY:
+            at = found_by[end]
+            previous = next((u for u in rows[at] if owner[u] == at), NOBODY)
+            owner[end] = at
+            end = NOBODY if at == row else previous
+    return owner
+
+
+def solving_order(needs: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """Yield sets of nodes that need each other, after all that they need.
+
+    The strongly connected components (Tarjan 1972), without recursion.
+
+    needs: The nodes that each node needs.
+    """
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    path: list[int] = []
+    on_path: set[int] = set()
+    for start in range(len(needs)):
+        if start in index:
+            continue
+        waiting = [(start, iter(needs[start]))]
+        # `index` numbers nodes as they are met; `low` is the least index on the path
+        # that a node leads back to.
+        index[start] = low[start] = len(index)
+        path.append(start)
+        on_path.add(start)
+        while waiting:
+            node, rest = waiting[-1]
+            for other in rest:
+                if other not in index:
+                    index[other] = low[other] = len(index)
+                    path.append(other)
+                    on_path.add(other)
+                    waiting.append((other, iter(needs[other])))
+                    break
+                if other in on_path:
+                    low[node] = min(low[node], index[other])
+            else:
+                waiting.pop()
+                if waiting:
+                    below = waiting[-1][0]
+                    low[below] = min(low[below], low[node])
+                # It leads to nothing earlier: what is on the path behind it needs each
+                # other.
+                if low[node] == index[node]:
+                    found = path[path.index(node) :]
+                    del path[len(path) - len(found) :]
+                    on_path.difference_update(found)
+                    yield sorted(found)
+
+
+# the loops of a manipulator or a cell: which joints follow, and in which order
 
 
 class Block(NamedTuple):
@@ -155,10 +256,16 @@ def loop_system(
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
+    # The joints that elimination takes first become passive: of higher rank, then later
+    # ones.
     order = sorted(used, key=lambda k: (joints[k].rank, k), reverse=True)
     start = np.array([joint.start for joint in joints])
+    # Rates next to the start, where no accident makes the loops singular, decide which
+    # joints can close them at home.
     generic = eliminated(scaled.rates(scaled.nearby(start)), order)
     home = closed_near(scaled, start, generic.columns)
+    # At home itself fewer may be determined. The rows with pivots are then enough only
+    # if the others stay zero as independent joints move.
     found = eliminated(scaled.rates(home), order)
     free = [k for k in used if k not in found.columns]
     _check_mobility(scaled, used, found.columns)
@@ -292,6 +399,8 @@ def _blocks(
     """
     joints = [equations[loop].joints for loop, _ in (*rows, *spare)]
     incidence = [[k - count for k in each if k >= count] for each in joints]
+    # Each unknown gets a row of its own; it needs the other unknowns of that row. Spare
+    # rows are solved with their unknowns, which a ring of needs keeps together.
     owner = matched(incidence[: len(rows)], len(rows))
     needs = [incidence[row] for row in owner]
     for together in incidence[len(rows) :]:
