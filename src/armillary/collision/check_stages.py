@@ -325,12 +325,10 @@ class MotionState(NamedTuple):
     touching: Number
 
 
-class Start(NamedTuple):
+class MotionStart(NamedTuple):
     """What is known at the beginning of a motion."""
 
-    t: Number
-    going: Number
-    touching: Number
+    state: MotionState
     travel: Vector
 
 
@@ -369,8 +367,9 @@ def _motion(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     return stage(_start), each(columns.limits, steps)
 
 
-def _start(q0: Vector, q1: Vector) -> Start:
-    return Start(0.0, 1.0, 0.0, [absolute(b - a) for a, b in zip(q0, q1, strict=True)])
+def _start(q0: Vector, q1: Vector) -> MotionStart:
+    travel = [absolute(b - a) for a, b in zip(q0, q1, strict=True)]
+    return MotionStart(MotionState(0.0, 1.0, 0.0), travel)
 
 
 def _position(t: Number, q0: Vector, q1: Vector) -> Vector:

@@ -182,6 +182,13 @@ class OpenCell(NamedTuple):
     divided: Vector
 
 
+class DepthStep(NamedTuple):
+    """What a step leaves."""
+
+    state: DepthState
+    cell: OpenCell
+
+
 def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     """Return stages from what `gjk_stages` left to `depth`, `axis` and `least`.
 
@@ -200,12 +207,11 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
         stage(_bound),
     )
-    state = columns.group(DepthState, OpenCell)
     search = repeat(
         columns.going,
         when(columns.taken, *taken),
         *aim,
-        stage(_step, writes=state),
+        stage(_step),
         limit=LIMIT,
     )
     mirror = (
@@ -214,7 +220,7 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         stage(_other_side),
     )
     # The search is repeated along other axes where a part of space was not covered.
-    one = stage(_begin, writes=state), search, *mirror, stage(_check)
+    one = stage(_begin), search, *mirror, stage(_check)
     return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
 
 
@@ -314,7 +320,7 @@ def _check(
 # The search through cells
 
 
-def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
+def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
@@ -343,7 +349,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
         lost=0.0,
         going=1.0,
     )
-    return *state, *OpenCell(none, negate(three(axis)), zero)
+    return DepthStep(state, OpenCell(none, negate(three(axis)), zero))
 
 
 def _corner(directions: Matrix, corner: Number) -> Vector:
@@ -374,7 +380,7 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
     return Divide(negate(bound.at), bound.divided)
 
 
-def _step(support: Support, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
+def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
     new = _measured(support, cell.against, state.depth)
     depth = select(new.is_less, new.width, state.depth)
@@ -433,7 +439,8 @@ def _step(support: Support, cell: OpenCell, state: DepthState) -> tuple[Any, ...
         lost=queue.lost,
         going=select(goes_on, 1.0, 0.0),
     )
-    return *following, part.farthest, negate(part.bound.at), part.bound.divided
+    next_cell = OpenCell(part.farthest, negate(part.bound.at), part.bound.divided)
+    return DepthStep(following, next_cell)
 
 
 def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[Subcell]:
