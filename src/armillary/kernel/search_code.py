@@ -475,7 +475,7 @@ class _SearchStarts:
             with f.when(least() >= void):
                 f.ret(f.constant(I64, -1))
         nearest = least()
-        # Which of the eight it is; then it is no candidate any more.
+        # Which of the eight it is; then it stops being a candidate.
         bits = candidates.get().equals(nearest.splat(PACK)).mask()
         place = f.count_trailing_zeros(bits)
         f.store(f.constant(I32, FAR), distances, place)
