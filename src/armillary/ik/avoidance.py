@@ -31,6 +31,7 @@ __all__ = [
     "Avoidance",
     "Check",
     "check_of_same",
+    "found_from",
     "marked",
     "nearest_free",
     "search_free",
@@ -234,25 +235,33 @@ def _tried(
     problem: IKProblem,
 ) -> Candidates:
     """Return what is found from each of several starts, shape (count, b, n)."""
-    shape = starts.shape[:2]
-    seeds = problem.within(starts.reshape(-1, starts.shape[2]))
-    at = np.repeat(rows, shape[1])
-    asked = query.at(at, near=None, seed=seeds, explain=False, search_options=ONCE)
-    tried = search(asked)
-    q = tried.q[:, 0]
+    once = query.at(rows, explain=False, search_options=ONCE)
+    tried = found_from(problem.within(starts), search, once)
     if query.near is not None:
-        near = _wanted(query, at, problem)
-        q = nearest_turns(q, near, problem.limits, problem.turning)
-    return marked(
-        Candidates(
-            q=problem.within(q).reshape(*shape, -1),
-            reason=tried.reason.reshape(shape),
-            residual=tried.residual.reshape(*shape, 2),
-            steps=tried.steps.reshape(shape),
-            starts=tried.starts.reshape(shape),
-        ),
-        query,
-    )
+        near = _wanted(query, rows, problem)[:, np.newaxis]
+        tried.q = nearest_turns(tried.q, near, problem.limits, problem.turning)
+    tried.q = problem.within(tried.q)
+    return marked(tried, query)
+
+
+def found_from(
+    starts: Array, search: Callable[[IKQuery], Candidates], query: IKQuery
+) -> Candidates:
+    """Return what is found from several starts for each target.
+
+    Args:
+        starts: Joint positions, shape (count, b, n).
+        search: Finds a candidate for each target from the start in `seed`.
+        query: The targets.
+    """
+    count, width, n = starts.shape
+    rows = np.repeat(np.arange(count, dtype=np.int64), width)
+    tried = search(query.at(rows, near=None, seed=starts.reshape(-1, n)))
+    parts: dict[str, Any] = {
+        name: array.reshape(count, width, *array.shape[2:])
+        for name, array in tried.arrays.items()
+    }
+    return Candidates(**parts)
 
 
 def _wanted(query: IKQuery, rows: npt.NDArray[np.int64], problem: IKProblem) -> Array:

@@ -73,7 +73,7 @@ def candidates_of_branches(
     """Return branches of a closed form as candidates, verified with loops closed.
 
     Args:
-        check: Of the problem.
+        check: The check of the problem.
         branches: As of `branch_numbers`, shape (count, b, n + 1).
         query: The targets.
         every: Whether all branches are asked for; else the nearest that is an answer.

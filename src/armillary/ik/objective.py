@@ -148,7 +148,7 @@ def least_of(
     Args:
         answers: To the targets.
         query: The targets.
-        kernel: Of the purpose.
+        kernel: The kernel of the purpose.
         local: Searches from given vectors.
     """
     count, width, n = answers.q.shape
@@ -191,9 +191,9 @@ def descend(
 
     Args:
         q: Answers, shape (count, n).
-        value: Their values, shape (count,).
+        value: The values of the answers, shape (count,).
         query: The targets that they reach.
-        kernel: Of the purpose.
+        kernel: The kernel of the purpose.
         local: Searches from given vectors.
         rounds: Most of them.
     """

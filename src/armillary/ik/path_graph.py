@@ -178,7 +178,7 @@ def shortest(
 
     Args:
         layers: At least one, each with an answer.
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: [m or rad].
         start: Where the arm comes from, shape (n,).
 
@@ -247,7 +247,7 @@ def _enter(
         cost: Of the states before, shape (a, states).
         before: Lowest q of the answers before, shape (a, n).
         q: Of those now, shape (b, n).
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: Above which a step is a jump.
         entered: Written, shape (b, states).
         source: Written, shape (b, states).

@@ -28,6 +28,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,12 +64,15 @@ Size: TypeAlias = int | tuple[int, ...]
 class _Declared:
     """What `Column` and `Numbered` declare: a meaning, a shape and a unit."""
 
-    __slots__ = ("meaning", "name", "shape", "unit")
+    __slots__ = ("into", "meaning", "name", "shape", "unit")
 
-    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
+    def __init__(
+        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
+    ) -> None:
         self.meaning = meaning
         self.shape = shape
         self.unit = unit
+        self.into = into
         self.name = ""
 
     def __set_name__(self, owner: type[Columns], name: str) -> None:
@@ -84,6 +88,8 @@ class Column(_Declared):
         meaning: What its numbers are, in one line.
         shape: The number of entries along each axis, or the name of a size.
         unit: The unit of the numbers; empty for plain numbers.
+        into: For a field that is a position along the first axis of a column, the name
+            of that: formulas read what it holds there.
         name: The name of the class attribute that declares it.
     """
 
@@ -199,6 +205,27 @@ class Columns:
         """Return the ports of the columns that the fields of `NamedTuple`s name."""
         return tuple(self.named(name) for kind in kinds for name in _names(kind))
 
+    def table(self, name: str, *fields: Port | Field, is_single: bool = False) -> Table:
+        """Return a table with fields of declared columns, and others.
+
+        Args:
+            name: Its name.
+            fields: Columns that hold numbers, or are declared `into` another one;
+                spans and codes as they are.
+            is_single: Whether it always has one record.
+        """
+        into = {column.name: column.into for column in self.declared()}
+        listed: list[Field] = []
+        for field in fields:
+            if isinstance(field, Field):
+                listed.append(field)
+                continue
+            base = field.name.removesuffix(f"_{self.number}")
+            column = into.get(field.name, into.get(base, ""))
+            made = index_field(field, column) if column else number_field(field)
+            listed.append(made)
+        return Table(name, tuple(listed), is_single)
+
     @classmethod
     def declared(cls) -> Iterator[Column | Numbered]:
         """Yield all declarations, those of base classes first."""
@@ -253,7 +280,7 @@ class Columns:
         def by_names(*values: Any) -> Any:
             left = iter(values)
             result = formula(**{reader.name: reader.take(left) for reader in readers})
-            return tuple(_flat(result)) if _is_group(type(result)) else result
+            return tuple(_flat(result)) if len(ports) > 1 else result
 
         program = trace(
             by_names,
@@ -345,8 +372,9 @@ class _FormulaSignature:
         names = tuple(
             each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
         )
-        types = typing.get_type_hints(function)
-        groups = {name: kind for name, kind in types.items() if _is_group(kind)}
+        hints = typing.get_type_hints(function)
+        wholes = {name: _without_none(kind) for name, kind in hints.items()}
+        groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
         return cls(label, names, groups, tuple(_names(returned)) if returned else ())
 
@@ -354,6 +382,14 @@ class _FormulaSignature:
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+def _without_none(kind: Any) -> Any:
+    """Return the type of a parameter that may be None as the other type."""
+    if not isinstance(kind, types.UnionType):
+        return kind
+    left = [each for each in typing.get_args(kind) if each is not type(None)]
+    return left[0] if len(left) == 1 else kind
 
 
 def _names(kind: Any) -> Iterator[str]:

@@ -65,8 +65,8 @@ class Size(NamedTuple):
     """What kernels have room for.
 
     Attributes:
-        knots: Of a path, or a piece of one.
-        points: Of its grid.
+        knots: The most knots of a path, or of a piece of one.
+        points: The most points of its grid.
     """
 
     knots: int
@@ -243,8 +243,8 @@ def sweeps(
     They are compiled for joints, sizes and rows only.
 
     Args:
-        joints: How many.
-        size: What there is room for.
+        joints: How many joints there are.
+        size: The knots and points that the kernels have room for.
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them.
         rows: Rows at each point besides those of accelerations.

@@ -38,8 +38,8 @@ def acceleration_limits(
     """Return limits of accelerations [m/s^2 or rad/s^2], shape (..., 2, n).
 
     Args:
-        cell: Whose they are.
-        joints: Which of its joints.
+        cell: The cell.
+        joints: The places of the joints in it.
         given: As for `limits_of`, or None for those of the cell.
         is_needed: Whether the model must then have one for each joint.
 
@@ -70,7 +70,7 @@ def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> A
         name: What messages call them.
         value: A number, or numbers of shape (..., n), the same in both directions; or a
             tuple of two arrays (..., n), the lower and the upper limits.
-        joints: How many.
+        joints: How many joints there are.
         has_zero: Whether zero must be within.
 
     Raises:
@@ -140,8 +140,8 @@ def check_limited(names: Sequence[str], *limits: Array) -> None:
     """Check that each joint has a limit in both directions.
 
     Args:
-        names: Of the joints.
-        limits: Shapes (..., 2, n).
+        names: The names of the joints.
+        limits: Limits of several kinds, shape (..., 2, n) each.
 
     Raises:
         ModelError: A joint has none in one direction.

@@ -42,8 +42,8 @@ def torque_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
     """Return limits of torques [N m or N], shape (..., 2, n).
 
     Args:
-        cell: Whose they are.
-        joints: Which of its joints.
+        cell: The cell.
+        joints: The places of the joints in it.
         given: As for `limits_of`, or True for the limits of efforts of the cell.
 
     Raises:
@@ -64,11 +64,11 @@ class PathTorques(NamedTuple):
     """Torques at the points of a grid, shape (..., g, n) each.
 
     Attributes:
-        a: By u.
-        b: By x.
+        a: The torque that grows with u.
+        b: The torque that grows with x.
         rest: What holds at rest, with Coulomb friction against the motion to come.
-        viscous: By the path speed.
-        limits: Lower and upper ones, shape (..., 1, n) each.
+        viscous: The torque that grows with the path speed.
+        limits: Lower and upper limits, shape (..., 1, n) each.
     """
 
     a: Array

@@ -32,7 +32,7 @@ class ArmProblem(NamedTuple):
         goal: Which frame the closed form places, and in which.
         selection: Which joints are found.
         limits: Least and greatest coordinate of each of those.
-        closed: Their closed form.
+        closed: The closed form of these joints.
         outer: Which frame is placed, and in which, where other inputs of the selection
             lie between that goal and `goal`; see `inner_goal`.
         before: The pose of `goal.relative_to` in `outer.relative_to`.

@@ -65,7 +65,7 @@ class BranchChoice(NamedTuple):
         what: What is chosen.
         positive: The name of the branch where the quantity is above 0.
         negative: The name of the other.
-        sign: The quantity, for people.
+        sign: The quantity, as text.
     """
 
     what: str

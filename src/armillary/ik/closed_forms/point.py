@@ -53,8 +53,8 @@ def two_turns(arm: PrismaticArm) -> Formula:
 
     def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         v = subtract(target.position, start)
-        lift = v[2] - upper[2] - fore[2]
-        shifts = [lift * slide.way[2] for slide in arm.slides]
+        height = v[2] - upper[2] - fore[2]
+        shifts = [height * slide.way[2] for slide in arm.slides]
         return [
             FormulaAnswer([first, second], free, shifts=shifts)
             for first, second, free in triangle(

@@ -69,7 +69,7 @@ def lean(
     z' of both sides: sin sin' cos(bend) = cos cos' - m_z, and the plane part of
     Rx(first) Rz(bend) Rx(second) z must be turned to that of m. The first answer has
     sin(bend) above 0. With both links at right angles the sine of the bend is
-    |m_xy|, which keeps its digits where the bend is next to nothing. A turn that is
+    |m_xy|, which keeps its digits where the bend is nearly zero. A turn that is
     free is `preferred`.
     """
     if is_right_angled(first, second):

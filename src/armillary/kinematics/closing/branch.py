@@ -26,7 +26,7 @@ from armillary.model.loops.system import Block
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-__all__ = ["PARTS", "Branch", "home_branch"]
+__all__ = ["PARTS", "Branch", "Fields", "home_branch"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
