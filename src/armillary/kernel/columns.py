@@ -261,7 +261,7 @@ class Columns:
             UnknownName: No column has the name of a parameter.
         """
         signature = _FormulaSignature.of(formula)
-        # `None` in `reads` leaves a parameter at its default: it is no column.
+        # `None` in `reads` leaves a parameter at its default; it reads nothing.
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
