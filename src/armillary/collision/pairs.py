@@ -13,8 +13,7 @@ import numpy.typing as npt
 from armillary.collision.lengths import NEARNESS
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.errors import ArmillaryError, ModelError
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs

@@ -29,8 +29,7 @@ from armillary.control.obstacles import OBSTACLE
 from armillary.kernel.columns import call, each, index_field, number_field, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, code, span
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS
+from armillary.kinematics.moving_links import POSES, TWISTS
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (

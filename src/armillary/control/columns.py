@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from armillary.ik.scaled_rates import RateColumns
 from armillary.kernel.columns import Column, Numbered
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_links import MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [

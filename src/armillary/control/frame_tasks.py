@@ -26,8 +26,7 @@ from armillary.kernel.arguments import numbers_of
 from armillary.kernel.columns import index_field, number_field
 from armillary.kernel.tables import Field
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose

@@ -25,8 +25,7 @@ from armillary.errors import ModelError
 from armillary.kernel.columns import each, index_field, number_field
 from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 

@@ -23,11 +23,10 @@ from armillary.ik.reason import RateReason
 from armillary.ik.targets import as_joints, as_reals
 from armillary.ik.task_priority import Progress
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, chosen_axes, named_twist, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
