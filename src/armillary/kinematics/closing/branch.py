@@ -11,7 +11,7 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.block_programs import BlockPrograms
 from armillary.kinematics.closing.stages import (
     AssemblyGrid,
@@ -26,7 +26,7 @@ from armillary.model.loops.system import Block
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
-__all__ = ["PARTS", "Branch", "home_branch"]
+__all__ = ["PARTS", "Branch", "Fields", "home_branch"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.branch import PARTS, Branch
 from armillary.kinematics.closing.kernel import passive_program
 from armillary.kinematics.closing.stages import (
