@@ -24,7 +24,7 @@ from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
 from armillary.formats.mesh.files import MeshFiles
-from armillary.kinematics.bound_state import home
+from armillary.kinematics.state import home
 from armillary.model.display import plural
 from armillary.model.shapes import Mesh
 from armillary.model.workcell import Workcell

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from armillary.collision.lengths import NEARNESS, margin_of
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.tested_shapes import shapes_of_links
-from armillary.kinematics.bound_state import home
+from armillary.kinematics.state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
 from armillary.model.link_pattern import is_exact, link_of, links_of
