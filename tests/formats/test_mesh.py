@@ -864,7 +864,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: concave polygons that take hours": (
         ".obj",
         obj(np.random.default_rng(1).normal(size=(40_000, 3)), [range(40_000)]),
-        "concave polygons of up to 40000 corners are too many",
+        "cutting polygons takes 1600000000 steps, more than 1000000000",
     ),
     "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
     "obj: a command": (".obj", b"csh rm\n", "'csh' is not a statement of OBJ"),
@@ -959,7 +959,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: many nodes show one mesh of many parts": (
         ".glb",
         one_mesh_in_many_nodes(400, 3000),
-        "mesh-too-large]: the mesh has more than 10000 parts",
+        "mesh-too-large]: the mesh has 12000 parts, more than 10000",
     ),
     "glb: length lies": (
         ".glb",
@@ -1000,7 +1000,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: one accessor in many meshes": (
         ".glb",
         one_accessor_in_many_meshes(),
-        "vertices or",
+        "has 18000000 vertices, more than 12000000",
     ),
     "glb: an accessor of nothing": (
         ".glb",
@@ -1135,7 +1135,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ac: a long chain": (
         ".ac",
         b"AC3Db\n" + b"OBJECT world\nkids 1\n" * 100_000,
-        "nested more than 256 deep",
+        "nested 257 deep, more than 256",
     ),
     "obj: many libraries": (
         ".obj",
@@ -1145,7 +1145,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: many materials": (
         ".obj",
         b"v 0 0 0\n" + b"".join(b"usemtl m%d\n" % k for k in range(200_000)),
-        "more than 10000 materials",
+        "has 10001 materials, more than 10000",
     ),
     "ac: cut off": (".ac", COLOURED["x.ac"][:-8], "error["),
     "ac: NaN": (".ac", COLOURED["x.ac"].replace(b"loc 1", b"loc nan"), "bad-number"),

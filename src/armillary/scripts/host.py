@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from armillary.errors import ScriptError, nearest, quote
+from armillary.limits import SCRIPT_CONFIGURATIONS, SCRIPT_JOINTS
 from armillary.scripts.component import ComponentData, ComponentInScript, JointData
 from armillary.scripts.constants import SolutionWarning
 from armillary.scripts.host_modules import not_offered
@@ -20,10 +21,6 @@ from armillary.spatial.pose import IDENTITY, TOLERANCE, Pose
 from armillary.spatial.vector import cross, dot, subtract
 
 __all__ = ["NOWHERE", "Host", "Solution"]
-
-MOST_CONFIGURATIONS: Final = 256
-MOST_JOINTS: Final = 64
-
 
 NAN3: Final = (math.nan, math.nan, math.nan)
 NOWHERE: Final = Pose((NAN3, NAN3, NAN3), NAN3)
@@ -256,7 +253,9 @@ class Host:
     def _configurations(self) -> tuple[tuple[str, ...], ...]:
         steps = [each for each in self._kin.Properties if each.StepValues]
         if CONFIGURATION_EVENTS[0] in self._runner:
-            count = self._runner.count(CONFIGURATION_EVENTS[0], 1, MOST_CONFIGURATIONS)
+            count = self._runner.count(
+                CONFIGURATION_EVENTS[0], 1, SCRIPT_CONFIGURATIONS.most
+            )
             names: list[tuple[str, ...]] = []
             before = self._runner.call(
                 CONFIGURATION_EVENTS[1], *self._object(CONFIGURATION_EVENTS[1], 0)
@@ -300,13 +299,13 @@ class Host:
 
     def _joints(self) -> tuple[tuple[JointData, ...], tuple[JointData, ...]]:
         joints = self._described(
-            self._runner.count("OnGetJointCount", 1, MOST_JOINTS),
+            self._runner.count("OnGetJointCount", 1, SCRIPT_JOINTS.most),
             "OnGetJointName",
             self.component.joints,
             "joints",
         )
         secondary = self._described(
-            self._runner.count("OnGetSecondaryJointCount", 0, MOST_JOINTS),
+            self._runner.count("OnGetSecondaryJointCount", 0, SCRIPT_JOINTS.most),
             "OnGetSecondaryJointName",
             self.component.external_joints,
             "external_joints",

@@ -13,6 +13,13 @@ import msgspec
 
 from armillary.confined_process import ConfinedProcess
 from armillary.errors import NotCompiled, ScriptError, printable
+from armillary.limits import (
+    PROCESS_MEMORY,
+    SCRIPT_ANSWER,
+    SCRIPT_SECONDS,
+    SCRIPT_START,
+    Limit,
+)
 from armillary.scripts.component import JointData
 from armillary.scripts.host import Solution
 from armillary.scripts.source import Diagnostic
@@ -21,12 +28,6 @@ from armillary.trace import Traced
 
 __all__ = ["Description", "IsolatedHost", "Reply", "ScriptRequest"]
 
-SECONDS: Final = 5.0
-"""For each question, the first of which runs the script."""
-
-START: Final = 10.0
-MEMORY: Final = 1 << 30
-LONGEST: Final = 1 << 22
 # The process runs the armillary of this one, which may not be the one installed.
 CODE: Final = """
 import importlib.machinery, importlib.util, sys
@@ -52,7 +53,7 @@ class ScriptRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
     source: str = ""
     component: str = ""
     relaxed: bool = False
-    memory: int = MEMORY
+    memory: int = PROCESS_MEMORY.most
     values: list[float] | None = None
     entries: list[float] | None = None
 
@@ -93,7 +94,7 @@ class IsolatedHost:
         first = ScriptRequest(
             file=file, source=source, component=component, relaxed=relaxed
         )
-        found = self._ask(first, START).description
+        found = self._ask(first, SCRIPT_START).description
         assert found is not None
         self.joints, self.secondary = found.joints, found.secondary
         self.configurations = found.configurations
@@ -130,16 +131,19 @@ class IsolatedHost:
         assert found is not None
         return [each and Solution(each[0], tuple(each[1])) for each in found]
 
-    def _ask(self, request: ScriptRequest, seconds: float = SECONDS) -> Reply:
+    def _ask(self, request: ScriptRequest, seconds: Limit = SCRIPT_SECONDS) -> Reply:
         message = msgspec.json.encode(request)
-        line = self._process.ask(message, seconds=seconds, longest=LONGEST)
+        line = self._process.ask(
+            message, seconds=seconds.most, longest=SCRIPT_ANSWER.most
+        )
         try:
             reply = msgspec.json.decode(line, type=Reply)
         except msgspec.MsgspecError as error:
             self._process.end()
             raise ScriptError(
-                f"{self._file}: the script took more than {seconds:g} s or "
-                f"{MEMORY >> 20} MiB, or ended its process; it was stopped."
+                f"{self._file}: the script took more than {seconds.most} s or "
+                f"{PROCESS_MEMORY.most >> 20} MiB, or ended its process; it was "
+                "stopped."
             ) from error
         if reply.fault:
             raise ScriptError(printable(reply.fault))

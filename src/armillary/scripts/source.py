@@ -10,6 +10,7 @@ from types import CodeType
 from typing import Final
 
 from armillary.errors import ScriptError
+from armillary.limits import SCRIPT_PRINTS, SCRIPT_SIZE, Limit
 
 __all__ = [
     "TRIED",
@@ -23,10 +24,8 @@ __all__ = [
 
 NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
-MOST_REPAIRS: Final = 10_000
 PRINT: Final = "print"
 TAB: Final = 8
-LARGEST: Final = 1 << 20
 TRIED: Final = "__tried__"
 """What the body of each `try` in a function calls first, with the line."""
 
@@ -72,19 +71,19 @@ class Source:
         return lines[number - 1].replace(NO_BREAK_SPACE, " ").strip()
 
 
-def file_content(path: Path, largest: int) -> bytes:
-    """Return the bytes of a file, of which there are at most `largest`.
+def file_content(path: Path, limit: Limit) -> bytes:
+    """Return the bytes of a file, of which a limit bounds the number.
 
     Raises:
         ScriptError: It cannot be read, or has more.
     """
     try:
         with path.open("rb") as file:
-            content = file.read(largest + 1)
+            content = file.read(limit.most + 1)
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
-    if len(content) > largest:
-        raise ScriptError(f"{path}: has more than {largest} bytes.")
+    if len(content) > limit.most:
+        raise ScriptError(f"{path}: {limit.excess()}.")
     return content
 
 
@@ -94,7 +93,7 @@ def script_text(path: Path) -> str:
     Raises:
         ScriptError: It cannot be read.
     """
-    content = file_content(path, LARGEST)
+    content = file_content(path, SCRIPT_SIZE)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -149,7 +148,7 @@ def _lines(text: str) -> list[str]:
 def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
     """Parse lines, which are repaired one by one as Python finds fault with them."""
     printed: list[int] = []
-    for _ in range(MOST_REPAIRS):
+    for _ in range(SCRIPT_PRINTS.most):
         try:
             tree = ast.parse("\n".join(lines) + "\n", name)
         except TabError as error:
@@ -170,7 +169,7 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
             if printed:
                 found.append(_of_python_2(printed))
             return tree
-    raise ScriptError(f"{name}: has more than {MOST_REPAIRS} print statements.")
+    raise ScriptError(f"{name}: {SCRIPT_PRINTS.excess()}.")
 
 
 def _mark_tries(tree: ast.Module) -> None:

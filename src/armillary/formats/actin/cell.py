@@ -40,7 +40,8 @@ from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
 from armillary.formats.open_loops import report_open_loops
-from armillary.formats.xml import Element, ParseLimits, parse, report_unused, to_text
+from armillary.formats.xml import Element, parse, report_unused, to_text
+from armillary.limits import XML_DEPTH
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -61,7 +62,7 @@ MAPS: Final = frozenset(
 )
 """Actin's elements that say which pairs of links are tested."""
 # Each link is an element inside `childLinks`, and there is more around and inside.
-DEEPEST: Final = (ParseLimits().depth - 32) // 2
+DEEPEST: Final = (XML_DEPTH.most - 32) // 2
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:

@@ -14,12 +14,12 @@ from armillary.formats.actin.names import PREFIXES, PRIMARY, actin_tag
 from armillary.formats.actin.values import pose_elements
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.xml import Element, tag
+from armillary.limits import ACTIN_DEPTH
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
 LIBRARY: Final = "library"
-DEEPEST: Final = 12
 
 
 class _Kept(Struct, array_like=True, forbid_unknown_fields=True):
@@ -57,9 +57,8 @@ def read_opaque(element: Element, library: str, report: Report) -> OpaqueJoint:
 
 def _kept(element: Element, report: Report, depth: int) -> _Kept:
     children = element.children
-    if depth > DEEPEST:
-        message = f"{element.label} is nested more than {DEEPEST} deep"
-        report.error(element.place, "too-deep", message)
+    if depth > report.budget.most(ACTIN_DEPTH):
+        report.add(report.budget.excess(ACTIN_DEPTH, element.place).diagnostics[0])
         children = ()
     return _Kept(
         element.namespace,

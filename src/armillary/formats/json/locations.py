@@ -12,12 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from armillary.formats.diagnostic import Place
+from armillary.limits import JSON_LOCATED
 
 __all__ = ["Part", "Steps", "find_duplicate", "find_odd", "locations", "parts", "place"]
 
 Steps: TypeAlias = tuple[str | int, ...]
-
-LONGEST_WALK: Final = 16 << 20
 
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -77,11 +76,11 @@ def place(text: str, offset: int, path: str) -> Place:
 def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
     """Return the locations of parts: members at their keys, items at their values.
 
-    Nothing is found in texts of more than 16 MiB.
+    Nothing is found in texts that are too long, see `JSON_LOCATED`.
     """
     missing = set(wanted)
     found: dict[Steps, Place] = {}
-    if len(text) > LONGEST_WALK or not missing:
+    if len(text) > JSON_LOCATED.most or not missing:
         return found
     deepest = max(map(len, missing))
     line, start = 1, 0

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
+from armillary.limits import MESH_DEPTH
 
 __all__ = ["read_ac"]
 
 Array = npt.NDArray[np.float64]
 
-DEEPEST: Final = 256
 POLYGON: Final = 0  # what the lowest four bits of a surface's flags say; else lines
 WORD: Final = re.compile(rb'"[^"\n]*"|\S+')
 # How many words follow those that say nothing of triangles.
@@ -59,9 +59,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
                 left, parent, depth = parents.pop()
                 parents += [(left - 1, parent, depth)] if left > 1 else []
                 item = _Object(parent)
-                if depth > DEEPEST:
-                    message = f"objects are nested more than {DEEPEST} deep"
-                    raise fault(scan.place, "mesh-too-large", message)
+                surface.budget.check(MESH_DEPTH, depth, scan.place)
             case b"kids":
                 matrix = item.add_to(surface, colours, scan.place)
                 count = scan.count()

@@ -16,6 +16,7 @@ from armillary.formats.diagnostic import Place, fault
 from armillary.formats.files import read_pieces
 from armillary.formats.mesh.stl import START, TRIANGLE
 from armillary.model.geometry.triangles import Triangles
+from armillary.model.shape import LARGEST
 from armillary.model.shapes.mesh import MeshPart
 
 __all__ = ["coarse_stl"]
@@ -26,7 +27,6 @@ Keys = npt.NDArray[np.int64]
 BITS: Final = 7  # of a cell along x, y, z: three cells of a triangle fit in 64 bits
 CELLS: Final = 1 << BITS
 PIECE: Final = TRIANGLE.itemsize * 200_000
-LARGEST: Final = 1e15
 
 
 def coarse_stl(path: str | os.PathLike[str], size_cap: int) -> MeshPart | None:

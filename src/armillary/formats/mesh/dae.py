@@ -12,17 +12,15 @@ from typing import Any, Final
 import numpy as np
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Place, fault
+from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.formats.mesh.images import no_image
 from armillary.formats.mesh.library import library
 from armillary.formats.mesh.surface import Surface
-from armillary.formats.xml import Element, ParseLimits, parse
+from armillary.formats.xml import Element, parse
+from armillary.limits import COLLADA_ELEMENTS, MESH_DEPTH, MESH_NODES
 
 __all__ = ["read_dae"]
 
-DEEPEST: Final = 256
-MOST_NODES: Final = 10_000
-MOST_ELEMENTS: Final = 200_000
 NAMESPACE: Final = "http://www.collada.org/2005/11/COLLADASchema"
 POLYGONS: Final = ("triangles", "polylist", "polygons", "tristrips", "trifans")
 TRANSFORMS: Final = {"matrix": 16, "translate": 3, "rotate": 4, "scale": 3}
@@ -60,11 +58,17 @@ def read_dae(data: bytes, surface: Surface) -> None:
         FormatError: The file is faulty, or needs what is not read.
     """
     place = Place(surface.path)
-    root = parse(data, surface.path, ParseLimits(depth=DEEPEST, elements=MOST_ELEMENTS))
+    root = parse(
+        data,
+        surface.path,
+        budget=surface.budget,
+        elements=COLLADA_ELEMENTS,
+        depth=MESH_DEPTH,
+    )
     if root.name != "COLLADA":
         message = f"{root.label} is not the root of COLLADA"
         raise fault(root.place, "wrong-content", message)
-    guard = _Guard(root)
+    guard = _Checker(root, surface.budget)
     checked = io.BytesIO(ET.tostring(guard.checked(root)))
     image = no_image("images of COLLADA are not read", place)
     collada = library("collada", "COLLADA", place)
@@ -106,7 +110,7 @@ def _metres(root: Element) -> float:
     return 1.0
 
 
-class _Guard:
+class _Checker:
     """Check what `pycollada` does not, and leave out what it need not see.
 
     It takes NaN for 0, stops at the first word that is not a number, passes over the
@@ -114,9 +118,11 @@ class _Guard:
     material is missing, and follows nodes without end.
 
     root: Of the document.
+    budget: What it may cost.
     """
 
-    def __init__(self, root: Element) -> None:
+    def __init__(self, root: Element, budget: Budget) -> None:
+        self._budget = budget
         self._by_id: dict[str, Element] = {}
         for element in root.walk():
             self._by_id.setdefault(element.attributes.get("id", ""), element)
@@ -240,7 +246,8 @@ class _Guard:
         if id(node) in self._sizes:
             return self._sizes[id(node)]
         total = 1
-        for child in node.children if depth <= DEEPEST else ():
+        self._budget.check(MESH_DEPTH, depth, node.place)
+        for child in node.children:
             match child.name:
                 case "node":
                     total += self._count_nodes(child, depth + 1)
@@ -251,13 +258,7 @@ class _Guard:
                     self._find(child, "url", "geometry")
                 case _:
                     continue
-        if total > MOST_NODES or depth > DEEPEST:
-            raise fault(
-                node.place,
-                "mesh-too-large",
-                f"the scene has more than {MOST_NODES} nodes, or more than {DEEPEST} "
-                "in each other",
-            )
+        self._budget.check(MESH_NODES, total, node.place)
         self._sizes[id(node)] = total
         return total
 

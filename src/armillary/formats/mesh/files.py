@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from armillary.errors import FormatError, ModelError
-from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.files import SIZE_CAP
+from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
 from armillary.formats.mesh.coarse import coarse_stl
 from armillary.formats.mesh.read import read_surface
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.paths import Roots
+from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
 from armillary.model.geometry.outer_hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
@@ -29,12 +29,6 @@ HULL_TOLERANCE: Final = 0.005
 """How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
 
 STL: Final = (".stl", ".stlb")
-LARGEST_STL: Final = 200 << 20
-"""Larger files have more triangles than are kept [bytes]."""
-
-MOST_TIMES_LARGER: Final = 16
-"""How many times larger than others files may be that are read in pieces."""
-
 MISSING: Final = ("reference-missing", "reference-package")
 
 
@@ -53,7 +47,7 @@ class MeshFiles:
         *,
         roots: Roots | None = None,
         missing: Literal["error", "warn"] = "error",
-        size_cap: int = SIZE_CAP,
+        size_cap: int = FILE_SIZE.most,
     ) -> None:
         self._base = Path(base)
         self._roots = roots or Roots()
@@ -62,7 +56,9 @@ class MeshFiles:
         self._read: dict[Path, Surface] = {}
         self._known_coarse: dict[Path, MeshPart | None] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
-        self._report = Report()
+        # Files that are read in pieces may be larger, by as much as declared.
+        pieces = size_cap * (COARSE_STL.most // FILE_SIZE.most)
+        self._report = Report(budget=Budget({FILE_SIZE: size_cap, COARSE_STL: pieces}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._base, self._roots, self._missing, self._size_cap)
@@ -147,8 +143,8 @@ class MeshFiles:
         if isinstance(found, Diagnostic) or found.suffix.lower() not in STL:
             return None
         if found not in self._known_coarse:
-            is_large = os.path.getsize(found) > min(self._size_cap, LARGEST_STL)
-            cap = MOST_TIMES_LARGER * self._size_cap
+            is_large = os.path.getsize(found) > min(self._size_cap, LARGE_STL.most)
+            cap = self._report.budget.most(COARSE_STL)
             self._known_coarse[found] = coarse_stl(found, cap) if is_large else None
         return self._known_coarse[found]
 
@@ -159,7 +155,7 @@ class MeshFiles:
             return None
         if found not in self._read:
             self._read[found] = read_surface(
-                found, roots=self._roots, report=self._report, size_cap=self._size_cap
+                found, roots=self._roots, report=self._report
             )
         return self._read[found]
 

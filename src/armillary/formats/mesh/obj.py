@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place, fault
+from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.formats.mesh.images import Image, no_image
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
+from armillary.limits import OBJ_LIBRARIES, OBJ_MATERIALS
 
 __all__ = ["read_obj"]
 
@@ -29,9 +30,7 @@ CURVED: Final = frozenset(
     b"cstype deg bmat step curv curv2 surf parm trim hole scrv sp end con".split()
 )
 
-LARGEST: Final = 10**15
-MOST_LIBRARIES: Final = 100
-MOST_MATERIALS: Final = 10_000
+LARGEST: Final = 10**15  # numbers up to it are whole ones of doubles
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -53,7 +52,7 @@ def read_obj(
     Raises:
         FormatError: The file is faulty, or holds curved surfaces.
     """
-    reader = _Reader(surface.path, _Looks(open_beside, open_image))
+    reader = _Reader(surface.path, _Looks(open_beside, open_image, surface.budget))
     reader.read(data)
     reader.add_to(surface)
 
@@ -358,7 +357,10 @@ class _Look(NamedTuple):
 class _Looks:
     """The materials that a file uses; their colours and images are in other files."""
 
-    def __init__(self, open_beside: Open, open_image: OpenImage) -> None:
+    def __init__(
+        self, open_beside: Open, open_image: OpenImage, budget: Budget
+    ) -> None:
+        self._budget = budget
         self._open = open_beside
         self._open_image = open_image
         self._numbers: dict[bytes, int] = {b"": 0}
@@ -368,18 +370,14 @@ class _Looks:
 
     def number(self, material: bytes, place: Place) -> int:
         """Return the number of a material."""
-        if len(self._numbers) > MOST_MATERIALS:
-            message = f"it has more than {MOST_MATERIALS} materials"
-            raise fault(place, "mesh-too-large", message)
+        self._budget.check(OBJ_MATERIALS, len(self._numbers), place)
         return self._numbers.setdefault(material, len(self._numbers))
 
     def read(self, library: bytes, place: Place) -> None:
         """Read the materials in another file."""
         if library in self._libraries:
             return
-        if len(self._libraries) == MOST_LIBRARIES:
-            message = f"it names more than {MOST_LIBRARIES} files of colours"
-            raise fault(place, "mesh-too-large", message)
+        self._budget.spend(OBJ_LIBRARIES, place)
         self._libraries.add(library)
         name = library.decode("utf-8", errors="replace")
         images: dict[bytes, Image] = {}

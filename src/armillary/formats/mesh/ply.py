@@ -13,13 +13,12 @@ from armillary.errors import FormatError, unknown
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
+from armillary.limits import PLY_HEADER, PLY_PROPERTIES
 
 __all__ = ["read_ply"]
 
 Indices = npt.NDArray[np.int64]
 
-LONGEST_HEADER: Final = 1 << 16
-MOST_PROPERTIES: Final = 256
 CORNERS: Final = (b"vertex_indices", b"vertex_index")
 TYPES: Final = {
     name: type
@@ -109,7 +108,8 @@ def read_ply(data: bytes, surface: Surface) -> None:
 def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, int]:
     """Return the byte order, empty for text, the elements, and the header's size."""
     path = surface.path
-    lines = data[:LONGEST_HEADER].splitlines(keepends=True)
+    longest = surface.budget.most(PLY_HEADER)
+    lines = data[:longest].splitlines(keepends=True)
     if not lines or lines[0].strip() != b"ply":
         raise fault(Place(path), "wrong-content", "a PLY file begins with 'ply'")
     order: str | None = None
@@ -131,9 +131,8 @@ def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, in
                 elements.append(_Element(name, rows, place))
             case [b"property", *words] if elements:
                 elements[-1].properties.append(_property(words, place))
-                if len(elements[-1].properties) > MOST_PROPERTIES:
-                    message = f"an element has more than {MOST_PROPERTIES} properties"
-                    raise fault(place, "bad-header", message)
+                count = len(elements[-1].properties)
+                surface.budget.check(PLY_PROPERTIES, count, place)
             case [b"end_header"] if order is not None:
                 return order, elements, number, size
             case [b"format" | b"element" | b"property" | b"end_header", *_]:
@@ -144,6 +143,8 @@ def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, in
                 surface.report.warning(
                     place, "bad-header", f"{message}; it is read as a comment"
                 )
+    if len(data) > longest:
+        raise surface.budget.excess(PLY_HEADER, path)
     raise fault(Place(path), "bad-header", "the header does not end")
 
 

@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place, fault
+from armillary.formats.diagnostic import Budget, Place
 from armillary.formats.mesh.library import library
+from armillary.limits import POLYGON_WORK
 
 __all__ = ["triangulate"]
 
@@ -16,12 +17,10 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 TOLERANCE: Final = 1e-6
-# Of the squares of the numbers of corners, as the time of cutting grows: some seconds.
-MOST_WORK: Final = 1e9
 
 
 def triangulate(
-    vertices: Array, corners: Indices, sizes: Indices, place: Place
+    vertices: Array, corners: Indices, sizes: Indices, place: Place, budget: Budget
 ) -> tuple[Indices, int]:
     """Return triangles of polygons, and how many polygons cross themselves.
 
@@ -35,6 +34,8 @@ def triangulate(
         corners: Vertices of all polygons, one after the other, shape (sum of sizes,).
         sizes: Corners of each polygon, at least 3, shape (p,).
         place: For messages.
+        budget: Bounds the sum of the squares of the numbers of corners of concave
+            polygons, as the time of cutting grows.
 
     Raises:
         FormatError: A polygon is concave, and the library is not installed, or there
@@ -43,7 +44,7 @@ def triangulate(
     starts = np.cumsum(sizes) - sizes
     begins = np.concatenate([[0], np.cumsum(sizes - 2)])
     faces = np.empty((int(begins[-1]), 3), dtype=np.int64)
-    crossed, work = 0, 0.0
+    crossed, work = 0, 0
     for size in np.unique(sizes).tolist():
         chosen = np.flatnonzero(sizes == size)
         polygons = corners[starts[chosen, None] + np.arange(size)]
@@ -52,14 +53,8 @@ def triangulate(
         if size > 3:
             points = vertices[polygons]
             concave = np.flatnonzero(~_is_fan(points))
-            work += float(size) ** 2 * len(concave)
-            if work > MOST_WORK:
-                raise fault(
-                    place,
-                    "mesh-too-large",
-                    f"concave polygons of up to {size} corners are too many to be cut",
-                    hint="Export triangles.",
-                )
+            work += size**2 * len(concave)
+            budget.check(POLYGON_WORK, work, place)
             for row in concave.tolist():
                 found = _cut(points[row], place)
                 if found is None:

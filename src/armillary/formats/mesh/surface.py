@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,19 +12,15 @@ from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.images import Image, reason
 from armillary.formats.mesh.polygons import triangulate
+from armillary.limits import MESH_FACES, MESH_PARTS, MESH_VERTICES
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.shape import Colour
+from armillary.model.shape import LARGEST, Colour
 from armillary.model.shapes.mesh import MeshPart, MeshTexture
 
 __all__ = ["Surface"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
-
-MOST_VERTICES: Final = 12_000_000
-MOST_FACES: Final = 4_000_000
-MOST_PARTS: Final = 10_000
-LARGEST: Final = 1e15
 
 
 class _Part(NamedTuple):
@@ -51,11 +47,13 @@ class Surface:
 
     path: The name of the file in messages.
     report: Takes notes of what is left out or doubtful.
+    budget: What this mesh may cost, by the limits of the report.
     """
 
     def __init__(self, path: str, report: Report) -> None:
         self.path = path
         self.report = report
+        self.budget = report.budget.renewed()
         self._parts: list[_Part] = []
         self._vertex_count = 0
         self._face_count = 0
@@ -68,20 +66,9 @@ class Surface:
         Raises:
             FormatError: They are too many.
         """
-        if (
-            self._vertex_count + vertices > MOST_VERTICES
-            or self._face_count + faces > MOST_FACES
-        ):
-            raise fault(
-                place,
-                "mesh-too-large",
-                f"there are more than {MOST_VERTICES} vertices or {MOST_FACES} "
-                "triangles",
-                hint="Make the mesh coarser.",
-            )
-        if len(self._parts) + parts > MOST_PARTS:
-            message = f"the mesh has more than {MOST_PARTS} parts"
-            raise fault(place, "mesh-too-large", message, hint="Join some of them.")
+        self.budget.check(MESH_VERTICES, self._vertex_count + vertices, place)
+        self.budget.check(MESH_FACES, self._face_count + faces, place)
+        self.budget.check(MESH_PARTS, len(self._parts) + parts, place)
 
     def add(
         self,
@@ -119,7 +106,7 @@ class Surface:
         self._check(vertices, corners, sizes, place)
         if matrix is not None:
             vertices = vertices @ matrix[:3, :3].T + matrix[:3, 3]
-        faces, crossed = triangulate(vertices, corners, sizes, place)
+        faces, crossed = triangulate(vertices, corners, sizes, place, self.budget)
         if crossed:
             self.report.warning(
                 place,

@@ -20,8 +20,8 @@ from typing import Final
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
-from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
-from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.diagnostic import NOWHERE, Budget, Place, Report, Severity
+from armillary.formats.files import read_bytes
 from armillary.formats.robwork.elements import (
     CALIBRATION,
     COLLISION,
@@ -37,7 +37,8 @@ from armillary.formats.robwork.elements import (
 )
 from armillary.formats.robwork.frames import PREFIX, SEPARATOR, Body, Part
 from armillary.formats.robwork.patterns import Patterns, is_name
-from armillary.formats.xml import Element, ParseLimits, parse, tag, to_text
+from armillary.formats.xml import Element, parse, tag, to_text
+from armillary.limits import FILE_SIZE, ROBWORK_SETUP_ELEMENTS
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.property import Property
 from armillary.model.rules import Rule, RuleReason, Rules
@@ -47,7 +48,6 @@ from armillary.model.workcell import Workcell
 __all__ = ["are_default", "find_setups", "read_rules", "setup_elements", "setup_text"]
 
 MOST_FILES: Final = 1000
-MOST_ELEMENTS: Final = 150_000
 MOST_ERRORS: Final = 10
 """After which no further file is opened to find more."""
 
@@ -139,7 +139,7 @@ def _open_all(
 ) -> list[_RuleReader]:
     """Return a reader of each file, in the order in which their rules count."""
     report, readers = context.report, list[_RuleReader]()
-    size, count = SIZE_CAP, MOST_ELEMENTS
+    size, count = FILE_SIZE.most, ROBWORK_SETUP_ELEMENTS.most
     for number, (part, path) in enumerate(setups):
         element = part.element
         if number == MOST_FILES:
@@ -151,7 +151,13 @@ def _open_all(
         shown = context.finder.shown(file, element.place.path, path)
         try:
             data = read_bytes(path, size)
-            root = parse(data, shown, ParseLimits(elements=count), report=report)
+            root = parse(
+                data,
+                shown,
+                budget=Budget({ROBWORK_SETUP_ELEMENTS: count}),
+                elements=ROBWORK_SETUP_ELEMENTS,
+                report=report,
+            )
         except FormatError as error:
             for found in error.diagnostics:
                 report.add(found)
