@@ -18,8 +18,8 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.cell.device": ("Device",),
     "armillary.cell.differential_drive": ("DifferentialDrive",),
     "armillary.collision.check": ("CollisionCheck", "Contact"),
-    "armillary.control.trajectory.joint_motion": ("JointMotion",),
-    "armillary.control.trajectory.timed_path": (
+    "armillary.trajectories.joint_motion": ("JointMotion",),
+    "armillary.trajectories.timed_path": (
         "PathReason",
         "Peaks",
         "Samples",

@@ -320,11 +320,69 @@ def parts_of(joint: Any, pose: arm.Pose) -> list[tuple[list[Any], str]]:
             return []
 
 
+PACKAGE = Path(arm.__file__).parent
+
+# The columns of the picture of packages, from left to right: the title of each, the
+# packages in it, and what it passes on to the next one.
+FLOW = (
+    ("files", (), "text"),
+    ("read and write", ("formats", "scripts", "plugins"), "elements"),
+    ("describe", ("model",), "Workcell"),
+    (
+        "state formulas",
+        ("kinematics", "ik", "collision", "dynamics", "control", "trajectories"),
+        "functions",
+    ),
+    ("record", ("trace",), "Program"),
+    ("compile", ("kernel",), "code"),
+    ("answer", ("cell",), "arrays"),
+    ("use", ("cli", "view", "sweeps", "testing"), ""),
+)
+BELOW = (
+    ("spatial", 3, 4),
+    ("errors, replaced_file, user_folder, confined_process", 1, 7),
+)
+"""What several columns build on, with the first and the last of them."""
+
+
+def packages() -> Any:
+    """Return the packages, and what flows from each to the next."""
+    drawn = {name for _, names, _ in FLOW for name in names}
+    drawn |= {name for names, _, _ in BELOW for name in names.split(", ")}
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders - {"cells"} <= drawn, folders - drawn
+    figure, ax = plt.subplots(figsize=(17, 4.8))
+    step, width, height = 4.1, 2.5, 0.66
+    for column, (title, names, passed) in enumerate(FLOW):
+        x = step * column
+        ax.text(x + width / 2, 3.1, title, ha="center", style="italic")
+        for row, name in enumerate(names or ("URDF, STL, ...",)):
+            y = 0.8 * ((len(names) or 1) - 1) / 2 - 0.8 * row
+            _package(ax, name, (x, y - height / 2), (width, height))
+        if passed:
+            arrow = {"arrowstyle": "->", "color": ACCENT, "lw": 1.6}
+            ends = (x + step - 0.08, 0.0), (x + width + 0.08, 0.0)
+            ax.annotate("", *ends, arrowprops=arrow)
+            middle = x + (width + step) / 2
+            ax.text(middle, 0.12, passed, ha="center", color=ACCENT, fontsize=9)
+    for row, (name, first, last) in enumerate(BELOW):
+        long = step * (last - first) + width
+        _package(ax, name, (step * first, -3.4 - 0.8 * row), (long, height))
+    return figure
+
+
+def _package(ax: Any, name: str, corner: Any, size: Any) -> None:
+    ax.add_patch(plt.Rectangle(corner, *size, fill=False, edgecolor=GREY, lw=1.2))
+    middle = np.add(corner, np.divide(size, 2.0))
+    ax.text(*middle, name, ha="center", va="center", fontsize=9.5)
+
+
 FIGURES = {
     **{name: partial(joints_in_motion, name) for name in JOINTS},
     "joint_frames": joint_frames,
     "dh_orders": dh_orders,
     "oval_track": oval_track,
+    "packages": packages,
     "poses": poses,
 }
 

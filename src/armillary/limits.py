@@ -120,9 +120,7 @@ XML_INSTRUCTIONS: Final = Limit(
 URDF_ELEMENTS: Final = Limit(
     150_000, "the robot has {} elements", "memory of its model", "xml-limit"
 )
-URDF_MISSING: Final = Limit(
-    50, "of a URDF {} missing meshes are looked up", "time to look"
-)
+URDF_MISSING: Final = Limit(50, "{} missing meshes are looked up", "time")
 SRDF_ELEMENTS: Final = Limit(
     200_000, "the SRDF has {} elements", "memory of its rules", "xml-limit"
 )
@@ -130,29 +128,18 @@ ACTIN_DEPTH: Final = Limit(
     12, "a joint of an unknown type is nested {} deep", "recursion", "too-deep"
 )
 ROBWORK_ELEMENTS: Final = Limit(
-    50_000,
-    "a workcell of RobWork has {} elements, included ones counted",
-    "memory",
-    "xml-limit",
+    50_000, "a workcell with its includes has {} elements", "memory", "xml-limit"
 )
 ROBWORK_DEPTH: Final = Limit(
     64, "elements of RobWork are nested {} deep", "recursion", "xml-limit"
 )
 ROBWORK_FILES: Final = Limit(
-    1000,
-    "a workcell of RobWork includes {} files",
-    "time; one may come often",
-    "include-limit",
+    1000, "a workcell includes {} files", "one may come often", "include-limit"
 )
 ROBWORK_INCLUDE_DEPTH: Final = Limit(
-    16,
-    "files of RobWork include others {} deep",
-    "files that include themselves",
-    "include-limit",
+    16, "a workcell includes files {} deep", "recursion", "include-limit"
 )
-ROBWORK_MESHES: Final = Limit(
-    2000, "{} meshes of RobWork are looked up", "time to look"
-)
+ROBWORK_MESHES: Final = Limit(2000, "{} meshes of a workcell are looked up", "time")
 ROBWORK_SETUPS: Final = Limit(
     1000, "there are {} setups of collision rules", "each is a file", "too-many-files"
 )
@@ -167,6 +154,22 @@ ROBWORK_RULES: Final = Limit(
 )
 ROBWORK_COMPARED: Final = Limit(
     2_000_000, "patterns of setups are compared with {} names", "time"
+)
+
+# Collision rules, whose patterns stand for many pairs of links.
+
+RULES: Final = Limit(1_000_000, "a cell has {} rules", "memory")
+RULE_PATTERNS: Final = Limit(10_000, "the rules of a cell have {} patterns", "time")
+PATTERN_LENGTH: Final = Limit(1000, "a pattern of names has {} characters", "time")
+EXPRESSION_LENGTH: Final = Limit(1000, "a regular expression has {} characters", "time")
+EXPRESSION_STEPS: Final = Limit(
+    10_000_000, "comparing a regular expression takes {} steps", "time"
+)
+COLLISION_PAIRS: Final = Limit(
+    20_000_000, "a cell has {} pairs of links to test", "memory"
+)
+PAIR_STEPS: Final = Limit(
+    500_000_000, "applying the rules to pairs takes {} steps", "time"
 )
 
 # Meshes and images.
@@ -190,16 +193,10 @@ POLYGON_WORK: Final = Limit(
     10**9, "cutting polygons takes {} steps", "quadratic time", "mesh-too-large"
 )
 COLLADA_ELEMENTS: Final = Limit(
-    200_000,
-    "the COLLADA document has {} elements",
-    "memory in the library",
-    "xml-limit",
+    200_000, "the COLLADA document has {} elements", "memory", "xml-limit"
 )
 GLTF_DOCUMENT: Final = Limit(
-    16 * MIB,
-    "the glTF document has {} bytes",
-    "numbers are in buffers",
-    "mesh-too-large",
+    16 * MIB, "the glTF document has {} bytes", "memory", "mesh-too-large"
 )
 OBJ_MATERIALS: Final = Limit(
     10_000, "the mesh has {} materials", "time to sort by them", "mesh-too-large"

@@ -347,7 +347,7 @@ def _log(turn: Any) -> Array:
 def test_controllers_find_what_daqp_finds(name: str, tmp_path: Path) -> None:
     cell, tip = CELLS[name](tmp_path)
     names, n = cell.joint_names, len(cell.joint_names)
-    rate, approach, count = 200.0, 15.0, 200
+    rate, approach, count = 200.0, 15.0, 80
     a, most = np.linspace(50.0, 200.0, n), np.linspace(1.0, 2.0, n)
     check, limits = cell.collision(margin=MARGIN), cell.limits
     coordinates: dict[str, Any] = (

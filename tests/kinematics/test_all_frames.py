@@ -9,7 +9,7 @@ import pytest
 
 from armillary import Cell, Link, Manipulator, Mount, Pose, State
 from armillary.errors import ShapeError
-from armillary.kinematics import all_frames
+from armillary.kinematics import poses as programs_of_poses
 from armillary.model.frame import Frame
 from armillary.testing.samples import random_joint, random_pose
 
@@ -20,7 +20,7 @@ SEEDS = range(4)
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Have all poses compiled, or computed as for cells that are too large for that."""
     if request.param == "interpreted":
-        monkeypatch.setattr(all_frames, "MOST_COMPILED", 0)
+        monkeypatch.setattr(programs_of_poses, "MOST_COMPILED", 0)
     return request.param
 
 

@@ -24,7 +24,7 @@ from linkages import (
     turned,
 )
 
-ROWS = 200
+ROWS = 80
 STEPS = 300
 REACH = {"chain": 0.3, "3-RRR": 0.6}
 

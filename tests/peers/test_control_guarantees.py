@@ -14,7 +14,7 @@ pytestmark = pytest.mark.peers
 @pytest.mark.parametrize("speed", [0.0, 0.1])
 @pytest.mark.parametrize("name", SCENES)
 def test_distances_and_limits_are_kept(name: str, speed: float, tmp_path: Path) -> None:
-    run = SCENES[name](tmp_path, 20)
+    run = SCENES[name](tmp_path, 10)
     kept = run_of(run, 3.0, speed)
     assert kept.beyond(run.cell) == 0
     assert kept.excess < 1e-9

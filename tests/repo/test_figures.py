@@ -24,7 +24,7 @@ def test_figures_are_those_of_the_script(tmp_path: Path):
     script = str(FIGURES / "draw.py")  # it compares what it draws with joints
     subprocess.run([sys.executable, "-W", "error", script, str(tmp_path)], check=True)
     drawn = {path.name: texts(path) for path in tmp_path.iterdir()}
-    assert len(drawn) == 9
+    assert len(drawn) == 10
     assert all(drawn.values())
     assert {name: texts(FIGURES / name) for name in drawn} == drawn
     names = {text for found in drawn.values() for text in found}

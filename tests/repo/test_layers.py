@@ -23,7 +23,7 @@ LAYERS = (
     ("model",),
     ("kinematics", "scripts"),
     ("ik", "collision", "dynamics"),
-    ("control", "sweeps"),
+    ("control", "trajectories", "sweeps"),
     ("view",),
     ("cell", "formats", "shapes"),
     ("testing",),

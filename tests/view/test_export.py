@@ -107,7 +107,7 @@ def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
 
 
 def test_page_says_why_a_script_does_not_move(opened: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr("armillary.kinematics.moving_links.MOST_COMPILED", 0)
+    monkeypatch.setattr("armillary.kinematics.poses.MOST_COMPILED", 0)
     cell = arm.example("scara")
     page = opened(cell)
     page.wait_for_function(SAYS, arg="runs in Python only")

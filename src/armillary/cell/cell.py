@@ -14,7 +14,6 @@ from armillary.cell import device, differential_drive, tree_text
 from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
 from armillary.collision import check, pairs, violations, with_collisions
 from armillary.control import questions as control
-from armillary.control.trajectory import point_to_point, time_path
 from armillary.dynamics import quantities, simulation
 from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (
@@ -39,6 +38,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.sweeps import learned_rules
 from armillary.sweeps.samples import samples
+from armillary.trajectories import point_to_point, time_path
 from armillary.view import questions as viewer
 
 if TYPE_CHECKING:

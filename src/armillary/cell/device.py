@@ -230,11 +230,9 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return questions.fk(
             self.cell,
             self._frames(frames),
-            relative_to=self.base if relative_to is None else relative_to,
-            joints=self.joint_names,
-            state=self.state,
             form=form,
             dtype=dtype,
+            **self._options(relative_to),
         )
 
     def jacobian(
@@ -266,12 +264,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return questions.jacobian(
             self.cell,
             self._frames(frames),
-            relative_to=self.base if relative_to is None else relative_to,
             point=point,
             axes=axes,
-            joints=self.joint_names,
-            state=self.state,
             dtype=dtype,
+            **self._options(relative_to),
         )
 
     def ik(
@@ -307,16 +303,19 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return solver_of(
             self.cell,
             self._frames(frames),
-            relative_to=self.base if relative_to is None else relative_to,
-            joints=self.joint_names,
-            state=self.state,
             position=position,
             rotation=rotation,
             axes=axes,
             avoid=avoid,
+            **self._options(relative_to),
         )
 
     # inside
+
+    def _options(self, relative_to: str | None) -> dict[str, Any]:
+        """Return what its kernels differ in from those of the cell."""
+        base = self.base if relative_to is None else relative_to
+        return {"relative_to": base, "joints": self.joint_names, "state": self.state}
 
     def _frames(self, frames: Frames) -> str | Sequence[str]:
         """Return the frames asked about: by default the end, or the list of ends."""

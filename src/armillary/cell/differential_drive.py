@@ -12,10 +12,10 @@ import numpy.typing as npt
 from armillary.cell.wheel_geometry import Axle, axle_of, wheels_of
 from armillary.errors import StateError
 from armillary.kinematics.bound_state import home, rates_of
-from armillary.kinematics.kernels import listed_joints
+from armillary.kinematics.kernels import listed_joints, named_twist
 from armillary.kinematics.placement import check_free, placed_frame
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import named_twist, twist_in
+from armillary.kinematics.state_twist import twist_in
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell

@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.arguments import numbers_of
 from armillary.control.task_parts import (
     POSE,
     VECTOR,
@@ -21,12 +20,13 @@ from armillary.control.task_parts import (
     without_others,
 )
 from armillary.errors import ModelError, quote
+from armillary.kernel.arguments import numbers_of
 from armillary.kernel.pipeline import program
 from armillary.kernel.tables import Field, index, reals
+from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.rotation import log

@@ -22,10 +22,10 @@ from armillary.control.task_parts import (
 from armillary.errors import ModelError
 from armillary.kernel.pipeline import Each, Stage, program
 from armillary.kernel.tables import Table, index, reals
+from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes
 from armillary.spatial.vector import cross, three
 
 __all__ = ["of_centre_of_mass"]

@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.arguments import numbers_of, positive_number
 from armillary.control.rate_bounds import UNLIMITED
 from armillary.errors import ModelError, ShapeError, quote, unknown
+from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.model.workcell import Workcell
 
 __all__ = ["CONFLICTS", "Numbers", "Options", "per_joint"]

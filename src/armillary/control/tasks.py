@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, TypeAlias
 
-from armillary.control.arguments import positive_number
 from armillary.errors import ModelError, quote
+from armillary.kernel.arguments import positive_number
 from armillary.model.mount import WORLD
 
 __all__ = [

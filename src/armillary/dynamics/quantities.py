@@ -17,7 +17,7 @@ from armillary.dynamics.operational import TwistRows
 from armillary.dynamics.setting import Options, setting_of
 from armillary.errors import ModelError
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.state_twist import chosen_axes, frame_list
+from armillary.kinematics.kernels import chosen_axes, frame_list
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell

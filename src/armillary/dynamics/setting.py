@@ -18,26 +18,24 @@ from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.closing.kernel import Repeated
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.kernels import (
+    EARTH,
     Joints,
-    kernel_of,
-    kernel_of_state,
+    KernelOptions,
+    gravity_vector,
     listed_joints,
     selection_of,
 )
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
-from armillary.model.tree import Base, Tree
-from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
+from armillary.model.tree import Tree
+from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Number, Vector3, vector
 from armillary.trace import Program
 
-__all__ = ["EARTH", "Options", "Setting", "setting_of"]
-
-EARTH: Final = (0.0, 0.0, -9.81)
-"""The acceleration of falling bodies [m/s^2], z being up."""
+__all__ = ["Options", "Setting", "setting_of"]
 
 MOST_BODIES: Final = 128
 """Bodies of a compiled program; with more of them compiling takes longer than it saves.
@@ -130,18 +128,16 @@ class Setting:
             StateError: The state is not one of this cell, or a base moves in it that is
                 not free.
         """
-        cell, free = self.cell, self._free
+        free = self._free
         is_bound = self.state is not None or self.gravity is not None
         state = self._state
         tree, bodies = self.tree_and_bodies
         own = self._inertias(tree, bodies, is_needed=needs_inertia)
         inertias, moving = [*own, *further_inertias], len(own)
-        gravity = _gravity(self.gravity)
+        gravity = gravity_vector(self.gravity)
         before: dict[str, tuple[int, ...]] = {}
         if is_bound:
             before = {"gravity": (3,), "inertias": (len(inertias), 10)}
-        if free:
-            before["free_bases"] = (len(free), 4, 4)
 
         def make(now: Tree, selection: Inputs) -> Program:
             count = 6 * len(free) + len(selection.inputs)
@@ -152,8 +148,6 @@ class Setting:
                 if is_bound:
                     falling, masses = vector(given[0]), _inertias(given[1])
                     given = given[2:]
-                if free:
-                    now, given = _freed(now, free, given[0]), given[1:]
                 at = self._multibody(now, whole, selection, masses[:moving], falling)
                 return equations(at, *masses[moving:], *given)
 
@@ -173,19 +167,19 @@ class Setting:
             links = (FrameRef(body.link, IDENTITY) for body in bodies.rows)
             return [IN_WORLD, *links, *frames]
 
-        if not is_bound:
-            key = "dynamics", question, free
-            return kernel_of(
-                cell, key, at, make, self.joints, None, self.dtype, repeated
-            )
-        order = tuple((body.link, body.parent) for body in bodies.rows)
-        selection = selection_of(cell, self.joints, state, at())
-        others = tuple(m for m in selection.bases if m not in free)
-        selection = selection._replace(bases=others)
-        values = [list(gravity), [each.parameters for each in inertias]]
-        key = "dynamics", question, free, order
-        return kernel_of_state(
-            state, key, selection, make, self.dtype, values, repeated
+        key: tuple[Any, ...] = "dynamics", question, free
+        values: list[Any] = []
+        if is_bound:
+            key += (tuple((body.link, body.parent) for body in bodies.rows),)
+            values = [list(gravity), [each.parameters for each in inertias]]
+        options = KernelOptions(
+            cell=self.cell,
+            joints=self.joints,
+            state=state if is_bound else None,
+            dtype=self.dtype,
+        )
+        return options.kernel(
+            key, at, make, values=values, free=free, repeated=repeated
         )
 
     def check_regular(self) -> None:
@@ -333,34 +327,5 @@ class Setting:
                     )
 
 
-def _gravity(gravity: Any) -> Vector3:
-    """Return the gravity that is given, or that of the earth.
-
-    Raises:
-        ModelError: It is not three finite numbers.
-    """
-    if gravity is None:
-        return EARTH
-    try:
-        given = np.array(gravity, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.array([np.nan])
-    if given.shape != (3,) or not np.isfinite(given).all():
-        raise ModelError(
-            f"gravity= takes three finite numbers [m/s^2], such as (0, 0, -9.81), not "
-            f"{quote(gravity)}."
-        )
-    return vector(given.tolist())
-
-
 def _inertias(rows: Any) -> list[SpatialInertia]:
     return [SpatialInertia.from_parameters(row) for row in rows]
-
-
-def _freed(tree: Tree, free: Sequence[int], poses: Any) -> Tree:
-    """Return the tree with free bases at poses in the world, shape (k, 4, 4)."""
-    changes: dict[int, Base] = {}
-    for k, matrix in zip(free, poses, strict=True):
-        frame = FrameRef(WORLD_LINK, Pose.from_matrix(matrix))
-        changes[k] = tree.bases[k]._replace(frame=frame)
-    return tree.attached(changes)

@@ -26,9 +26,8 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kernels import Joints, selection_of
+from armillary.kinematics.kernels import Joints, chosen_axes, named_twist, selection_of
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes, named_twist
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell

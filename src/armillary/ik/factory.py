@@ -13,9 +13,14 @@ from armillary.ik.problem import Goal, Problem, with_moved_loops
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kernels import Joints, listed_joints, selection_of
+from armillary.kinematics.kernels import (
+    Joints,
+    chosen_axes,
+    frame_list,
+    listed_joints,
+    selection_of,
+)
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import chosen_axes, frame_list
 from armillary.model.closed_form import ClosedForm
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, cast
 
 import numpy as np
@@ -14,6 +17,7 @@ from armillary.kernel.signature import Computation
 from armillary.trace import Port
 
 Array = npt.NDArray[Any]
+Numbers = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 
 FLOAT64 = np.dtype(np.float64)
@@ -39,6 +43,65 @@ def whole_number(name: str, value: Any, *, least: int) -> int:
             f"{name} is {quote(value)}; it must be a whole number, at least {least}."
         )
     return count
+
+
+def numbers_of(name: str, value: Any) -> Numbers:
+    """Return an array of numbers.
+
+    Raises:
+        ShapeError: They are not numbers, rows of unequal length, or masked.
+    """
+    try:
+        given = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"{name} has rows of unequal length.") from error
+    if given.dtype.kind not in "fiub":
+        raise ShapeError(f"{name} needs real numbers, not {given.dtype}.")
+    if type(value) is not np.ndarray and hides_numbers(value):
+        raise ShapeError(
+            f"Some numbers of {name} are masked. Say what they shall be: "
+            "array.filled(np.nan)."
+        )
+    return given if given.dtype == np.float64 else given.astype(np.float64)
+
+
+def positive_number(
+    what: str, value: Any, *, most: float = sys.float_info.max
+) -> float:
+    """Return a number above 0.
+
+    Args:
+        what: What messages call it.
+        value: The number.
+        most: The greatest that is allowed, which is finite or infinite.
+
+    Raises:
+        ModelError: It is something else.
+    """
+    try:
+        number = float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:  # a whole number beyond all others
+        number = math.nan
+    if 0.0 < number <= most:
+        return number
+    kind = "number" if most == math.inf else "finite number"
+    raise ModelError(f"{what} is a {kind} above 0, not {quote(value)}.")
+
+
+def fitting(name: str, value: Any, shape: tuple[int, ...]) -> Numbers:
+    """Return numbers that broadcast to a shape, in that shape.
+
+    Raises:
+        ShapeError: They do not.
+    """
+    array = numbers_of(name, value)
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        raise ShapeError(
+            f"{name} needs the shape {shape} here; an array of shape "
+            f"{array.shape} was given."
+        ) from None
 
 
 def as_inputs(

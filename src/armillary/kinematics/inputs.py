@@ -23,6 +23,9 @@ __all__ = ["PASSIVE", "Inputs", "program_of"]
 PASSIVE: Final = "passive"
 """The input of programs that holds the passive joints of loops: it is solved for."""
 
+FREE_BASES: Final = "free_bases"
+"""The input of programs that holds the poses of free bases, shape (k, 4, 4)."""
+
 NO_INPUTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
 
 
@@ -41,6 +44,8 @@ class Inputs(NamedTuple):
             that no joint of `inputs` moves.
         bases: Manipulators whose base poses are inputs.
         passive: Joints that loops determine and that are solved for.
+        free: Manipulators that nothing holds: the caller gives the poses of their bases
+            in the world, as the input `FREE_BASES`.
     """
 
     inputs: tuple[int, ...]
@@ -48,6 +53,7 @@ class Inputs(NamedTuple):
     others: tuple[int, ...] = ()
     bases: tuple[int, ...] = ()
     passive: tuple[int, ...] = ()
+    free: tuple[int, ...] = ()
 
     @classmethod
     def at_home(
@@ -126,17 +132,24 @@ class Inputs(NamedTuple):
         q: Sequence[Number],
         values: Sequence[Any],
         passive: Sequence[Number] = (),
+        free_bases: Sequence[Any] = (),
     ) -> tuple[Tree, list[Number]]:
         """Return the tree and the positions of all joints that inputs describe.
 
-        values: As from `values`, of floats or traced.
+        Args:
+            tree: Of the state.
+            q: Positions of `inputs`.
+            values: As from `values`, of floats or traced.
+            passive: Positions of `passive`.
+            free_bases: Poses of the bases of `free`, shape (k, 4, 4).
         """
-        given = dict(zip(self.shapes, values, strict=True))
-        whole = self.vector(q, given.get("others", ()), passive)
-        if not self.bases:
+        by_name = dict(zip(self.shapes, values, strict=True))
+        whole = self.vector(q, by_name.get("others", ()), passive)
+        poses = *by_name.get("bases", ()), *free_bases
+        if not poses:
             return tree, whole
         changes: dict[int, Base] = {}
-        for m, matrix in zip(self.bases, given["bases"], strict=True):
+        for m, matrix in zip((*self.bases, *self.free), poses, strict=True):
             base = tree.bases[m]
             frame = base.frame._replace(pose=Pose.from_matrix(matrix))
             changes[m] = base._replace(frame=frame)
@@ -183,30 +196,34 @@ def program_of(
 
     Where a script cannot be compiled, the program runs as Python.
 
-    Its inputs are those of `selection.shapes`, `before`, passive joints of loops if
-    there are any, q, and `more`.
+    Its inputs are those of `selection.shapes`, `before`, poses of free bases and
+    passive joints of loops if there are any, q, and `more`.
 
     Args:
         equations: Takes a tree, where all joints are, and what is given for `before`
             and for `more`.
         tree: What moves.
         selection: Which joints are q, and what else is an input.
-        before: Shapes of further inputs before q.
+        before: Shapes of further inputs before those that the caller gives.
         is_compiled: Whether to trace it; otherwise it runs as Python.
         name: Of the program.
         output: Name of its output, or of each where there are several.
         more: Shapes of further inputs behind it.
     """
-    bound = {**selection.shapes, **before}
-    count = len(selection.shapes)
+    free = {FREE_BASES: (len(selection.free), 4, 4)} if selection.free else {}
     passive = {PASSIVE: (len(selection.passive),)} if selection.passive else {}
 
     def of_inputs(*given: Any) -> Any:
-        solved, (q, *rest) = _split(given[len(bound) :], len(passive))
-        now, whole = selection.applied(tree, q, given[:count], *solved)
-        return equations(now, whole, *given[count : len(bound)], *rest)
+        values, given = _split(given, len(selection.shapes))
+        further, given = _split(given, len(before))
+        bases, given = _split(given, len(free))
+        solved, (q, *rest) = _split(given, len(passive))
+        p, X_WB = solved[0] if solved else (), bases[0] if bases else ()
+        now, whole = selection.applied(tree, q, values, p, X_WB)
+        return equations(now, whole, *further, *rest)
 
-    shapes = {**bound, **passive, "q": (len(selection.inputs),), **more}
+    size = (len(selection.inputs),)
+    shapes = {**selection.shapes, **before, **free, **passive, "q": size, **more}
     try:
         if not is_compiled:
             raise NotCompiled("It is too large.")
@@ -215,7 +232,7 @@ def program_of(
         rest = [selection.rest[k] for k in selection.inputs]
         solved = [[selection.rest[k] for k in selection.passive]] if passive else []
         zeros = [np.zeros(shape) for shape in more.values()]
-        first = [np.zeros(shape) for shape in before.values()]
+        first = [np.zeros(shape) for shape in (*before.values(), *free.values())]
         try:
             found = of_inputs(*selection.values(tree), *first, *solved, rest, *zeros)
         except AttributeError:  # it takes derivatives of traced scalars
@@ -228,5 +245,5 @@ def program_of(
         return PythonProgram(name, ports, several, (), (), of_inputs)
 
 
-def _split(values: Sequence[Any], count: int) -> tuple[Sequence[Any], Sequence[Any]]:
+def _split(values: tuple[Any, ...], count: int) -> tuple[tuple[Any, ...], ...]:
     return values[:count], values[count:]

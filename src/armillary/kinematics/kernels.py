@@ -1,9 +1,14 @@
-"""How a question to a cell becomes a kernel, each made once."""
+"""How a question to a cell becomes a kernel, each made once; options of questions.
+
+Questions take their options as keywords. Inside they are one `KernelOptions`, which
+checks them and makes the kernel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,114 +20,125 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import Repeated, closed_kernel
 from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
+from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Vector3, vector
 from armillary.trace import Program
 
 __all__ = [
+    "EARTH",
     "Joints",
-    "kernel_of",
-    "kernel_of_state",
+    "KernelOptions",
+    "chosen_axes",
+    "frame_list",
+    "gravity_vector",
     "listed_joints",
+    "named_twist",
     "selection_of",
 ]
+
+EARTH: Final = (0.0, 0.0, -9.81)
+"""The acceleration of falling bodies [m/s^2], z being up."""
 
 Joints = Sequence[str] | None
 Frames = Callable[[], Sequence[FrameRef]]
 Make = Callable[[Tree, Inputs], Program]
 
 
-def kernel_of(
-    cell: Workcell,
-    question: Hashable,
-    frames: Frames,
-    make: Make,
-    joints: Joints,
-    state: State | None,
-    dtype: npt.DTypeLike = np.float64,
-    repeated: Repeated | None = None,
-) -> AnyKernel:
-    """Return the kernel of a question to a cell, which keeps it.
+@dataclass(frozen=True, kw_only=True)
+class KernelOptions:
+    """The options that questions to a cell have in common.
 
-    Args:
+    Attributes:
         cell: What is asked.
-        question: Equal for equal questions.
-        frames: Gives the frames whose poses relative to each other decide the answer.
-        make: The program of a tree and a selection of joints.
-        joints: Names of the joints that are q, all by default.
-        state: Where all else is, whose numbers are bound to the kernel; by default as
-            the cell was built, with the other joints at home.
-        dtype: The type that it computes in.
-        repeated: How the program runs again and again.
-
-    Raises:
-        UnknownName: A joint does not exist.
-        ModelError: A bare name is not unique, or one is named twice.
-        StateError: The state is not one of this cell.
+        joints: Names of the joints that are q, in that order, all by default; the
+            others stay at home, or as in `state`.
+        state: The state whose attachments, moved bases and other joints are used, and
+            bound to the kernel; by default the cell as it was built, with the other
+            joints at home.
+        relative_to: The frame relative to which poses and twists are given.
+        dtype: The type that kernels compute in, float64 or float32.
     """
-    if state is not None:
-        state = bound_state(cell, state)
-        selection = selection_of(cell, joints, state, frames())
-        return kernel_of_state(
-            state, question, selection, make, dtype, repeated=repeated
-        )
-    key = "kernel", question, listed_joints(joints), _type_key(dtype)
 
-    def made() -> Kernel:
-        selection = selection_of(cell, joints, None, frames())
-        program = make(Tree.of(cell), selection)
-        return closed_kernel(cell, selection, program, dtype=dtype, repeated=repeated)
+    cell: Workcell
+    joints: Joints = None
+    state: State | None = None
+    relative_to: str = WORLD
+    dtype: npt.DTypeLike = np.float64
 
-    return kept(cell, key, made)
+    def twist(
+        self, frame: str, point: str | npt.ArrayLike | None, axes: str | None
+    ) -> Twist:
+        """Return which twist is asked for by names; see `named_twist`."""
+        return named_twist(self.cell, frame, self.relative_to, point, axes)
 
+    def kernel(
+        self,
+        question: Hashable,
+        frames: Frames,
+        make: Make,
+        *,
+        values: Sequence[Any] = (),
+        free: tuple[int, ...] = (),
+        repeated: Repeated | None = None,
+    ) -> AnyKernel:
+        """Return the kernel of a question, which the cell keeps.
 
-def kernel_of_state(
-    state: State,
-    question: Hashable,
-    selection: Inputs,
-    make: Make,
-    dtype: npt.DTypeLike = np.float64,
-    values: Sequence[Any] = (),
-    repeated: Repeated | None = None,
-) -> AnyKernel:
-    """Return the kernel of a question to a state, with the state's numbers bound.
+        The kernel of a state has the state's numbers bound. Two states share the kernel
+        itself if the same links hold the bases on the path.
 
-    Two states share the kernel itself if the same links hold the bases on the path.
+        Args:
+            question: Equal for equal questions.
+            frames: Gives the frames whose poses relative to each other decide the
+                answer.
+            make: The program of a tree and a selection of joints.
+            values: Those of further inputs that are bound, behind what the state gives.
+            free: Manipulators whose base poses the caller gives.
+            repeated: How the program runs again and again.
 
-    Args:
-        state: What is asked.
-        question: Equal for equal questions.
-        selection: Which joints are q, and what else is an input.
-        make: The program of a tree and a selection of joints.
-        dtype: The type that it computes in.
-        values: Those of further inputs that are bound, behind those of `selection`.
-        repeated: How the program runs again and again.
-    """
-    tree = state.tree
-    holders = tuple(tree.bases[m].frame.link for m in selection.bases)
-    chosen = selection.inputs, selection.others, selection.bases
-    key = "kernel of a state", question, chosen, holders, _type_key(dtype)
+        Raises:
+            UnknownName: A joint does not exist.
+            ModelError: A bare name is not unique, or one is named twice.
+            StateError: The state is not one of this cell.
+        """
+        cell, dtype = self.cell, self.dtype
+        if self.state is None:
+            names = listed_joints(self.joints)
+            key = "kernel", question, names, _type_key(dtype), free
 
-    def program() -> Program:
-        return make(tree, selection)
+            def of_home() -> Kernel:
+                selection = selection_of(cell, self.joints, None, frames())
+                selection = selection._replace(free=free)
+                program = make(Tree.of(cell), selection)
+                return closed_kernel(
+                    cell, selection, program, dtype=dtype, repeated=repeated
+                )
 
-    def made() -> Kernel:
-        found = kept(state.cell, (*key, "program"), program)
-        return closed_kernel(
-            state.cell,
-            selection,
-            found,
-            branch=branch,
-            dtype=dtype,
-            repeated=repeated,
-        )
+            return kept(cell, key, of_home)
+        state = bound_state(cell, self.state)
+        tree = state.tree
+        selection = selection_of(cell, self.joints, state, frames())
+        placed = tuple(m for m in selection.bases if m not in free)
+        selection = selection._replace(bases=placed, free=free)
+        holders = tuple(tree.bases[m].frame.link for m in placed)
+        chosen = selection.inputs, selection.others, placed, free
+        key = "kernel of a state", question, chosen, holders, _type_key(dtype)
+        branch = branch_of(state) if selection.passive else None
 
-    branch = branch_of(state) if selection.passive else None
-    kernel = kept(branch or state.cell, key, made)
-    return bind(kernel, [*selection.values(tree), *values])
+        def of_state() -> Kernel:
+            program = kept(cell, (*key, "program"), lambda: make(tree, selection))
+            return closed_kernel(
+                cell, selection, program, branch=branch, dtype=dtype, repeated=repeated
+            )
+
+        kernel = kept(branch or cell, key, of_state)
+        return bind(kernel, [*selection.values(tree), *values])
 
 
 def selection_of(
@@ -187,3 +203,109 @@ def listed_joints(joints: Joints) -> tuple[str, ...] | None:
         if not isinstance(name, Hashable):
             raise ModelError(f"joints= takes a list of names; one is {quote(name)}.")
     return found
+
+
+def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
+    """Return the names of frames that are asked about, one or a list of them.
+
+    question: What messages call it.
+
+    Raises:
+        ModelError: The list is empty, or holds anything but texts.
+    """
+    if isinstance(frames, str):
+        return (frames,)
+    try:
+        names = tuple(frames)
+    except TypeError as error:
+        raise ModelError(
+            f"{question} takes the name of a frame or a list of names, not "
+            f"{quote(frames)}."
+        ) from error
+    if not names:
+        raise ModelError(f"{question} needs at least one frame.")
+    for name in names:
+        _check_name(name)
+    return names
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str):
+        raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
+
+
+def named_twist(
+    cell: Workcell,
+    frame: str,
+    relative_to: str,
+    point: str | npt.ArrayLike | None,
+    axes: str | None,
+) -> Twist:
+    """Return which twist is asked for by names.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        ModelError: A bare name is not unique, a name is not a text, or a point is not
+            three finite numbers.
+    """
+    for name in (frame, relative_to, axes):
+        if name is not None:
+            _check_name(name)
+    return Twist(
+        frame=cell.frame(frame),
+        relative_to=cell.frame(relative_to),
+        point=_point_of(cell, frame, point),
+        axes=cell.frame(relative_to if axes is None else axes),
+    )
+
+
+def _point_of(
+    cell: Workcell, frame: str, point: str | npt.ArrayLike | None
+) -> FrameRef:
+    """Return the frame whose origin is a point: a frame's, or one within a frame."""
+    if point is None or isinstance(point, str):
+        return cell.frame(frame if point is None else point)
+    try:
+        xyz = np.asarray(point, dtype=np.float64) + 0.0
+    except (TypeError, ValueError):
+        xyz = np.empty(0)
+    if xyz.shape != (3,) or not np.isfinite(xyz).all():
+        raise ModelError(
+            "point= takes the name of a frame, or three finite numbers [m] in the "
+            f"frame asked about; not {quote(point)}."
+        )
+    at = cell.frame(frame)
+    return at._replace(pose=at.pose @ Pose.translation(*xyz.tolist()))
+
+
+def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
+    """Return which of x, y and z a text such as `xy` names.
+
+    Raises:
+        ModelError: It holds other letters, or one twice.
+    """
+    given: Any = text
+    is_text = isinstance(given, str)
+    if not is_text or not set(text) <= set("xyz") or len(set(text)) < len(text):
+        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
+    return "x" in text, "y" in text, "z" in text
+
+
+def gravity_vector(gravity: Any) -> Vector3:
+    """Return the gravity that is given, or that of the earth.
+
+    Raises:
+        ModelError: It is not three finite numbers.
+    """
+    if gravity is None:
+        return EARTH
+    try:
+        given = np.array(gravity, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.array([np.nan])
+    if given.shape != (3,) or not np.isfinite(given).all():
+        raise ModelError(
+            f"gravity= takes three finite numbers [m/s^2], such as (0, 0, -9.81), not "
+            f"{quote(gravity)}."
+        )
+    return vector(given.tolist())

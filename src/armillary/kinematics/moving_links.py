@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -17,22 +17,19 @@ from armillary.errors import NotCompiled
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Each, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.bound_state import branch_of
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables
-from armillary.kinematics.inputs import Inputs, program_of
-from armillary.kinematics.poses import MOST_COMPILED
+from armillary.kinematics.inputs import Inputs
+from armillary.kinematics.poses import FixedTo, ReleasedFrames
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
-from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
-from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
+from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
 __all__ = [
@@ -40,7 +37,6 @@ __all__ = [
     "LIFTS",
     "POSES",
     "SETTING",
-    "FixedTo",
     "MovingLinks",
     "lift",
     "moving_links",
@@ -55,18 +51,6 @@ LIFTS: Final = "lifts"
 LIFTED: Final = "lifted_links"
 
 
-class FixedTo(NamedTuple):
-    """A moving link to which something is fixed, and where.
-
-    Attributes:
-        row: The row of that link in `POSES`.
-        pose: Of what is fixed to it, in that link's frame.
-    """
-
-    row: int
-    pose: Pose
-
-
 class MovingLinks:
     """The links of a cell that joints move; the first row is that of the world.
 
@@ -75,7 +59,7 @@ class MovingLinks:
         links: Their numbers in the cell, -1 for the world.
         count: How many there are, with the world.
         joints: How many joints q has.
-        released: The tree of the cell, with movable bases at the origin of the world.
+        released: The same as frames, and the bases that carry them.
         is_compiled: Whether stages compute their poses; otherwise `POSES` is an input,
             made by `interpreted`.
     """
@@ -83,20 +67,19 @@ class MovingLinks:
     def __init__(self, cell: Workcell) -> None:
         """Find the links; the program is traced when it is needed."""
         self.cell = cell
-        tree = Tree.of(cell)
-        self.released = tree.released()
-        moving = [k for k, drives in enumerate(tree.drives) if drives]
+        moving = [k for k, drives in enumerate(cell.joints.drives) if drives]
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
         self.joints = len(cell.joint_names)
+        self.released = ReleasedFrames(
+            cell, [FrameRef(link, IDENTITY) for link in self.links]
+        )
         self._rows = {link: row for row, link in enumerate(self.links)}
-        carriers = [tree.carriers[cell.owners[link]] for link in moving]
-        self._rows_with: dict[int, list[int]] = {}
-        """The rows of the links that each movable base carries."""
-        for row, k in enumerate(carriers, start=1):
-            if k >= 0:
-                self._rows_with.setdefault(k, []).append(row)
-        self._bases = tuple(sorted(self._rows_with))
+
+    @property
+    def selection(self) -> Inputs:
+        """Return what programs of poses take: all joints, and movable bases."""
+        return self.released.selection
 
     def __reduce__(self) -> tuple[Any, ...]:
         return moving_links, (self.cell,)
@@ -142,11 +125,12 @@ class MovingLinks:
         if not self.is_compiled:
             return ()
         found = list(passive_tables(self.cell, self.selection))
-        if self._bases:
+        bases = len(self.released.bases)
+        if bases:
             found += [
                 Table(
                     SETTING,
-                    (reals("bases", (len(self._bases), 4, 4)),),
+                    (reals("bases", (bases, 4, 4)),),
                     is_single=True,
                 ),
                 Table(
@@ -167,7 +151,7 @@ class MovingLinks:
         if self._program is None:
             return ()
         found: list[Stage] = [*passive_stages(self.cell, self.selection)]
-        if not self._bases:
+        if not self.released.bases:
             return (*found, self._program)
         poses = {"carrier": (3, 4), "mounting": (3, 4), "lifted": (3, 4)}
         lifted = trace(lift, name="lift", outputs=("lifted",), **poses)
@@ -182,33 +166,29 @@ class MovingLinks:
         found: dict[str, Mapping[str, Any]] = {}
         if not self.is_compiled:
             return found
-        if self.selection.passive:
+        if state.passive.size:
             branch = branch_of(state) or home_branch(self.cell)
             needed = self.cell.loop_system.needed(self.selection.passive)
             found |= branch.tables(needed)
-        if not self._bases:
+        if not self.released.bases:
             return found
-        tree: Tree = state.tree
-        where = {k: self.mounted(tree, k) for k in self._bases}
-        lifted = [
-            k for level in tree.levels for k in level if k in where and where[k].row
-        ]
-        bases = [
-            np.eye(4) if where[k].row else where[k].pose.matrix() for k in self._bases
-        ]
-        rows = [self._rows_with[k] for k in lifted]
-        counts = np.array([len(each) for each in rows], np.int64)
-        spans = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+        tree = state.tree
+        holders = {k: self.mounted(tree, k) for k in self.released.bases}
+        bases, lifts = self.released.standing(tree, holders, world=0)
+        # One table has the lifts of all levels: its records are worked off in order.
+        nothing = np.empty(0, np.int64)
+        counts = np.concatenate([nothing, *(each.counts for each in lifts)])
+        offsets = [each.offsets[:, :3] for each in lifts]
         return found | {
-            SETTING: {"bases": np.array([bases])},
+            SETTING: {"bases": bases[np.newaxis]},
             LIFTS: {
-                "carrier": np.array([where[k].row for k in lifted], np.int64),
-                "mounting": np.array(
-                    [where[k].pose.matrix()[:3] for k in lifted]
-                ).reshape(-1, 3, 4),
-                "carried": spans,
+                "carrier": np.concatenate([nothing, *(each.holders for each in lifts)]),
+                "mounting": np.concatenate([np.empty((0, 3, 4)), *offsets]),
+                "carried": np.stack([np.cumsum(counts) - counts, counts], axis=1),
             },
-            LIFTED: {"lifted": np.array([k for each in rows for k in each], np.int64)},
+            LIFTED: {
+                "lifted": np.concatenate([nothing, *(each.rows for each in lifts)])
+            },
         }
 
     def interpreted(self, state: State, Q: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -222,42 +202,11 @@ class MovingLinks:
                 "The poses of this cell cannot be compiled, because of a script or its "
                 "size; loops are solved for in compiled code only."
             )
-        tree = state.tree
-        frames = [FrameRef(link, IDENTITY) for link in self.links]
-        poses = np.empty((len(Q), self.count, 3, 4))
-        for row, q in zip(poses, Q.tolist(), strict=True):
-            found = poses_of(tree, q, frames, IN_WORLD)
-            row[:] = [X.matrix()[:3] for X in found]
-        return poses
-
-    @property
-    def has_bases(self) -> bool:
-        """Return whether a base that may move carries some of them."""
-        return bool(self._bases)
-
-    @cached_property
-    def selection(self) -> Inputs:
-        """Return what programs of poses take: all joints, and movable bases."""
-        n, every = len(self.cell.joint_names), range(len(self.cell.joints.home))
-        home = self.cell.joints.home
-        return Inputs(tuple(every[:n]), home, (), self._bases, tuple(every[n:]))
+        return self.released.interpreted(state.tree, Q)[..., :3, :]
 
     @cached_property
     def _program(self) -> Program | None:
-        if self.count > MOST_COMPILED:
-            return None
-        frames = [FrameRef(link, IDENTITY) for link in self.links]
-
-        def equations(now: Tree, q: list[Number]) -> Any:
-            return [
-                [[*r, p] for r, p in zip(X.rotation, X.position, strict=True)]
-                for X in poses_of(now, q, frames, IN_WORLD)
-            ]
-
-        program = program_of(
-            equations, self.released, self.selection, name="links", output=POSES
-        )
-        return None if isinstance(program, PythonProgram) else program
+        return self.released.program(form="rows", name="links")
 
 
 def moving_links(cell: Workcell) -> MovingLinks:

@@ -111,7 +111,7 @@ class MovingTwists:
                 found.append(Each(SETTING, (*stage.stages, self._program)))
             else:
                 found.append(stage)
-        if not moving.has_bases:
+        if not moving.released.bases:
             found.append(self._program)
         return tuple(found)
 
@@ -125,8 +125,8 @@ class MovingTwists:
 
         program = program_of(
             equations,
-            moving.released,
-            moving.selection,
+            moving.released.tree,
+            moving.released.selection,
             name="link_twists",
             output=TWISTS,
             **{RATES: (moving.joints,)},

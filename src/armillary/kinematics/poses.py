@@ -1,21 +1,46 @@
-"""Poses of frames relative to a frame, as programs of the coordinates."""
+"""Poses of frames as programs: relative to a frame, or for all attachments at once.
+
+`poses_program` states the formula for one tree of links. `ReleasedFrames` has the same
+program for all states of a cell, whatever their bases are attached to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import NotCompiled
+from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
+from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Program
 
+__all__ = [
+    "FORMS",
+    "READERS",
+    "SHAPES",
+    "FixedTo",
+    "Lift",
+    "ReleasedFrames",
+    "StandingBases",
+    "pose_error_program",
+    "poses_program",
+]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
 FORMS: dict[str, Callable[[Pose], Any]] = {
-    "matrix": lambda X: [*([*r, p] for r, p in _rows(X)), [0.0, 0.0, 0.0, 1.0]],
+    "matrix": lambda X: [*_rows(X), [0.0, 0.0, 0.0, 1.0]],
     "quaternion": lambda X: [*X.quaternion(), *X.position],
     "dual_quaternion": lambda X: list(dual_quaternion.from_pose(X)),
 }
@@ -38,8 +63,9 @@ SHAPES: dict[str, tuple[int, ...]] = {
 }
 
 
-def _rows(X: Pose) -> list[tuple[tuple[Number, ...], Number]]:
-    return list(zip(X.rotation, X.position, strict=True))
+def _rows(X: Pose) -> list[list[Number]]:
+    """Return the rows of the matrix of a pose, without the last, shape (3, 4)."""
+    return [[*r, p] for r, p in zip(X.rotation, X.position, strict=True)]
 
 
 def poses_program(
@@ -59,11 +85,11 @@ def poses_program(
         frames: Whose poses.
         relative_to: In which frame.
         single: Whether the output is one pose, rather than a list of them.
-        form: A key of `FORMS`.
+        form: A key of `FORMS`; or `rows`, the matrices without their last row.
         selection: Which joints are q, and what else is an input.
         name: Of the program.
     """
-    write = FORMS[form]
+    write = _rows if form == "rows" else FORMS[form]
 
     def equations(now: Tree, q: list[Number]) -> Any:
         written = [write(X) for X in poses_of(now, q, frames, relative_to)]
@@ -102,3 +128,148 @@ def pose_error_program(
         output="twist",
         target=SHAPES[form],
     )
+
+
+class FixedTo(NamedTuple):
+    """What something is fixed to, by its row in an array of poses, and where.
+
+    Attributes:
+        row: The row of what carries it.
+        pose: Of what is fixed to that, in its frame.
+    """
+
+    row: int
+    pose: Pose
+
+
+class Lift(NamedTuple):
+    """Bases to put where they are attached; all that carry them are right already.
+
+    Attributes:
+        holders: Rows of the frames that hold them, shape (h,).
+        offsets: The bases in those frames, shape (h, 4, 4).
+        rows: Rows of all frames that move with one of the bases, shape (r,).
+        counts: How many rows each of the bases has there, shape (h,).
+        base: The number of the base that each row moves with, shape (r,).
+    """
+
+    holders: Indices
+    offsets: Array
+    rows: Indices
+    counts: Indices
+    base: Indices
+
+
+class StandingBases(NamedTuple):
+    """Where the movable bases of a tree are.
+
+    Attributes:
+        matrices: Their poses in the world, the identity for those attached, (f, 4, 4).
+        lifts: What is attached, those first that carry others.
+    """
+
+    matrices: Array
+    lifts: tuple[Lift, ...]
+
+
+class ReleasedFrames:
+    """Frames of a cell with its movable bases released: one program for all states.
+
+    The poses of the bases that states may move are inputs. Where one is attached to
+    another frame, that frame's pose must be known first. So what such a base carries is
+    computed as if the base were at the origin of the world, X_BF in place of X_WF, and
+    lifted afterwards to X_WF = X_WH X_HB X_BF, with the frame H that holds the base.
+
+    Attributes:
+        cell: Whose frames.
+        frames: The frames, by which rows of poses are numbered.
+        tree: That of the cell, with movable bases at the origin of the world.
+        rows_with: The rows of all frames that move with each movable base.
+        bases: The movable bases that carry some of the frames.
+        selection: What the program takes: all joints, and those bases.
+    """
+
+    def __init__(self, cell: Workcell, frames: Sequence[FrameRef]) -> None:
+        """Find what carries the frames; the program is traced when it is needed."""
+        self.cell, self.frames = cell, tuple(frames)
+        built = Tree.of(cell)
+        self.tree = built.released()
+        owners = [cell.owners[at.link] if at.link >= 0 else -1 for at in frames]
+        # The last number stands for what the world carries.
+        carriers = np.array([*built.carriers, -1], dtype=np.int64)[owners]
+        order = np.argsort(carriers, kind="stable")
+        carried, starts = np.unique(carriers[order], return_index=True)
+        rows = zip(carried.tolist(), np.split(order, starts)[1:], strict=True)
+        self.rows_with: dict[int, Indices] = {k: own for k, own in rows if k >= 0}
+        self.bases = tuple(sorted(self.rows_with))
+        n, every = cell.loop_system.count, range(len(cell.joints.home))
+        self.selection = Inputs(
+            tuple(every[:n]), cell.joints.home, bases=self.bases, passive=(*every[n:],)
+        )
+
+    def program(self, *, form: str, name: str) -> Program | None:
+        """Return the program of the poses; None where they are not compiled.
+
+        That is where there are too many, or a script moves them.
+        """
+        if not 0 < len(self.frames) <= MOST_COMPILED:
+            return None
+        try:
+            program = poses_program(
+                self.tree,
+                self.frames,
+                IN_WORLD,
+                single=False,
+                form=form,
+                selection=self.selection,
+                name=name,
+            )
+        except NotCompiled:
+            return None
+        return None if isinstance(program, PythonProgram) else program
+
+    def interpreted(self, tree: Tree, positions: npt.NDArray[Any]) -> Array:
+        """Return the poses by Python: of n rows of positions, shape (n, frames, 4, 4).
+
+        Args:
+            tree: Of a state; nothing is lifted.
+            positions: Of all joints, passive ones last, shape (n, joints).
+        """
+        poses = np.empty((len(positions), len(self.frames), 4, 4))
+        for row, q in zip(poses, positions.tolist(), strict=True):
+            found = poses_of(tree, q, self.frames, IN_WORLD)
+            row[:] = np.reshape([X.matrix() for X in found], row.shape)
+        return poses
+
+    def standing(
+        self, tree: Tree, holders: Mapping[int, FixedTo], *, world: int
+    ) -> StandingBases:
+        """Return where the movable bases of a tree are.
+
+        Args:
+            tree: Of a state.
+            holders: What holds each of `bases`.
+            world: The row of the world, whose bases are inputs as they are.
+        """
+        held = {k for k, at in holders.items() if at.row != world}
+        matrices = np.array(
+            [np.eye(4) if k in held else holders[k].pose.matrix() for k in self.bases],
+            dtype=np.float64,
+        ).reshape(-1, 4, 4)
+        matrices.flags.writeable = False
+        levels = ([k for k in level if k in held] for level in tree.levels)
+        lifts = (
+            self._lift({k: holders[k] for k in level}) for level in levels if level
+        )
+        return StandingBases(matrices, tuple(lifts))
+
+    def _lift(self, holders: Mapping[int, FixedTo]) -> Lift:
+        rows = [self.rows_with[k] for k in holders]
+        counts = [len(own) for own in rows]
+        return Lift(
+            holders=np.array([at.row for at in holders.values()]),
+            offsets=np.array([at.pose.matrix() for at in holders.values()]),
+            rows=np.concatenate(rows),
+            counts=np.array(counts, np.int64),
+            base=np.repeat(np.arange(len(counts)), counts),
+        )

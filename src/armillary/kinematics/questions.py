@@ -22,10 +22,9 @@ from armillary.kinematics.jacobian import (
     jacobian_program,
     velocity_program,
 )
-from armillary.kinematics.kernels import Joints, kernel_of
+from armillary.kinematics.kernels import Joints, KernelOptions, frame_list
 from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
 from armillary.kinematics.state import State
-from armillary.kinematics.state_twist import frame_list, named_twist
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
@@ -79,8 +78,10 @@ def fk(
         ModelError: A bare name is not unique, or `frames` is an empty list.
         StateError: The state is not one of this cell.
     """
-    single = isinstance(frames, str)
-    names = frame_list(frames, "fk")
+    options = KernelOptions(
+        cell=cell, joints=joints, state=state, relative_to=relative_to, dtype=dtype
+    )
+    single, names = isinstance(frames, str), frame_list(frames, "fk")
     _check_form(form)
 
     def at() -> list[FrameRef]:
@@ -88,13 +89,12 @@ def fk(
 
     def make(tree: Tree, selection: Inputs) -> Program:
         to, *ends = at()
-        title = _title("fk", cell, names, relative_to)
+        title = _title("fk", options, names)
         return poses_program(
             tree, ends, to, single=single, form=form, selection=selection, name=title
         )
 
-    question = "fk", names, single, relative_to, form
-    return kernel_of(cell, question, at, make, joints, state, dtype)
+    return options.kernel(("fk", names, single, relative_to, form), at, make)
 
 
 def jacobian(
@@ -131,18 +131,20 @@ def jacobian(
         ModelError: A bare name is not unique, or `frames` is an empty list.
         StateError: The state is not one of this cell.
     """
+    options = KernelOptions(
+        cell=cell, joints=joints, state=state, relative_to=relative_to, dtype=dtype
+    )
     single, names = isinstance(frames, str), frame_list(frames, "jacobian")
-    twists = tuple(named_twist(cell, name, relative_to, point, axes) for name in names)
+    twists = tuple(options.twist(name, point, axes) for name in names)
 
     def make(tree: Tree, selection: Inputs) -> Program:
-        title = _title("jacobian", cell, names, relative_to)
+        title = _title("jacobian", options, names)
         return jacobian_program(tree, twists, selection, single=single, name=title)
 
     def at() -> list[FrameRef]:
         return [frame for twist in twists for frame in twist]
 
-    question = "jacobian", twists, single
-    return kernel_of(cell, question, at, make, joints, state, dtype)
+    return options.kernel(("jacobian", twists, single), at, make)
 
 
 def velocity(
@@ -160,8 +162,11 @@ def velocity(
     Returns:
         A kernel (..., n), (..., n) -> (..., 6): linear [m/s], angular [rad/s].
     """
-    twist = named_twist(cell, frame, relative_to, point, axes)
-    return _of_twist("velocity", velocity_program, cell, twist, joints, state)
+    options = KernelOptions(
+        cell=cell, joints=joints, state=state, relative_to=relative_to
+    )
+    twist = options.twist(frame, point, axes)
+    return _of_twist("velocity", velocity_program, options, twist)
 
 
 def acceleration(
@@ -182,9 +187,12 @@ def acceleration(
     Returns:
         A kernel of three (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
     """
-    twist = named_twist(cell, frame, relative_to, point, axes)
+    options = KernelOptions(
+        cell=cell, joints=joints, state=state, relative_to=relative_to
+    )
+    twist = options.twist(frame, point, axes)
     program = partial(acceleration_program, bias=False)
-    return _of_twist("acceleration", program, cell, twist, joints, state)
+    return _of_twist("acceleration", program, options, twist)
 
 
 def bias_acceleration(
@@ -204,9 +212,12 @@ def bias_acceleration(
     Returns:
         A kernel (..., n), (..., n) -> (..., 6): linear [m/s^2], angular [rad/s^2].
     """
-    twist = named_twist(cell, frame, relative_to, point, axes)
+    options = KernelOptions(
+        cell=cell, joints=joints, state=state, relative_to=relative_to
+    )
+    twist = options.twist(frame, point, axes)
     program = partial(acceleration_program, bias=True)
-    return _of_twist("bias_acceleration", program, cell, twist, joints, state)
+    return _of_twist("bias_acceleration", program, options, twist)
 
 
 def pose_error(
@@ -246,34 +257,31 @@ def pose_error(
     def make(tree: Tree, selection: Inputs) -> Program:
         return pose_error_program(tree, *at, selection, form=form)
 
-    question = "pose_error", at, form
-    return kernel_of(cell, question, lambda: at, make, joints, state)
+    options = KernelOptions(cell=cell, joints=joints, state=state)
+    return options.kernel(("pose_error", at, form), lambda: at, make)
 
 
 def _of_twist(
     name: str,
     program: Callable[[Tree, Twist, Inputs], Program],
-    cell: Workcell,
+    options: KernelOptions,
     twist: Twist,
-    joints: Joints,
-    state: State | None,
 ) -> AnyKernel:
     """Return the kernel of a program of a twist; `name` identifies the question."""
 
     def make(tree: Tree, selection: Inputs) -> Program:
         return program(tree, twist, selection)
 
-    return kernel_of(cell, (name, twist), lambda: twist, make, joints, state)
+    return options.kernel((name, twist), lambda: twist, make)
 
 
-def _title(
-    question: str, cell: Workcell, names: Sequence[str], relative_to: str
-) -> str:
+def _title(question: str, options: KernelOptions, names: Sequence[str]) -> str:
     """Return how a kernel is called, which says what it is of."""
+    cell = options.cell
     shown = ", ".join(map(cell.qualified, names[:MOST_SHOWN]))
     if len(names) > MOST_SHOWN:
         shown += f" and {len(names) - MOST_SHOWN} more"
-    to = cell.qualified(relative_to)
+    to = cell.qualified(options.relative_to)
     to = "" if to == WORLD else f" relative to {to}"
     return printable(f"{question} of {shown}{to} in {cell.name}")
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.jacobian import Twist, velocity
+from armillary.kinematics.kernels import named_twist
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
@@ -18,99 +15,12 @@ from armillary.model.link_poses import LinkPoses
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
-from armillary.spatial.pose import Pose
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
-__all__ = ["chosen_axes", "frame_list", "named_twist", "twist", "twist_in"]
+__all__ = ["twist", "twist_in"]
 
 Array = npt.NDArray[np.float64]
-
-
-def frame_list(frames: str | Sequence[str], question: str) -> tuple[str, ...]:
-    """Return the names of frames that are asked about, one or a list of them.
-
-    question: What messages call it.
-
-    Raises:
-        ModelError: The list is empty, or holds anything but texts.
-    """
-    if isinstance(frames, str):
-        return (frames,)
-    try:
-        names = tuple(frames)
-    except TypeError as error:
-        raise ModelError(
-            f"{question} takes the name of a frame or a list of names, not "
-            f"{quote(frames)}."
-        ) from error
-    if not names:
-        raise ModelError(f"{question} needs at least one frame.")
-    for name in names:
-        _check_name(name)
-    return names
-
-
-def _check_name(name: object) -> None:
-    if not isinstance(name, str):
-        raise ModelError(f"A frame is given by its name, a text, not {quote(name)}.")
-
-
-def named_twist(
-    cell: Workcell,
-    frame: str,
-    relative_to: str,
-    point: str | npt.ArrayLike | None,
-    axes: str | None,
-) -> Twist:
-    """Return which twist is asked for by names.
-
-    Raises:
-        UnknownName: A frame does not exist.
-        ModelError: A bare name is not unique, a name is not a text, or a point is not
-            three finite numbers.
-    """
-    for name in (frame, relative_to, axes):
-        if name is not None:
-            _check_name(name)
-    return Twist(
-        frame=cell.frame(frame),
-        relative_to=cell.frame(relative_to),
-        point=_point_of(cell, frame, point),
-        axes=cell.frame(relative_to if axes is None else axes),
-    )
-
-
-def _point_of(
-    cell: Workcell, frame: str, point: str | npt.ArrayLike | None
-) -> FrameRef:
-    """Return the frame whose origin is a point: a frame's, or one within a frame."""
-    if point is None or isinstance(point, str):
-        return cell.frame(frame if point is None else point)
-    try:
-        xyz = np.asarray(point, dtype=np.float64) + 0.0
-    except (TypeError, ValueError):
-        xyz = np.empty(0)
-    if xyz.shape != (3,) or not np.isfinite(xyz).all():
-        raise ModelError(
-            "point= takes the name of a frame, or three finite numbers [m] in the "
-            f"frame asked about; not {quote(point)}."
-        )
-    at = cell.frame(frame)
-    return at._replace(pose=at.pose @ Pose.translation(*xyz.tolist()))
-
-
-def chosen_axes(text: str, what: str) -> tuple[bool, bool, bool]:
-    """Return which of x, y and z a text such as `xy` names.
-
-    Raises:
-        ModelError: It holds other letters, or one twice.
-    """
-    given: Any = text
-    is_text = isinstance(given, str)
-    if not is_text or not set(text) <= set("xyz") or len(set(text)) < len(text):
-        raise ModelError(f"{what}= takes letters of 'xyz', each once; not '{text}'.")
-    return "x" in text, "y" in text, "z" in text
 
 
 def twist(

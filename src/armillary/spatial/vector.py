@@ -18,6 +18,12 @@ from armillary.trace.functions import absolute, cos, hypot, maximum, sin, sqrt
 Number: TypeAlias = Any
 """A float or a traced scalar."""
 
+Vector: TypeAlias = Sequence[Number]
+"""Numbers in a row, of any count."""
+
+Matrix: TypeAlias = Sequence[Sequence[Number]]
+"""Rows of numbers, all of one length."""
+
 Vector3: TypeAlias = tuple[Number, Number, Number]
 """Three numbers."""
 

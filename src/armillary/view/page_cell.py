@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kinematics.moving_links import (
-    FixedTo,
     MovingLinks,
     moving_links,
     poses_of_links,
 )
+from armillary.kinematics.poses import FixedTo
 from armillary.kinematics.state import State
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import IDENTITY, Pose

@@ -1,13 +1,15 @@
 """RobWork's workcells and devices, read and written.
 
-Reading: `include` makes elements of a file and of those that it includes. `elements`
-has the table of what each element may have. `devices`, `joints`, `shapes` and
-`transform` read the elements as nodes of `frames`, which finds the parent of each.
-`manipulators` makes manipulators and links of the nodes. `setups` reads the files of
-rules for collisions, whose patterns `patterns` translates.
+`elements` has the tables of all elements, by which they are read and written; `parts`
+has what is about a frame, both ways, and `transform` poses.
+
+Reading: `include` makes elements of a file and of those that it includes. `read` makes
+frames of them, and `frames` finds the parent of each; `joints` reads their motions.
+`cells` makes manipulators and links of the frames, `junctions` closes their loops.
+`rules` reads the files of rules for collisions.
 
 Writing: `frame_export` makes frames of RobWork of a manipulator, `write` makes devices
-and a workcell of those, and `setups` the rules beside it.
+and a workcell of those, and `rules` the file of rules beside it.
 """
 
 from __future__ import annotations

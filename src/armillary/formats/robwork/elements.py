@@ -1,16 +1,26 @@
-"""The elements of RobWork's files: what each may have, and how its values are read."""
+"""The elements of RobWork's files: what each holds, read and written by one table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Final
 
-from armillary.errors import quote, suggestion
-from armillary.formats.diagnostic import Report, Severity
+from armillary.formats import numbers
+from armillary.formats.diagnostic import Report
+from armillary.formats.elements import (
+    NAME,
+    NUMBER,
+    SIZE,
+    TEXT,
+    Kind,
+    Row,
+    Table,
+    choice,
+    one_of,
+)
 from armillary.formats.robwork.include import FileFinder
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
@@ -30,6 +40,7 @@ __all__ = [
     "MODELS",
     "PARTS",
     "PROXIMITY",
+    "RULE_FILES",
     "SETUPS",
     "SHAPES",
     "SIMPLE_JOINTS",
@@ -37,12 +48,8 @@ __all__ = [
     "WHEELS",
     "WORKCELL",
     "Context",
-    "ElementType",
     "known_children",
-    "may_have",
-    "name",
-    "one_of",
-    "report_unknown",
+    "number_text",
     "values",
 ]
 
@@ -60,81 +67,7 @@ class Context:
     finder: FileFinder
 
 
-# How attributes are read: each function returns None after it has reported an error
-
-Read = Callable[[Element, str, Report], Any]
-
-
-def required(element: Element, key: str, report: Report) -> str | None:
-    """Return a text that must be given."""
-    return element.required_attribute(key, report)
-
-
-def optional(element: Element, key: str, _report: Report) -> str:
-    """Return a text, empty if it is not given."""
-    return element.attributes.get(key, "")
-
-
-def name(element: Element, key: str, report: Report) -> str | None:
-    """Return a text that must be given and not be empty."""
-    value = required(element, key, report)
-    if value == "":
-        message = f"attribute {quote(key)} of {element.label} is empty"
-        report.error(element.place, "missing-name", message)
-    return value or None
-
-
-def number(element: Element, key: str, report: Report) -> float | None:
-    """Return a number that must be given."""
-    return element.number(key, report, required=True)
-
-
-def size(element: Element, key: str, report: Report) -> float | None:
-    """Return a number that must be given and not be negative."""
-    value = number(element, key, report)
-    if value is None or value >= 0.0:
-        return value
-    message = f"attribute {quote(key)} of {element.label} is negative"
-    report.error(element.place, "negative-size", message)
-    return None
-
-
-def one_of(*words: str, is_required: bool = False) -> Read:
-    """Return a reader of one of a few words; without or with another, the first one."""
-
-    def read(element: Element, key: str, report: Report) -> str:
-        value = element.attributes.get(key)
-        if value is None and is_required:
-            required(element, key, report)
-        if value is None or value in words:
-            return value or words[0]
-        report.error(
-            element.place,
-            "unknown-value",
-            f"attribute {quote(key)} of {element.label} is {quote(value)}, not one of "
-            f"{', '.join(words)}",
-            hint=suggestion(value, words),
-        )
-        return words[0]
-
-    return read
-
-
-# The table
-
-
-@dataclass(frozen=True, slots=True)
-class ElementType:
-    """What an element may have: attributes with their readers, and children."""
-
-    attributes: Mapping[str, Read]
-    children: tuple[str, ...]
-
-
-def may_have(*children: str, **attributes: Read) -> ElementType:
-    """Return a row of the table."""
-    return ElementType(attributes, children)
-
+# Groups of elements
 
 WORKCELL: Final = "WorkCell"
 DEVICES: Final = ("SerialDevice", "TreeDevice", "ParallelDevice", "MobileDevice")
@@ -142,9 +75,25 @@ FRAMES: Final = ("Frame", "Joint", "DHJoint")
 MODELS: Final = ("Drawable", "CollisionModel")
 TRANSFORM: Final = ("RPY", "Pos", "Transform")
 WHEELS: Final = ("LeftWheel", "RightWheel")
+LIMITS: Final = ("PosLimit", "VelLimit", "AccLimit")
 COLLISION, PROXIMITY, CALIBRATION = "CollisionSetup", "ProximitySetup", "Calibration"
 SETUPS: Final = (COLLISION, PROXIMITY, CALIBRATION)
 """Elements that name a file."""
+
+PARTS: Final = (*MODELS, *LIMITS, "Property")
+"""Elements about a frame, which are inside of it or name it."""
+
+SHAPES: Final[Mapping[str, type[Shape]]] = {
+    "Sphere": Sphere,
+    "Box": Box,
+    "Cone": Cone,
+    "Cylinder": Cylinder,
+    "Plane": HalfSpace,
+}
+"""The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
+is all below that of x and y."""
+
+GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
 
 _TURN_X, _TURN_Y = Revolute(axis=X), Revolute(axis=Y)
 _TURN_Z, _SLIDE_Z = Revolute(axis=Z), Prismatic(axis=Z)
@@ -168,133 +117,174 @@ JOINTS_BY_TYPE: Final[Mapping[str, tuple[tuple[str, Joint], ...]]] = {
 The frame with the name of the joint comes after the last motion.
 """
 
-LIMITS: Final = {
-    "PosLimit": {"min": "lower", "max": "upper"},
-    "VelLimit": {"max": "velocity"},
-    "AccLimit": {"max": "acceleration"},
-}
-"""The elements, their attributes, and the fields of `Limits` that these give."""
 
-SHAPES: Final[Mapping[str, tuple[type[Shape], Mapping[str, str]]]] = {
-    "Sphere": (Sphere, {"radius": "radius"}),
-    "Box": (Box, dict.fromkeys("xyz", "size")),
-    "Cone": (Cone, {"radius": "bottom", "z": "length"}),
-    "Cylinder": (Cylinder, {"radius": "radius", "z": "length"}),
-    "Plane": (HalfSpace, {}),
-}
-"""The simple shapes: elements, their classes, and the field of each attribute.
-
-A cone is about the middle of its height, its tip upwards; a plane is all below that of
-x and y.
-"""
-
-PARTS: Final = (*MODELS, *LIMITS, "Property")
-"""Elements about a frame, which are inside of it or name it."""
-
-GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
-_BODY: Final = (*FRAMES, *PARTS, *SETUPS, "SerialChain")
-_IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
-_joint: Final = partial(
-    may_have,
-    *(*TRANSFORM, *PARTS, "Depend"),
-    name=name,
-    refframe=optional,
-    state=one_of("Active", "Passive"),
-)
-
-ELEMENTS: Final[Mapping[str, ElementType]] = {
-    WORKCELL: may_have(
-        *(*DEVICES, "Frame", *MODELS, "Property", *SETUPS, "Camera"), name=required
-    ),
-    "SerialDevice": may_have(*_BODY, "Q", name=name),
-    "TreeDevice": may_have(*_BODY, "Q", name=name),
-    "ParallelDevice": may_have(*_BODY, "Junction", "Q", name=name),
-    "MobileDevice": may_have(*_BODY, "AxelWidth", *WHEELS, name=name, basename=name),
-    "SerialChain": may_have(*_BODY, name=name),
-    "Junction": may_have("Chains"),
-    "Chains": may_have(),
-    "AxelWidth": may_have(),
-    **dict.fromkeys(WHEELS, may_have(name=name)),
-    "Q": may_have(name=name),
-    **dict.fromkeys(SETUPS, may_have(file=required)),
-    "Frame": may_have(
-        *(*TRANSFORM, *MODELS, "Property"),
-        name=name,
-        refframe=optional,
-        type=one_of("Fixed", "Movable", "EndEffector", *SIMPLE_JOINTS),
-        daf=one_of("false", "true"),
-    ),
-    "Joint": _joint(type=one_of(*JOINTS_BY_TYPE, is_required=True)),
-    "DHJoint": _joint(
-        type=optional,
-        **dict.fromkeys(("alpha", "a", "offset"), number),
-        **dict.fromkeys(("d", "theta", "b", "beta"), optional),
-    ),
-    "Depend": may_have(on=name, gain=number, offset=number),
-    **{
-        kind: may_have(refjoint=optional, **dict.fromkeys(fields, number))
-        for kind, fields in LIMITS.items()
-    },
-    "Property": may_have(
-        name=name,
-        refframe=optional,
-        type=one_of("string", "double", "Q"),
-        desc=optional,
-    ),
-    "Drawable": may_have(
-        *_IN_MODEL,
-        name=optional,
-        refframe=optional,
-        colmodel=one_of("Enabled", "Disabled"),
-    ),
-    "CollisionModel": may_have(*_IN_MODEL, name=optional, refframe=optional),
-    **dict.fromkeys((*TRANSFORM, "RGB"), may_have()),
-    "Polytope": may_have(file=required, level=optional),
-    "Tube": may_have(radius=size, thickness=size, z=size, level=optional),
-    **{
-        kind: may_have(level=optional, **dict.fromkeys(sizes, size))
-        for kind, (_, sizes) in SHAPES.items()
-    },
-}
-"""All elements of workcells and devices that are read."""
-
-TEXTS: Final = frozenset(("Chains", "AxelWidth", "Q", "Property", *TRANSFORM, "RGB"))
-"""Elements that have a text."""
+# Rows that several elements have
 
 
-def values(
-    element: Element, report: Report, table: Mapping[str, ElementType] = ELEMENTS
-) -> dict[str, Any]:
-    """Return what the attributes of an element say, None where there is an error."""
-    readers = table[element.name].attributes
-    return {key: read(element, key, report) for key, read in readers.items()}
+def number_text(value: float) -> str:
+    """Return the shortest exact text of a number; whole ones without a point.
 
-
-def known_children(
-    element: Element, table: Mapping[str, ElementType] = ELEMENTS
-) -> tuple[Element, ...]:
-    """Return the children that an element may have, in the order of the file."""
-    return element.children_named(*table[element.name].children)
-
-
-def report_unknown(
-    root: Element, report: Report, table: Mapping[str, ElementType] = ELEMENTS
-) -> None:
-    """Report what the table does not have, in an element and in all below it.
-
-    RobWork refuses a file with an unknown element. Here it is an error if the name is
-    like a known one: a joint that is left out changes all that follows.
+    Raises FormatError for NaN and infinities, as products of large numbers may be.
     """
-    pending = [root]
-    while pending:
-        element = pending.pop()
-        known = table.get(element.name)
-        if known is None:  # it is not read
-            continue
-        for key in known.attributes:
-            element.attribute(key)
-        children = known_children(element, table)
-        if element.name in TEXTS:
-            element.read_text()
-        pending.extend(children)
-    report_unused(root, report, misspelt=Severity.ERROR)
+    value = value + 0.0  # no negative zero
+    is_whole = abs(value) < 1e15 and value.is_integer()
+    return str(int(value)) if is_whole else numbers.number_text(value)
+
+
+_NUMBER: Final = Kind(NUMBER.read, number_text)
+_SIZE: Final = Kind(SIZE.read, number_text)
+_SWITCH: Final = choice({"true": True, "false": False})
+
+_NAME: Final = Row("name", NAME)
+_FILE: Final = Row("file", TEXT)
+_REFFRAME: Final = Row("refframe", TEXT, default="")
+_REFJOINT: Final = Row("refjoint", TEXT, default="")
+_PASSIVE: Final = Row(
+    "state", choice({"Active": False, "Passive": True}), "passive", default=False
+)
+_LEVEL: Final = Row("level", TEXT, default="")
+_MODEL_NAME: Final = Row("name", TEXT, default="", always=True)
+_A_AND_B: Final = (Row("PatternA", NAME, "a"), Row("PatternB", NAME, "b"))
+
+# Children that several elements have
+_IN_DEVICE: Final = (*FRAMES, *PARTS, *SETUPS, "SerialChain")
+_IN_JOINT: Final = (*TRANSFORM, *PARTS, "Depend")
+_IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
+
+
+# The tables
+
+
+def _by_name(*tables: Table[Report]) -> dict[str, Table[Report]]:
+    return {table.name: table for table in tables}
+
+
+ELEMENTS: Final = _by_name(
+    Table(
+        WORKCELL,
+        Row("name", TEXT),
+        children=(*DEVICES, "Frame", *MODELS, "Property", *SETUPS, "Camera"),
+    ),
+    Table("SerialDevice", _NAME, children=(*_IN_DEVICE, "Q")),
+    Table("TreeDevice", _NAME, children=(*_IN_DEVICE, "Q")),
+    Table("ParallelDevice", _NAME, children=(*_IN_DEVICE, "Junction", "Q")),
+    Table(
+        "MobileDevice",
+        _NAME,
+        Row("basename", NAME),
+        children=(*_IN_DEVICE, "AxelWidth", *WHEELS),
+    ),
+    Table("SerialChain", _NAME, children=_IN_DEVICE),
+    Table("Junction", children=("Chains",)),
+    Table("Chains", has_text=True),
+    Table("AxelWidth", has_text=True),
+    *(Table(side, _NAME) for side in WHEELS),
+    Table("Q", _NAME, has_text=True),
+    *(Table(kind, _FILE) for kind in SETUPS),
+    Table(
+        "Frame",
+        _NAME,
+        _REFFRAME,
+        Row(
+            "type",
+            one_of("Fixed", "Movable", "EndEffector", *SIMPLE_JOINTS),
+            default="Fixed",
+        ),
+        Row("daf", choice({"false": False, "true": True}), default=False),
+        children=(*TRANSFORM, *MODELS, "Property"),
+    ),
+    Table(
+        "Joint",
+        _NAME,
+        _REFFRAME,
+        Row("type", one_of(*JOINTS_BY_TYPE)),
+        _PASSIVE,
+        children=_IN_JOINT,
+    ),
+    Table(
+        "DHJoint",
+        _NAME,
+        _REFFRAME,
+        _PASSIVE,
+        Row("type", TEXT, default=""),
+        *(Row(key, NUMBER) for key in ("alpha", "a", "offset")),
+        *(Row(key, TEXT, default="") for key in ("d", "theta", "b", "beta")),
+        children=_IN_JOINT,
+    ),
+    Table(
+        "Depend",
+        Row("on", NAME, "of"),
+        Row("gain", NUMBER, "multiplier"),
+        Row("offset", NUMBER),
+    ),
+    Table(
+        "PosLimit",
+        _REFJOINT,
+        Row("min", _NUMBER, "lower"),
+        Row("max", _NUMBER, "upper"),
+    ),
+    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
+    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+    Table(
+        "Property",
+        _NAME,
+        _REFFRAME,
+        Row("type", one_of("string", "double", "Q"), default="string"),
+        Row("desc", TEXT, "description", default=""),
+        has_text=True,
+    ),
+    Table(
+        "Drawable",
+        _MODEL_NAME,
+        _REFFRAME,
+        Row(
+            "colmodel",
+            choice({"Enabled": True, "Disabled": False}),
+            "is_tested",
+            default=True,
+        ),
+        children=_IN_MODEL,
+    ),
+    Table("CollisionModel", _MODEL_NAME, _REFFRAME, children=_IN_MODEL),
+    *(Table[Report](name, has_text=True) for name in (*TRANSFORM, "RGB")),
+    Table("Polytope", _FILE, _LEVEL),
+    Table("Sphere", _LEVEL, Row("radius", _SIZE)),
+    Table("Box", _LEVEL, Row("x y z", _SIZE, "size")),
+    Table("Cone", _LEVEL, Row("radius", _SIZE, "bottom"), Row("z", _SIZE, "length")),
+    Table("Cylinder", _LEVEL, Row("radius", _SIZE), Row("z", _SIZE, "length")),
+    Table("Plane", _LEVEL),
+    Table("Tube", *(Row(key, _SIZE) for key in ("radius", "thickness", "z")), _LEVEL),
+)
+"""All elements of workcells and devices. A `Custom` geometry is not read."""
+
+RULE_FILES: Final = {
+    COLLISION: _by_name(
+        Table(COLLISION, children=("Exclude", "Volatile", "ExcludeStaticPairs")),
+        Table("Exclude", children=("FramePair",)),
+        Table("FramePair", Row("first", NAME, "a"), Row("second", NAME, "b")),
+        Table("ExcludeStaticPairs"),  # they are left out in any case
+    ),
+    PROXIMITY: _by_name(
+        Table(
+            PROXIMITY,
+            *(
+                Row(flag, _SWITCH, default=True, always=True)
+                for flag in ("UseIncludeAll", "UseExcludeStaticPairs")
+            ),
+            children=("Include", "Exclude"),
+        ),
+        Table("Include", *_A_AND_B),
+        Table("Exclude", *_A_AND_B),
+    ),
+}
+"""The elements of each kind of file with rules, by the name of its root."""
+
+
+def values(element: Element, report: Report) -> dict[str, Any]:
+    """Return what the attributes of an element say, None where there is an error."""
+    return ELEMENTS[element.name].read(element, report)
+
+
+def known_children(element: Element) -> tuple[Element, ...]:
+    """Return the children that an element may have, in the order of the file."""
+    return ELEMENTS[element.name].known_children(element)

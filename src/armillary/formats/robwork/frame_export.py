@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames
-from armillary.formats.robwork.elements import LIMITS, SETUPS
+from armillary.formats.robwork.elements import ELEMENTS, LIMITS
 from armillary.formats.robwork.frames import (
     COORDINATE,
     DAF,
-    DEVICE,
-    JUNCTION,
-    PREFIX,
     TYPE,
     q_order,
 )
-from armillary.formats.robwork.joints import limit_elements
-from armillary.formats.robwork.shapes import shape_elements
-from armillary.formats.robwork.transform import number_text, transform_elements
+from armillary.formats.robwork.parts import (
+    limit_elements,
+    property_elements,
+    shape_elements,
+)
+from armillary.formats.robwork.transform import transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.drive import Drive
 from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.property import Property
 from armillary.plugins import advice
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
@@ -43,13 +42,18 @@ from armillary.spatial.vector import (
     transpose,
 )
 
-__all__ = ["ExportedFrame", "FrameExport", "property_elements", "report_renamed"]
+__all__ = ["ExportedFrame", "FrameExport", "report_renamed"]
 
 MOST_SHOWN: Final = 5
 Z_AXIS: Final = (0.0, 0.0, 1.0)
-_NOT_PROPERTIES: Final = frozenset(
-    (DAF, DEVICE, TYPE, JUNCTION, *(f"{PREFIX}{kind}" for kind in SETUPS))
-)
+
+
+class Depend(NamedTuple):
+    """The frame of the joint that another one depends on, and how."""
+
+    of: str
+    multiplier: float
+    offset: float
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +68,7 @@ class ExportedFrame:
         is_joint: Whether it is a joint.
         passive: Whether the joint is passive.
         daf: Whether RobWork may attach it to other frames.
-        depend: The frame of the joint that a joint depends on, gain and offset.
+        depend: How a joint depends on that of another frame.
         parts: Limits, properties and shapes.
     """
 
@@ -75,7 +79,7 @@ class ExportedFrame:
     is_joint: bool = False
     passive: bool = False
     daf: bool = False
-    depend: tuple[str, float, float] | None = None
+    depend: Depend | None = None
     parts: list[Element] = field(default_factory=list[Element])
 
     @property
@@ -92,23 +96,15 @@ class ExportedFrame:
         in_workcell: Whether it is outside of devices, where RobWork has no joints, but
             frames that move as joints do.
         """
-        depend: list[Element] = []
-        if self.depend is not None:
-            on, gain, offset = self.depend
-            depend.append(tag("Depend", {"on": on, "gain": gain, "offset": offset}))
-        is_joint = self.is_joint and not in_workcell
-        return tag(
-            "Joint" if is_joint else "Frame",
-            {
-                "name": name,
-                "refframe": refframe,
-                "type": self.type if self.is_joint or self.type != "Fixed" else None,
-                "state": "Passive" if is_joint and self.passive else None,
-                "daf": "true" if self.daf and not is_joint else None,
-            },
+        kind = "Joint" if self.is_joint and not in_workcell else "Frame"
+        depend = [] if self.depend is None else [ELEMENTS["Depend"].write(self.depend)]
+        return ELEMENTS[kind].write(
+            self,
             *transform_elements(self.pose),
             *depend,
             *self.parts,
+            name=name,
+            refframe=refframe,
         )
 
     def outer_parts(self, name: str) -> list[Element]:
@@ -260,13 +256,13 @@ class FrameExport:
             # In RobWork it never depends on a dependent joint.
             owner = self.joints.get(self.manipulator.all_names[drive.of])
             if owner is not None:
-                joint.depend = owner, drive.multiplier, drive.offset
+                joint.depend = Depend(owner, drive.multiplier, drive.offset)
             else:
                 what = "that a joint follows one that is fixed here"
                 self._report.unsupported.add(what)
         if not link.coordinate == link.name == name:
-            attributes = {"name": COORDINATE}
-            joint.parts.append(tag("Property", attributes, text=link.coordinate))
+            note = ELEMENTS["Property"].write(name=COORDINATE, text=link.coordinate)
+            joint.parts.append(note)
         if name == link.name:
             return [joint]
         pose = X_BZ.inverse() @ axis.after
@@ -292,12 +288,12 @@ class FrameExport:
         """Warn of joints that depend on one that is declared after them."""
         seen: set[str] = set()
         for frame in self.frames:
-            if frame.depend is not None and frame.depend[0] not in seen:
+            if frame.depend is not None and frame.depend.of not in seen:
                 self._report.warning(
                     NOWHERE,
                     "late-owner",
                     f"joint {quote(frame.name)} of {quote(self.manipulator.name)} "
-                    f"follows {quote(frame.depend[0])}, which is farther out; RobWork "
+                    f"follows {quote(frame.depend.of)}, which is farther out; RobWork "
                     "itself knows only joints that are declared before",
                 )
             seen.add(frame.name)
@@ -361,28 +357,6 @@ def report_renamed(what: str, names: Iterable[tuple[str, str]], report: Report) 
         report.note(NOWHERE, "renamed", message)
 
 
-def property_elements(
-    properties: Sequence[Property], report: Report, of: str = ""
-) -> list[Element]:
-    """Return the properties of a link, or of a whole, that are `Property` elements."""
-    found: list[Element] = []
-    for each in properties:
-        if each.of != of or each.name in _NOT_PROPERTIES:
-            continue
-        kind, text = None, each.text
-        if each.numbers and not each.text:
-            kind = "double" if len(each.numbers) == 1 else "Q"
-            text = " ".join(map(number_text, each.numbers))
-        elif each.numbers:
-            what = "the numbers of a property that has a text too"
-            report.unsupported.add(what)
-        if text != text.strip():
-            report.unsupported.add("white space around the text of a property")
-        attributes = {"name": each.name, "type": kind, "desc": each.description or None}
-        found.append(tag("Property", attributes, text=text))
-    return found
-
-
 def _z_to(axis: Vector3) -> Pose:
     """Return a rotation that takes z to an axis of length 1."""
     if axis == Z_AXIS:
@@ -402,7 +376,7 @@ def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
     while frames:
         later: list[ExportedFrame] = []
         for frame in frames:
-            needed = {frame.parent, *(frame.depend or ())[:1]}
+            needed = {frame.parent, frame.depend.of if frame.depend else ""}
             if needed & names <= done:
                 found.append(frame)
                 done.add(frame.name)

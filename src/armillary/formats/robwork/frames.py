@@ -41,10 +41,10 @@ __all__ = [
     "SEPARATOR",
     "TYPE",
     "WORLD_FRAME",
-    "Body",
+    "FileDevice",
+    "FileFrame",
     "FrameIndex",
-    "Node",
-    "Part",
+    "LoosePart",
     "Scope",
     "frame_names",
     "q_order",
@@ -79,7 +79,7 @@ Scope = tuple[str, ...]
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class Node:
+class FileFrame:
     """A frame of RobWork.
 
     Attributes:
@@ -151,7 +151,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LoosePart:
     """An element that is read when all frames are known.
 
     Attributes:
@@ -162,11 +162,11 @@ class Part:
 
     element: Element
     scope: Scope
-    last: Node | None
+    last: FileFrame | None
 
 
 @dataclass(slots=True, kw_only=True)
-class Body:
+class FileDevice:
     """The content of the workcell itself or of a device, in the order of the file.
 
     Attributes:
@@ -184,21 +184,21 @@ class Body:
     element: Element
     name: str = ""
     support: str = WORLD_FRAME
-    nodes: list[Node] = field(default_factory=list[Node])
-    parts: list[Part] = field(default_factory=list[Part])
-    setups: list[Part] = field(default_factory=list[Part])
+    nodes: list[FileFrame] = field(default_factory=list[FileFrame])
+    parts: list[LoosePart] = field(default_factory=list[LoosePart])
+    setups: list[LoosePart] = field(default_factory=list[LoosePart])
     unread: list[Property] = field(default_factory=list[Property])
     properties: dict[str, Property] = field(default_factory=dict[str, Property])
     wheels: int = 0
 
     @property
-    def unmarked_end(self) -> Node | None:
+    def unmarked_end(self) -> FileFrame | None:
         """Return the last frame of a serial device in which no end is marked."""
         is_serial = self.element.name == "SerialDevice"
         is_marked = any(node.type == "EndEffector" for node in self.nodes)
         return self.nodes[-1] if is_serial and not is_marked else None
 
-    def joints(self) -> list[Node]:
+    def joints(self) -> list[FileFrame]:
         """Return the joints of RobWork's q, in its order."""
         own = {node.full_name: node for node in self.nodes}
         parents = {name: node.parent for name, node in own.items()}
@@ -210,17 +210,19 @@ class Body:
 class FrameIndex:
     """The world and all frames of a workcell by their full names."""
 
-    def __init__(self, world: Node, bodies: Iterable[Body], report: Report) -> None:
+    def __init__(
+        self, world: FileFrame, bodies: Iterable[FileDevice], report: Report
+    ) -> None:
         """Collect the frames, and report names that are given twice."""
         self._report = report
         nodes = [world, *(node for body in bodies for node in body.nodes)]
         named = ((node.full_name, node.element.place) for node in nodes)
         check_unique("frame", named, report)
-        self.nodes: dict[str, Node] = {}
+        self.nodes: dict[str, FileFrame] = {}
         for node in nodes:
             self.nodes.setdefault(node.full_name, node)
 
-    def find(self, name: str, scope: Scope) -> Node | None:
+    def find(self, name: str, scope: Scope) -> FileFrame | None:
         """Return the frame that a name means in a scope, None if nothing has it.
 
         RobWork searches the scope itself. Here the scopes around it are searched too,
@@ -238,7 +240,7 @@ class FrameIndex:
         known = (full.removeprefix(prefix) for full in self.nodes)
         return self._report.hint(name, list(islice(known, MOST_COMPARED)))
 
-    def set_parents(self, body: Body) -> None:
+    def set_parents(self, body: FileDevice) -> None:
         """Set the parents of the frames of the workcell or of a device."""
         is_serial = body.element.name == "SerialDevice"
         declared: set[str] = set()
@@ -255,7 +257,7 @@ class FrameIndex:
             declared.add(before)
 
     def _set_parent(
-        self, node: Node, usual: str, declared: Container[str] | None
+        self, node: FileFrame, usual: str, declared: Container[str] | None
     ) -> None:
         """Set the parent of a frame.
 

@@ -1,36 +1,23 @@
-"""Joints: their motions, DH parameters, limits, and the joint positions of `Q`.
-
-Limits and DH angles are in degrees, everything else in metres and radians.
-"""
+"""Joints: their motions, their DH parameters, and the joint positions of `Q`."""
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
     JOINTS_BY_TYPE,
-    LIMITS,
     SIMPLE_JOINTS,
     TRANSFORM,
     values,
 )
-from armillary.formats.robwork.frames import Node
-from armillary.formats.robwork.transform import (
-    ANGLE_DIGITS,
-    looks_like_radians,
-    number_text,
-)
-from armillary.formats.xml import Element, tag
+from armillary.formats.robwork.frames import FileFrame
+from armillary.formats.xml import Element
 from armillary.model.joint import Joint
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
-from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.posture import Posture
 from armillary.model.unit import Unit
@@ -40,9 +27,7 @@ from armillary.spatial.pose import Pose
 __all__ = [
     "HOME",
     "joint_steps",
-    "limit_elements",
     "read_dh_joint",
-    "read_limit",
     "read_postures",
 ]
 
@@ -68,7 +53,7 @@ _DH_FORMS: Final = {
 _DH_TYPES: Final = ("craig", "schilling", "HGP")
 
 
-def read_dh_joint(node: Node, given: Mapping[str, Any], report: Report) -> None:
+def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> None:
     """Give a joint the type and the motion that its parameters say.
 
     After the constant transform of its convention it moves about or along z:
@@ -132,91 +117,6 @@ def _dh_convention(element: Element, is_parallel: bool, report: Report) -> str:
         hint = f"It is read as {convention}."
         report.warning(element.place, "dh-type", message, hint=hint)
     return convention
-
-
-# Limits
-
-# RobWork's own default, which it reads and writes for a joint without a limit.
-LARGEST: Final = sys.float_info.max
-UNLIMITED: Final = 1e300
-
-
-def read_limit(element: Element, node: Node, report: Report) -> None:
-    """Give a joint the limit of an element; the last one of its kind counts."""
-    fields, name = LIMITS[element.name], quote(node.full_name)
-    read = values(element, report)
-    given = [read[key] for key in fields]
-    if None in given:
-        return
-    if len(node.steps) != 1:
-        kind = "has several coordinates" if node.steps else "is not a joint"
-        message = f"{element.label} is about {name}, which {kind}"
-        report.warning(element.place, "not-kept", message)
-        return
-    fault = ""
-    if given != sorted(given):
-        fault = f"goes from {given[0]:g} to {given[1]:g}"
-    elif len(given) == 1 and given[0] < 0.0:
-        fault = "is negative"
-    if fault:
-        message = f"{element.label} of {name} {fault}"
-        report.error(element.place, "bad-limit", message)
-        return
-    is_angle = node.steps[0][1].unit is Unit.RADIAN
-    if is_angle and len(given) > 1 and any(map(looks_like_radians, given)):
-        report.warning(
-            element.place,
-            "radians",
-            f"the limits of {name}, {given[0]:g} and {given[1]:g}, look like "
-            "radians; they are read as degrees, as RobWork does",
-        )
-    factor = math.pi / 180.0 if is_angle else 1.0
-    changes = {
-        field: _or_infinite(value * factor)
-        for field, value in zip(fields.values(), given, strict=True)
-    }
-    before = {field: getattr(node.limits, field) for field in changes}
-    if before != changes and not all(map(math.isinf, before.values())):
-        message = f"{name} has another <{element.name}>; this one counts"
-        report.warning(element.place, "repeated-limit", message)
-    node.limits = msgspec.structs.replace(node.limits, **changes)
-
-
-def _or_infinite(value: float) -> float:
-    return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else value
-
-
-def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Element]:
-    """Return the finite limits of a joint, in degrees for an angle."""
-
-    def text(value: float) -> str:
-        if math.isinf(value):
-            return repr(math.copysign(LARGEST, value))
-        said = _degrees(value) if is_angle else value
-        if math.isinf(said):
-            report.unsupported.add("a limit that is too large in degrees")
-            return repr(math.copysign(LARGEST, value))
-        return number_text(said)
-
-    if math.isfinite(limits.effort):
-        report.unsupported.add("a limit of force or torque")
-    return [
-        tag(name, {key: text(getattr(limits, field)) for key, field in fields.items()})
-        for name, fields in LIMITS.items()
-        if any(math.isfinite(getattr(limits, field)) for field in fields.values())
-    ]
-
-
-def _degrees(value: float) -> float:
-    """Return an angle in degrees that reads back as the same number of radians."""
-    plain = math.degrees(value)
-    near = (
-        round(plain, ANGLE_DIGITS),
-        plain,
-        math.nextafter(plain, math.inf),
-        math.nextafter(plain, -math.inf),
-    )
-    return next((d for d in near if d * (math.pi / 180.0) == value), plain)
 
 
 # Joint positions

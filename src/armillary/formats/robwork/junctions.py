@@ -17,7 +17,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, Body
+from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, FileDevice
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
@@ -156,7 +156,7 @@ def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
 
 
 def read_junctions(
-    device: Body, report: Report
+    device: FileDevice, report: Report
 ) -> tuple[list[Closure], list[Property]]:
     """Return the loops of a parallel device, and what keeps the names of its legs."""
     element = device.element
@@ -198,7 +198,7 @@ def read_junctions(
 def _closures(
     frames: Sequence[LegFrame],
     junctions: Junctions,
-    device: Body,
+    device: FileDevice,
     place: Place,
     report: Report,
 ) -> list[Closure]:
@@ -216,7 +216,7 @@ def _closures(
 
 
 def with_loops(
-    made: Manipulator, loops: Sequence[Closure], device: Body, report: Report
+    made: Manipulator, loops: Sequence[Closure], device: FileDevice, report: Report
 ) -> Manipulator:
     """Return a manipulator with loops; report it if they cannot be closed."""
     place, label = device.element.place, device.element.label

@@ -1,7 +1,14 @@
-"""RobWork's workcells and devices to cells."""
+"""RobWork's workcells and devices to cells.
+
+`read` shows the steps: directives are expanded (`include`), elements become frames of
+the workcell and of its devices, these get their parents (`frames`) and what is about
+them (`parts`), and become links and manipulators (`cells`). The rules of collisions
+come last (`rules`), since their patterns are compared with all links.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Final
@@ -10,27 +17,43 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.elements import report_unknown
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import check_unique
-from armillary.formats.robwork.devices import read_bodies, read_parts
+from armillary.formats.robwork.cells import CellBuilder
 from armillary.formats.robwork.elements import (
     DEVICES,
     ELEMENTS,
+    FRAMES,
+    LIMITS,
+    PARTS,
+    SETUPS,
+    WHEELS,
     WORKCELL,
     Context,
-    report_unknown,
+    known_children,
     values,
 )
-from armillary.formats.robwork.frames import WORLD_FRAME, Body, FrameIndex, Node, Part
+from armillary.formats.robwork.frames import (
+    SEPARATOR,
+    WORLD_FRAME,
+    FileDevice,
+    FileFrame,
+    FrameIndex,
+    LoosePart,
+    Scope,
+)
 from armillary.formats.robwork.include import FileFinder, expand
-from armillary.formats.robwork.manipulators import CellBuilder
-from armillary.formats.robwork.patterns import Patterns
-from armillary.formats.robwork.setups import find_setups, read_rules
+from armillary.formats.robwork.joints import joint_steps, read_dh_joint
+from armillary.formats.robwork.parts import read_part, read_property
+from armillary.formats.robwork.rules import Patterns, find_setups, read_rules
+from armillary.formats.robwork.transform import read_transform
 from armillary.formats.xml import Element, first_tag
 from armillary.model.coupling import Coupling
 from armillary.model.workcell import Workcell
+from armillary.spatial.pose import Pose
 
-__all__ = ["read", "sniff"]
+__all__ = ["read", "sniff", "wheel_poses"]
 
 ROOTS: Final = (WORKCELL, *DEVICES)
 IN_FILES: Final = ("Include", "Define", "Use", "Junction", "Camera")
@@ -49,6 +72,7 @@ OTHERS: Final = {
 }
 
 _FIRST_TAGS: Final = frozenset(n.lower() for n in (*ROOTS, *FRAGMENTS, *OTHERS))
+_AXLE: Final = Pose.rotation_x(0.5 * math.pi)
 
 
 def sniff(data: bytes) -> bool:
@@ -70,13 +94,13 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     # What is missing would only seem to be unknown.
     report.raise_if_errors()
     root = _root_of(whole, path, report)
-    report_unknown(root, report)
+    report_unknown(root, ELEMENTS, report)
     context = Context(report, finder)
-    bodies = read_bodies(root, context)
+    bodies = _bodies(root, context)
     index = _index(root, bodies, report)
     for body in bodies:
-        read_parts(body, index, context)
-    setups: list[tuple[Part, str]] = []
+        _read_loose_parts(body, index, context)
+    setups: list[tuple[LoosePart, str]] = []
     for body in (*bodies[1:], bodies[0]):  # those of devices count first
         setups += find_setups(body, context)
     finder.report_missing(report)
@@ -87,6 +111,9 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     rules = read_rules(setups, Patterns(cell, cells.names), context)
     report.raise_if_errors()
     return msgspec.structs.replace(cell, rules=rules)
+
+
+# The root element
 
 
 def _root_of(whole: Element, path: str, report: Report) -> Element:
@@ -136,12 +163,143 @@ def _report_root(first: Element, report: Report) -> None:
     report.error(first.place, code, message, hint=hint)
 
 
-def _index(root: Element, bodies: Sequence[Body], report: Report) -> FrameIndex:
+# The frames of the workcell and of its devices
+#
+# A limit, a shape or a property may come before the frame that it is about. So these
+# elements wait until every frame is known.
+
+
+def _bodies(root: Element, context: Context) -> list[FileDevice]:
+    """Return the workcell's own frames, then the frames of each device."""
+    own = FileDevice(element=root)
+    if root.name != WORKCELL:
+        return [own, _device(root, WORLD_FRAME, context)]
+    bodies = [own]
+    for child in known_children(root):
+        if child.name in DEVICES:
+            is_mounted = own.nodes and child.name != "MobileDevice"
+            support = own.nodes[-1].full_name if is_mounted else WORLD_FRAME
+            bodies.append(_device(child, support, context))
+        elif child.name == "Camera":
+            context.report.unsupported.add("<Camera>", child.place)
+        else:
+            _add(child, (), own, context)
+    return bodies
+
+
+def _device(element: Element, support: str, context: Context) -> FileDevice:
+    """Return a device whose base has the parent `support`."""
+    fields = values(element, context.report)
+    name = fields["name"] or f"<{element.name}>"
+    device = FileDevice(element=element, name=name, support=support)
+    if fields.get("basename"):
+        _add_wheels(device, fields["basename"], context.report)
+    for child in known_children(element):
+        _add(child, (name,), device, context)
+    return device
+
+
+def _add(child: Element, scope: Scope, body: FileDevice, context: Context) -> None:
+    """Add a child of a workcell, device or chain.
+
+    It calls itself for chains in chains; elements are nested only so deeply.
+    """
+    part = LoosePart(child, scope, body.nodes[-1] if body.nodes else None)
+    if child.name in FRAMES:
+        body.nodes.append(_frame(child, scope, context))
+    elif child.name in PARTS:
+        body.parts.append(part)
+    elif child.name in SETUPS:
+        body.setups.append(part)
+    elif child.name == "SerialChain":
+        name = values(child, context.report)["name"] or f"<{child.name}>"
+        for grandchild in known_children(child):
+            _add(grandchild, (*scope, name), body, context)
+
+
+def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
+    """Return the frame that a `Frame`, `Joint` or `DHJoint` declares."""
+    report, fields = context.report, values(element, context.report)
+    frame = FileFrame(
+        element=element,
+        scope=scope,
+        name=fields["name"] or f"<{element.name}>",
+        refframe=fields["refframe"],
+        daf=fields.get("daf", False),
+    )
+    if element.name == "DHJoint":
+        read_dh_joint(frame, fields, report)
+    else:
+        frame.type, frame.pose = fields["type"], read_transform(element, report)
+        frame.steps = joint_steps(frame.type, frame.pose)
+    if element.name == "Frame":
+        # Outside of devices nothing sets the value of a joint in RobWork's state.
+        frame.passive = bool(frame.steps) and not scope
+    else:
+        frame.passive = fields["passive"]
+        frame.depend = element.only_child("Depend", report)
+    for child in known_children(element):
+        if child.name in PARTS:
+            _check_reference(child, frame, report)
+            read_part(child, frame, context)
+    return frame
+
+
+def _check_reference(element: Element, frame: FileFrame, report: Report) -> None:
+    """Warn of an element in a frame that names another one, as RobWork ignores."""
+    key = "refjoint" if element.name in LIMITS else "refframe"
+    named, own = element.attributes.get(key), frame.full_name
+    if not named or f"{SEPARATOR}{own}".endswith(f"{SEPARATOR}{named}"):
+        return
+    report.warning(
+        element.place,
+        "refframe-ignored",
+        f"{element.label} names {quote(named)}, but is inside {quote(own)} and about "
+        "that",
+    )
+
+
+def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
+    """Add base and wheels: axles along y at half the width, as in RobWork."""
+    element, scope = device.element, (device.name,)
+    device.nodes.append(
+        FileFrame(element=element, scope=scope, name=base, type="Movable", daf=True)
+    )
+    axle = element.required_child("AxelWidth", report)
+    (width,) = (None if axle is None else axle.text_numbers(1, report)) or (1.0,)
+    if axle is not None and width <= 0.0:
+        report.error(
+            axle.place,
+            "bad-device",
+            f"the wheels of {element.label} cannot be {width:g} m apart",
+            hint="Write the distance of the left wheel from the right one.",
+        )
+    for side, X_BW in zip(WHEELS, wheel_poses(width), strict=True):
+        wheel = element.required_child(side, report)
+        if wheel is not None:
+            name = values(wheel, report)["name"] or f"<{side}>"
+            frame = FileFrame(element=wheel, scope=scope, name=name)
+            frame.type, frame.pose = "Revolute", X_BW
+            frame.steps = joint_steps(frame.type, X_BW)
+            device.nodes.append(frame)
+    device.wheels = len(device.nodes)
+
+
+def wheel_poses(width: float) -> tuple[Pose, Pose]:
+    """Return the poses of left and right wheel in the base: axles along y."""
+    left, right = (Pose.translation(0.0, y, 0.0) for y in (0.5 * width, -0.5 * width))
+    return left @ _AXLE, right @ _AXLE
+
+
+# Parents, the joints that others depend on, and what is about frames
+
+
+def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> FrameIndex:
     """Return all frames, each with its parent and the joint that it depends on."""
     devices = bodies[1:]
     named = ((device.name, device.element.place) for device in devices)
     check_unique("device", named, report)
-    world = Node(element=root, scope=(), name=WORLD_FRAME)
+    world = FileFrame(element=root, scope=(), name=WORLD_FRAME)
     index = FrameIndex(world, bodies, report)
     for body in bodies:
         index.set_parents(body)
@@ -156,30 +314,58 @@ def _index(root: Element, bodies: Sequence[Body], report: Report) -> FrameIndex:
     return index
 
 
-def _couple(device: Body, index: FrameIndex, report: Report) -> None:
+def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
     """Find the joints that others depend on."""
     own = set(map(id, device.nodes))
-    for node in device.nodes:
-        if node.depend is None:
+    for frame in device.nodes:
+        depend = frame.depend
+        fields = depend and ELEMENTS["Depend"].read_whole(depend, report)
+        if depend is None or fields is None:
             continue
-        given = values(node.depend, report)
-        on, gain, offset = given["on"], given["gain"], given["offset"]
-        if on is None or gain is None or offset is None:
-            continue
-        owner = index.find(on, node.scope)
+        on = fields.pop("of")
+        owner = index.find(on, frame.scope)
         fault, hint = "", ""
         if owner is None:
-            fault, hint = "which is unknown", index.hint(on, node.scope)
+            fault, hint = "which is unknown", index.hint(on, frame.scope)
         elif id(owner) not in own:
             fault = "which is not in the same device"
         elif len(owner.steps) != 1:
             fault = "which is not a joint with one coordinate"
-        elif len(node.steps) > 1:
-            fault = f"but only Revolute and Prismatic joints can, not {node.type}"
+        elif len(frame.steps) > 1:
+            fault = f"but only Revolute and Prismatic joints can, not {frame.type}"
         else:
-            node.coupling = Coupling(
-                of=owner.joint_name, multiplier=gain, offset=offset
-            )
+            frame.coupling = Coupling(of=owner.joint_name, **fields)
             continue
-        message = f"{node.element.label} depends on {quote(on)}, {fault}"
-        report.error(node.depend.place, "bad-depend", message, hint=hint)
+        message = f"{frame.element.label} depends on {quote(on)}, {fault}"
+        report.error(depend.place, "bad-depend", message, hint=hint)
+
+
+def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> None:
+    """Give each limit, shape and property outside of a frame to that it is about."""
+    world = index.nodes[WORLD_FRAME]
+    for part in body.parts:
+        element = part.element
+        kind = "joint" if element.name in LIMITS else "frame"
+        named = element.attributes.get(f"ref{kind}", "")
+        if element.name == "Property" and not named:
+            read_property(element, body.properties, context.report)
+            continue
+        if named:
+            frame = index.find(named, part.scope)
+        elif part.last is None and body.name and kind == "frame":
+            frame = body.nodes[0] if body.nodes else world
+        else:
+            frame = part.last or world
+        if frame is not None and not (kind == "joint" and frame is world):
+            read_part(element, frame, context)
+        elif named:
+            message = (
+                f"{element.label} is about {quote(named)}, which is not a {kind} here; "
+                "it is left out"
+            )
+            hint = index.hint(named, part.scope)
+            code = f"unknown-{kind}"
+            context.report.warning(element.place, code, message, hint=hint)
+        else:
+            message = f"{element.label} names no joint, and none is declared before it"
+            context.report.error(element.place, "unknown-joint", message)

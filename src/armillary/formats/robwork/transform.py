@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats import numbers
 from armillary.formats.diagnostic import Report
-from armillary.formats.robwork.elements import TRANSFORM
+from armillary.formats.robwork.elements import TRANSFORM, number_text
 from armillary.formats.xml import Element, tag
 from armillary.spatial.euler import moving_zyx, rows_from_moving_zyx
 from armillary.spatial.pose import IDENTITY, Pose
@@ -23,7 +22,6 @@ from armillary.spatial.vector import EYE, ZERO, Rows, Vector3, cross, transpose
 __all__ = [
     "ANGLE_DIGITS",
     "looks_like_radians",
-    "number_text",
     "numbers_element",
     "read_transform",
     "transform_elements",
@@ -161,13 +159,3 @@ def _rounded_angles(m: Rows) -> list[float] | None:
 def numbers_element(name: str, values: Iterable[float]) -> Element:
     """Return an element whose text is a list of numbers."""
     return tag(name, text=" ".join(map(number_text, values)))
-
-
-def number_text(value: float) -> str:
-    """Return the shortest exact text of a number; whole ones without a point.
-
-    Raises FormatError for NaN and infinities, as products of large numbers may be.
-    """
-    value = value + 0.0  # no negative zero
-    is_whole = abs(value) < 1e15 and value.is_integer()
-    return str(int(value)) if is_whole else numbers.number_text(value)

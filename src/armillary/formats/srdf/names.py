@@ -8,7 +8,7 @@ from typing import NamedTuple
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.numbers import WHITE_SPACE
-from armillary.formats.urdf.convert import PARTS
+from armillary.formats.urdf.tree import PARTS
 from armillary.formats.xml import Element
 from armillary.model.manipulator import Manipulator
 

@@ -8,7 +8,7 @@ A URDF becomes one manipulator. Links and joints keep their names:
 - `floating` and `planar` joints have several coordinates. On a root link that carries
   nothing else, such as `world`, they free the base: the child becomes the base of the
   manipulator, the root link is left out, and `origin` becomes the mount. Elsewhere they
-  become several joints, as does `spherical` of PyBullet: see `convert.PARTS`.
+  become several joints, as does `spherical` of PyBullet: see `tree.PARTS`.
 - A capsule is new in URDF 1.1; its length is that of the straight part.
 
 Every joint that turns about or slides along a line fixed in its outer frame is written,

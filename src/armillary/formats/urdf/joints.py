@@ -1,26 +1,45 @@
-"""`<joint>`: how a link moves on another, and how far and how fast."""
+"""`<joint>` and `<transmission>`: how a link moves on another, and its motor."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
-from armillary.errors import quote
+import msgspec
+
+from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
-from armillary.formats.numbers import has_direction
-from armillary.formats.urdf.elements import read_pose
-from armillary.formats.xml import Element
+from armillary.formats.numbers import has_direction, number_text
+from armillary.formats.urdf.elements import (
+    AXIS,
+    DYNAMICS,
+    LIMIT,
+    MIMIC,
+    RATIO,
+    ROTOR,
+    read_pose,
+)
+from armillary.formats.xml import Element, tag
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, UNLIMITED, Limits
 from armillary.spatial.pose import Pose
 
-__all__ = ["DAMPED", "FREE", "SEVERAL", "SINGLE", "JointElement", "read_joint"]
+__all__ = [
+    "DRAKE",
+    "FREE",
+    "MOTOR",
+    "SEVERAL",
+    "SINGLE",
+    "JointElement",
+    "read_joint",
+    "transmission_element",
+    "with_motors",
+]
 
-DAMPED: Final = ("damping", "friction")
-"""Attributes of `<dynamics>`, and fields of `JointDynamics`."""
 
 FREE: Final = ("floating", "planar")
 SEVERAL: Final = (*FREE, "spherical")  # the last is PyBullet's
@@ -28,9 +47,8 @@ LIMITED: Final = ("revolute", "prismatic")
 SINGLE: Final = (*LIMITED, "continuous")
 TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", *SEVERAL)
 
-ENDS: Final = ("lower", "upper")
+ENDS, GREATEST = LIMIT.fields[:2], LIMIT.fields[2:]
 NEEDED: Final = ("effort", "velocity")
-GREATEST: Final = ("velocity", "effort", "acceleration")
 INFINITIES: Final = ("inf", "infinity")
 
 
@@ -128,7 +146,7 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
     has_axis = not type_ or type_ in (*SINGLE, "planar")
     if not has_axis:
         report = report.tolerating("a joint of this type has no axis", Severity.NOTE)
-    xyz = element.numbers("xyz", 3, report, required=True)
+    xyz = AXIS.read(element, report)["axis"]
     if not has_axis:
         return X
     if xyz is None:
@@ -152,9 +170,7 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
             f"{joint.label} is fixed, so its <mimic> has no effect",
         )
         return None
-    of = element.required_attribute("joint", report)
-    multiplier = element.number("multiplier", report, default=1.0)
-    offset = element.number("offset", report, default=0.0)
+    fields = MIMIC.read_whole(element, report)
     if type_ in SEVERAL:
         report.guessing("it moves by itself").error(
             element.place,
@@ -162,7 +178,7 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
             f"{joint.label} is {type_}: it has no single coordinate that could follow",
         )
         return None
-    return None if of is None else Coupling(of=of, multiplier=multiplier, offset=offset)
+    return None if fields is None else Coupling(**fields)
 
 
 def _dynamics(joint: Element, type_: str, report: Report) -> JointDynamics:
@@ -171,10 +187,7 @@ def _dynamics(joint: Element, type_: str, report: Report) -> JointDynamics:
     if element is None:
         return NO_DYNAMICS
     tolerant = report.tolerating("it is left out")
-    found = element.each_number(DAMPED, tolerant, default=0.0)
-    if found is None:
-        return NO_DYNAMICS
-    fields = dict(zip(DAMPED, found, strict=True))
+    fields = DYNAMICS.read(element, tolerant)
     for name, value in fields.items():
         if value < 0.0:
             what = f"<dynamics> of {joint.label} has a negative {name}"
@@ -182,7 +195,7 @@ def _dynamics(joint: Element, type_: str, report: Report) -> JointDynamics:
             return NO_DYNAMICS
     if type_ in SINGLE:
         return JointDynamics(**fields)
-    if type_ in SEVERAL and any(found):
+    if type_ in SEVERAL and any(fields.values()):
         report.unsupported.add(f"<dynamics> of a {type_} joint", element.place)
     return NO_DYNAMICS
 
@@ -297,3 +310,116 @@ def _end(element: Element, name: str, infinite: float, report: Report) -> float:
             report = report.tolerating("it is taken as unlimited")
     report = report.guessing("it is taken as unlimited")
     return element.number(name, report, default=infinite)
+
+
+# Transmissions: the motor of a joint
+#
+# ROS has `<mechanicalReduction>` in an `<actuator>`, Drake `<drake:rotor_inertia>` and
+# `<drake:gear_ratio>`; Drake reads its own alone.
+
+
+MOTOR: Final = (*ROTOR.fields, *RATIO.fields)
+"""Fields of `JointDynamics`."""
+
+DRAKE: Final = "http://drake.mit.edu"
+SIMPLE: Final = "SimpleTransmission"
+TYPE: Final = f"transmission_interface/{SIMPLE}"
+REDUCTION: Final = "mechanicalReduction"
+
+
+def with_motors(
+    robot: Element, joints: Sequence[JointElement], report: Report
+) -> list[JointElement]:
+    """Return joints with the motors of `<transmission>`s; others are not kept.
+
+    Kept are motors of transmissions of one joint and one actuator, where they say an
+    inertia or a ratio and the joint has one coordinate.
+    """
+    places = {joint.name: k for k, joint in enumerate(joints)}
+    found = list(joints)
+    named: set[str] = set()
+    for element in robot.children_named("transmission"):
+        motor = _motor(element)
+        of = "" if motor is None else _joint_of(element)
+        k = places.get(of)
+        if motor is None or k is None or joints[k].type not in SINGLE:
+            what = "<transmission>"
+            report.unsupported.add(what, element.place, Severity.NOTE)
+        elif of in named:
+            report.tolerating("the first one counts").error(
+                element.place,
+                "repeated-element",
+                f"joint {quote(of)} has more than one <transmission>",
+            )
+        else:
+            named.add(of)
+            dynamics = _with_motor(element, motor, found[k].dynamics, report)
+            found[k] = replace(found[k], dynamics=dynamics)
+    return found
+
+
+def _motor(transmission: Element) -> Element | None:
+    """Return the one actuator of a simple transmission, if it says of what kind."""
+    counts = {"joint": 0, "actuator": 0}
+    actuator, type_ = None, ""
+    for child in transmission.children:
+        if child.name == "type":
+            type_ = child.text.strip()
+        elif child.name in counts:
+            counts[child.name] += 1
+            actuator = child if child.name == "actuator" else actuator
+    if actuator is None or set(counts.values()) != {1} or not type_.endswith(SIMPLE):
+        return None
+    names = {child.name for child in actuator.children}
+    return actuator if names & {ROTOR.name, RATIO.name, REDUCTION} else None
+
+
+def _joint_of(transmission: Element) -> str:
+    return next(
+        child.attributes.get("name", "")
+        for child in transmission.children
+        if child.name == "joint"
+    )
+
+
+def _with_motor(
+    transmission: Element, motor: Element, dynamics: JointDynamics, report: Report
+) -> JointDynamics:
+    """Return dynamics with the inertia and the ratio of an actuator."""
+    tolerant = report.tolerating("it is left out")
+    for element in (transmission, motor, *transmission.children_named("joint")):
+        element.attribute("name")
+    transmission.children_named("type", "actuator")
+    values: dict[str, float | None] = {}
+    for table in (ROTOR, RATIO):
+        child = motor.first_child(table.name, report)
+        if child is not None:
+            values |= table.read(child, tolerant)
+    reduction = motor.first_child(REDUCTION, report)
+    if reduction is not None:
+        numbers = reduction.text_numbers(1, tolerant)
+        values.setdefault("gear_ratio", numbers[0] if numbers else None)
+    fields = {name: value for name, value in values.items() if value is not None}
+    try:
+        return msgspec.structs.replace(dynamics, **fields)
+    except ModelError as error:
+        message = f"{motor.label}: {str(error).removesuffix('.')}"
+        tolerant.error(motor.place, "bad-jointdynamics", message)
+        return dynamics
+
+
+def transmission_element(joint: str, dynamics: JointDynamics) -> Element:
+    """Return the transmission of a joint with a motor, for ROS and for Drake."""
+    return tag(
+        "transmission",
+        {"name": f"{joint}_transmission"},
+        tag("type", text=TYPE),
+        tag("joint", {"name": joint}),
+        tag(
+            "actuator",
+            {"name": f"{joint}_motor"},
+            tag(REDUCTION, text=number_text(dynamics.gear_ratio)),
+            ROTOR.write(dynamics),
+            RATIO.write(dynamics),
+        ),
+    )

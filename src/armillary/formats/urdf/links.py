@@ -1,4 +1,4 @@
-"""`<link>`: its mass, its shapes, and the materials that colour them."""
+"""`<link>`, read and written: its mass, its shapes, the materials that colour them."""
 
 from __future__ import annotations
 
@@ -7,22 +7,34 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import Diagnostic, Report, Severity
+from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity
+from armillary.formats.elements import all_numbers
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.paths import Roots
-from armillary.formats.urdf.elements import SHAPES, read_pose
-from armillary.formats.xml import Element
+from armillary.formats.urdf.elements import (
+    COLOR,
+    GEOMETRY,
+    INERTIA,
+    LINK,
+    MASS,
+    MATERIAL,
+    NAMED,
+    SHAPES,
+    origin_element,
+    read_pose,
+)
+from armillary.formats.xml import Element, tag
+from armillary.limits import URDF_MISSING
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
-from armillary.model.shapes import HalfSpace, Mesh
+from armillary.model.shapes import Capsule, HalfSpace, Mesh
 from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["ShapeReader", "read_link"]
+__all__ = ["SHAPE_FIELDS", "SHAPE_TYPES", "LinkWriter", "ShapeReader", "read_link"]
 
-MOST_MISSING: Final = 50
 ONES: Final = (1.0, 1.0, 1.0)
-MOMENTS: Final = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -48,21 +60,20 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
         return None
     faults = report.faults
     X_LC = read_pose(inertial, report)
-    mass_element = inertial.first_child("mass", report, required=True)
-    moments_element = inertial.first_child("inertia", report, required=True)
-    if mass_element is None or moments_element is None:
+    mass = inertial.first_child("mass", report, required=True)
+    moments = inertial.first_child("inertia", report, required=True)
+    if mass is None or moments is None:
         return None
-    mass = mass_element.number("value", report, required=True)
-    moments = moments_element.each_number(MOMENTS, report)
-    if mass is None or moments is None or report.faults > faults:
+    values = MASS.read(mass, report) | INERTIA.read(moments, report)
+    if report.faults > faults:
         return None
-    xx, yy, zz, xy, xz, yz = moments
+    xx, xy, xz, yy, yz, zz = values["moments"]
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
-    central = SpatialInertia.from_centre(mass, ZERO, rows)
-    kept = possible_inertia(central, moments_element.place, link.label, report)
-    if kept is None:
+    central = SpatialInertia.from_centre(values["mass"], ZERO, rows)
+    possible = possible_inertia(central, moments.place, link.label, report)
+    if possible is None:
         return None
-    inertia = kept.transformed(X_LC)
+    inertia = possible.transformed(X_LC)
     fault = inertia.fault()
     if fault is None or not fault.is_refused:
         return inertia
@@ -84,7 +95,7 @@ class ShapeReader:
         self._base = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._looked_up: set[str] = set()
-        self._missing = 0 if roots.packages or roots.folders else MOST_MISSING
+        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
@@ -115,24 +126,24 @@ class ShapeReader:
     def _shape(
         self, owner: Element, geometry: Element, looks: dict[str, Any]
     ) -> Shape | None:
-        known = [*SHAPES, "mesh"]
-        found = geometry.children_named(*known, "plane")
+        known = list(GEOMETRY)
+        shapes = geometry.children_named(*known, "plane")
         report = self._report
-        if found:
+        if shapes:
             report = report.tolerating("the first one counts")
-        if len(found) != 1:
-            other = "" if found else geometry.children[0].name
+        if len(shapes) != 1:
+            other = "" if shapes else geometry.children[0].name
             geometry.children_named(other)  # so that it is not reported again
             report.error(
                 geometry.place,
                 "bad-geometry",
                 f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
-                f"it has {quote(other) if other else f'{len(found)} of them'}",
+                f"it has {quote(other) if other else f'{len(shapes)} of them'}",
                 hint=report.hint(other, known) if other else "",
             )
-        if not found:
+        if not shapes:
             return None
-        element = found[0]
+        element = shapes[0]
         try:
             match element.name:
                 case "mesh":
@@ -148,24 +159,17 @@ class ShapeReader:
 
     def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         """Return a shape of the table, whose sizes are attributes."""
-        kind, counts = SHAPES[element.name]
-        sizes = {
-            name: element.numbers(name, count, self._report, required=True)
-            for name, count in counts.items()
-        }
-        given = {name: size for name, size in sizes.items() if size is not None}
-        if len(given) < len(sizes):
+        sizes = GEOMETRY[element.name].read_whole(element, self._report)
+        if sizes is None:
             return None
-        least = min(map(min, given.values()))
+        least = min(all_numbers(sizes))
         if least < 0.0:
             message = f"{element.label} has a negative size"
             self._report.error(element.place, "negative-size", message)
             return None
         if least == 0.0:
             self._warn_of_no_volume(element, "size")
-        for name, size in given.items():
-            looks[name] = size if counts[name] > 1 else size[0]
-        return kind(**looks)
+        return SHAPES[element.name](**sizes, **looks)
 
     def _mesh(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         file = element.required_attribute("filename", self._report)
@@ -204,7 +208,7 @@ class ShapeReader:
 
     def _look_up(self, file: str, element: Element) -> None:
         """Warn, once for each file, of meshes that do not exist."""
-        if self._missing >= MOST_MISSING or file in self._looked_up:
+        if self._missing >= URDF_MISSING.most or file in self._looked_up:
             return
         self._looked_up.add(file)
         found = self._roots.find(file, base=self._base, place=element.place)
@@ -213,8 +217,8 @@ class ShapeReader:
         warning = self._report.warning
         warning(found.place, found.code, found.message, hint=found.hint)
         self._missing += 1
-        if self._missing == MOST_MISSING:
-            message = f"{MOST_MISSING} meshes are missing; no more are looked up"
+        if self._missing == URDF_MISSING.most:
+            message = f"{URDF_MISSING.most} meshes are missing; no more are looked up"
             warning(element.place, "reference-missing", message)
 
 
@@ -268,7 +272,7 @@ class _Materials:
         color = material.first_child("color", self._report)
         if color is None:
             return None
-        rgba = color.numbers("rgba", 4, self._report, required=True)
+        rgba = COLOR.read(color, self._report)["rgba"]
         if rgba is None:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
@@ -287,3 +291,83 @@ def _in_shapes(robot: Element) -> Iterator[Element]:
     for link in robot.children:
         for shape in link.children if link.name == "link" else ():
             yield from (child for child in shape.children if child.name == "material")
+
+
+# Writing
+
+SHAPE_TYPES: Final = (*SHAPES.values(), Mesh)
+SHAPE_FIELDS: Final = frozenset(
+    ("name", "pose", "colour", *(f for each in GEOMETRY.values() for f in each.fields))
+)
+"""What is written of shapes."""
+
+_KINDS: Final = {kind: name for name, kind in SHAPES.items()} | {Mesh: "mesh"}
+
+
+class LinkWriter:
+    """Write links, and collect their colours as materials.
+
+    has_capsules: Whether a capsule was written, which URDF 1.0 does not have.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._materials: dict[Colour, str] = {}
+        self.has_capsules = False
+
+    def element(self, name: str, link: Link) -> Element:
+        """Return the `<link>` of a link under its name in the file."""
+        parts = self._inertial(name, link)
+        for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
+            parts += [self._shape(kind, shape, link.primary) for shape in shapes]
+        return LINK.write({"name": name}, *filter(None, parts))
+
+    def materials(self) -> list[Element]:
+        """Return the materials that the shapes refer to."""
+        return [
+            MATERIAL.write({"name": name}, COLOR.write(rgba=colour))
+            for colour, name in self._materials.items()
+        ]
+
+    def _inertial(self, name: str, link: Link) -> list[Element | None]:
+        """Return the `<inertial>` of a link, nothing if its inertia is unknown."""
+        inertia = link.inertia
+        if inertia is not None and not link.primary.is_identity:
+            inertia = inertia.transformed(link.primary)
+        if inertia is not None:
+            inertia = possible_inertia(inertia, NOWHERE, quote(name), self._report)
+        if inertia is None:
+            return []
+        has_centre = inertia.mass != 0.0
+        centre = inertia.centre() if has_centre else ZERO
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
+            inertia.about_centre() if has_centre else inertia.rotational
+        )
+        return [
+            tag(
+                "inertial",
+                {},
+                *origin_element(Pose.translation(*centre), quote(name), self._report),
+                MASS.write(inertia),
+                INERTIA.write(moments=(xx, xy, xz, yy, yz, zz)),
+            )
+        ]
+
+    def _shape(self, kind: str, shape: Shape, primary: Pose) -> Element | None:
+        """Return a `<visual>` or `<collision>`, None if URDF has no such shape."""
+        if type(shape) not in _KINDS:
+            self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
+            return None
+        geometry = GEOMETRY[_KINDS[type(shape)]].write(shape)
+        self.has_capsules |= isinstance(shape, Capsule)
+        material: list[Element] = []
+        if shape.colour is not None:
+            default = f"colour_{len(self._materials) + 1}"
+            name = self._materials.setdefault(shape.colour, default)
+            material = [MATERIAL.write(name=name)]
+        return NAMED[kind].write(
+            shape,
+            *origin_element(primary @ shape.pose, f"a {kind}", self._report),
+            tag("geometry", {}, geometry),
+            *material,
+        )

@@ -11,11 +11,9 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.urdf.convert import cell_of
-from armillary.formats.urdf.joints import JointElement, read_joint
+from armillary.formats.urdf.joints import JointElement, read_joint, with_motors
 from armillary.formats.urdf.links import ShapeReader, read_link
-from armillary.formats.urdf.transmissions import with_motors
-from armillary.formats.urdf.tree import check_mimics, check_names, root_of
+from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
     first_tag,

@@ -11,14 +11,19 @@ from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.open_loops import report_open_loops
-from armillary.formats.urdf.elements import origin_element
-from armillary.formats.urdf.joints import DAMPED
-from armillary.formats.urdf.transmissions import (
-    DRAKE,
-    MOTOR,
-    transmission_element,
+from armillary.formats.urdf.elements import (
+    AXIS,
+    CHILD,
+    DYNAMICS,
+    JOINT,
+    LIMIT,
+    LINK,
+    MIMIC,
+    PARENT,
+    origin_element,
 )
-from armillary.formats.urdf.write_links import (
+from armillary.formats.urdf.joints import DRAKE, MOTOR, transmission_element
+from armillary.formats.urdf.links import (
     SHAPE_FIELDS,
     SHAPE_TYPES,
     LinkWriter,
@@ -41,7 +46,6 @@ UNBOUNDED: Final = 1e9
 WITH_CAPSULES: Final = "1.1"
 """The first version of URDF with capsules; urdfdom leaves them out of older ones."""
 
-LIMITS: Final = ("lower", "upper", "effort", "velocity", "acceleration")
 DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
@@ -49,7 +53,7 @@ WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "rules", "loops"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
-    JointDynamics: ("joint", frozenset((*DAMPED, *MOTOR))),
+    JointDynamics: ("joint", frozenset((*DYNAMICS.fields, *MOTOR))),
     Frame: ("frame", frozenset({"name", "pose"})),
     **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
 }
@@ -151,7 +155,7 @@ class _Export:
         """Return the name of the root link, which is the world."""
         if not self.world:
             self.world = self.link_names.derive(WORLD)
-            self.links.insert(0, tag("link", {"name": self.world}))
+            self.links.insert(0, LINK.write(name=self.world))
         return self.world
 
     def _add_link(self, manipulator: Manipulator, link: Link) -> None:
@@ -165,7 +169,7 @@ class _Export:
             )
         for frame in link.frames:
             child = self.name(manipulator, frame.name)
-            self.links.append(tag("link", {"name": child}))
+            self.links.append(LINK.write(name=child))
             joint = self.joint_names.derive(f"{child}_frame")
             self._fix(joint, name, child, link.primary @ frame.pose)
             self._note(
@@ -196,7 +200,7 @@ class _Export:
         between = child
         if not axis.after.is_identity:
             between = self.link_names.derive(f"{child}_pivot")
-            self.links.append(tag("link", {"name": between}))
+            self.links.append(LINK.write(name=between))
         self._move(manipulator, link, axis, parent, between)
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
@@ -220,19 +224,14 @@ class _Export:
         type_ = "prismatic" if axis.slides else "revolute"
         if not axis.slides and not _is_bounded(link.limits):
             type_ = "continuous"
-        parts = [tag("axis", {"xyz": axis.axis}), *self._limit(type_, link.limits)]
-        damped = {name: getattr(link.dynamics, name) for name in DAMPED}
-        if any(damped.values()):
-            parts.append(tag("dynamics", damped))
+        parts = [AXIS.write(axis), *self._limit(type_, link.limits)]
+        if any(getattr(link.dynamics, name) for name in DYNAMICS.fields):
+            parts.append(DYNAMICS.write(link.dynamics))
         if link.coupling is None:
             self.coordinates[child] = name
         else:
-            mimic = {
-                "joint": self.name(manipulator, link.coupling.of),
-                "multiplier": link.coupling.multiplier,
-                "offset": link.coupling.offset,
-            }
-            parts.append(tag("mimic", mimic))
+            leader = self.name(manipulator, link.coupling.of)
+            parts.append(MIMIC.write(link.coupling, of=leader))
         self._join(name, type_, parent, child, axis.before, *parts)
         if any(getattr(link.dynamics, k) != getattr(NO_DYNAMICS, k) for k in MOTOR):
             self.transmissions.append(transmission_element(name, link.dynamics))
@@ -241,7 +240,7 @@ class _Export:
         """Return the `<limit>` of a joint, for most of which URDF needs numbers."""
         if type_ == "continuous" and limits == UNLIMITED:
             return []
-        values = {name: getattr(limits, name) for name in LIMITS}
+        values = {name: getattr(limits, name) for name in LIMIT.fields}
         if type_ == "continuous":
             del values["lower"], values["upper"]
         if values["acceleration"] == UNLIMITED.acceleration:
@@ -252,7 +251,7 @@ class _Export:
             if math.isinf(value):
                 values[name] = UNBOUNDED if value > 0.0 else -UNBOUNDED
                 self.unbounded[name] += 1
-        return [tag("limit", values)]
+        return [LIMIT.write(values)]
 
     def _warn(self, code: str, message: str) -> None:
         self.report.warning(NOWHERE, code, message)
@@ -274,11 +273,10 @@ class _Export:
     ) -> None:
         self.children.setdefault(parent, []).append(child)
         self.joints.append(
-            tag(
-                "joint",
+            JOINT.write(
                 {"name": name, "type": type_},
-                tag("parent", {"link": parent}),
-                tag("child", {"link": child}),
+                PARENT.write(link=parent),
+                CHILD.write(link=child),
                 *origin_element(origin, f"joint {quote(name)}", self.report),
                 *parts,
             )

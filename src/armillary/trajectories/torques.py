@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.trajectory.limits import limits_of
 from armillary.dynamics.questions import inverse_dynamics
 from armillary.errors import ModelError
 from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
+from armillary.trajectories.limits import limits_of
 
 __all__ = ["PathTorques", "path_torques", "torque_limits"]
 

@@ -12,11 +12,11 @@ from scipy.interpolate import BPoly, CubicSpline
 from scipy.optimize import minimize
 
 import armillary as arm
-from armillary.control.trajectory import curve, kernels
-from armillary.control.trajectory.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import pack_all
+from armillary.trajectories import curve, kernels, pass_stages
+from armillary.trajectories.timed_path import PathReason, TimedPath
 
 Array = npt.NDArray[np.float64]
 
@@ -327,7 +327,7 @@ def test_numpy_computes_the_same():
     good = timed.success
     with np.errstate(all="ignore"):
         whole = kernels.path_pipeline(2, size)
-        tables = packed(whole, kernels.path_tables(4, 7))
+        tables = packed(whole, kernels.path_records(4, 7))
         path = np.zeros((9, size.knots, 2))
         path[:, :5] = paths
         given = np.zeros(size.knots), 0.0
@@ -343,11 +343,11 @@ def test_numpy_computes_the_same():
     curve = np.nan_to_num(at), np.nan_to_num(knots)
     with np.errstate(all="ignore"):
         sweep = kernels.backward_pipeline(2, size)
-        tables = packed(sweep, kernels.backward_tables(4, 7))
+        tables = packed(sweep, pass_stages.backward_records(4, 7))
         bounds = evaluate(sweep, tables, *curve, velocity, limit, end**2, end**2)
         assert (bounds[1][:, 0] < 0.0).tolist() == (~good).tolist()
         sweep = kernels.forward_pipeline(2, size)
-        tables = packed(sweep, kernels.forward_tables(4, 7))
+        tables = packed(sweep, pass_stages.forward_records(4, 7))
         x, time, speed = evaluate(sweep, tables, *curve, limit, *bounds, 0.0, 0.0)
     assert time[good, :29] == pytest.approx(timed.time[good], rel=1e-9)
     assert speed[good, :29] == pytest.approx(timed.speed[good], abs=1e-9)

@@ -13,8 +13,8 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.trajectory.timed_path import Peaks, Samples, sample_times
 from armillary.errors import ShapeError
+from armillary.trajectories.timed_path import Peaks, Samples, sample_times
 
 __all__ = ["JointMotion"]
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 import pytest
 
 import armillary as arm
-from armillary.control.trajectory.timed_path import PathReason, TimedPath
 from armillary.errors import ModelError, ShapeError, StateError
+from armillary.trajectories.timed_path import PathReason, TimedPath
 from masses import with_drives, with_inertias, with_links
 
 Array = npt.NDArray[np.float64]

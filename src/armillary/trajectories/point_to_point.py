@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.arguments import numbers_of
-from armillary.control.trajectory.joint_motion import JointMotion
-from armillary.control.trajectory.limits import (
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import numbers_of
+from armillary.kinematics.kernels import Joints, selection_of
+from armillary.model.workcell import Workcell
+from armillary.trajectories.joint_motion import JointMotion
+from armillary.trajectories.limits import (
     acceleration_limits,
     limits_of,
     velocity_limits,
 )
-from armillary.errors import ModelError, ShapeError, quote
-from armillary.kinematics.kernels import Joints, selection_of
-from armillary.model.workcell import Workcell
 
 __all__ = ["point_to_point"]
 

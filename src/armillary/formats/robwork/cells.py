@@ -25,9 +25,9 @@ from armillary.formats.robwork.frames import (
     DEVICE,
     TYPE,
     WORLD_FRAME,
-    Body,
+    FileDevice,
+    FileFrame,
     FrameIndex,
-    Node,
 )
 from armillary.formats.robwork.joints import HOME, read_postures
 from armillary.formats.robwork.junctions import read_junctions, with_loops
@@ -65,7 +65,7 @@ class CellBuilder:
     """
 
     def __init__(
-        self, index: FrameIndex, bodies: Sequence[Body], report: Report
+        self, index: FrameIndex, bodies: Sequence[FileDevice], report: Report
     ) -> None:
         """Take all frames, whose parents are known.
 
@@ -106,27 +106,27 @@ class CellBuilder:
             properties=(*self._own.properties.values(), *self._own.unread),
         )
 
-    def _parts(self) -> list[Body]:
+    def _parts(self) -> list[FileDevice]:
         """Return the environment, and the parts of the workcell's other frames."""
         first_of = {WORLD_FRAME: WORLD_FRAME}
         for name in depth_first(WORLD_FRAME, self._children)[1:]:
             node = self._nodes[name]
             is_first = node.is_movable or self._nodes[node.parent].scope
             first_of[name] = name if is_first else first_of[node.parent]
-        parts: dict[str, list[Node]] = {WORLD_FRAME: [self._world]}
+        parts: dict[str, list[FileFrame]] = {WORLD_FRAME: [self._world]}
         for node in self._own.nodes:
             parts.setdefault(first_of[node.full_name], []).append(node)
         # The first frame of a part may be declared after its children.
         for first, nodes in parts.items():
             nodes.sort(key=lambda node, first=first: node.full_name != first)
         environment, *others = [
-            Body(element=nodes[0].element, name=name, nodes=nodes)
+            FileDevice(element=nodes[0].element, name=name, nodes=nodes)
             for name, nodes in parts.items()
         ]
         environment.name = ENVIRONMENT
         return [environment, *others]
 
-    def _name(self, body: Body) -> str:
+    def _name(self, body: FileDevice) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
         name = self._free.derive(body.name.replace("/", "_"))
         if name != body.name:
@@ -137,7 +137,7 @@ class CellBuilder:
             )
         return name
 
-    def _manipulator(self, body: Body, name: str) -> Manipulator | None:
+    def _manipulator(self, body: FileDevice, name: str) -> Manipulator | None:
         """Return a manipulator, or None after an error with the rules that it breaks.
 
         If the limits of joints that depend on others leave a joint no range, they are
@@ -185,7 +185,10 @@ class CellBuilder:
         return with_loops(made, loops, body, report) if loops else made
 
     def _with_postures(
-        self, made: Manipulator, device: Body, names: Mapping[str, tuple[str, ...]]
+        self,
+        made: Manipulator,
+        device: FileDevice,
+        names: Mapping[str, tuple[str, ...]],
     ) -> Manipulator:
         """Return a manipulator with the postures and wheels of a device.
 
@@ -205,7 +208,7 @@ class CellBuilder:
             made, postures=postures, home=HOME if has_home else "", wheels=wheels
         )
 
-    def _mount(self, name: str, base: Node) -> None:
+    def _mount(self, name: str, base: FileFrame) -> None:
         """Mount a manipulator on the parent of its first frame."""
         on = WORLD if base.parent == WORLD_FRAME else self.names[base.parent]
         # The pose of a joint is in the joint, after the base that is added before it.
@@ -229,7 +232,7 @@ class _LinkBuilder:
     """
 
     def __init__(
-        self, body: Body, children: Mapping[str, Sequence[str]], report: Report
+        self, body: FileDevice, children: Mapping[str, Sequence[str]], report: Report
     ) -> None:
         """Take the frames of a body.
 
@@ -271,7 +274,7 @@ class _LinkBuilder:
         taken = {link.coordinate for link in self._links if link.moves}
         return [self._finished(link, taken) for link in self._links]
 
-    def _joint_before(self, frame: Node) -> Node | None:
+    def _joint_before(self, frame: FileFrame) -> FileFrame | None:
         """Return the joint that is one link with the frame behind it, if there is one.
 
         Armillary writes such pairs; the frame is the only child of the joint.
@@ -298,7 +301,7 @@ class _LinkBuilder:
             changes["joint_name"] = self._names.derive(f"{link.name}_fixed")
         return msgspec.structs.replace(link, **changes) if changes else link
 
-    def _add(self, node: Node, joint: Node) -> None:
+    def _add(self, node: FileFrame, joint: FileFrame) -> None:
         """Add the frame or the links of a node, and of the joint that it is one with.
 
         joint: The node itself if it is not one with a joint before it.
@@ -332,7 +335,7 @@ class _LinkBuilder:
                 self._keep_type(node)
 
     def _add_link(
-        self, node: Node, parent: str | None, joint: Joint, **fields: Any
+        self, node: FileFrame, parent: str | None, joint: Joint, **fields: Any
     ) -> None:
         """Add a link with the name and the shapes of a frame."""
         link = Link(
@@ -345,7 +348,9 @@ class _LinkBuilder:
         )
         self._links.append(link)
 
-    def _add_joint(self, joint: Node, frame: Node, parent: str | None) -> None:
+    def _add_joint(
+        self, joint: FileFrame, frame: FileFrame, parent: str | None
+    ) -> None:
         """Add a link for each coordinate of a joint; the last is that of its frame."""
         *first, (_, motion) = joint.steps
         names: list[str] = []
@@ -371,7 +376,7 @@ class _LinkBuilder:
         )
         self.joint_names[joint.full_name] = (*names, own)
 
-    def _keep_type(self, node: Node) -> None:
+    def _keep_type(self, node: FileFrame) -> None:
         """Keep the type of a frame that is not fixed as a property."""
         if node.type not in {"Fixed", "EndEffector"}:
             kept = Property(name=TYPE, of=node.local_name, text=node.type)

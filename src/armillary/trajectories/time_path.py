@@ -7,9 +7,13 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.arguments import fitting, numbers_of
-from armillary.control.trajectory.curve import PathCurve, natural_spline
-from armillary.control.trajectory.kernels import (
+from armillary.errors import ModelError, ShapeError, StateError
+from armillary.kernel.arguments import fitting, numbers_of, whole_number
+from armillary.kinematics.kernels import Joints, selection_of
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+from armillary.trajectories.curve import PathCurve, natural_spline
+from armillary.trajectories.kernels import (
     LARGE,
     SMALL,
     Size,
@@ -17,7 +21,7 @@ from armillary.control.trajectory.kernels import (
     sweeps,
     whole_path,
 )
-from armillary.control.trajectory.limits import (
+from armillary.trajectories.limits import (
     acceleration_limits,
     check_batches,
     check_limited,
@@ -25,17 +29,12 @@ from armillary.control.trajectory.limits import (
     two_of,
     velocity_limits,
 )
-from armillary.control.trajectory.timed_path import PathReason, TimedPath
-from armillary.control.trajectory.torques import (
+from armillary.trajectories.timed_path import PathReason, TimedPath
+from armillary.trajectories.torques import (
     PathTorques,
     path_torques,
     torque_limits,
 )
-from armillary.errors import ModelError, ShapeError, StateError
-from armillary.kernel.arguments import whole_number
-from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.state import State
-from armillary.model.workcell import Workcell
 
 __all__ = ["time_path"]
 

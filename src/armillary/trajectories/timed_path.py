@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.arguments import positive_number
-from armillary.control.trajectory.curve import PathCurve
 from armillary.errors import ShapeError, StateError, quote
+from armillary.kernel.arguments import positive_number
 from armillary.kinematics.ending import Ending
+from armillary.trajectories.curve import PathCurve
 
 __all__ = ["PathReason", "Peaks", "Samples", "TimedPath", "sample_times"]
 

@@ -8,8 +8,8 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.arguments import numbers_of
 from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import numbers_of
 from armillary.model.workcell import Workcell
 
 __all__ = [

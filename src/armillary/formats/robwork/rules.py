@@ -13,7 +13,8 @@ about, before the rules of all files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import chain, combinations, islice, product
 from typing import Final
 
@@ -21,69 +22,231 @@ import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
 from armillary.formats.diagnostic import NOWHERE, Budget, Place, Report, Severity
+from armillary.formats.elements import report_unknown
 from armillary.formats.files import read_bytes
+from armillary.formats.robwork.cells import ENVIRONMENT
 from armillary.formats.robwork.elements import (
     CALIBRATION,
     COLLISION,
+    ELEMENTS,
     PROXIMITY,
+    RULE_FILES,
     SETUPS,
     Context,
-    known_children,
-    may_have,
-    name,
-    one_of,
-    report_unknown,
     values,
 )
-from armillary.formats.robwork.frames import PREFIX, SEPARATOR, Body, Part
-from armillary.formats.robwork.patterns import Patterns, is_name
-from armillary.formats.xml import Element, parse, tag, to_text
-from armillary.limits import FILE_SIZE, ROBWORK_SETUP_ELEMENTS
+from armillary.formats.robwork.frames import PREFIX, SEPARATOR, FileDevice, LoosePart
+from armillary.formats.xml import Element, parse, to_text
+from armillary.limits import (
+    FILE_SIZE,
+    ROBWORK_COMPARED,
+    ROBWORK_RULES,
+    ROBWORK_SETUP_ELEMENTS,
+    ROBWORK_SETUPS,
+)
 from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link_pattern import REGEX, LinkName, fits, is_exact, matches
+from armillary.model.link_pattern import scoped as in_scope
 from armillary.model.property import Property
+from armillary.model.regular_expression import compiled, literal
 from armillary.model.rules import Rule, RuleReason, Rules
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["are_default", "find_setups", "read_rules", "setup_elements", "setup_text"]
+__all__ = [
+    "Patterns",
+    "are_default",
+    "find_setups",
+    "is_name",
+    "read_rules",
+    "setup_elements",
+    "setup_text",
+]
 
-MOST_FILES: Final = 1000
+
 MOST_ERRORS: Final = 10
 """After which no further file is opened to find more."""
 
-MOST_RULES: Final = 100_000
-"""The most rules and pairs that patterns may be expanded to."""
+
+# Patterns of frame names
+#
+# A pattern of RobWork is compared with the full names of all frames; `*` in it means
+# any characters and `?` one character, and `REGEX` comes before a regular expression.
+# It becomes the side of a rule that means the same links, or the names of these links
+# if there is no such side; the same holds in the other direction. A frame without a
+# body of its own is not a link in the model, and rules about it have no effect, as in
+# RobWork.
+
+WILD: Final = {"?": ".", "*": ".*"}
+OWN: Final = "/"
 
 
-_PATTERNS: Final = may_have(PatternA=name, PatternB=name)
-_SWITCH: Final = one_of("true", "false")
-TABLES: Final = {
-    COLLISION: {
-        COLLISION: may_have("Exclude", "Volatile", "ExcludeStaticPairs"),
-        "Exclude": may_have("FramePair"),
-        "FramePair": may_have(first=name, second=name),
-        "ExcludeStaticPairs": may_have(),  # they are left out in any case
-    },
-    PROXIMITY: {
-        PROXIMITY: may_have(
-            *("Include", "Exclude"),
-            UseIncludeAll=_SWITCH,
-            UseExcludeStaticPairs=_SWITCH,
-        ),
-        "Include": _PATTERNS,
-        "Exclude": _PATTERNS,
-    },
-}
-"""The elements of each kind of file, by the name of its root."""
+class Patterns:
+    """Translates between patterns of RobWork and sides of rules, for one cell.
+
+    Attributes:
+        full_names: For the full name of each frame in RobWork, its name in the cell.
+    """
+
+    def __init__(self, cell: Workcell, names: Mapping[str, str]) -> None:
+        """Take a cell and, for each frame's full name in RobWork, its name in it."""
+        links = [
+            LinkName(m.name, link.name) for m in cell.manipulators for link in m.links
+        ]
+        known = {link.qualified: link for link in links}
+        self.full_names = names
+        self._cell = cell
+        self._links = {
+            full: known[name] for full, name in names.items() if name in known
+        }
+        self._full = {link: full for full, link in self._links.items()}
+        self._owners = tuple(m.name for m in cell.manipulators)
+        self._characters = 2 * sum(map(len, names))
+        self._left = ROBWORK_COMPARED.most
+
+    # Reading
+
+    def sides(self, pattern: str, scope: str) -> tuple[str, ...]:
+        """Return sides that together mean the links that a pattern of RobWork does.
+
+        scope: The device and chains whose names come before those that it matches.
+
+        Raises:
+            ModelError: The pattern is not a regular expression, or there is too much to
+                compare.
+        """
+        prefix = f"{scope}{SEPARATOR}" if scope else ""
+        if is_name(pattern):
+            link = self._links.get(f"{prefix}{pattern}")
+            return () if link is None else (_side(link),)
+        wanted = self._matching(in_scope(_plain(pattern), prefix))
+        if not wanted:
+            return ()
+        for side in self._sides_like(_plain(pattern), prefix):
+            if self._meant(side) == wanted:
+                return (side,)
+        return tuple(map(_side, wanted))
+
+    def _sides_like(self, pattern: str, prefix: str) -> Iterator[str]:
+        """Yield sides that may mean what a pattern does."""
+        if prefix:
+            yield in_scope(pattern, self._own_prefix(prefix))
+            return
+        yield pattern
+        yield from _translated(pattern, self._owners, SEPARATOR, OWN)
+        if not pattern.startswith(REGEX):
+            yield f"{ENVIRONMENT}{OWN}{pattern}"
+
+    def _own_prefix(self, prefix: str) -> str:
+        """Return what comes before our names of the frames in a scope of RobWork."""
+        for full, name in self.full_names.items():
+            if full.startswith(prefix):
+                return name.removesuffix(full.removeprefix(prefix))
+        return prefix
+
+    # Writing
+
+    def patterns(self, side: str) -> tuple[str, ...]:
+        """Return patterns of RobWork that together mean the links that a side does.
+
+        Raises:
+            ModelError: There is too much to compare.
+        """
+        if is_exact(side):
+            at = self._cell.frame(side)
+            m = self._cell.manipulators[self._cell.owners[at.link]]
+            return (self.name(LinkName(m.name, self._cell.links[at.link].name)),)
+        wanted = self._meant(side)
+        for pattern in self._patterns_like(side):
+            if self._matching(pattern) == wanted:
+                return (pattern,)
+        return tuple(map(self.name, wanted))
+
+    def name(self, link: LinkName) -> str:
+        """Return the pattern that means one link."""
+        name = self._full.get(link, link.qualified)
+        return name if is_name(name) else f"{REGEX}{literal(name)}"
+
+    def _patterns_like(self, side: str) -> Iterator[str]:
+        """Yield patterns that may mean what a side does."""
+        if OWN not in side:
+            yield side
+        yield from _translated(side, self._owners, OWN, SEPARATOR)
+        yield from _translated(side, self._owners, OWN, "")
+
+    # Comparing
+
+    def _meant(self, side: str) -> list[LinkName]:
+        """Return the links that a side of a rule means."""
+        self._compare(side)
+        return [link for link in self._full if matches(side, link)]
+
+    def _matching(self, pattern: str) -> list[LinkName]:
+        """Return the links whose full names a pattern matches."""
+        pattern = _plain(pattern)
+        self._compare(pattern)
+        if pattern.startswith(REGEX):
+            is_one = compiled(pattern.removeprefix(REGEX)).matches
+        else:
+            is_one = partial(fits, pattern)
+        return [link for full, link in self._links.items() if is_one(full)]
+
+    def _compare(self, pattern: str) -> None:
+        """Count the work of comparing a pattern with all names."""
+        is_regex = pattern.startswith(REGEX)
+        self._left -= self._characters if is_regex else len(self.full_names)
+        if self._left < 0:
+            raise ModelError(
+                f"The patterns take too long to compare with the "
+                f"{len(self.full_names)} frames; name the frames instead."
+            )
 
 
-def find_setups(body: Body, context: Context) -> list[tuple[Part, str]]:
+def is_name(pattern: str) -> bool:
+    """Return whether a pattern of RobWork is the name of one frame."""
+    return is_exact(pattern) and "?" not in pattern
+
+
+def _plain(pattern: str) -> str:
+    """Return a pattern of RobWork with nothing but `*`, or as a regular expression."""
+    if pattern.startswith(REGEX) or "?" not in pattern:
+        return pattern
+    return REGEX + "".join(WILD.get(c) or literal(c) for c in pattern)
+
+
+def _side(link: LinkName) -> str:
+    """Return the side that means one link."""
+    name = link.qualified
+    return name if is_exact(name) else f"{REGEX}{literal(name)}"
+
+
+def _translated(
+    pattern: str, owners: Iterable[str], old: str, new: str
+) -> Iterator[str]:
+    """Yield a pattern that begins with an owner's name, with its separator replaced.
+
+    old, new: The separators; without a new one the owner's name is removed too.
+    """
+    regex = REGEX if pattern.startswith(REGEX) else ""
+    as_text = literal if regex else str
+    rest = pattern.removeprefix(regex)
+    for owner in owners:
+        head = as_text(f"{owner}{old}")
+        if rest.startswith(head):
+            front = as_text(f"{owner}{new}" if new else "")
+            yield f"{regex}{front}{rest.removeprefix(head)}"
+
+
+# Reading
+
+
+def find_setups(body: FileDevice, context: Context) -> list[tuple[LoosePart, str]]:
     """Return the references to files with rules in a body, each with its path.
 
     References that are not followed become properties of the body.
     """
     finder, report = context.finder, context.report
-    setups: list[tuple[Part, str]] = []
+    setups: list[tuple[LoosePart, str]] = []
     for part in body.setups:
         element = part.element
         file = values(element, report)["file"] or ""
@@ -107,7 +270,7 @@ def find_setups(body: Body, context: Context) -> list[tuple[Part, str]]:
 
 
 def read_rules(
-    setups: Sequence[tuple[Part, str]], patterns: Patterns, context: Context
+    setups: Sequence[tuple[LoosePart, str]], patterns: Patterns, context: Context
 ) -> Rules:
     """Return the rules of all setups of a workcell.
 
@@ -121,10 +284,10 @@ def read_rules(
         chain.from_iterable(reader.flags() for reader in readers),
         chain.from_iterable(reader.rules() for reader in readers),
     )
-    found = list(islice(every, MOST_RULES + 1))
+    found = list(islice(every, ROBWORK_RULES.most + 1))
     rules = Rules.robwork(has_setup=True)
-    message = f"the setups stand for more than {MOST_RULES} rules"
-    if len(found) <= MOST_RULES:
+    message = ROBWORK_RULES.excess()
+    if len(found) <= ROBWORK_RULES.most:
         try:
             return rules.extended(found)
         except ModelError as error:
@@ -135,17 +298,17 @@ def read_rules(
 
 
 def _open_all(
-    setups: Sequence[tuple[Part, str]], patterns: Patterns, context: Context
+    setups: Sequence[tuple[LoosePart, str]], patterns: Patterns, context: Context
 ) -> list[_RuleReader]:
     """Return a reader of each file, in the order in which their rules count."""
     report, readers = context.report, list[_RuleReader]()
     size, count = FILE_SIZE.most, ROBWORK_SETUP_ELEMENTS.most
     for number, (part, path) in enumerate(setups):
         element = part.element
-        if number == MOST_FILES:
-            message = f"there are more than {MOST_FILES} setups"
-            report.error(element.place, "too-many-files", message)
-        if number >= MOST_FILES or report.count(Severity.ERROR) > MOST_ERRORS:
+        if number == ROBWORK_SETUPS.most:
+            excess = report.budget.excess(ROBWORK_SETUPS, element.place)
+            report.add(excess.diagnostics[0])
+        if number >= ROBWORK_SETUPS.most or report.count(Severity.ERROR) > MOST_ERRORS:
             break
         file = element.attributes["file"]
         shown = context.finder.shown(file, element.place.path, path)
@@ -197,42 +360,42 @@ class _RuleReader:
         self._scope = scope
         self._patterns = patterns
         self._report = report
-        self._table = TABLES[root.name]
+        self._tables = RULE_FILES[root.name]
         self._sides: dict[str, tuple[str, ...]] = {}
-        report_unknown(root, report, self._table)
+        report_unknown(root, self._tables, report)
 
     def flags(self) -> Iterator[Rule]:
         """Yield the rules of the file's flags, which are about all its frames."""
         root, report = self.root, self._report
-        flags = values(root, report, self._table)
-        for flag in (key for key, value in flags.items() if value == "false"):
+        flags = self._tables[root.name].read(root, report)
+        for flag in (key for key, value in flags.items() if not value):
             message = (
                 f"{flag} is applied to the frames of this file; RobWork itself takes "
                 "it for true"
             )
             report.note(root.place, "flag", message)
-        if flags.get("UseIncludeAll") == "false":
+        if not flags.get("UseIncludeAll", True):
             yield from self._product("*", "*", root.place, tested=False)
-        elif flags.get("UseExcludeStaticPairs") == "false":
+        elif not flags.get("UseExcludeStaticPairs", True):
             for rule in self._product("*", "*", root.place, tested=True):
                 yield msgspec.structs.replace(rule, where="rigid")
 
     def rules(self) -> Iterator[Rule]:
         """Yield the rules of the file, in order."""
-        for element in known_children(self.root, self._table):
+        for element in self._tables[self.root.name].known_children(self.root):
             if element.name == "Volatile":
                 self._report.unsupported.add("<Volatile>", element.place)
             elif self.root.name == PROXIMITY:
                 yield from self._rule(element, tested=element.name == "Include")
-            else:
-                for pair in known_children(element, self._table):
+            elif element.name in self._tables:
+                for pair in self._tables[element.name].known_children(element):
                     yield from self._rule(pair, tested=False)
 
     def _rule(self, element: Element, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of an element with two patterns."""
-        left, right = values(element, self._report, self._table).values()
-        if left and right:
-            yield from self._product(left, right, element.place, tested=tested)
+        sides = self._tables[element.name].read_whole(element, self._report)
+        if sides is not None:
+            yield from self._product(**sides, place=element.place, tested=tested)
 
     def _product(self, a: str, b: str, place: Place, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of two patterns."""
@@ -273,23 +436,22 @@ class _RuleReader:
 
 # Writing: references, and a proximity setup in a file beside the workcell
 
-FLAGS: Final = {"UseIncludeAll": "true", "UseExcludeStaticPairs": "true"}
 _START: Final = Rules.robwork(has_setup=True)
 _DEFAULTS: Final = (Rules(), Rules.robwork())
 
 
 def setup_elements(properties: Sequence[Property]) -> list[Element]:
     """Return the references to setups that were not read, each in its chains."""
-    found: list[Element] = []
+    elements: list[Element] = []
     for each in properties:
         kind = each.name.removeprefix(PREFIX)
         if each.name.startswith(PREFIX) and kind in SETUPS:
-            element = tag(kind, {"file": each.text})
-            for chain in reversed(each.description.split(SEPARATOR)):
-                if chain:
-                    element = tag("SerialChain", {"name": chain}, element)
-            found.append(element)
-    return found
+            element = ELEMENTS[kind].write(file=each.text)
+            for name in reversed(each.description.split(SEPARATOR)):
+                if name:
+                    element = ELEMENTS["SerialChain"].write({"name": name}, element)
+            elements.append(element)
+    return elements
 
 
 def are_default(rules: Rules) -> bool:
@@ -315,10 +477,10 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
     else:
         every = _pair_elements(cell, patterns)
     try:
-        elements = list(islice(every, MOST_RULES + 1))
+        elements = list(islice(every, ROBWORK_RULES.most + 1))
     except ModelError:
         elements = None
-    if elements is None or len(elements) > MOST_RULES:
+    if elements is None or len(elements) > ROBWORK_RULES.most:
         what = "which pairs are tested for collision, by more rules than fit"
         report.unsupported.add(what)
         return None
@@ -336,7 +498,8 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
             and rule not in usual
         ):
             report.unsupported.add("the reason of a rule of collisions")
-    return to_text(tag(PROXIMITY, FLAGS, *elements))
+    table = RULE_FILES[PROXIMITY][PROXIMITY]
+    return to_text(table.write(dict.fromkeys(table.fields, True), *elements))
 
 
 def _rule_elements(rules: Sequence[Rule], patterns: Patterns) -> Iterator[Element]:
@@ -359,4 +522,5 @@ def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
 
 
 def _element(a: str, b: str, *, tested: bool) -> Element:
-    return tag("Include" if tested else "Exclude", {"PatternA": a, "PatternB": b})
+    table = RULE_FILES[PROXIMITY]["Include" if tested else "Exclude"]
+    return table.write(a=a, b=b)

@@ -1,0 +1,316 @@
+"""Elements of XML files as tables of rows, by which they are read and written.
+
+A format says once what each of its elements holds. `Table.read` and `Table.write` both
+follow the rows:
+
+    MIMIC = Table(
+        "mimic",
+        Row("joint", TEXT, "of"),
+        Row("multiplier", NUMBER, default=1.0),
+        Row("offset", NUMBER, default=0.0),
+    )
+    values = MIMIC.read(element, report)
+    # {"of": "finger", "multiplier": 1.0, "offset": 0.5}
+    element = MIMIC.write(Coupling(of="finger", offset=0.5))
+    # <mimic joint="finger" offset="0.5"/>
+
+- A row stands for one attribute, or for several whose values are one tuple, such as the
+  `x`, `y`, `z` of a size. Its kind parses and prints the text, and reports what is
+  wrong with it; its field says under which name the value is read and written.
+- Reading gives a value for each field: the default of the row without the attribute,
+  None after an error. An attribute without a default is required.
+- Writing takes the fields of a mapping or of an object. A value equal to the default is
+  left out, unless the row is `always` written.
+- What is written reads back as the same values: `tests/formats/test_elements.py` tries
+  it with all tables.
+
+The children that an element may have, and whether it has text, are in the table too.
+`report_unknown` compares a whole file with the tables of a format; without it,
+`xml.report_unused` reports what no reader has asked for.
+
+To add an element to a format, or an attribute to an element, add its table or row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar, cast, final
+
+from armillary.errors import quote, suggestion
+from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml.write import Value
+
+__all__ = [
+    "NAME",
+    "NUMBER",
+    "REQUIRED",
+    "SIZE",
+    "TEXT",
+    "Kind",
+    "Row",
+    "Table",
+    "all_numbers",
+    "choice",
+    "numbers",
+    "one_of",
+    "report_unknown",
+]
+
+C = TypeVar("C")
+"""What kinds report to: a `Report`, or what a format's reader looks names up in."""
+
+REQUIRED: Final[Any] = object()
+"""The default of a row whose attribute must be given."""
+
+
+# Kinds of values
+
+
+def _as_it_is(value: Any) -> Value:
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[C]):
+    """How the text of an attribute becomes a value, and a value a text.
+
+    Attributes:
+        read: Return the value of an attribute of an element, given the default of its
+            row; after an error, which it reports, None or the default.
+        write: Return the text or the numbers of a value.
+    """
+
+    read: Callable[[Element, str, C, Any], Any]
+    write: Callable[[Any], Value] = _as_it_is
+
+
+def _text(element: Element, key: str, report: Report, default: Any) -> Any:
+    if default is REQUIRED:
+        return element.required_attribute(key, report)
+    value = element.attribute(key)
+    return default if value is None else value
+
+
+def _name(element: Element, key: str, report: Report, default: Any) -> Any:
+    value = _text(element, key, report, default)
+    if value == "":
+        message = f"attribute {quote(key)} of {element.label} is empty"
+        report.error(element.place, "missing-name", message)
+    return value or None
+
+
+def _number(element: Element, key: str, report: Report, default: Any) -> Any:
+    is_required = default is REQUIRED
+    value = element.number(key, report, required=is_required)
+    return value if value is not None or is_required else default
+
+
+def _size(element: Element, key: str, report: Report, default: Any) -> Any:
+    value = _number(element, key, report, default)
+    if value is None or value >= 0.0:
+        return value
+    message = f"attribute {quote(key)} of {element.label} is negative"
+    report.error(element.place, "negative-size", message)
+    return None
+
+
+TEXT: Final = Kind(_text)
+"""Any text, also an empty one."""
+
+NAME: Final = Kind(_name)
+"""A text that is not empty."""
+
+NUMBER: Final = Kind(_number)
+"""A finite number."""
+
+SIZE: Final = Kind(_size)
+"""A number that is not negative."""
+
+
+def numbers(count: int | None) -> Kind[Report]:
+    """Return the kind of `count` finite numbers; None stands for any count."""
+
+    def read(element: Element, key: str, report: Report, default: Any) -> Any:
+        is_required = default is REQUIRED
+        found = element.numbers(key, count, report, required=is_required)
+        return found if found is not None or is_required else default
+
+    return Kind(read)
+
+
+def one_of(*words: str) -> Kind[Report]:
+    """Return the kind of one of a few words; after an error it is the first one."""
+    return choice(dict(zip(words, words, strict=True)))
+
+
+def choice(words: Mapping[str, Any]) -> Kind[Report]:
+    """Return the kind of one of a few words, each of which stands for a value."""
+    first = next(iter(words.values()))
+
+    def read(element: Element, key: str, report: Report, default: Any) -> Any:
+        word = _text(element, key, report, default)
+        if key not in element.attributes:
+            return first if default is REQUIRED else default
+        if word in words:
+            return words[word]
+        report.error(
+            element.place,
+            "unknown-value",
+            f"attribute {quote(key)} of {element.label} is {quote(word)}, not one of "
+            f"{', '.join(words)}",
+            hint=suggestion(word, words),
+        )
+        return first
+
+    return Kind(read, {value: word for word, value in words.items()}.__getitem__)
+
+
+# Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Row(Generic[C]):
+    """One attribute of an element, or several that are one value.
+
+    Attributes:
+        attribute: Its name; names of several are separated by spaces.
+        kind: How each is parsed and printed.
+        field: The name of the value; by default that of the attribute.
+        default: The value without the attribute.
+        always: Whether the default is written too.
+    """
+
+    attribute: str
+    kind: Kind[C]
+    field: str = ""
+    default: Any = REQUIRED
+    always: bool = False
+
+    @property
+    def key(self) -> str:
+        """Return the name of the value."""
+        return self.field or self.attribute
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return the names of the attributes."""
+        return tuple(self.attribute.split())
+
+    def read(self, element: Element, context: C) -> Any:
+        """Return the value, which is None after an error in an attribute."""
+        names, read = self.attributes, self.kind.read
+        if len(names) == 1:
+            return read(element, names[0], context, self.default)
+        found = [read(element, name, context, self.default) for name in names]
+        return None if None in found else tuple(found)
+
+    def write(self, value: Any) -> dict[str, Value]:
+        """Return the attributes of a value, nothing for None and for the default."""
+        if value is None or (value == self.default and not self.always):
+            return {}
+        names = self.attributes
+        values = (value,) if len(names) == 1 else cast(tuple[Any, ...], value)
+        return dict(zip(names, map(self.kind.write, values), strict=True))
+
+
+@final
+class Table(Generic[C]):
+    """What an element of one name holds.
+
+    Attributes:
+        name: Of the element.
+        rows: Its attributes.
+        children: The names of the elements that may be inside of it.
+        has_text: Whether it has a text.
+    """
+
+    __slots__ = ("children", "has_text", "name", "rows")
+
+    def __init__(
+        self,
+        name: str,
+        *rows: Row[C],
+        children: tuple[str, ...] = (),
+        has_text: bool = False,
+    ) -> None:
+        self.name: Final = name
+        self.rows: Final = rows
+        self.children: Final = children
+        self.has_text: Final = has_text
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return the names of all attributes."""
+        return tuple(name for row in self.rows for name in row.attributes)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Return the names of all values."""
+        return tuple(row.key for row in self.rows)
+
+    def read(self, element: Element, context: C) -> dict[str, Any]:
+        """Return the value of each field, None where there is an error."""
+        return {row.key: row.read(element, context) for row in self.rows}
+
+    def read_whole(self, element: Element, context: C) -> dict[str, Any] | None:
+        """Return the value of each field, or None if there is an error in one."""
+        values = self.read(element, context)
+        return None if None in values.values() else values
+
+    def known_children(self, element: Element) -> tuple[Element, ...]:
+        """Return the children that the table names, in the order of the file."""
+        return element.children_named(*self.children)
+
+    def write(
+        self, source: Any = None, *children: Element, text: str = "", **fields: Any
+    ) -> Element:
+        """Return the element of some values.
+
+        source: A mapping of fields, or an object that has them.
+        fields: Values that come before those of the source. A field that neither has is
+            left out, as is one whose value is None.
+        """
+        values = _values(source, self.fields) | fields
+        attributes: dict[str, Value] = {}
+        for row in self.rows:
+            attributes |= row.write(values.get(row.key))
+        return tag(self.name, attributes, *children, text=text)
+
+
+def _values(source: Any, names: Iterable[str]) -> dict[str, Any]:
+    if isinstance(source, Mapping):
+        return dict(cast(Mapping[str, Any], source))
+    return {name: getattr(source, name, None) for name in names}
+
+
+def all_numbers(values: Mapping[str, Any]) -> list[float]:
+    """Return the numbers of some values, those in tuples one by one."""
+    numbers: list[float] = []
+    for value in values.values():
+        is_tuple = isinstance(value, tuple)
+        numbers += cast(tuple[float, ...], value) if is_tuple else (value,)
+    return numbers
+
+
+def report_unknown(
+    root: Element, tables: Mapping[str, Table[Any]], report: Report
+) -> None:
+    """Report what the tables do not have, in an element and in all below it.
+
+    An unknown element whose name is like a known one is an error: all that follows may
+    depend on it. What is below an unknown element is not looked at.
+    """
+    pending = [root]
+    while pending:
+        element = pending.pop()
+        table = tables.get(element.name)
+        if table is None:
+            continue
+        for key in table.attributes:
+            element.attribute(key)
+        if table.has_text:
+            element.read_text()
+        pending.extend(table.known_children(element))
+    report_unused(root, report, misspelt=Severity.ERROR)
