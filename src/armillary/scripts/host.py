@@ -16,18 +16,18 @@ from armillary.scripts.inert import INERT
 from armillary.scripts.kinematics_object import KinematicsObject
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.scripts.runner import CONFIGURATION_EVENTS, Runner
-from armillary.scripts.source import Diagnostic, Source
+from armillary.scripts.source import ScriptDiagnostic, Source
 from armillary.spatial.pose import IDENTITY, TOLERANCE, Pose
 from armillary.spatial.vector import cross, dot, subtract
 
-__all__ = ["NOWHERE", "Host", "Solution"]
+__all__ = ["NOWHERE", "Host", "ScriptSolution"]
 
 NAN3: Final = (math.nan, math.nan, math.nan)
 NOWHERE: Final = Pose((NAN3, NAN3, NAN3), NAN3)
 """The pose where `OnForward` returns False."""
 
 
-class Solution(NamedTuple):
+class ScriptSolution(NamedTuple):
     """What a script gives for one configuration.
 
     Attributes:
@@ -69,7 +69,7 @@ class Host:
             ScriptError: The script or the component is wrong; the message has the line.
         """
         self.source, self.component = source, component
-        self.diagnostics: list[Diagnostic] = list(source.diagnostics)
+        self.diagnostics: list[ScriptDiagnostic] = list(source.diagnostics)
         self._in_script = ComponentInScript(component)
         own: dict[str, Callable[..., Any]] = {
             "getComponent": lambda: self._in_script,
@@ -109,7 +109,7 @@ class Host:
         with self._asked(values):
             return self._forward(values)
 
-    def solutions(self, pose: Pose) -> list[Solution | None]:
+    def solutions(self, pose: Pose) -> list[ScriptSolution | None]:
         """Return what the script gives for each configuration, None for nothing.
 
         pose: Of the flange in the component's frame [m], of floats or traced.
@@ -182,7 +182,7 @@ class Host:
             )
         return found
 
-    def _solutions(self, target: ScriptMatrix) -> list[Solution | None]:
+    def _solutions(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
         kin = self._kin
         count = len(self.configurations)
         found = self._ask_inverse(target)
@@ -196,14 +196,14 @@ class Host:
             return [*found, *[None] * (count - len(found))]
         if count == 1:
             return found or [None]
-        every: list[Solution | None] = []
+        every: list[ScriptSolution | None] = []
         for index in range(count):
             self._set_configuration(index)
             found = self._ask_inverse(target)
             every.append(found[0] if found else None)
         return every
 
-    def _ask_inverse(self, target: ScriptMatrix) -> list[Solution | None]:
+    def _ask_inverse(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
         """Return what one call of `OnInverse` gives: one solution, or all of them."""
         kin = self._kin
         home = [joint.start for joint in self.secondary]
@@ -214,7 +214,7 @@ class Host:
         worked = self._runner.truth("OnInverse", kin)
         if "Solutions" in kin.written:
             return [
-                Solution(warning, (*values, *extra))
+                ScriptSolution(warning, (*values, *extra))
                 for warning, values in kin.Solutions
             ]
         if not worked:
@@ -225,7 +225,7 @@ class Host:
                 "OnInverse returned True without setting kinobj.Solutions or "
                 "kinobj.JointValues, or calling kinobj.moveJointTo",
             )
-        return [Solution(SolutionWarning.REACHABLE, (*kin.JointValues, *extra))]
+        return [ScriptSolution(SolutionWarning.REACHABLE, (*kin.JointValues, *extra))]
 
     def _are_limits_kept(self, *, relaxed: bool) -> bool:
         """Return whether only solutions within the limits count."""

@@ -14,7 +14,7 @@ from armillary.limits import SCRIPT_PRINTS, SCRIPT_SIZE, Limit
 
 __all__ = [
     "TRIED",
-    "Diagnostic",
+    "ScriptDiagnostic",
     "Source",
     "digest",
     "file_content",
@@ -31,7 +31,7 @@ TRIED: Final = "__tried__"
 
 
 @dataclass(frozen=True)
-class Diagnostic:
+class ScriptDiagnostic:
     """What was found in a script that runs all the same.
 
     Attributes:
@@ -61,7 +61,7 @@ class Source:
     text: str
     tree: ast.Module
     code: CodeType
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[ScriptDiagnostic, ...]
 
     def line(self, number: int) -> str:
         """Return a line of the script without the blanks around it."""
@@ -117,12 +117,12 @@ def prepared(text: str, name: str) -> Source:
     Raises:
         ScriptError: Its syntax is wrong; the message has the line.
     """
-    found: list[Diagnostic] = []
+    found: list[ScriptDiagnostic] = []
     lines = _lines(text.removeprefix(BYTE_ORDER_MARK))
     if NO_BREAK_SPACE in text:
         spaced = [k for k, line in enumerate(lines, 1) if NO_BREAK_SPACE in line]
         found.append(
-            Diagnostic(
+            ScriptDiagnostic(
                 "no-break-space",
                 spaced[0],
                 f"no-break spaces in {len(spaced)} lines are read as blanks",
@@ -145,7 +145,7 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
+def _parsed(lines: list[str], name: str, found: list[ScriptDiagnostic]) -> ast.Module:
     """Parse lines, which are repaired one by one as Python finds fault with them."""
     printed: list[int] = []
     for _ in range(SCRIPT_PRINTS.most):
@@ -156,7 +156,7 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
                 raise _wrong(error, name) from error
             place = error.lineno or 1
             message = "tabs are read as steps of 8 columns, as Python 2 reads them"
-            found.append(Diagnostic("tabs", place, message))
+            found.append(ScriptDiagnostic("tabs", place, message))
             lines[:] = [line.expandtabs(TAB) for line in lines]
         except SyntaxError as error:
             if not _repair_print(lines, error):
@@ -193,9 +193,9 @@ def _is_marked(node: ast.Try | ast.TryStar) -> bool:
             return False
 
 
-def _of_python_2(lines: list[int]) -> Diagnostic:
+def _of_python_2(lines: list[int]) -> ScriptDiagnostic:
     shown = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
-    return Diagnostic(
+    return ScriptDiagnostic(
         "print-statement",
         lines[0],
         f"print statements of Python 2 in lines {shown} are read as calls; here 1 / 2 "

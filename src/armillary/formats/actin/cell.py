@@ -79,7 +79,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     names = (name for row in rows for name in row.names)
     joints = frozenset(local(row.element).lower() for row in rows)
     root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS, joints=joints)
-    reader = _Reader(JointReader(rows, report))
+    reader = _CellReader(JointReader(rows, report))
     cell = reader.cell(root, _stem(path))
     report_unused(root, report)
     report.raise_if_errors()
@@ -134,7 +134,7 @@ def _stem(path: str) -> str:
     return "robot" if stem in {"", WORLD} else stem
 
 
-class _Reader:
+class _CellReader:
     """Makes the cell of a tree of elements."""
 
     def __init__(self, joints: JointReader) -> None:

@@ -50,7 +50,7 @@ def read_actins(element: Element, report: Report) -> Shape | None:
     """Return a shape of Actin's, None after an error in it."""
     made: Shape | None = None
     try:
-        made = _READERS[element.name](_Values(element, report))
+        made = _READERS[element.name](_ShapeValues(element, report))
     except _MissingError:
         pass
     except ModelError as error:
@@ -64,19 +64,19 @@ class _MissingError(Exception):
     """A value is missing or faulty, which the report says already."""
 
 
-class _Values:
+class _ShapeValues:
     """The numbers and points of an element."""
 
     def __init__(self, element: Element, report: Report) -> None:
         self._element = element
         self._report = report
 
-    def inside(self, name: str) -> _Values:
+    def inside(self, name: str) -> _ShapeValues:
         """Return the values of a child, which must be there."""
         child = self._element.required_child(name, self._report)
         if child is None:
             raise _MissingError
-        return _Values(child, self._report)
+        return _ShapeValues(child, self._report)
 
     def number(self, name: str) -> float:
         """Return the number in a child, which must be there."""
@@ -105,47 +105,47 @@ class _Values:
         return read_pose(self._element.only_child(PRIMARY, self._report), self._report)
 
 
-def _ends(values: _Values) -> tuple[Array, Array]:
+def _ends(values: _ShapeValues) -> tuple[Array, Array]:
     segment = values.inside("lineSegment")
     return segment.point("endpoint0"), segment.point("endpoint1")
 
 
-def _sphere(values: _Values) -> Shape:
+def _sphere(values: _ShapeValues) -> Shape:
     centre = Pose.translation(*values.point("center").tolist())
     return Sphere(radius=values.number("radius"), pose=centre)
 
 
-def _capsule(values: _Values) -> Shape:
+def _capsule(values: _ShapeValues) -> Shape:
     return Capsule.between(*_ends(values), radius=values.number("radius"))
 
 
-def _cylinder(values: _Values) -> Shape:
+def _cylinder(values: _ShapeValues) -> Shape:
     return Cylinder.between(*_ends(values), radius=values.number("radius"))
 
 
-def _cone(values: _Values) -> Shape:
+def _cone(values: _ShapeValues) -> Shape:
     radii = values.number("radius0"), values.number("radius1")
     return Cone.between(*_ends(values), bottom=radii[0], top=radii[1])
 
 
-def _ellipsoid(values: _Values) -> Shape:
+def _ellipsoid(values: _ShapeValues) -> Shape:
     a, b, c = (values.number(f"ellipsoid{name}") for name in "ABC")
     return Ellipsoid(radii=(a, b, c), pose=values.frame())
 
 
-def _half_space(values: _Values) -> Shape:
+def _half_space(values: _ShapeValues) -> Shape:
     plane = values.inside("plane")
     normal = plane.point("planeNormalVector")
     return HalfSpace.below(plane.point("planeBasePoint"), normal)
 
 
-def _tetrahedron(values: _Values) -> Shape:
+def _tetrahedron(values: _ShapeValues) -> Shape:
     origin = values.point("tetrahedronV0")
     edges = [values.point(f"tetrahedronEdge{k}") for k in (1, 2, 3)]
     return Tetrahedron(corners=_corners(origin, *edges))
 
 
-def _triangular_lozenge(values: _Values) -> Shape:
+def _triangular_lozenge(values: _ShapeValues) -> Shape:
     triangle = values.inside("triangle")
     edges = [triangle.point(f"triangleEdge{k}") for k in (0, 1)]
     corners = _corners(triangle.point("triangleOrigin"), *edges)
@@ -159,7 +159,7 @@ def _corners(origin: Array, *edges: Array) -> Any:
     )
 
 
-def _lozenge(values: _Values) -> Shape:
+def _lozenge(values: _ShapeValues) -> Shape:
     rectangle = values.inside("rectangle")
     origin = rectangle.point("rectangleOrigin")
     u, v = (rectangle.point(f"rectangleEdge{k}") for k in (0, 1))
@@ -176,7 +176,7 @@ def _lozenge(values: _Values) -> Shape:
     return Lozenge(size=lengths, radius=values.number("radius"), pose=pose)
 
 
-_READERS: Final[dict[str, Callable[[_Values], Shape]]] = {
+_READERS: Final[dict[str, Callable[[_ShapeValues], Shape]]] = {
     "sphere": _sphere,
     "capsule": _capsule,
     "cylinder": _cylinder,

@@ -14,7 +14,15 @@ from typing import Final, NamedTuple, TypeAlias
 from armillary.formats.diagnostic import Place
 from armillary.limits import JSON_LOCATED
 
-__all__ = ["Part", "Steps", "find_duplicate", "find_odd", "locations", "parts", "place"]
+__all__ = [
+    "JsonPart",
+    "Steps",
+    "find_duplicate",
+    "find_odd",
+    "locations",
+    "parts",
+    "place",
+]
 
 Steps: TypeAlias = tuple[str | int, ...]
 
@@ -22,7 +30,7 @@ _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s\[\]{},:"]+
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Part(NamedTuple):
+class JsonPart(NamedTuple):
     """The start of a value, or the key of a member.
 
     Attributes:
@@ -38,7 +46,7 @@ class Part(NamedTuple):
     is_key: bool
 
 
-def parts(text: str) -> Iterator[Part]:
+def parts(text: str) -> Iterator[JsonPart]:
     """Yield the keys and values of a well-formed JSON text in their order."""
     steps: list[str | int] = []
     awaits_key = False
@@ -57,9 +65,9 @@ def parts(text: str) -> Iterator[Part]:
             continue
         elif awaits_key:
             steps[-1] = json.loads(token)
-            yield Part(steps, match.start(), token, True)
+            yield JsonPart(steps, match.start(), token, True)
         else:
-            yield Part(steps, match.start(), token, False)
+            yield JsonPart(steps, match.start(), token, False)
             if token in "[{":
                 steps.append("" if token == "{" else 0)
                 awaits_key = token == "{"

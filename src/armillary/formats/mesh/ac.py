@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.formats.diagnostic import Place, fault
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
 from armillary.limits import MESH_DEPTH
 
@@ -34,7 +34,7 @@ UNUSED: Final = {
 }
 
 
-def read_ac(data: bytes, surface: Surface) -> None:
+def read_ac(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of an AC3D file; its lengths count as metres.
 
     Raises:
@@ -98,7 +98,7 @@ class _Object:
         self._vertices = np.zeros((0, 3))
         self._polygons: dict[int, tuple[list[int], list[int]]] = {}
 
-    def read(self, keyword: bytes, scan: _Scanner, surface: Surface) -> None:
+    def read(self, keyword: bytes, scan: _Scanner, surface: MeshSurface) -> None:
         """Read what follows a keyword."""
         match keyword:
             case b"loc":
@@ -143,7 +143,7 @@ class _Object:
             sizes.append(count)
 
     def add_to(
-        self, surface: Surface, colours: list[list[float]], place: Place
+        self, surface: MeshSurface, colours: list[list[float]], place: Place
     ) -> Array:
         """Add the polygons to a surface, and return where the object is."""
         matrix = self._parent @ self._local

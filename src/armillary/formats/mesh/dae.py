@@ -15,7 +15,7 @@ from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.formats.mesh.images import no_image
 from armillary.formats.mesh.library import library
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.xml import Element, parse
 from armillary.limits import COLLADA_ELEMENTS, MESH_DEPTH, MESH_NODES
 
@@ -48,7 +48,7 @@ FLOATS: Final = re.compile(r"[-+.0-9eE\s]*", re.ASCII)
 INDICES: Final = re.compile(r"(?:\s|(?<!\d)\d{1,9}(?!\d))*+", re.ASCII)
 
 
-def read_dae(data: bytes, surface: Surface) -> None:
+def read_dae(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of the scene of a COLLADA file.
 
     Lengths become metres by the file's `<unit>`. Its `<up_axis>` is not turned, as ROS

@@ -12,9 +12,9 @@ import numpy as np
 
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
-from armillary.formats.mesh.coarse import coarse_stl
 from armillary.formats.mesh.read import read_surface
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.stl import coarse_stl
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
 from armillary.model.geometry.outer_hull import outer_hull
@@ -53,7 +53,7 @@ class MeshFiles:
         self._roots = roots or Roots()
         self._missing = missing
         self._size_cap = size_cap
-        self._read: dict[Path, Surface] = {}
+        self._read: dict[Path, MeshSurface] = {}
         self._known_coarse: dict[Path, MeshPart | None] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
         # Files that are read in pieces may be larger, by as much as declared.
@@ -148,7 +148,7 @@ class MeshFiles:
             self._known_coarse[found] = coarse_stl(found, cap) if is_large else None
         return self._known_coarse[found]
 
-    def _surface(self, mesh: Mesh, place: Place | None) -> Surface | None:
+    def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
         found = self._roots.find(mesh.file, base=self._base, place=place or Place())
         if isinstance(found, Diagnostic):
             self._refuse(found)

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct, field
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.images import Image, no_image
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.limits import GLTF_DOCUMENT, MESH_NODES
 from armillary.model.shape import LARGEST
 from armillary.spatial.pose import Pose
@@ -154,7 +154,7 @@ class _Triangles(NamedTuple):
     uv: _Accessor | None
 
 
-def read_glb(data: bytes, surface: Surface, open_beside: Open) -> None:
+def read_glb(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     """Add the triangles of the scene of a GLB file [m], in its own axes.
 
     open_beside: Returns the bytes of another file.
@@ -187,7 +187,7 @@ def read_glb(data: bytes, surface: Surface, open_beside: Open) -> None:
     _Scene(chunks[0][1], surface, open_beside, binary).add_to_surface()
 
 
-def read_gltf(data: bytes, surface: Surface, open_beside: Open) -> None:
+def read_gltf(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     """Add the triangles of the scene of a glTF file in text [m], in its own axes.
 
     open_beside: Returns the bytes of another file.
@@ -207,7 +207,7 @@ class _Scene:
     def __init__(
         self,
         text: bytes,
-        surface: Surface,
+        surface: MeshSurface,
         open_beside: Open,
         binary: bytes | None = None,
     ) -> None:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.formats.mesh.images import Image, no_image
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
 from armillary.limits import OBJ_LIBRARIES, OBJ_MATERIALS
 
@@ -39,7 +39,7 @@ OpenImage = Callable[[str, Place], bytes]
 
 
 def read_obj(
-    data: bytes, surface: Surface, open_beside: Open, *, open_image: OpenImage
+    data: bytes, surface: MeshSurface, open_beside: Open, *, open_image: OpenImage
 ) -> None:
     """Add the polygons of an OBJ file; its lengths count as metres.
 
@@ -52,12 +52,12 @@ def read_obj(
     Raises:
         FormatError: The file is faulty, or holds curved surfaces.
     """
-    reader = _Reader(surface.path, _Looks(open_beside, open_image, surface.budget))
+    reader = _ObjReader(surface.path, _Looks(open_beside, open_image, surface.budget))
     reader.read(data)
     reader.add_to(surface)
 
 
-class _Reader:
+class _ObjReader:
     """Collect vertices, and polygons with their materials and places in images."""
 
     def __init__(self, path: str, looks: _Looks) -> None:
@@ -79,7 +79,7 @@ class _Reader:
                 for number, text in enumerate(part.text.splitlines(), start=line):
                     self._read_line(number, text.split())
 
-    def _read_run(self, line: int, run: _Run) -> bool:
+    def _read_run(self, line: int, run: _AlikeLines) -> bool:
         """Read lines that are alike; return whether that was possible.
 
         line: Of the first.
@@ -141,7 +141,7 @@ class _Reader:
             case _:
                 pass
 
-    def add_to(self, surface: Surface) -> None:
+    def add_to(self, surface: MeshSurface) -> None:
         """Add the polygons of each material to a surface.
 
         Raises:
@@ -187,7 +187,7 @@ def _check(
         raise _no_vertex(int(corners[first]) + 1, count, place(row))
 
 
-class _Run(NamedTuple):
+class _AlikeLines(NamedTuple):
     """Lines one after the other that are alike, but for their numbers.
 
     Attributes:
@@ -233,7 +233,7 @@ _RUNS: Final = (
 _SKIPPED: Final = re.compile(rb"(?:(?:#|vn[ \t])[^\\\r\n]*+\r?\n|\r?\n)++")
 
 
-def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _Run]]:
+def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _AlikeLines]]:
     """Yield the number and the words of each line, or a run of lines that are alike.
 
     A backslash continues a line.
@@ -253,7 +253,7 @@ def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _Run]]:
             found = pattern.match(data, at)
             if found is not None:
                 count = found[0].count(b"\n")
-                yield line, _Run(keyword, found[0], count, parts, has_places)
+                yield line, _AlikeLines(keyword, found[0], count, parts, has_places)
                 line, at = line + count, found.end()
                 break
         else:

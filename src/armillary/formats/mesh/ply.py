@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import FormatError, unknown
 from armillary.formats.diagnostic import Place, fault
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
 from armillary.limits import PLY_HEADER, PLY_PROPERTIES
 
@@ -63,14 +63,14 @@ class _Element:
         )
 
 
-def read_ply(data: bytes, surface: Surface) -> None:
+def read_ply(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of a PLY file; its lengths count as metres.
 
     Raises:
         FormatError: The file is faulty.
     """
     order, elements, lines, size = _header(data, surface)
-    rows = _Rows(data[size:], order, lines + 1, surface.path)
+    rows = _PlyRows(data[size:], order, lines + 1, surface.path)
     vertices = np.zeros((0, 3))
     corners, sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for element in elements:
@@ -105,7 +105,7 @@ def read_ply(data: bytes, surface: Surface) -> None:
     surface.add(vertices, corners, sizes)
 
 
-def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, int]:
+def _header(data: bytes, surface: MeshSurface) -> tuple[str, list[_Element], int, int]:
     """Return the byte order, empty for text, the elements, and the header's size."""
     path = surface.path
     longest = surface.budget.most(PLY_HEADER)
@@ -172,7 +172,7 @@ def _type(name: bytes, place: Place) -> str:
     return found
 
 
-class _Rows:
+class _PlyRows:
     """The numbers behind the header, by offsets: bytes, or words where it is text."""
 
     def __init__(self, data: bytes, order: str, first_line: int, path: str) -> None:

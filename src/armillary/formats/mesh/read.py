@@ -17,7 +17,7 @@ from armillary.formats.mesh.gltf import read_glb, read_gltf
 from armillary.formats.mesh.obj import read_obj
 from armillary.formats.mesh.ply import read_ply
 from armillary.formats.mesh.stl import read_stl
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.limits import FILE_SIZE
 from armillary.model.geometry.triangles import Triangles
@@ -78,7 +78,7 @@ def read_surface(
     roots: Roots | None = None,
     report: Report | None = None,
     data: bytes | None = None,
-) -> Surface:
+) -> MeshSurface:
     """Return what is in a mesh file.
 
     Args:
@@ -100,7 +100,7 @@ def read_surface(
             f"{quote(ending)} is not a kind of mesh file that is read",
             hint=f"Save it as one of {', '.join(KINDS)}.",
         )
-    surface = Surface(name, report or Report())
+    surface = MeshSurface(name, report or Report())
     beside = _Beside(name, roots or Roots(), surface.report)
     size_cap = surface.budget.most(FILE_SIZE)
     data = read_bytes(name, size_cap) if data is None else data

@@ -17,13 +17,13 @@ from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import LARGEST, Colour
 from armillary.model.shapes.mesh import MeshPart, MeshTexture
 
-__all__ = ["Surface"]
+__all__ = ["MeshSurface"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
-class _Part(NamedTuple):
+class _SurfacePart(NamedTuple):
     """Triangles of one look.
 
     Attributes:
@@ -42,7 +42,7 @@ class _Part(NamedTuple):
 
 
 @final
-class Surface:
+class MeshSurface:
     """Collect the parts of one mesh, each with its own corners.
 
     path: The name of the file in messages.
@@ -54,7 +54,7 @@ class Surface:
         self.path = path
         self.report = report
         self.budget = report.budget.renewed()
-        self._parts: list[_Part] = []
+        self._parts: list[_SurfacePart] = []
         self._vertex_count = 0
         self._face_count = 0
 
@@ -118,7 +118,7 @@ class Surface:
             faces = faces[:, ::-1]
         self._vertex_count += len(vertices)
         self._face_count += len(faces)
-        self._parts.append(_Part(vertices, faces, _colour(colour), image, uv))
+        self._parts.append(_SurfacePart(vertices, faces, _colour(colour), image, uv))
 
     def _with_area(
         self, corners: Indices, sizes: Indices, place: Place
@@ -194,7 +194,7 @@ class Surface:
             MeshPart(self.triangles(), None),
         )
 
-    def _part(self, parts: list[_Part]) -> MeshPart:
+    def _part(self, parts: list[_SurfacePart]) -> MeshPart:
         """Return parts of one look as one, with their image if it can be shown."""
         colour, image = parts[0].colour, parts[0].image
         triangles, texture, lost = self._welded(parts), None, ""
@@ -207,14 +207,14 @@ class Surface:
         return MeshPart(triangles, colour, texture, lost)
 
     @staticmethod
-    def _welded(parts: list[_Part]) -> Triangles:
+    def _welded(parts: list[_SurfacePart]) -> Triangles:
         starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
         faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
         vertices = np.vstack([part.vertices for part in parts])
         return Triangles(vertices, np.vstack(faces)).welded()
 
 
-def _uv_of_corners(parts: list[_Part], place: Place) -> Array:
+def _uv_of_corners(parts: list[_SurfacePart], place: Place) -> Array:
     """Return where the corners of triangles that `welded` keeps are in an image.
 
     Raises:

@@ -11,12 +11,11 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Struct
 
-from armillary.errors import ArmillaryError, PluginError, quote, suggestion
+from armillary.errors import ArmillaryError, ModelError, PluginError, quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
 from armillary.formats.names import broken_rules
-from armillary.formats.native.older import with_dynamics
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     VERSION,
@@ -29,11 +28,13 @@ from armillary.formats.records import joint_of, pose_of
 from armillary.model.annotations import note_faults
 from armillary.model.check_pose import rigid
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.parameters import nested_in
+from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.plugins import advice
@@ -335,3 +336,44 @@ _FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {
     Manipulator: _manipulator_faults,
     Workcell: _cell_faults,
 }
+
+
+# What older files hold in another form.
+
+
+DYNAMICS: Final = "urdf.dynamics"
+DAMPED: Final = ("damping", "friction")
+
+
+def with_dynamics(
+    links: Sequence[Link], properties: Sequence[Property]
+) -> tuple[tuple[Link, ...], tuple[Property, ...]]:
+    """Return links and properties with damping and friction where they belong now.
+
+    They were properties of the links behind joints, before links had `dynamics`. What
+    a link cannot take remains a property.
+    """
+    moved: dict[str, JointDynamics] = {}
+    kept: list[Property] = []
+    free = {
+        link.name
+        for link in links
+        if link.has_coordinate and link.dynamics == NO_DYNAMICS
+    }
+    for each in properties:
+        is_old = each.name == DYNAMICS and each.of in free - moved.keys()
+        if is_old and len(each.numbers) == len(DAMPED):
+            try:
+                fields = dict(zip(DAMPED, each.numbers, strict=True))
+                moved[each.of] = JointDynamics(**fields)
+                continue
+            except ModelError:
+                pass  # a negative one, which older files may hold
+        kept.append(each)
+    if not moved:
+        return tuple(links), tuple(properties)
+    changed = (
+        link.replace(dynamics=moved[link.name]) if link.name in moved else link
+        for link in links
+    )
+    return tuple(changed), tuple(kept)

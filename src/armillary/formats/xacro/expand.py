@@ -36,7 +36,7 @@ CHILD: Final = str(Path(__file__).with_name("child.py"))
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class XacroAnswer(msgspec.Struct, kw_only=True):
     """A line of the process; one of the first five says which.
 
     Attributes:
@@ -122,7 +122,7 @@ def _talk(
     request: Mapping[str, Any],
     complaints: IO[bytes],
     budget: Budget,
-) -> Answer | None:
+) -> XacroAnswer | None:
     """Return the last answer of the process, or None if it took too much."""
     end = time.monotonic() + budget.most(XACRO_SECONDS)
     process = confined_process.ConfinedProcess(
@@ -136,7 +136,7 @@ def _talk(
                 seconds=end - time.monotonic(),
                 longest=2 * budget.most(FILE_SIZE),
             )
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = msgspec.json.decode(line, type=XacroAnswer)
             if answer.find:
                 message = files.package(answer.find)
             elif answer.read:
