@@ -15,7 +15,7 @@ from armillary.formats.actin.joints import (
     component_element,
     writable,
 )
-from armillary.formats.actin.link import KINDS, SHAPE_NAMES, link_elements, read_link
+from armillary.formats.actin.link import link_elements, read_link
 from armillary.formats.actin.names import (
     PREFIXES,
     actin_tag,
@@ -25,6 +25,7 @@ from armillary.formats.actin.names import (
     is_loose,
     local,
 )
+from armillary.formats.actin.shapes import KINDS, SHAPE_NAMES
 from armillary.formats.actin.state import (
     position_states,
     read_mounts,
