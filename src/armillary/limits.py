@@ -15,6 +15,10 @@ KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 
+# Ids of diagnostics.
+FILE, XML, INCLUDE = "file-too-large", "xml-limit", "include-limit"
+MESH, IMAGE, HEADER = "mesh-too-large", "image-too-large", "bad-header"
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Limit:
@@ -57,202 +61,101 @@ class Limit:
 
 # Files of all kinds, and the folders around them.
 
-FILE_SIZE: Final = Limit(
-    64 * MIB, "the file has {} bytes", "it is read as a whole", "file-too-large"
+FILE_SIZE = Limit(64 * MIB, "the file has {} bytes", "memory", FILE)
+REFERENCE_LENGTH = Limit(
+    4096, "a reference has {} characters", "time", "reference-syntax"
 )
-REFERENCE_LENGTH: Final = Limit(
-    4096, "a reference has {} characters", "no path is longer", "reference-syntax"
-)
-NUMBER_LENGTH: Final = Limit(
-    1000, "a number has {} characters", "quadratic time of reading it", "bad-number"
-)
-PARAMETER_DEPTH: Final = Limit(
-    32, "a parameter is nested {} deep", "recursion", "bad-model"
-)
-DIAGNOSTICS: Final = Limit(
-    100, "a report keeps {} diagnostics of a severity", "messages; others are counted"
-)
-HINTS: Final = Limit(
-    12, "a report guesses {} names that were meant", "time to compare names"
-)
-NEIGHBOURS: Final = Limit(
-    1000, "{} names beside a missing file are compared", "time in huge folders"
-)
-MANIFEST_SIZE: Final = Limit(
-    MIB, "the manifest of a package has {} bytes", "it is searched for a name"
-)
-PACKAGE_FOLDERS: Final = Limit(
-    20_000, "packages are looked for in {} folders", "ROS_PACKAGE_PATH may be a disk"
-)
-PACKAGE_DEPTH: Final = Limit(
-    8, "packages are looked for {} folders below ROS_PACKAGE_PATH", "the same"
-)
-JSON_LOCATED: Final = Limit(
-    16 * MIB, "diagnostics name lines in JSON of {} bytes", "time to find lines"
-)
-CONFIGURATION_SIZE: Final = Limit(
-    64 * KIB, "a file of the user's configuration has {} bytes", "it is read often"
-)
+NUMBER_LENGTH = Limit(1000, "a number has {} characters", "time", "bad-number")
+PARAMETER_DEPTH = Limit(32, "a parameter is nested {} deep", "recursion", "bad-model")
+DIAGNOSTICS = Limit(100, "a report keeps {} messages of a severity", "output")
+HINTS = Limit(12, "a report guesses {} names that were meant", "time")
+NEIGHBOURS = Limit(1000, "{} names beside a missing file are compared", "time")
+MANIFEST_SIZE = Limit(MIB, "the manifest of a package has {} bytes", "memory")
+PACKAGE_FOLDERS = Limit(20_000, "packages are looked for in {} folders", "time")
+PACKAGE_DEPTH = Limit(8, "packages are looked for {} folders deep", "time")
+JSON_LOCATED = Limit(16 * MIB, "lines of JSON are found in texts of {} bytes", "time")
+CONFIGURATION_SIZE = Limit(64 * KIB, "the configuration has {} bytes", "memory")
 
 # XML. An element takes several hundred bytes of memory, and more where it is read.
 
-XML_SIZE: Final = Limit(
-    64 * MIB, "the XML document has {} bytes", "it is read as a whole", "xml-limit"
+XML_SIZE = Limit(64 * MIB, "the XML document has {} bytes", "memory", XML)
+XML_DEPTH = Limit(10_000, "elements are nested {} deep", "memory", XML)
+XML_ELEMENTS = Limit(2_000_000, "the XML document has {} elements", "memory", XML)
+XML_ATTRIBUTES = Limit(256, "an element has {} attributes", "time", XML)
+XML_VALUE = Limit(MIB, "an attribute has {} characters", "memory", XML)
+XML_MARKUP = Limit(8 * MIB, "one tag or comment has {} bytes", "quadratic time", XML)
+XML_INSTRUCTIONS = Limit(1000, "{} processing instructions are noted", "output")
+URDF_ELEMENTS = Limit(150_000, "the robot has {} elements", "memory", XML)
+URDF_MISSING = Limit(50, "{} missing meshes are looked up", "time")
+SRDF_ELEMENTS = Limit(200_000, "the SRDF has {} elements", "memory", XML)
+ACTIN_DEPTH = Limit(12, "a joint is nested {} deep", "recursion", "too-deep")
+ROBWORK_ELEMENTS = Limit(
+    50_000, "a workcell with its includes has {} elements", "memory", XML
 )
-XML_DEPTH: Final = Limit(
-    10_000, "elements are nested {} deep", "chains of links are nested", "xml-limit"
+ROBWORK_DEPTH = Limit(64, "elements of RobWork are nested {} deep", "recursion", XML)
+ROBWORK_FILES = Limit(
+    1000, "a workcell includes {} files", "one may come often", INCLUDE
 )
-XML_ELEMENTS: Final = Limit(
-    2_000_000, "the XML document has {} elements", "memory", "xml-limit"
+ROBWORK_INCLUDE_DEPTH = Limit(
+    16, "a workcell includes files {} deep", "recursion", INCLUDE
 )
-XML_ATTRIBUTES: Final = Limit(
-    256, "an element has {} attributes", "time to look one up", "xml-limit"
+ROBWORK_MESHES = Limit(2000, "{} meshes of a workcell are looked up", "time")
+ROBWORK_SETUPS = Limit(1000, "there are {} setups of rules", "time", "too-many-files")
+ROBWORK_SETUP_ELEMENTS = Limit(150_000, "the setups have {} elements", "memory", XML)
+ROBWORK_RULES = Limit(
+    100_000, "the setups stand for {} rules", "memory", "too-many-rules"
 )
-XML_VALUE: Final = Limit(
-    MIB, "an attribute has {} characters", "what messages quote", "xml-limit"
-)
-XML_MARKUP: Final = Limit(
-    8 * MIB, "one tag or comment has {} bytes", "quadratic time of parsing", "xml-limit"
-)
-XML_INSTRUCTIONS: Final = Limit(
-    1000, "{} processing instructions are noted", "messages"
-)
-URDF_ELEMENTS: Final = Limit(
-    150_000, "the robot has {} elements", "memory of its model", "xml-limit"
-)
-URDF_MISSING: Final = Limit(50, "{} missing meshes are looked up", "time")
-SRDF_ELEMENTS: Final = Limit(
-    200_000, "the SRDF has {} elements", "memory of its rules", "xml-limit"
-)
-ACTIN_DEPTH: Final = Limit(
-    12, "a joint of an unknown type is nested {} deep", "recursion", "too-deep"
-)
-ROBWORK_ELEMENTS: Final = Limit(
-    50_000, "a workcell with its includes has {} elements", "memory", "xml-limit"
-)
-ROBWORK_DEPTH: Final = Limit(
-    64, "elements of RobWork are nested {} deep", "recursion", "xml-limit"
-)
-ROBWORK_FILES: Final = Limit(
-    1000, "a workcell includes {} files", "one may come often", "include-limit"
-)
-ROBWORK_INCLUDE_DEPTH: Final = Limit(
-    16, "a workcell includes files {} deep", "recursion", "include-limit"
-)
-ROBWORK_MESHES: Final = Limit(2000, "{} meshes of a workcell are looked up", "time")
-ROBWORK_SETUPS: Final = Limit(
-    1000, "there are {} setups of collision rules", "each is a file", "too-many-files"
-)
-ROBWORK_SETUP_ELEMENTS: Final = Limit(
-    150_000, "the setups have {} elements", "memory of their rules", "xml-limit"
-)
-ROBWORK_RULES: Final = Limit(
-    100_000,
-    "the setups stand for {} rules",
-    "patterns stand for many",
-    "too-many-rules",
-)
-ROBWORK_COMPARED: Final = Limit(
+ROBWORK_COMPARED = Limit(
     2_000_000, "patterns of setups are compared with {} names", "time"
 )
 
 # Collision rules, whose patterns stand for many pairs of links.
 
-RULES: Final = Limit(1_000_000, "a cell has {} rules", "memory")
-RULE_PATTERNS: Final = Limit(10_000, "the rules of a cell have {} patterns", "time")
-PATTERN_LENGTH: Final = Limit(1000, "a pattern of names has {} characters", "time")
-EXPRESSION_LENGTH: Final = Limit(1000, "a regular expression has {} characters", "time")
-EXPRESSION_STEPS: Final = Limit(
+RULES = Limit(1_000_000, "a cell has {} rules", "memory")
+RULE_PATTERNS = Limit(10_000, "the rules of a cell have {} patterns", "time")
+PATTERN_LENGTH = Limit(1000, "a pattern of names has {} characters", "time")
+EXPRESSION_LENGTH = Limit(1000, "a regular expression has {} characters", "time")
+EXPRESSION_STEPS = Limit(
     10_000_000, "comparing a regular expression takes {} steps", "time"
 )
-COLLISION_PAIRS: Final = Limit(
-    20_000_000, "a cell has {} pairs of links to test", "memory"
-)
-PAIR_STEPS: Final = Limit(
-    500_000_000, "applying the rules to pairs takes {} steps", "time"
-)
+COLLISION_PAIRS = Limit(20_000_000, "a cell has {} pairs of links to test", "memory")
+PAIR_STEPS = Limit(500_000_000, "applying the rules to pairs takes {} steps", "time")
 
 # Meshes and images.
 
-MESH_VERTICES: Final = Limit(
-    12_000_000, "the mesh has {} vertices", "memory", "mesh-too-large"
-)
-MESH_FACES: Final = Limit(
-    4_000_000, "the mesh has {} triangles", "memory", "mesh-too-large"
-)
-MESH_PARTS: Final = Limit(
-    10_000, "the mesh has {} parts", "nodes may share one mesh", "mesh-too-large"
-)
-MESH_NODES: Final = Limit(
-    20_000, "the scene has {} nodes", "nodes may show each other", "mesh-too-large"
-)
-MESH_DEPTH: Final = Limit(
-    256, "objects are nested {} deep", "recursion", "mesh-too-large"
-)
-POLYGON_WORK: Final = Limit(
-    10**9, "cutting polygons takes {} steps", "quadratic time", "mesh-too-large"
-)
-COLLADA_ELEMENTS: Final = Limit(
-    200_000, "the COLLADA document has {} elements", "memory", "xml-limit"
-)
-GLTF_DOCUMENT: Final = Limit(
-    16 * MIB, "the glTF document has {} bytes", "memory", "mesh-too-large"
-)
-OBJ_MATERIALS: Final = Limit(
-    10_000, "the mesh has {} materials", "time to sort by them", "mesh-too-large"
-)
-OBJ_LIBRARIES: Final = Limit(
-    100, "the mesh names {} files of colours", "time to read them", "mesh-too-large"
-)
-PLY_HEADER: Final = Limit(
-    64 * KIB, "the header of PLY has {} bytes", "it is read line by line", "bad-header"
-)
-PLY_PROPERTIES: Final = Limit(
-    256, "an element of PLY has {} properties", "time for each row", "bad-header"
-)
-LARGE_STL: Final = Limit(
-    200 * MIB, "STL that is kept has {} bytes", "memory; larger files are made coarse"
-)
-COARSE_STL: Final = Limit(
-    GIB, "STL that is made coarse has {} bytes", "time to read it", "file-too-large"
-)
-IMAGE_SIZE: Final = Limit(
-    32 * MIB, "an image has {} bytes", "what a browser loads", "image-too-large"
-)
-IMAGE_SIDE: Final = Limit(
-    8192, "a side of an image has {} pixels", "what it decodes", "image-too-large"
+MESH_VERTICES = Limit(12_000_000, "the mesh has {} vertices", "memory", MESH)
+MESH_FACES = Limit(4_000_000, "the mesh has {} triangles", "memory", MESH)
+MESH_PARTS = Limit(10_000, "the mesh has {} parts", "memory", MESH)
+MESH_NODES = Limit(20_000, "the scene has {} nodes", "time", MESH)
+MESH_DEPTH = Limit(256, "objects are nested {} deep", "recursion", MESH)
+POLYGON_WORK = Limit(10**9, "cutting polygons takes {} steps", "quadratic time", MESH)
+COLLADA_ELEMENTS = Limit(200_000, "the COLLADA document has {} elements", "memory", XML)
+GLTF_DOCUMENT = Limit(16 * MIB, "the glTF document has {} bytes", "memory", MESH)
+OBJ_MATERIALS = Limit(10_000, "the mesh has {} materials", "time", MESH)
+OBJ_LIBRARIES = Limit(100, "the mesh names {} files of colours", "time", MESH)
+PLY_HEADER = Limit(64 * KIB, "the header of PLY has {} bytes", "time", HEADER)
+PLY_PROPERTIES = Limit(256, "an element of PLY has {} properties", "time", HEADER)
+LARGE_STL = Limit(200 * MIB, "STL that is not made coarse has {} bytes", "memory")
+COARSE_STL = Limit(GIB, "STL that is made coarse has {} bytes", "time", FILE)
+IMAGE_SIZE = Limit(32 * MIB, "an image has {} bytes", "memory of browsers", IMAGE)
+IMAGE_SIDE = Limit(
+    8192, "a side of an image has {} pixels", "memory of browsers", IMAGE
 )
 
 # Code out of files: xacro, and kinematics scripts.
 
-PROCESS_MEMORY: Final = Limit(GIB, "a confined process has {} bytes", "memory")
-XACRO_SECONDS: Final = Limit(
-    30, "expanding a xacro file takes {} s", "macros that call themselves"
-)
-XACRO_QUESTIONS: Final = Limit(
-    10_000, "a xacro file asks for {} packages and files", "time to look"
-)
-XACRO_LISTED: Final = Limit(
-    20_000, "patterns of included files list {} names", "time in huge folders"
-)
-SCRIPT_SIZE: Final = Limit(MIB, "the script has {} bytes", "time to compile it")
-SCRIPT_PRINTS: Final = Limit(
-    10_000, "the script has {} print statements of Python 2", "each is repaired"
-)
-SCRIPT_JOINTS: Final = Limit(64, "the script has {} joints", "what it may return")
-SCRIPT_CONFIGURATIONS: Final = Limit(
-    256, "the script has {} configurations", "what it may return"
-)
-SCRIPT_SECONDS: Final = Limit(
-    5, "an isolated script takes {} s for a question", "scripts that never return"
-)
-SCRIPT_START: Final = Limit(
-    10, "an isolated script takes {} s to start", "scripts that never return"
-)
-SCRIPT_ANSWER: Final = Limit(
-    4 * MIB, "an isolated script answers with {} bytes", "memory"
-)
-COMPONENT_SIZE: Final = Limit(MIB, "the component of a script has {} bytes", "memory")
+PROCESS_MEMORY = Limit(GIB, "a confined process has {} bytes", "memory")
+XACRO_SECONDS = Limit(30, "expanding a xacro file takes {} s", "time")
+XACRO_QUESTIONS = Limit(10_000, "a xacro file asks for {} packages and files", "time")
+XACRO_LISTED = Limit(20_000, "patterns of included files list {} names", "time")
+SCRIPT_SIZE = Limit(MIB, "the script has {} bytes", "time")
+SCRIPT_PRINTS = Limit(10_000, "the script has {} print statements of Python 2", "time")
+SCRIPT_JOINTS = Limit(64, "the script has {} joints", "memory")
+SCRIPT_CONFIGURATIONS = Limit(256, "the script has {} configurations", "memory")
+SCRIPT_SECONDS = Limit(5, "an isolated script takes {} s for a question", "time")
+SCRIPT_START = Limit(10, "an isolated script takes {} s to start", "time")
+SCRIPT_ANSWER = Limit(4 * MIB, "an isolated script answers with {} bytes", "memory")
+COMPONENT_SIZE = Limit(MIB, "the component of a script has {} bytes", "memory")
 
 
 def limits() -> dict[str, Limit]:
