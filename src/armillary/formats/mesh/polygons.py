@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+import importlib
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Budget, Place
-from armillary.formats.mesh.library import library
+from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.limits import POLYGON_WORK
 
 __all__ = ["triangulate"]
@@ -83,7 +83,7 @@ def _cut(points: Array, place: Place) -> Indices | None:
     normal /= area
     first = np.linalg.svd(normal[None])[2][1]
     flat = (points - points[0]) @ np.stack([first, np.cross(normal, first)], axis=1)
-    earcut = library("mapbox_earcut", "a concave polygon", place)
+    earcut = _earcut(place)
     ends = np.array([len(flat)], dtype=np.uint32)
     faces = np.asarray(earcut.triangulate_float64(flat, ends), np.int64).reshape(-1, 3)
     a, b, c = np.moveaxis(flat[faces], 1, 0)
@@ -95,3 +95,21 @@ def _cut(points: Array, place: Place) -> Indices | None:
     # Equal corners are cut off; a triangle without area stands for each.
     missing = len(points) - 2 - len(faces)
     return np.vstack([faces, np.zeros((missing, 3), dtype=np.int64)])
+
+
+def _earcut(place: Place) -> Any:
+    """Return the library that cuts polygons.
+
+    Raises:
+        FormatError: It is not installed.
+    """
+    try:
+        return importlib.import_module("mapbox_earcut")
+    except ImportError as error:
+        raise fault(
+            place,
+            "missing-library",
+            "a concave polygon is read with the library mapbox_earcut, which is not "
+            "installed",
+            hint="Install it: pip install armillary[mesh].",
+        ) from error
