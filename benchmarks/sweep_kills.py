@@ -10,12 +10,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
 import armillary as arm
-from armillary.sweeps import merged
 
 KILLS = 50
 ROWS, CHUNK = 2_000_000, 20_000
@@ -71,7 +71,7 @@ def swept(path: str, executor: str) -> int:
     if not path.endswith(".npz"):
         asked = {"pose": pose, "q": arm.sweeps.rows}
         return arm.sweep(asked, samples, path, executor=executor, chunk=CHUNK).computed
-    merged.INTERVAL = 0.0  # a file after every chunk  # pyright: ignore
+    import_module("armillary.sweeps.sweep").INTERVAL = 0.0  # a file after every chunk  # pyright: ignore
     voxels = arm.sweeps.Voxels(lower=(-2, -2, -1), upper=(2, 2, 3), size=0.1)
     found = arm.sweep(
         pose, samples, path, reduce=voxels, executor=executor, chunk=CHUNK

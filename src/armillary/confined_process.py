@@ -127,8 +127,9 @@ def confine(memory: int) -> bool:
     memory: How much it may have [bytes], where the system limits that.
 
     Returns:
-        Whether the kernel enforces it. Elsewhere a hook of Python refuses what it is
-        told of, which contains faults and known attacks, and is no sandbox.
+        Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
+        events that Python reports: it contains faults and known attacks, but is not a
+        sandbox.
     """
     with suppress(ImportError):  # of Windows, which has no such limits
         import resource

@@ -269,3 +269,39 @@ def test_json(run, tmp_path: Path, file: str):
     (first, *_) = json.loads(result.out)["diagnostics"]
     assert first["severity"] == "error"
     assert first["message"]
+
+
+@pytest.mark.filterwarnings("default")
+def test_untested_robots_are_listed_by_one_warning(run, file: str):
+    """Robots of a URDF without rules of their own, which nobody tests."""
+    manipulators = [
+        arm.Manipulator(
+            name=name,
+            links=[
+                arm.Link(name="a", collisions=[Sphere(radius=0.1)]),
+                arm.Link(
+                    name="b",
+                    parent="a",
+                    joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+                    limits=arm.Limits(lower=1.0, upper=2.0),
+                    collisions=[Sphere(radius=0.1)],
+                ),
+                arm.Link(
+                    name="c",
+                    parent="b",
+                    joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+                    limits=arm.Limits(lower=1.0, upper=2.0),
+                    collisions=[Sphere(radius=0.1)],
+                ),
+            ],
+        )
+        for name in ("left", "right")
+    ]
+    mounts = [arm.Mount(manipulator="right", pose=arm.Pose.translation(0, 5, 0))]
+    arm.save(arm.Cell(manipulators=manipulators, mounts=mounts), "two.cell.json")
+    result = run("check", "two.cell.json")
+    assert result.out.count("links-untested") == 1
+    assert "no rule says so: 'left', 'right'" in result.out
+    assert "'left', for example, against itself by --self-collision" in result.out
+    result = run("collide", "two.cell.json")
+    assert result.err.count("no rule says so") == 1

@@ -196,12 +196,17 @@ def test_warnings_are_lines_on_stderr(run, tmp_path: Path, balls: str):
     assert "2.000000  a/a" in result.out
 
 
-def test_triangles_of_meshes(run, balls: str):
-    apart = [cube(), cube(3.0)]  # the hull fills the gap between the cubes
+def two_cubes() -> arm.Link:
+    """Return a link with a mesh of two cubes; its hull fills the gap between them."""
+    apart = [cube(), cube(3.0)]
     count = sum(int(np.frombuffer(each, "<u4", 1, 80)[0]) for each in apart)
     rows = b"".join(each[84:] for each in apart)
     Path("two.stl").write_bytes(bytes(80) + np.uint32(count).tobytes() + rows)
-    two = arm.Link(name="two", collisions=[arm.shapes.Mesh(file="two.stl")])
+    return arm.Link(name="two", collisions=[arm.shapes.Mesh(file="two.stl")])
+
+
+def test_triangles_of_meshes(run, balls: str):
+    two = two_cubes()
     ball = arm.Link(name="ball", collisions=[Sphere(radius=0.1)])
     parts = [arm.Manipulator(name=each.name, links=[each]) for each in (two, ball)]
     at = arm.Pose.translation(1.5, 0, 0)
@@ -216,6 +221,38 @@ def test_triangles_of_meshes(run, balls: str):
     assert (result.code, result.err) == (0, "")
     (nearest,) = json.loads(result.out)["nearest"]
     assert np.isclose(nearest["distance"], 0.9, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("default")
+def test_triangles_where_answers_and_sweeps_avoid_contact(run, balls: str):
+    limits = arm.Limits(lower=0.0, upper=3.0)
+    slider = arm.Manipulator(
+        name="slider",
+        links=[
+            arm.Link(name="rail"),
+            arm.Link(
+                name="ball",
+                parent="rail",
+                joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+                limits=limits,
+                collisions=[Sphere(radius=0.1)],
+            ),
+        ],
+    )
+    cubes = arm.Manipulator(name="cubes", links=[two_cubes()])
+    arm.save(arm.Cell(manipulators=[cubes, slider]), "slide.cell.json")
+    pose = ("--pose", "1.5,0,0", "--rotation", "none", "--position", "x")
+    ik = ("ik", "slide.cell.json", "--frame", "ball", *pose)
+    assert run(*ik, "--avoid", "0").code == 1
+    assert run(*ik, "--avoid", "0", "--exact").code == 0
+    refused = run(*ik, "--exact")
+    assert refused.code == 2
+    assert "add --avoid M" in refused.err
+    asked = ("sweep", "slide.cell.json", "--ask", "collision", "--grid", "0.5:2.5:3")
+    for exact, touching in ((), [True] * 3), (("--exact",), [True, False, True]):
+        out = f"out{len(exact)}.npy"
+        assert run(*asked, *exact, "--out", out).code == 0
+        assert np.load(out).tolist() == touching
 
 
 def cube(x: float = 0.0) -> bytes:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.cli import vectors
+from armillary.sweeps import row_files
 
 Q = np.random.default_rng(1).uniform(-3.0, 3.0, (57, 3))
 
@@ -78,7 +78,7 @@ def test_npy_in_npy_out(
     order: str,
     dtype: type,
 ):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", chunk)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", chunk)
     given = np.asarray(Q.astype(dtype), order=order)  # type: ignore[call-overload]
     np.save("q.npy", given)
     result = run(
@@ -126,7 +126,7 @@ def test_csv(
     text: str,
     chunk: int,
 ):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", chunk)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", chunk)
     Path("q.csv").write_text(text, encoding="utf-8", newline="")
     result = run("fk", file, "--frame", "tip", "--q-file", "q.csv", "--out", "x.npy")
     assert result.code == 0, result.err
@@ -181,7 +181,7 @@ def test_bad_csv(run, file: str, text: str, message: str):
 
 
 def test_a_late_change_of_width(run, file: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", 2)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", 2)
     Path("q.csv").write_text("1,2,3\n" * 4 + "1,2\n" * 2)
     result = run("fk", file, "--frame", "tip", "--q-file", "q.csv", "--out", "x.npy")
     assert result.code == 2
@@ -271,7 +271,7 @@ def test_a_file_replaces_itself(run, file: str, cell: arm.Cell):
 
 
 def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", 1000)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", 1000)
     rows = 100_000  # 12.8 MB of poses
     np.save("q.npy", np.zeros((rows, 3)))
     tracemalloc.start()

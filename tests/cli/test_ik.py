@@ -12,9 +12,10 @@ import pytest
 
 import armillary as arm
 from armillary.cli import ik as verb
-from armillary.cli import targets, vectors
+from armillary.cli import targets
 from armillary.spatial import dual_quaternion
 from armillary.spatial.euler import fixed_xyz
+from armillary.sweeps import row_files
 
 ARM = arm.example("ur5e_on_oval")
 JOINTS = ARM.joint_names[1:]  # of the arm, which has a closed form
@@ -99,7 +100,7 @@ def test_joints_are_aligned_and_named(run, file: str):
 def test_files(
     run, file: str, monkeypatch: pytest.MonkeyPatch, form, kind: str, chunk: int
 ):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", chunk)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", chunk)
     monkeypatch.setattr(verb, "AT_ONCE", 5)
     if kind == "npy":
         np.save("x.npy", form(X))
@@ -410,7 +411,7 @@ def test_no_closed_form_says_why(run, file: str):
 
 
 def test_memory_stays_bounded(run, file: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(vectors, "ROWS_PER_CHUNK", 500)
+    monkeypatch.setattr(row_files, "ROWS_PER_CHUNK", 500)
     monkeypatch.setattr(verb, "AT_ONCE", 500)
     rows = 30_000  # 3.8 MB of poses
     np.save("x.npy", np.resize(X, (1, rows, 4, 4)))

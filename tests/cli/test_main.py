@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from armillary.cli import info
 from armillary.cli.main import VERBS, parser
+from armillary.cli.verb import Verb
 
 PROGRAM = [sys.executable, "-W", "error", "-m", "armillary"]
 
@@ -83,7 +84,7 @@ def test_every_end_has_its_code(
     def fail(options: object) -> int:
         raise error
 
-    monkeypatch.setattr(info, "run", fail)
+    monkeypatch.setattr(info, "open_cell", fail)
     result = run("info", file)
     assert (result.code, result.out, result.err) == (code, "", text)
 
@@ -92,7 +93,7 @@ def test_faults_of_ours_stay_visible(run, file: str, monkeypatch: pytest.MonkeyP
     def fail(options: object) -> int:
         raise AssertionError("a bug")
 
-    monkeypatch.setattr(info, "run", fail)
+    monkeypatch.setattr(info, "open_cell", fail)
     with pytest.raises(AssertionError, match="a bug"):
         run("info", file)
 
@@ -127,21 +128,20 @@ def test_version_and_help(run):
     assert version.out.startswith("armillary")
     text = run("--help")
     assert text.code == 0
-    assert all(verb.__name__.rpartition(".")[2] in text.out for verb in VERBS)
+    assert all(verb.name in text.out for verb in VERBS)
 
 
-@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
-def test_every_verb_has_help(run, verb: SimpleNamespace):
-    name = verb.__name__.rpartition(".")[2]
-    result = run(name, "--help")
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.name)
+def test_every_verb_has_help(run, verb: Verb):
+    result = run(verb.name, "--help")
     assert result.code == 0
-    assert result.out.startswith(f"usage: armillary {name} ")
+    assert result.out.startswith(f"usage: armillary {verb.name} ")
     assert max(map(len, result.out.splitlines())) <= 100
 
 
 def test_the_parser_knows_where_verbs_lead():
     options = parser().parse_args(["info", "x", "--package", f"p={os.getcwd()}"])
-    assert options.run is info.run
+    assert options.verb is info.run
     assert dict(options.package) == {"p": Path.cwd()}
 
 
@@ -179,3 +179,24 @@ def test_unknown_format_is_reported(run, file: str):
     result = run("info", file, "--format", "step")
     assert result.code == 2
     assert result.err.startswith("armillary: no format named 'step'.")
+
+
+def test_an_error_is_an_object_with_json(run, file: str):
+    result = run("fk", file, "--frame", "tpi", "--json")
+    assert result.code == 2
+    error = json.loads(result.out)["error"]
+    assert error["kind"] == "UnknownName"
+    assert result.err == f"armillary: {error['message']}\n"
+    assert "Did you mean 'tip'?" in error["message"]
+
+
+def test_faults_of_a_file_are_objects_with_json(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.urdf").write_text("<robot name='r'><link name='a'/><link name='b'/>")
+    result = run("info", "bad.urdf", "--json")
+    assert result.code == 2
+    (diagnostic,) = json.loads(result.out)["error"]["diagnostics"]
+    assert (diagnostic["severity"], diagnostic["path"]) == ("error", "bad.urdf")
+    assert diagnostic["line"] == 1

@@ -122,7 +122,7 @@ def test_inverse_kinematics_of_a_grid(sweep, robot: arm.Cell):
         ],
     )
     answer = robot.ik("tool0")(grid.rows(0, grid.count))
-    q = np.fromfile("ik.zarr/q/c.0.0").reshape(-1, 6)[: grid.count]
+    q = np.fromfile("ik.zarr/q/c.0.0")[: 6 * grid.count].reshape(-1, 6)
     assert np.abs(q - answer.q)[answer.success].max() < 1e-9
     assert f"success: {answer.success.sum()} rows" in result.out
     # Voxels as far apart as points count each point once.
@@ -273,9 +273,9 @@ def test_ranges_replace_missing_limits(run, tmp_path: Path, monkeypatch):
 
 def test_a_scheduler_that_is_not_there(sweep, monkeypatch):
     pytest.importorskip("distributed")
-    from armillary.cli import cluster
+    from armillary.cli import sweep as verb
 
-    monkeypatch.setattr(cluster, "CONNECTING", 0.2)
+    monkeypatch.setattr(verb, "CONNECTING", 0.2)
     for address in ("tcp://127.0.0.1:9", "no://such"):
         result = sweep(*FK, "--dask", address)
         assert result.code == 2

@@ -70,14 +70,12 @@ def test_functions_that_cannot_be_sent():
     assert np.array_equal(next(iter(found.values())), ROWS[:, 0])
 
 
-def test_a_changed_function_is_another_question(tmp_path: Path):
-    def sums(factor):
-        return lambda rows: factor * rows.sum(axis=1)
-
-    arm.sweep({"a": sums(1.0)}, ROWS, tmp_path / "out", executor="threads")
-    arm.sweep({"a": sums(1.0)}, ROWS, tmp_path / "out", executor="threads")
+def test_another_argument_is_another_question(tmp_path: Path):
+    one, other = (partial(sweep_functions.fails_at, value) for value in (-1.0, -2.0))
+    for _ in range(2):
+        arm.sweep({"a": one}, ROWS, tmp_path / "out", executor="threads")
     with pytest.raises(SweepError, match="another question"):
-        arm.sweep({"a": sums(2.0)}, ROWS, tmp_path / "out", executor="threads")
+        arm.sweep({"a": other}, ROWS, tmp_path / "out", executor="threads")
 
 
 def test_drafts_of_killed_workers_are_removed(tmp_path: Path):

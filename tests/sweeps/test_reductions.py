@@ -131,10 +131,10 @@ def test_voxels_of_samples():
 
 
 def test_resumes_from_a_file(cell: arm.Cell, tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(import_module("armillary.sweeps.merged"), "INTERVAL", 0.0)
+    monkeypatch.setattr(import_module("armillary.sweeps.sweep"), "INTERVAL", 0.0)
     samples, path = cell.samples(COUNT), tmp_path / "out.npz"
     whole = arm.sweep(asked(cell), samples, reduce=reductions(), executor="threads")
-    merged = import_module("armillary.sweeps.merged").Merged
+    merged = import_module("armillary.sweeps.sweep").Merged
     save, calls = merged.save, []
 
     def full(self):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial, wraps
 from importlib import import_module
@@ -20,6 +20,7 @@ import armillary as arm
 import sweep_functions
 from armillary.errors import ShapeError, SweepError, UnknownName
 from armillary.sweeps.identity import digest
+from armillary.sweeps.zarr_group import TAIL
 
 COUNT = 3000
 
@@ -68,6 +69,16 @@ def test_inverse_kinematics(cell: arm.Cell, samples):
             assert np.array_equal(found[name], getattr(expected, name))
     every = arm.sweep({"all": ik.all}, X[:50])
     assert np.array_equal(every["all_q"], ik.all(X[:50]).q, equal_nan=True)
+
+
+def test_all_answers_of_a_search_are_refused(cell: arm.Cell, samples):
+    """Their number differs from target to target, so that a later row would not fit."""
+    X = cell.fk("tool0")(samples.rows(0, 3))
+    ik = cell.ik("tool0")
+    searches = cell.ik("tool0", rotation="xy").all, partial(ik.all, method="numeric")
+    for ask in searches:
+        with pytest.raises(SweepError, match="another number of answers"):
+            arm.sweep(ask, X)
 
 
 def test_searches_do_not_depend_on_workers():
@@ -463,7 +474,7 @@ def test_chunks_have_at_most_the_rows_of_the_sweep(cell: arm.Cell, tmp_path: Pat
     fk, samples = cell.fk("tool0"), cell.samples(10)
     arm.sweep(fk, samples, tmp_path / "out", chunk=2**62)
     (file,) = tmp_path.glob("out/pose/c.*")
-    assert file.stat().st_size == 10 * 128 + 4
+    assert file.stat().st_size == 10 * 128 + TAIL
     assert arm.sweep(fk, samples, tmp_path / "out", chunk=10).computed == 0
 
 
@@ -496,7 +507,7 @@ def test_results_that_do_not_fit_are_refused(
 ):
     fk, path = cell.fk("tool0"), tmp_path / "out"
     found = arm.sweep(fk, samples, path)
-    memory = import_module("armillary.sweeps.memory")
+    memory = import_module("armillary.sweeps.fields")
     monkeypatch.setattr(memory, "memory_size", lambda: 1000.0)
     with pytest.raises(SweepError, match=r"read parts of .*pose'.* with zarr"):
         found["pose"]
@@ -549,57 +560,70 @@ def test_digests_are_those_of_other_processes(seed: int):
     assert said == f"{digest(asked)}\n"
 
 
-def times(factor):
-    def wrapper(function):
-        @wraps(function)
-        def wrapped(rows):
-            return factor * function(rows)
-
-        return wrapped
-
-    return wrapper
-
-
 class Asked:
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
     def __call__(self, rows):
-        return rows
+        return self.factor * rows
 
     def twice(self, rows):
         return 2 * rows
 
 
-def test_functions_are_distinguished(cell: arm.Cell, monkeypatch):
-    """By instructions, wrappers, defaults and what they name; not by comments."""
-    given = [1.0, 2.0]
-    # fmt: off
-    asks = [lambda rows: 1.0 * rows, lambda rows: 2.0 * rows]  # of one line
-    # fmt: on
-    asks += [times(factor)(np.negative) for factor in given]
-    asks += [times(2.0)(asks[0]), Asked().twice, Asked().__call__]
-    for factor in given:
+def wrapped(rows):
+    return rows
 
-        def ask(rows, *, factor=factor):
-            return factor * rows
 
-        asks.append(ask)
+def test_functions_are_distinguished(monkeypatch):
+    """By name, source text, arguments and the objects whose methods they are."""
+    asks = [
+        *(sweep_functions.total, sweep_functions.uses_globals),
+        *(partial(sweep_functions.fails_at, value) for value in (1.0, 2.0)),
+        *(Asked().twice, Asked(2.0).twice, Asked().__call__, Asked(3.0)),
+    ]
     assert len({digest(each) for each in asks}) == len(asks)
-    for name, value in {
-        "FACTOR": 3.0,
-        "TABLE": {"a": np.ones(3)},
-        "helper": lambda rows: rows,
-        "CHECK": cell.collision(),
-    }.items():
-        before = digest(sweep_functions.uses_globals)
-        monkeypatch.setattr(sweep_functions, name, value, raising=False)
-        assert digest(sweep_functions.uses_globals) != before, name
-    monkeypatch.setattr(sweep_functions, "LOCK", threading.Lock())
-    digest(sweep_functions.uses_globals)  # what has no pickle has no part in it
+    assert None not in map(digest, asks)
+    before = digest(sweep_functions.uses_globals)
+    monkeypatch.setattr(sweep_functions, "FACTOR", 3.0)
+    assert digest(sweep_functions.uses_globals) == before
+    source = inspect.getsource(sweep_functions.uses_globals).replace("FACTOR", "2.0")
+    monkeypatch.setattr(inspect, "getsource", lambda function: source)
+    assert digest(sweep_functions.uses_globals) != before
+
+
+def nested(rows):
+    def ask(rows):
+        return 2.0 * rows
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda rows: 2.0 * rows,
+        nested(None),
+        partial(nested(None)),
+        wraps(wrapped)(lambda rows: 3.0 * rows),
+    ],
+)
+def test_functions_without_a_name_cannot_be_continued(tmp_path: Path, ask):
+    samples = np.ones((3, 2))
+    out, options = tmp_path / "out", {"executor": "threads"}
+    found = arm.sweep({"a": ask}, samples, out, **options)
+    assert found.computed == 3
+    assert digest(ask) is None
+    with pytest.raises(SweepError, match="is a lambda, is defined in a function"):
+        arm.sweep({"a": ask}, samples, out, **options)
 
 
 def test_called_objects_are_different_questions(tmp_path: Path, monkeypatch):
     samples = np.zeros((3, 2))
     for _ in range(2):
         arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")
-    monkeypatch.setattr(Asked, "__call__", lambda self, rows: rows + 1)
+    with pytest.raises(SweepError, match="not its code or data"):
+        arm.sweep({"a": Asked(2.0)}, samples, tmp_path / "out", executor="threads")
+    monkeypatch.setattr(Asked, "__call__", Asked.twice)
     with pytest.raises(SweepError, match="not its code or data"):
         arm.sweep({"a": Asked()}, samples, tmp_path / "out", executor="threads")

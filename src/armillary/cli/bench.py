@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.options import add_frame, chosen_frame
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import FRAME, chosen_frame
+from armillary.cli.verb import verb
 from armillary.errors import KernelError, printable
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.bound_kernel import AnyKernel
@@ -48,19 +49,16 @@ print(time.perf_counter() - start)
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "bench",
-        help="how fast this machine computes the pose of a frame",
-        description="Measure the first kernel of a frame's pose, without and with the "
-        "cache on disk, one call, and a batch on one and on all threads.",
-    )
-    add_file(parser)
-    add_frame(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "bench",
+    (
+        *FILE,
+        FRAME,
+    ),
+    help="how fast this machine computes the pose of a frame",
+    description="Measure the first kernel of a frame's pose, without and with the "
+    "cache on disk, one call, and a batch on one and on all threads.",
+)
 def run(options: argparse.Namespace) -> int:
     """Measure and print."""
     cell = open_cell(options)

@@ -10,10 +10,11 @@ from typing import Any
 
 from armillary.cli.explain import explanation
 from armillary.cli.hints import diagnostic_text, with_options
-from armillary.cli.input import add_file, meshes_of, read
-from armillary.cli.options import add_json
+from armillary.cli.input import FILE, meshes_of, read
+from armillary.cli.options import JSON
+from armillary.cli.verb import option, verb
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_parts, untested_parts
+from armillary.collision.untested import home_parts, untested_parts, untested_text
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
@@ -27,22 +28,17 @@ FAULTY = 1
 RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "check",
-        help="every diagnostic of a file, with its location and fix",
-        description="Print all diagnostics, each with its location, id and fix, and "
-        "which links touch at home. The exit code is 0 if none is an error, else 1.",
-    )
-    add_file(parser)
-    parser.add_argument(
-        "--explain", action="store_true", help="also print what the ids mean"
-    )
-    add_json(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "check",
+    (
+        *FILE,
+        option("--explain", action="store_true", help="also print what the ids mean"),
+        JSON,
+    ),
+    help="every diagnostic of a file, with its location and fix",
+    description="Print all diagnostics, each with its location, id and fix, and "
+    "which links touch at home. The exit code is 0 if none is an error, else 1.",
+)
 def run(options: argparse.Namespace) -> int:
     """Print the diagnostics and return 1 if one is an error."""
     errors = 0
@@ -68,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         diagnostics = [*diagnostics, error]
         errors = 1
     if options.json:
-        print(json.dumps({"diagnostics": list(map(_object, diagnostics))}))
+        print(json.dumps({"diagnostics": list(map(diagnostic_object, diagnostics))}))
         return FAULTY if errors else 0
     for each in diagnostics:
         print(diagnostic_text(each, fix=True))
@@ -122,36 +118,32 @@ def _mesh(
 def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
     """Yield which links touch at home, or are not tested."""
     place = Place(path)
-    for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
-        fix = ""
-        text = each.message
-        if each.kind == "untested" and text.startswith(
-            (parts := untested_parts(each.subject))[0]
-        ):
-            text, fix = parts
-        text = with_options(text).removesuffix(".")
-        found = Diagnostic(
+
+    def diagnostic(code: str, text: str, fix: str = "") -> Diagnostic:
+        return Diagnostic(
             place=place,
-            code="links-touch",
-            message=text,
+            code=code,
+            message=with_options(text).removesuffix("."),
             severity=Severity.WARNING,
             hint=with_options(fix),
         )
-        if each.kind == "untested":
-            yield replace(found, code="links-untested")
-        elif each.links:
-            text = f"At home, links {text.removeprefix('Links ')}"
-            yield replace(found, message=text)
+
+    untested: list[str] = []  # manipulators, which one diagnostic lists
+    for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
+        if each.kind != "untested":
+            if each.links:
+                text = f"At home, links {each.message.removeprefix('Links ')}"
+                yield diagnostic("links-touch", text)
+        elif each.message == untested_text(each.subject):
+            untested.append(each.subject)
+        else:
+            yield diagnostic("links-untested", each.message)
+    if untested:
+        yield diagnostic("links-untested", *untested_parts(untested))
     at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
         text, fix = home_parts(at_home, most=len(at_home))
-        yield Diagnostic(
-            place=place,
-            code="touch-at-home",
-            message=text.removesuffix("."),
-            severity=Severity.NOTE,
-            hint=with_options(fix),
-        )
+        yield replace(diagnostic("touch-at-home", text, fix), severity=Severity.NOTE)
 
 
 def _explanations(diagnostics: Sequence[Any]) -> Iterator[str]:
@@ -165,10 +157,13 @@ def _severity(diagnostic: Any) -> Severity:
     return getattr(diagnostic, "severity", Severity.ERROR)
 
 
-def _object(diagnostic: Any) -> dict[str, Any]:
+def diagnostic_object(diagnostic: Any) -> dict[str, Any]:
     """Return a diagnostic as it is printed as JSON; an error of the model has no id."""
     if not isinstance(diagnostic, Diagnostic):
-        return {"severity": Severity.ERROR.value, "message": str(diagnostic)}
+        return {
+            "severity": Severity.ERROR.value,
+            "message": with_options(str(diagnostic)),
+        }
     place = diagnostic.place
     return {
         "severity": diagnostic.severity.value,
@@ -177,5 +172,5 @@ def _object(diagnostic: Any) -> dict[str, Any]:
         "line": place.line or None,
         "column": place.column or None,
         "message": diagnostic.message,
-        "fix": diagnostic.hint or None,
+        "fix": with_options(diagnostic.hint) or None,
     }

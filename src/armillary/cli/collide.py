@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import Any, Final
 
@@ -14,20 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.collision_check import collision_check
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.motion import add_q_file, joint_rows
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_json,
-    add_margin,
-    add_out,
-    add_state,
+    EXACT,
+    JSON,
+    MARGIN,
+    STATES,
     chosen_state,
-    whole_number,
+    collision_check,
+    out,
+    print_summary,
+    row_output,
 )
-from armillary.cli.result_file import result_file
 from armillary.cli.table import finite, number, table
-from armillary.cli.vectors import open_vectors
+from armillary.cli.vectors import open_joint_file
+from armillary.cli.verb import option, verb, whole_number
 from armillary.collision.check import CollisionCheck, Contact
 from armillary.errors import ModelError, printable
 from armillary.kinematics.state import State
@@ -50,39 +49,31 @@ is 1 if any links touch, and 2 if no pair of links is tested.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "collide", help="which links touch, and how near others are",
-        description=DESCRIPTION,
-    )  # fmt: skip
-    add_file(parser)
-    positions = add_state(parser)
-    add_q_file(positions)
-    add_margin(parser)
-    parser.add_argument(
-        "--exact",
-        action="store_true",
-        help="treat meshes by their triangles, not by their convex hulls; slow, and "
-        "needs pip install 'armillary[exact]'",
-    )
-    parser.add_argument(
-        "--nearest",
-        metavar="N",
-        type=whole_number(0),
-        default=NEAREST,
-        help=f"how many pairs that do not touch are printed; else {NEAREST}",
-    )
-    parser.add_argument(
-        "--untested",
-        action="store_true",
-        help="also print the pairs that are not tested, and why",
-    )
-    add_json(parser)
-    add_out(parser, "D.npy", "least distances")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "collide",
+    (
+        *FILE,
+        *STATES,
+        MARGIN,
+        EXACT,
+        option(
+            "--nearest",
+            metavar="N",
+            type=whole_number(0),
+            default=NEAREST,
+            help=f"how many pairs that do not touch are printed; else {NEAREST}",
+        ),
+        option(
+            "--untested",
+            action="store_true",
+            help="also print the pairs that are not tested, and why",
+        ),
+        JSON,
+        out("D.npy", "least distances"),
+    ),
+    help="which links touch, and how near others are",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Test and print or write; return an exit code: whether links touch."""
     _check(options)
@@ -214,27 +205,22 @@ def _as_json(contact: Contact) -> dict[str, Any]:
 def _many(
     cell: Cell, check: CollisionCheck, state: State, options: argparse.Namespace
 ) -> int:
-    summary = _Summary()
-    with open_vectors(options.q_file) as vectors, ExitStack() as stack:
-        batch = (0,) if vectors.batch is None else vectors.batch
-        write: Callable[[Array], None] | None = None
-        if options.out is not None:
-            write = stack.enter_context(
-                result_file(options.out, batch, names=["distance"])
-            )
-        for rows in joint_rows(cell, state, vectors, options.q_file, options.degrees):
-            if write is not None:
-                values = check.clearance(rows)
-                write(values)
-                summary.add(len(rows), ~(values > check.margin), values)
-                continue
-            touching = check(rows)
-            first = summary.count
-            summary.add(len(rows), touching, np.full(len(rows), np.inf))
-            for k, line in _touching_rows(check, rows, np.flatnonzero(touching)):
-                print(f"{first + k},{line}")
-    # Without a file the rows go to stdout, and it must hold nothing else.
-    print(summary, file=sys.stderr if options.out is None else sys.stdout)
+    summary = _Contacts()
+    with open_joint_file(options.q_file, cell, state, options) as vectors:
+        if options.out is None:
+            for rows in vectors.chunks:
+                touching, first = check(rows), summary.count
+                summary.add(len(rows), touching, np.full(len(rows), np.inf))
+                for k, line in _touching_rows(check, rows, np.flatnonzero(touching)):
+                    print(f"{first + k},{line}")
+        else:
+            batch = vectors.file.result_batch
+            with row_output(options, batch, (), ["distance"]) as write:
+                for rows in vectors.chunks:
+                    values = check.clearance(rows)
+                    write(values)
+                    summary.add(len(rows), ~(values > check.margin), values)
+    print_summary([summary], options)
     return _code(check, bool(summary.touching))
 
 
@@ -254,7 +240,7 @@ def _touching_rows(
             yield k, f"{value!r},{pairs[pair]}"
 
 
-class _Summary:
+class _Contacts:
     """How many vectors touch, added up piece by piece."""
 
     def __init__(self) -> None:

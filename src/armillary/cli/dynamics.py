@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,19 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import si_factors
-from armillary.cli.motion import add_q_file, joint_rows
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_json,
-    add_out,
-    add_state,
+    JSON,
+    STATES,
     chosen_state,
-    chosen_vector,
+    out,
+    print_summary,
+    row_output,
 )
-from armillary.cli.result_file import result_file
-from armillary.cli.table import comma_separated, finite, number, table
-from armillary.cli.vectors import open_vectors, vector_of_text
+from armillary.cli.table import finite, number, table
+from armillary.cli.vectors import (
+    chosen_vector,
+    joint_factors,
+    open_joint_file,
+    vector_of_text,
+)
+from armillary.cli.verb import option, verb
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.errors import ModelError, printable
 from armillary.kinematics.bound_state import rates_of
@@ -37,7 +39,7 @@ from armillary.model.unit import Unit
 
 Array = npt.NDArray[np.float64]
 
-WITHIN, EXCEEDED = 0, 1
+WITHIN_LIMITS, EXCEEDED = 0, 1
 DECIMALS: Final = 6
 NAMED: Final = 8  # links of unknown inertia
 ROUNDING: Final = 1e-9  # of torques that are 0 [N m or N]
@@ -62,31 +64,35 @@ exceeded.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "dynamics", help="torques of joints, and which exceed their limits",
-        description=DESCRIPTION,
-    )  # fmt: skip
-    add_file(parser)
-    positions = add_state(parser)
-    add_q_file(positions)
-    parser.add_argument(
-        "--qd", metavar="V1,V2,...", help="joint rates; else those of the state, or 0"
-    )
-    parser.add_argument(
-        "--qdd", metavar="A1,A2,...", help="joint accelerations; else 0"
-    )
-    parser.add_argument(
-        "--gravity",
-        metavar="X,Y,Z",
-        help="acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
-    )
-    add_json(parser)
-    add_out(parser, "T.npy", "torques")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "dynamics",
+    (
+        *FILE,
+        *STATES,
+        option(
+            "--qd",
+            has_numbers=True,
+            metavar="V1,V2,...",
+            help="joint rates; else those of the state, or 0",
+        ),
+        option(
+            "--qdd",
+            has_numbers=True,
+            metavar="A1,A2,...",
+            help="joint accelerations; else 0",
+        ),
+        option(
+            "--gravity",
+            has_numbers=True,
+            metavar="X,Y,Z",
+            help="acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
+        ),
+        JSON,
+        out("T.npy", "torques"),
+    ),
+    help="torques of joints, and which exceed their limits",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Compute and print or write; return an exit code: whether limits are exceeded."""
     _check(options)
@@ -97,13 +103,13 @@ def run(options: argparse.Namespace) -> int:
         gravity = vector_of_text(options.gravity, "--gravity")
     if options.q_file is not None:
         return _many(cell, state, gravity, options)
-    found = _of_state(cell, state, gravity, options)
+    efforts = _of_state(cell, state, gravity, options)
     if options.json:
-        print(json.dumps(_object(found)))
+        print(json.dumps(_object(efforts)))
     else:
-        for line in _lines(found, in_degrees=options.degrees):
+        for line in _lines(efforts, in_degrees=options.degrees):
             print(line)
-    return EXCEEDED if found.exceeded.any() else WITHIN
+    return EXCEEDED if efforts.exceeded.any() else WITHIN_LIMITS
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -128,7 +134,7 @@ def _exceeded(cell: Cell, torques: Array) -> npt.NDArray[np.bool_]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
+class _Efforts:
     """A motion, and the torques that it takes."""
 
     cell: Cell
@@ -156,7 +162,7 @@ class _Found:
 
 def _of_state(
     cell: Cell, state: State, gravity: Any, options: argparse.Namespace
-) -> _Found:
+) -> _Efforts:
     zeros = np.zeros(len(cell.joint_names))
     qd, qdd = rates_of(state), zeros
     if options.qd is not None:
@@ -164,7 +170,7 @@ def _of_state(
     if options.qdd is not None:
         qdd = chosen_vector(cell, options.qdd, options, "--qdd")
     torque = cell.inverse_dynamics(state=state, gravity=gravity)
-    return _Found(
+    return _Efforts(
         cell=cell,
         state=state,
         gravity=gravity,
@@ -175,15 +181,15 @@ def _of_state(
     )
 
 
-def _lines(found: _Found, *, in_degrees: bool) -> Iterator[str]:
-    cell = found.cell
-    yield from table(HEADER, _rows(found, in_degrees=in_degrees))
+def _lines(efforts: _Efforts, *, in_degrees: bool) -> Iterator[str]:
+    cell = efforts.cell
+    yield from table(HEADER, _rows(efforts, in_degrees=in_degrees))
     yield ""
     width = max(len(what) for what, _ in TOTALS.values())
-    for name, values in _totals(found).items():
+    for name, values in _totals(efforts).items():
         what, unit = TOTALS[name]
         yield f"{what:{width}}  {' '.join(map(_rounded, values))} {unit}"
-    unknown, moved = _unknown(found.state)
+    unknown, moved = _unknown(efforts.state)
     if unknown:
         more = len(unknown) - NAMED
         listed = ", ".join(map(printable, unknown[:NAMED]))
@@ -193,30 +199,30 @@ def _lines(found: _Found, *, in_degrees: bool) -> Iterator[str]:
             f"{len(unknown)} of {plural(moved, 'link')} that joints move have no "
             f"inertia and count nothing: {listed}{others}"
         )
-    count = int(found.exceeded.sum())
+    count = int(efforts.exceeded.sum())
     limited = int(np.isfinite(cell.effort_limits).sum())
     yield ""
     yield f"{count} of {plural(limited, 'effort limit')} exceeded"
 
 
-def _rows(found: _Found, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
-    cell = found.cell
+def _rows(efforts: _Efforts, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
+    cell = efforts.cell
     joints = cell.workcell.joints
-    motion = np.array([found.state.q, found.qd, found.qdd])
+    motion = np.array([efforts.state.q, efforts.qd, efforts.qdd])
     if in_degrees:
-        motion = motion / si_factors(cell.workcell, cell.joint_names)
-    shares = found.shares.tolist()
+        motion = motion / joint_factors(cell.workcell, cell.joint_names)
+    shares = efforts.shares.tolist()
     rows = zip(cell.joint_names, joints.links, shares, strict=False)
     for k, (name, place, share) in enumerate(rows):
         unit = cell.workcell.links[place].joint.unit
         yield (
             *(str(k), name, *map(_rounded, motion[:, k])),
             "deg" if in_degrees and unit is Unit.RADIAN else unit.value or "-",
-            *(_rounded(found.holding[k]), _rounded(found.moving[k])),
+            *(_rounded(efforts.holding[k]), _rounded(efforts.moving[k])),
             EFFORT_UNITS[unit],
             number(cell.effort_limits[k]),
             f"{100.0 * share:.1f} %" if np.isfinite(share) else "-",
-            "exceeded" if found.exceeded[k] else "",
+            "exceeded" if efforts.exceeded[k] else "",
         )
 
 
@@ -224,16 +230,16 @@ def _rounded(value: float) -> str:
     return number(round(float(value), DECIMALS))
 
 
-def _totals(found: _Found) -> dict[str, list[float]]:
+def _totals(efforts: _Efforts) -> dict[str, list[float]]:
     """Return mass, centre and energies of all that joints move, by their names."""
-    cell, q = found.cell, found.state.q
-    about: Any = {"state": found.state, "gravity": found.gravity}
-    tree = found.state.tree
+    cell, q = efforts.cell, efforts.state.q
+    about: Any = {"state": efforts.state, "gravity": efforts.gravity}
+    tree = efforts.state.tree
     mass = sum(float(body.mass) for body in Bodies.of(tree).inertias(tree))
     centre = [math.nan] * 3
     if mass > 0.0:
         centre = cell.centre_of_mass(**about)(q).tolist()
-    kinetic = cell.kinetic_energy(**about)(q, found.qd)
+    kinetic = cell.kinetic_energy(**about)(q, efforts.qd)
     potential = cell.potential_energy(**about)(q)
     return {
         "mass": [mass],
@@ -252,20 +258,20 @@ def _unknown(state: State) -> tuple[list[str], int]:
     return unknown, len(moved)
 
 
-def _object(found: _Found) -> dict[str, Any]:
+def _object(efforts: _Efforts) -> dict[str, Any]:
     """Return what is printed as JSON; null stands for no limit, or what is NaN."""
-    cell = found.cell
+    cell = efforts.cell
     columns: dict[str, Sequence[Any]] = {
         "name": cell.joint_names,
-        "q": found.state.q.tolist(),
-        "qd": finite(found.qd.tolist()),
-        "qdd": finite(found.qdd.tolist()),
-        "holding": finite(found.holding.tolist()),
-        "torque": finite(found.moving.tolist()),
+        "q": efforts.state.q.tolist(),
+        "qd": finite(efforts.qd.tolist()),
+        "qdd": finite(efforts.qdd.tolist()),
+        "holding": finite(efforts.holding.tolist()),
+        "torque": finite(efforts.moving.tolist()),
         "limit": finite(cell.effort_limits.tolist()),
-        "exceeded": found.exceeded.tolist(),
+        "exceeded": efforts.exceeded.tolist(),
     }
-    totals = [(name, finite(values)) for name, values in _totals(found).items()]
+    totals = [(name, finite(values)) for name, values in _totals(efforts).items()]
     return {
         "cell": cell.name,
         "joints": [
@@ -273,7 +279,7 @@ def _object(found: _Found) -> dict[str, Any]:
             for row in zip(*columns.values(), strict=True)
         ],
         **{name: each if len(each) > 1 else each[0] for name, each in totals},
-        "without_inertia": _unknown(found.state)[0],
+        "without_inertia": _unknown(efforts.state)[0],
     }
 
 
@@ -282,32 +288,21 @@ def _object(found: _Found) -> dict[str, Any]:
 
 def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -> int:
     torque = cell.gravity_torque(state=state, gravity=gravity)
-    summary = _Summary(cell)
-    with open_vectors(options.q_file) as vectors, ExitStack() as stack:
-        write: Callable[[Array], None] = _print_rows
-        if options.out is not None:
-            batch = (0,) if vectors.batch is None else vectors.batch
-            names = cell.joint_names
-            write = stack.enter_context(
-                result_file(options.out, batch, (len(names),), names=names)
-            )
-        for rows in joint_rows(cell, state, vectors, options.q_file, options.degrees):
+    summary, names = _GreatestTorques(cell), cell.joint_names
+    with (
+        open_joint_file(options.q_file, cell, state, options) as vectors,
+        row_output(options, vectors.file.result_batch, (len(names),), names) as write,
+    ):
+        for rows in vectors.chunks:
             torques = torque(rows)
             write(torques)
             summary.add(torques)
-    # Without a file the rows go to stdout, and it must hold nothing else.
-    for line in summary.lines():
-        print(line, file=sys.stderr if options.out is None else sys.stdout)
-    return EXCEEDED if summary.exceeding else WITHIN
+    print_summary(summary.lines(), options)
+    return EXCEEDED if summary.exceeding else WITHIN_LIMITS
 
 
-def _print_rows(torques: Array) -> None:
-    for row in (torques + 0.0).tolist():
-        print(comma_separated(row))
-
-
-class _Summary:
-    """The greatest torque of each joint, found piece by piece."""
+class _GreatestTorques:
+    """The greatest torque of each joint, chunk by chunk."""
 
     def __init__(self, cell: Cell) -> None:
         self.count = 0

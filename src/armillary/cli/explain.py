@@ -5,27 +5,22 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Iterator
-from typing import Any
 
 from armillary.cli.hints import with_options
+from armillary.cli.verb import option, verb
 from armillary.formats.diagnostic import Explanation, explained, explanations
 
 WIDTH = 88
 INDENT = "    "
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "explain",
-        help="what the ids of diagnostics mean, and how to fix them",
-        description="Say what an id of a diagnostic means, and how to fix it; without "
-        "one, list all ids. The id is the word in brackets: error[two-roots].",
-    )
-    parser.add_argument("id", metavar="ID", nargs="*", help="such as two-roots")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "explain",
+    (option("id", metavar="ID", nargs="*", help="such as two-roots"),),
+    help="what the ids of diagnostics mean, and how to fix them",
+    description="Say what an id of a diagnostic means, and how to fix it; without "
+    "one, list all ids. The id is the word in brackets: error[two-roots].",
+)
 def run(options: argparse.Namespace) -> int:
     """Print the explanations."""
     codes: list[str] = options.id or sorted(explanations())

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.motion import add_motion, chosen_motion
-from armillary.cli.options import add_state, chosen_state
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import MOTION, STATE, chosen_motion, chosen_state
+from armillary.cli.verb import option, verb
 from armillary.errors import printable
 
 DONE = 0
@@ -19,18 +18,17 @@ printed, and that of the meshes in it before compression.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "export", help="a cell as one HTML file", description=DESCRIPTION
-    )
-    add_file(parser)
-    parser.add_argument("out", metavar="OUT.html", help="the file to write")
-    add_state(parser)
-    add_motion(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "export",
+    (
+        *FILE,
+        option("out", metavar="OUT.html", help="the file to write"),
+        *STATE,
+        *MOTION,
+    ),
+    help="a cell as one HTML file",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Write the page and print its size; return an exit code."""
     cell = open_cell(options)

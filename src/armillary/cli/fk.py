@@ -5,31 +5,26 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import si_factors
-from armillary.cli.motion import add_q_file
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_frame_pair,
-    add_json,
-    add_out,
-    add_state,
+    FRAME_PAIR,
+    JSON,
+    STATES,
     chosen_state,
+    out,
+    row_output,
 )
-from armillary.cli.result_file import result_file
-from armillary.cli.table import comma_separated, finite
-from armillary.cli.vectors import checked_vectors, open_vectors
+from armillary.cli.table import finite
+from armillary.cli.vectors import open_joint_file
+from armillary.cli.verb import verb
 from armillary.errors import StateError
 
 Array = npt.NDArray[np.float64]
-Write = Callable[[Array], None]
 
 DESCRIPTION = """\
 Print the pose of a frame, a 4x4 matrix [m]. The joint vector is in m and rad, in the
@@ -41,22 +36,12 @@ are counted on stderr. The exit code is 1 if there are any.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "fk",
-        help="the pose of a frame, once or a million times",
-        description=DESCRIPTION,
-    )
-    add_file(parser)
-    add_frame_pair(parser)
-    positions = add_state(parser)
-    add_q_file(positions)
-    add_json(parser)
-    add_out(parser, "X.npy", "poses")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "fk",
+    (*FILE, *FRAME_PAIR, *STATES, JSON, out("X.npy", "poses")),
+    help="the pose of a frame, once or a million times",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Compute and print or write; return an exit code: whether all poses exist."""
     cell = open_cell(options)
@@ -66,39 +51,46 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             raise StateError("--json is of one state, not of --q-file.")
         return _many(cell, options)
-    state = chosen_state(cell, options)
-    pose = cell.pose(options.frame, state, relative_to=options.relative_to)
+    pose = cell.pose(
+        options.frame, chosen_state(cell, options), relative_to=options.relative_to
+    )
     if options.json:
-        print(json.dumps(_object(cell, options, pose)))
+        about = {
+            "cell": cell.name,
+            "frame": cell.qualified(options.frame),
+            "relative_to": cell.qualified(options.relative_to),
+            "pose": [finite(row) for row in pose.tolist()],
+        }
+        print(json.dumps(about))
     else:
-        with _sink(options.out, ()) as write:
-            write(pose)
+        _write_one(pose, options)
     return _judged(_missing(pose), 1)
 
 
-def _object(cell: Cell, options: argparse.Namespace, pose: Array) -> dict[str, Any]:
-    """Return what is printed as JSON; null stands for what is not finite."""
-    return {
-        "cell": cell.name,
-        "frame": cell.qualified(options.frame),
-        "relative_to": cell.qualified(options.relative_to),
-        "pose": [finite(row) for row in pose.tolist()],
-    }
+def _write_one(pose: Array, options: argparse.Namespace) -> None:
+    """Write one pose to the file, or print it as a matrix."""
+    if options.out is not None:
+        with row_output(options, (), (4, 4)) as write:
+            write(pose)
+        return
+    for row in pose.reshape(4, 4) + 0.0:
+        print(" ".join(f"{entry:16.12f}" for entry in row))
 
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:
-    with open_vectors(options.q_file) as vectors:
-        joints = vectors.names or cell.joint_names
-        fk = cell.fk(options.frame, relative_to=options.relative_to, joints=joints)
-        factors = si_factors(cell.workcell, joints)
-        batch = (0,) if vectors.batch is None else vectors.batch
-        missing = count = 0
-        with _sink(options.out, batch) as write:
-            for q in checked_vectors(vectors, joints, options.q_file):
-                poses = fk(q * factors if options.degrees else q)
+    fk = cell.fk(options.frame, relative_to=options.relative_to)
+    missing = count = 0
+    with open_joint_file(options.q_file, cell, cell.home, options) as vectors:
+        if vectors.file.batch == ():
+            pose = fk(next(vectors.chunks)[0])
+            _write_one(pose, options)
+            return _judged(_missing(pose), 1)
+        with row_output(options, vectors.file.result_batch, (4, 4)) as write:
+            for q in vectors.chunks:
+                poses = fk(q)
                 write(poses)
                 missing += _missing(poses)
-                count += poses.size // 16
+                count += len(poses)
     return _judged(missing, count)
 
 
@@ -116,23 +108,3 @@ def _judged(missing: int, count: int) -> int:
             file=sys.stderr,
         )
     return 1 if missing else 0
-
-
-@contextmanager
-def _sink(path: str | None, batch: tuple[int, ...]) -> Generator[Write, None, None]:
-    """Give a function that writes poses to a file, or prints them."""
-    if path is None:
-        yield _print_rows if batch else _print_matrix
-        return
-    with result_file(path, batch, (4, 4)) as append:
-        yield append
-
-
-def _print_matrix(pose: Array) -> None:
-    for row in pose + 0.0:
-        print(" ".join(f"{entry:16.12f}" for entry in row))
-
-
-def _print_rows(poses: Array) -> None:
-    for row in (poses + 0.0).reshape(-1, 16).tolist():
-        print(comma_separated(row))

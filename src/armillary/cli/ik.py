@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
-import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.collision_check import collision_check
-from armillary.cli.ik_query import Query, QueryResult
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import si_factors
+from armillary.cell.device import Device
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_axes,
-    add_frame_pair,
-    add_json,
-    add_out,
-    add_state,
+    AXES,
+    EXACT,
+    FRAME_PAIR,
+    JOINTS,
+    JSON,
+    STATE,
+    avoid,
+    chosen_avoidance,
     chosen_axes,
-    chosen_names,
     chosen_state,
-    whole_number,
+    out,
+    print_summary,
+    row_output,
 )
-from armillary.cli.progress import Progress
-from armillary.cli.result_file import result_file
-from armillary.cli.summary import ADVICE, Tally, off
 from armillary.cli.table import comma_separated, finite, table
 from armillary.cli.targets import FORMS, open_targets, pose_of_text
+from armillary.cli.vectors import (
+    DEGREES_PER_RADIAN,
+    chosen_factors,
+    vector_of_text,
+)
+from armillary.cli.verb import OneOf, option, verb, whole_number
+from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, printable
-from armillary.ik.inverse_kinematics import METHODS
+from armillary.ik.inverse_kinematics import METHODS, InverseKinematics
 from armillary.ik.objective import PURPOSES
+from armillary.ik.query import TOLERANCE, Tolerance
 from armillary.ik.reason import SUCCESSES, Reason, succeeded
+from armillary.ik.solution import Answers
 from armillary.kernel.search import SearchOptions
 from armillary.model.display import plural
 
 Array = npt.NDArray[np.float64]
+Reasons = npt.NDArray[np.int8]
 
 SOLVED, NOT_ALL = 0, 1
-STARTS = SearchOptions().starts
+STARTS: Final = SearchOptions().starts
 AT_ONCE = 8192  # targets between two pictures of the progress
-JUMPS_SHOWN = 10
+JUMPS_SHOWN: Final = 10
 DESCRIPTION = f"""\
 Print joint positions [m or rad] that put a frame at a pose, or why none do. {FORMS};
 metres and radians. All joints between the frame and --relative-to move unless
@@ -52,61 +62,88 @@ metres and radians. All joints between the frame and --relative-to move unless
 give a line of joint positions each, or with --out an array (..., n); NaN where a pose
 was not reached. The exit code is 1 unless all were.
 """
+ADVICE: Final = {
+    Reason.NOT_FOUND: "This proves nothing. Search longer with --starts, begin "
+    "elsewhere with --near, or ask for less with --tolerance or --rotation.",
+    Reason.INVALID_TARGET: "A matrix needs rows that are orthonormal to 1e-6 and end "
+    "with 0,0,0,1; a quaternion has length 1 and comes first; no number may be NaN.",
+    Reason.OUT_OF_REACH: "Bring the target nearer, or the arm with --state or --q. "
+    "Targets are in metres, in the world unless --relative-to says otherwise.",
+    Reason.LIMITS: "Ask for less with --position or --rotation, or let more joints "
+    "move; 'armillary info' shows the limits.",
+    Reason.TIMEOUT: "This proves nothing. Give the call more time.",
+    Reason.IN_COLLISION: "Ask for less with --position or --rotation, or move what is "
+    "in the way.",
+    Reason.SINGULAR: "This is one of infinitely many; --near chooses among them.",
+}
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "ik", help="joint positions that reach a pose, or why none do",
-        description=DESCRIPTION,
-    )  # fmt: skip
-    add_file(parser)
-    add_frame_pair(parser)
-    targets = parser.add_mutually_exclusive_group(required=True)
-    targets.add_argument("--pose", metavar="X,Y,Z,...", help="one pose")
-    targets.add_argument("--poses", metavar="FILE", help="poses, CSV or NPY")
-    parser.add_argument(
-        "--joints", metavar="A,B,...", type=chosen_names, help="which joints may move"
-    )
-    add_axes(parser)
-    parser.add_argument(
-        "--near", metavar="Q1,Q2,...", help="positions of the joints to stay near"
-    )
-    parser.add_argument("--method", choices=METHODS, help="else closed where it can be")
-    parser.add_argument(
-        "--tolerance",
-        metavar="M,RAD",
-        help="largest distance and angle; else 1e-6,1e-6",
-    )
-    parser.add_argument(
-        "--arm-angle", metavar="A", type=float, help="of an arm of seven joints"
-    )
-    parser.add_argument(
-        "--starts",
-        metavar="N",
-        type=whole_number(1),
-        help=f"of a search; else {STARTS}",
-    )
-    parser.add_argument(
-        "--avoid",
-        metavar="M",
-        type=float,
-        help="only answers where links are farther apart than this [m]; 0 to not touch",
-    )
-    ways = parser.add_mutually_exclusive_group()
-    ways.add_argument("--all", action="store_true", help="every answer, by its branch")
-    ways.add_argument(
-        "--best", choices=PURPOSES, help="of all answers that by this purpose"
-    )
-    ways.add_argument(
-        "--path", action="store_true", help="follow the poses without jumps"
-    )
-    add_state(parser)
-    add_json(parser)
-    add_out(parser, "Q.npy", "answers")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "ik",
+    (
+        *FILE,
+        *FRAME_PAIR,
+        OneOf(
+            (
+                option(
+                    "--pose", metavar="X,Y,Z,...", has_numbers=True, help="one pose"
+                ),
+                option(
+                    "--poses", metavar="FILE", is_input=True, help="poses, CSV or NPY"
+                ),
+            ),
+            required=True,
+        ),
+        JOINTS,
+        *AXES,
+        option(
+            "--near",
+            metavar="Q1,Q2,...",
+            has_numbers=True,
+            help="positions of the joints to stay near",
+        ),
+        option("--method", choices=METHODS, help="else closed where it can be"),
+        option(
+            "--tolerance",
+            metavar="M,RAD",
+            has_numbers=True,
+            help="largest distance and angle; else 1e-6,1e-6",
+        ),
+        option(
+            "--arm-angle", metavar="A", type=float, help="of an arm of seven joints"
+        ),
+        option(
+            "--starts",
+            metavar="N",
+            type=whole_number(1),
+            help=f"of a search; else {STARTS}",
+        ),
+        avoid(
+            "only answers where links are farther apart than this [m]; 0 to not touch"
+        ),
+        EXACT,
+        OneOf(
+            (
+                option(
+                    "--all", action="store_true", help="every answer, by its branch"
+                ),
+                option(
+                    "--best",
+                    choices=PURPOSES,
+                    help="of all answers that by this purpose",
+                ),
+                option(
+                    "--path", action="store_true", help="follow the poses without jumps"
+                ),
+            )
+        ),
+        *STATE,
+        JSON,
+        out("Q.npy", "answers"),
+    ),
+    help="joint positions that reach a pose, or why none do",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Solve and print or write; return an exit code: whether all were reached."""
     _check(options)
@@ -140,7 +177,7 @@ def _check(options: argparse.Namespace) -> None:
                 raise ShapeError(f"--{way} chooses its own way: no --{name}.")
 
 
-def _query(options: argparse.Namespace) -> Query:
+def _query(options: argparse.Namespace) -> PoseQuery:
     cell = open_cell(options)
     state = chosen_state(cell, options)
     device = cell.device(
@@ -149,22 +186,20 @@ def _query(options: argparse.Namespace) -> Query:
         ends=options.frame,
         state=state,
     )
-    avoid = None
-    if options.avoid is not None:
-        avoid = collision_check(cell, state, options.avoid)
+    avoid = chosen_avoidance(cell, state, options)
     ik = device.ik(
         position=chosen_axes(options.position),
         rotation=chosen_axes(options.rotation),
         axes=options.axes,
         avoid=avoid,
     )
-    return Query(device, ik, options, avoid)
+    return PoseQuery(device=device, ik=ik, options=options, avoid=avoid)
 
 
 # one target
 
 
-def _one(query: Query, target: Array) -> int:
+def _one(query: PoseQuery, target: Array) -> int:
     answer = query.solve(target[None])
     reason, q = Reason(int(answer.reason[0])), answer.q[0]
     solved = reason in SUCCESSES
@@ -183,7 +218,7 @@ def _one(query: Query, target: Array) -> int:
     return SOLVED if solved else NOT_ALL
 
 
-def _what(query: Query, reason: Reason, q: Array) -> str:
+def _what(query: PoseQuery, reason: Reason, q: Array) -> str:
     """Return what is said of a vector that does not count: where links touch."""
     if query.avoid is None or reason is not Reason.IN_COLLISION:
         return "the nearest that was found:"
@@ -191,7 +226,7 @@ def _what(query: Query, reason: Reason, q: Array) -> str:
     return "\n".join(["touching there:", *map(str, contacts), ""])
 
 
-def _print_vector(query: Query, q: Array) -> None:
+def _print_vector(query: PoseQuery, q: Array) -> None:
     """Print joints by name, then the whole vector as other verbs take it."""
     numbers = q / query.factors + 0.0
     names = list(map(printable, query.device.joint_names))
@@ -199,12 +234,12 @@ def _print_vector(query: Query, q: Array) -> None:
     for name, value in zip(names, numbers.tolist(), strict=True):
         print(f"{name:<{width}} {value:16.12f}")
     cell = query.device.cell
-    factors = si_factors(cell, cell.joint_names) if query.options.degrees else 1.0
+    factors = chosen_factors(cell, cell.joint_names, query.options)
     whole = query.device.whole(q) / factors + 0.0
     print(f"\n--q {comma_separated(whole.tolist())}")
 
 
-def _every(query: Query, target: Array) -> int:
+def _every(query: PoseQuery, target: Array) -> int:
     answers = query.every(target[None])
     q, reason = answers.q[0] / query.factors + 0.0, answers.reason[0]
     branches = answers.branches or ((),) * len(q)
@@ -234,7 +269,9 @@ def _every(query: Query, target: Array) -> int:
     return SOLVED if count else NOT_ALL
 
 
-def _object(query: Query, reason: Reason, residual: Array, q: Array) -> dict[str, Any]:
+def _object(
+    query: PoseQuery, reason: Reason, residual: Array, q: Array
+) -> dict[str, Any]:
     """Return an answer as it is printed as JSON; null stands for what is unknown."""
     distance, angle = finite(residual.tolist())
     names = query.device.joint_names
@@ -252,40 +289,172 @@ def _nine(value: float) -> str:
     return f"{value:.9f}" if np.isfinite(value) else "-"
 
 
-def _write(query: Query, q: Array) -> None:
+def _write(query: PoseQuery, q: Array) -> None:
     if query.options.out is not None:
         names = query.device.joint_names
-        with result_file(
-            query.options.out, q.shape[:-1], q.shape[-1:], names=names
-        ) as append:
-            append(q / query.factors)
+        with row_output(query.options, q.shape[:-1], q.shape[-1:], names) as write:
+            write(q / query.factors)
+
+
+# how targets are solved
+
+
+class TargetAnswers(NamedTuple):
+    """The answers to a batch of targets.
+
+    Attributes:
+        q: Joint positions [m or rad], shape (k, n), or (k, b, n) with all answers.
+        reason: Numbers of `Reason`, shape (k,).
+        residual: What remains [m, rad], shape (k, 2).
+        jumps: Indices of the targets to which the arm must jump.
+    """
+
+    q: Array
+    reason: Reasons
+    residual: Array
+    jumps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoseQuery:
+    """A solver and the options of its calls.
+
+    Attributes:
+        device: The joints that move.
+        ik: The solver.
+        options: Those of the command line.
+        avoid: The check that answers avoid, or None.
+    """
+
+    device: Device
+    ik: InverseKinematics
+    options: argparse.Namespace
+    avoid: CollisionCheck | None
+
+    @cached_property
+    def factors(self) -> Array:
+        """Return for each joint what makes its number SI, shape (n,)."""
+        return chosen_factors(self.device.cell, self.device.joint_names, self.options)
+
+    @property
+    def position_only(self) -> bool:
+        """Return whether no rotation of a target counts."""
+        return self.options.rotation == "none"
+
+    @cached_property
+    def near(self) -> Array | None:
+        """Return the joint positions to stay near [m or rad], shape (n,).
+
+        Raises:
+            ShapeError: Their number is not that of the joints that move.
+        """
+        if self.options.near is None:
+            return None
+        near = vector_of_text(self.options.near, "--near")
+        names = self.device.joint_names
+        if len(near) != len(names):
+            raise ShapeError(
+                f"--near has {len(near)} numbers; {len(names)} joints move: "
+                f"{', '.join(names)}."
+            )
+        return near * self.factors
+
+    @cached_property
+    def tolerance(self) -> Tolerance:
+        """Return the largest distance [m] and angle [rad].
+
+        Raises:
+            ShapeError: They are not two numbers.
+        """
+        if self.options.tolerance is None:
+            return TOLERANCE
+        numbers = vector_of_text(self.options.tolerance, "--tolerance")
+        if numbers.shape != (2,):
+            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        return float(numbers[0]), float(numbers[1])
+
+    def solve(self, targets: Array) -> TargetAnswers:
+        """Return an answer to each target, shape (k, 4, 4), or the best."""
+        if self.options.best is not None:
+            asked = {name: self._asked[name] for name in self._asked if name != "near"}
+            answer = self.ik.best(targets, self.options.best, **asked, **self._starts)
+        else:
+            search = SearchOptions(**self._starts) if self._starts else None
+            answer = self.ik(targets, **self._asked, search_options=search)
+        return TargetAnswers(answer.q, answer.reason, answer.residual)
+
+    def follow(self, targets: Array, came: Array | None) -> TargetAnswers:
+        """Return answers to targets as a path that comes from a vector, if from one."""
+        asked = {name: self._asked[name] for name in self._asked if name != "near"}
+        answer, jumps = self.ik.path(targets, start=came, **asked)
+        return TargetAnswers(
+            answer.q, answer.reason, answer.residual, tuple(jumps.tolist())
+        )
+
+    def every(self, targets: Array) -> Answers:
+        """Return all answers to each target."""
+        return self.ik.all(targets, **self._asked, **self._starts)
+
+    def solve_all(self, targets: Array) -> TargetAnswers:
+        """Return all answers, NaN for branches without one, and why there is none."""
+        answers = self.every(targets)
+        none = ~answers.success.any(axis=1)
+        reason = np.full(len(targets), Reason.SOLVED, np.int8)
+        if none.any():
+            reason[none] = self.why_none(targets[none])
+        residual = np.where(answers.success[..., None], answers.residual, 0.0)
+        q = np.where(answers.success[..., None], answers.q, np.nan)
+        return TargetAnswers(q, reason, residual.max(axis=1, initial=0.0))
+
+    def why_none(self, targets: Array) -> Reasons:
+        """Return the reason of each target without any answer."""
+        reason = self.solve(targets).reason
+        return np.where(succeeded(reason), Reason.NOT_FOUND, reason).astype(np.int8)
+
+    @property
+    def _starts(self) -> dict[str, Any]:
+        starts = self.options.starts
+        return {} if starts is None else {"starts": starts}
+
+    @property
+    def _asked(self) -> dict[str, Any]:
+        """Return what all ways to solve take; a path and the best have no `near`."""
+        angle = self.options.arm_angle
+        if angle is not None and self.options.degrees:
+            angle /= DEGREES_PER_RADIAN
+        return {
+            "near": self.near,
+            "tolerance": self.tolerance,
+            "method": self.options.method,
+            "arm_angle": angle,
+        }
 
 
 # a file of targets
 
 
-def _many(query: Query) -> int:
+def _many(query: PoseQuery) -> int:
     options, tally, jumps = query.options, Tally(), list[int]()
     reading = open_targets(
-        options.poses, degrees=options.degrees, position_only=query.position_only
+        options.poses,
+        degrees=options.degrees,
+        position_only=query.position_only,
+        at_once=AT_ONCE,
     )
     with reading as targets:
-        batch = (0,) if targets.batch is None else targets.batch
+        batch = targets.result_batch
         if options.path and len(batch) != 1:
             raise ShapeError(f"A path is one sequence of poses, not a batch {batch}.")
-        with contextlib.ExitStack() as stack:
+        with ExitStack() as stack:
             write = _sink(query, batch, stack)
-            progress = stack.enter_context(Progress(targets.size))
-            for piece, done in _pieces(query, targets.chunks):
-                met = succeeded(piece.reason)
-                jumps += [tally.count + k for k in piece.jumps if met[k]]
-                write(tally.count, piece.q / query.factors + 0.0)
-                tally.add(piece.reason, piece.residual)
-                progress.at(done)
-    # Without a file the answers go to stdout, and it must hold nothing else.
-    stream = sys.stderr if options.out is None else sys.stdout
-    for line in (*tally.lines(), *_jump_lines(jumps, options.path)):
-        print(line, file=stream)
+            for answers in _answers(query, targets.chunks):
+                solved = succeeded(answers.reason)
+                jumps += [tally.count + k for k in answers.jumps if solved[k]]
+                q = answers.q.copy()
+                q[~solved] = np.nan
+                write(tally.count, q / query.factors + 0.0)
+                tally.add(answers.reason, answers.residual)
+    print_summary((*tally.lines(), *_jump_lines(jumps, options.path)), options)
     return SOLVED if tally.all_solved else NOT_ALL
 
 
@@ -297,12 +466,12 @@ def _jump_lines(jumps: list[int], path: bool) -> Iterator[str]:
 
 
 def _sink(
-    query: Query, batch: tuple[int, ...], stack: contextlib.ExitStack
+    query: PoseQuery, batch: tuple[int, ...], stack: ExitStack
 ) -> Callable[[int, Array], None]:
     """Return what takes the number of the first target and answers, in their order."""
-    options, n = query.options, len(query.factors)
-    if options.out is None:
-        return _print_answers if options.all else _print_rows
+    options = query.options
+    if options.all and options.out is None:
+        return _print_answers
     if options.all:
         closed = query.ik.closed
         if closed is None or options.method == "numeric":
@@ -312,35 +481,24 @@ def _sink(
             )
         batch = (*batch, len(closed.branches))
     names = query.device.joint_names
-    append = stack.enter_context(result_file(options.out, batch, (n,), names=names))
-    return lambda first, q: append(q)
+    write = stack.enter_context(row_output(options, batch, (len(names),), names))
+    return lambda first, q: write(q)
 
 
-def _pieces(
-    query: Query, chunks: Iterator[tuple[Array, int]]
-) -> Iterator[tuple[QueryResult, int]]:
-    """Yield the answers to targets, NaN where there are none, and how much is read."""
+def _answers(query: PoseQuery, chunks: Iterator[Array]) -> Iterator[TargetAnswers]:
+    """Yield the answers to the targets of each chunk."""
     came = query.near
-    for targets, done in chunks:
-        for k in range(0, len(targets), AT_ONCE):
-            part = targets[k : k + AT_ONCE]
-            if query.options.path:
-                piece = query.follow(part, came)
-                known = np.flatnonzero(np.isfinite(piece.q).all(axis=1))
-                came = piece.q[known[-1]] if known.size else came
-            elif query.options.all:
-                piece = query.solve_all(part)
-            else:
-                piece = query.solve(part)
-            missed = ~succeeded(piece.reason)
-            q = piece.q.copy()
-            q[missed] = np.nan
-            yield piece._replace(q=q), done
-
-
-def _print_rows(first: int, q: Array) -> None:
-    for row in q.tolist():
-        print(comma_separated(row))
+    for targets in chunks:
+        if query.options.path:
+            answers = query.follow(targets, came)
+            # The next chunk goes on from the last vector that is known.
+            known = np.flatnonzero(np.isfinite(answers.q).all(axis=1))
+            came = answers.q[known[-1]] if known.size else came
+            yield answers
+        elif query.options.all:
+            yield query.solve_all(targets)
+        else:
+            yield query.solve(targets)
 
 
 def _print_answers(first: int, q: Array) -> None:
@@ -349,3 +507,50 @@ def _print_answers(first: int, q: Array) -> None:
         for row in answers:
             if all(map(np.isfinite, row)):
                 print(f"{k},{comma_separated(row)}")
+
+
+class Tally:
+    """How many targets ended with each reason, added up piece by piece."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self.count = 0
+        self._counts: dict[Reason, int] = {}
+        self._first: dict[Reason, int] = {}
+        self._worst = np.zeros(2)
+
+    @property
+    def all_solved(self) -> bool:
+        """Return whether every target was met."""
+        return set(self._counts) <= set(SUCCESSES)
+
+    def add(
+        self, reasons: npt.NDArray[Any], residuals: npt.NDArray[np.float64]
+    ) -> None:
+        """Add targets: numbers of `Reason`, shape (k,), and residuals, (k, 2)."""
+        for value, index, count in zip(
+            *np.unique(reasons, return_index=True, return_counts=True), strict=True
+        ):
+            reason = Reason(int(value))
+            self._first.setdefault(reason, self.count + int(index))
+            self._counts[reason] = self._counts.get(reason, 0) + int(count)
+        met = succeeded(reasons)
+        worst = residuals[met].max(axis=0, initial=0.0)
+        self._worst = np.maximum(self._worst, worst)
+        self.count += len(reasons)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the summary: what is solved, then each reason and what to do."""
+        solved = sum(self._counts.get(reason, 0) for reason in SUCCESSES)
+        yield f"{solved} of {plural(self.count, 'target')} solved"
+        if solved:
+            yield f"  at most {off(self._worst)}"
+        for reason, count in sorted(self._counts.items(), key=lambda item: -item[1]):
+            if reason is not Reason.SOLVED:
+                yield f"{count} {reason.sentence}; the first is {self._first[reason]}"
+                yield f"  {ADVICE[reason]}"
+
+
+def off(residual: npt.NDArray[np.float64]) -> str:
+    """Return a residual as text: distance [m] and angle [rad]."""
+    return f"{residual[0]:.2g} m and {residual[1]:.2g} rad off"

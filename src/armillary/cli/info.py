@@ -11,10 +11,11 @@ import numpy as np
 
 from armillary.cell.cell import Cell
 from armillary.cell.tree_text import tree_rows
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import DEGREES_PER_RADIAN
-from armillary.cli.options import add_json
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import JSON
 from armillary.cli.table import finite, number, table
+from armillary.cli.vectors import DEGREES_PER_RADIAN
+from armillary.cli.verb import option, verb
 from armillary.errors import printable
 from armillary.model.display import sized
 from armillary.model.joint_dynamics import NO_DYNAMICS
@@ -22,7 +23,7 @@ from armillary.model.link import Link
 from armillary.model.unit import Unit
 
 TREE = ("frame", "joint type", "joint")
-JOINTS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")
+JOINT_COLUMNS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")
 DYNAMICS = (
     *("dynamics of", "unit", ">motor inertia", ">gear", ">armature"),
     *(">damping", ">friction", ">stiffness", ">rest"),
@@ -34,30 +35,26 @@ BODIES = (
 )
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "info",
-        help="what a cell holds: its tree, joints, limits, masses",
-        description="Print the tree of frames, the joints in the order of q with "
-        "their units and limits, the dynamics of joints that have some, and masses. "
-        "'-' stands for no limit. Rates are per second, efforts in N or N m, dynamics "
-        "in SI units with radians.",
-    )
-    add_file(parser)
-    parser.add_argument(
-        "--degrees", action="store_true", help="print angles in degrees"
-    )
-    parser.add_argument(
-        "--masses",
-        action="store_true",
-        help="print the mass of each link, its centre in the primary frame, and the "
-        "principal moments of inertia about it [kg m^2]; '-' where they are unknown",
-    )
-    add_json(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "info",
+    (
+        *FILE,
+        option("--degrees", action="store_true", help="print angles in degrees"),
+        option(
+            "--masses",
+            action="store_true",
+            help="print the mass of each link, its centre in the primary frame, and "
+            "the principal moments of inertia about it [kg m^2]; '-' where they are "
+            "unknown",
+        ),
+        JSON,
+    ),
+    help="what a cell holds: its tree, joints, limits, masses",
+    description="Print the tree of frames, the joints in the order of q with "
+    "their units and limits, the dynamics of joints that have some, and masses. "
+    "'-' stands for no limit. Rates are per second, efforts in N or N m, dynamics "
+    "in SI units with radians.",
+)
 def run(options: argparse.Namespace) -> int:
     """Print the tree and the joints."""
     cell = open_cell(options)
@@ -80,7 +77,7 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
     yield from table(TREE, tree_rows(cell.workcell))
     if cell.joint_names or cell.passive_names:
         yield ""
-        yield from table(JOINTS, _joint_rows(cell, in_degrees=in_degrees))
+        yield from table(JOINT_COLUMNS, _joint_rows(cell, in_degrees=in_degrees))
     if dynamics := list(_dynamics_rows(cell)):
         yield ""
         yield from table(DYNAMICS, dynamics)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from armillary.cell.cell import Cell
 from armillary.cli.hints import diagnostic_text
+from armillary.cli.verb import OneOf, Options, option
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
@@ -18,87 +19,118 @@ from armillary.scripts.manipulator import scripted
 from armillary.scripts.mechanism import isolate_scripts, scripts_of
 
 
-def add_file(parser: argparse.ArgumentParser, name: str = "FILE") -> None:
-    """Add the file to read, and the options that say how."""
-    parser.add_argument("file", metavar=name, help="a file of any known format")
-    parser.add_argument(
+def _argument(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=VALUE")
+    return name.removesuffix(":"), value  # as xacro itself writes it, NAME:=VALUE
+
+
+def _package(text: str) -> tuple[str, Path]:
+    name, equals, folder = text.partition("=")
+    if not (name and equals and folder):
+        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=DIR")
+    return name, _folder(folder)
+
+
+def _folder(text: str) -> Path:
+    if not os.path.isdir(text):
+        raise argparse.ArgumentTypeError(f"there is no folder {quote(text)}")
+    return Path(text)
+
+
+PLUGIN = option(
+    "--plugin",
+    metavar="PACKAGE",
+    action="append",
+    default=[],
+    help="an installed package whose joints may be imported; may be repeated",
+)
+FILE_OPTIONS = (
+    option(
         "--format", metavar="NAME", help="its format; by default found from the file"
-    )
-    parser.add_argument(
+    ),
+    option(
         "--package",
         metavar="NAME=DIR",
         action="append",
         default=[],
         type=_package,
         help="the folder of a package that the file refers to; may be repeated",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--folder",
         metavar="DIR",
         action="append",
         default=[],
         type=_folder,
         help="a further folder that the file may refer to; may be repeated",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--srdf",
         metavar="FILE",
+        is_input=True,
         help="groups, postures and collision rules for the robot in the file",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--self-collision",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="whether each robot is tested for collision with itself; by default as "
         "the rules of the file say, and yes where it says nothing of collisions",
-    )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--strict",
-        action="store_true",
-        help="reject every fault, even if the motion is clear",
-    )
-    how.add_argument(
-        "--lenient",
-        action="store_true",
-        help="repair faults that are otherwise rejected, such as swapped limits",
-    )
-    parser.add_argument(
+    ),
+    OneOf(
+        (
+            option(
+                "--strict",
+                action="store_true",
+                help="reject every fault, even if the motion is clear",
+            ),
+            option(
+                "--lenient",
+                action="store_true",
+                help="repair faults that are otherwise rejected, such as swapped "
+                "limits",
+            ),
+        )
+    ),
+    option(
         "--swapped-limits",
         choices=tuple(SWAPPED_LIMITS),
         help="how limits with lower above upper are read: swapped, as --lenient does, "
         "or as none",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--argument",
         metavar="NAME=VALUE",
         type=_argument,
         action="append",
         default=[],
         help="a value for $(arg NAME) in a xacro file; may be repeated",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--component",
         metavar="FILE",
         help="the component of a kinematics script, which is the file then, and runs",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--isolated-scripts",
         action="store_true",
         help="run the scripts of the file in processes of their own, with limits",
-    )
-    add_plugin(parser)
+    ),
+    PLUGIN,
+)
 
 
-def add_plugin(parser: argparse.ArgumentParser) -> None:
-    """Add the option that allows the joints of a package."""
-    parser.add_argument(
-        "--plugin",
-        metavar="PACKAGE",
-        action="append",
-        default=[],
-        help="an installed package whose joints may be imported; may be repeated",
+def file_to_read(name: str) -> Options:
+    """Return the argument for the file to read, and the options that say how."""
+    file = option(
+        "file", metavar=name, is_input=True, help="a file of any known format"
     )
+    return file, *FILE_OPTIONS
+
+
+FILE = file_to_read("FILE")
 
 
 def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
@@ -159,23 +191,3 @@ def warn(report: Report) -> None:
     for each in report.diagnostics:
         if each.severity is Severity.WARNING:
             print(diagnostic_text(each), file=sys.stderr)
-
-
-def _argument(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=VALUE")
-    return name.removesuffix(":"), value  # as xacro itself writes it, NAME:=VALUE
-
-
-def _package(text: str) -> tuple[str, Path]:
-    name, equals, folder = text.partition("=")
-    if not (name and equals and folder):
-        raise argparse.ArgumentTypeError(f"{quote(text)} is not of the form NAME=DIR")
-    return name, _folder(folder)
-
-
-def _folder(text: str) -> Path:
-    if not os.path.isdir(text):
-        raise argparse.ArgumentTypeError(f"there is no folder {quote(text)}")
-    return Path(text)

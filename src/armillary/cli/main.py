@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
 import os
+import shutil
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
 from armillary.cli import (
     bench,
     check,
     collide,
+    completion,
     convert,
     dynamics,
     explain,
@@ -31,15 +38,27 @@ from armillary.cli import (
     trust,
     view,
 )
+from armillary.cli.check import diagnostic_object
 from armillary.cli.hints import error_text, with_options
-from armillary.cli.stdin import stdin_as_file
 from armillary.cli.vectors import join_numbers
-from armillary.errors import ArmillaryError, printable
+from armillary.cli.verb import Verb
+from armillary.errors import ArmillaryError, FormatError, ShapeError, printable
 
-VERBS = (
-    info, tree, check, explain, view, shot, fk, ik, track, collide, rules, dynamics,
-    sweep, convert, export, show, bench, plugins, trust,
+VERBS: Final = tuple(
+    module.run
+    for module in (
+        info, tree, check, explain, view, shot, fk, ik, track, collide, rules,
+        dynamics, sweep, convert, export, show, bench, plugins, trust, completion,
+    )
 )  # fmt: skip
+NUMBERED: Final = frozenset(
+    name
+    for verb in VERBS
+    for option in verb.options
+    if option.has_numbers
+    for name in option.names
+)
+"""The options that take lists of numbers."""
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -52,12 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     _accept_any_text()
+    as_json = False
     try:
-        options = parser().parse_args(join_numbers(given))
+        options = parser().parse_args(join_numbers(given, NUMBERED))
+        as_json = getattr(options, "json", False)
         with warnings.catch_warnings():
             warnings.showwarning = _print_warning
             with stdin_as_file(options):
-                code: int = options.run(options)
+                code = options.verb.run(options)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # of argparse, which has said why
@@ -68,17 +89,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ArmillaryError as error:
-        return _failed(error_text(error))
-    except MemoryError:
-        return _failed("There is not enough memory for this.")
+        return _failed(error_text(error), error, as_json=as_json)
+    except MemoryError as error:
+        return _failed("There is not enough memory for this.", error, as_json=as_json)
     except OSError as error:
         where = f"{printable(str(error.filename))}: " if error.filename else ""
-        return _failed(f"{where}{error.strerror or error}")
+        text = f"{where}{error.strerror or error}"
+        return _failed(text, error, as_json=as_json)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all verbs."""
-    found = argparse.ArgumentParser(
+    whole = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
@@ -87,11 +109,39 @@ def parser() -> argparse.ArgumentParser:
         "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
         "to test, 130 interrupted.",
     )
-    found.add_argument("--version", action="version", version=_version())
-    verbs = found.add_subparsers(metavar="VERB", required=True)
+    whole.add_argument("--version", action="version", version=_version())
+    whole.set_defaults(verbs=VERBS)  # for completion, which is one of them
+    verbs = whole.add_subparsers(metavar="VERB", required=True)
     for verb in VERBS:
         verb.add(verbs)
-    return found
+    return whole
+
+
+@contextmanager
+def stdin_as_file(options: argparse.Namespace) -> Generator[None, None, None]:
+    """Let an option that is `-` name a file with the content of stdin.
+
+    The file is deleted when the block ends. Other files to which it refers are looked
+    for beside it, so only in the folders that options name.
+
+    Raises:
+        ShapeError: Two options are `-`.
+    """
+    verb: Verb = options.verb
+    inputs = [each.dest for each in verb.options if each.is_input]
+    waiting = [name for name in inputs if getattr(options, name) == "-"]
+    if not waiting:
+        yield
+        return
+    if len(waiting) > 1:
+        names = " and ".join(name.replace("_", "-") for name in waiting)
+        raise ShapeError(f"Only one of {names} can be '-', which is stdin.")
+    with TemporaryDirectory(prefix="armillary-") as folder:
+        path = Path(folder) / "stdin"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        setattr(options, waiting[0], str(path))
+        yield
 
 
 def _version() -> str:
@@ -106,8 +156,14 @@ def _print_warning(message: Warning | str, *_: object) -> None:
     print(f"warning: {with_options(str(message))}", file=sys.stderr)
 
 
-def _failed(text: str) -> int:
+def _failed(text: str, error: Exception, *, as_json: bool) -> int:
+    """Print an error to stderr, and with `--json` as an object to stdout, too."""
     print(f"armillary: {text}", file=sys.stderr)
+    if as_json:
+        about: dict[str, Any] = {"kind": type(error).__name__, "message": text}
+        if isinstance(error, FormatError):
+            about["diagnostics"] = list(map(diagnostic_object, error.diagnostics))
+        print(json.dumps({"error": about}))
     return FAILED
 
 

@@ -1,55 +1,95 @@
-"""Options that several verbs share: the frame, the state, where results go."""
+"""Options that several verbs have, each declared once, and what they choose."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from armillary.cell.cell import Cell
-from armillary.cli.joints import si_factors
-from armillary.cli.result_file import ENDINGS
-from armillary.cli.vectors import vector_of_text
-from armillary.errors import (
-    ArmillaryError,
-    FormatError,
-    ModelError,
-    ShapeError,
-    printable,
-    quote,
-)
+from armillary.cli.hints import with_options
+from armillary.cli.table import comma_separated
+from armillary.cli.vectors import chosen_vector, open_joint_file
+from armillary.cli.verb import OneOf, Option, option, whole_number
+from armillary.collision.check import CollisionCheck
+from armillary.collision.untested import nothing_text
+from armillary.errors import ArmillaryError, FormatError, ModelError, printable, quote
 from armillary.formats.files import read_bytes
 from armillary.kinematics.state import State
-from armillary.model.end_effectors import end_effectors, last_link
+from armillary.model.end_effectors import default_frame
 from armillary.model.mount import WORLD
+from armillary.sweeps.row_files import ENDINGS, Append, result_file
+
+Array = npt.NDArray[np.float64]
+
+# types of options
 
 
-def add_frame(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--frame`, which `chosen_frame` reads."""
-    parser.add_argument(
-        "--frame",
-        metavar="F",
-        help="a frame of the cell; else the first end effector, or the last link",
-    )
+def names_of(text: str) -> list[str]:
+    """Return names that are separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def add_frame_pair(parser: argparse.ArgumentParser) -> None:
-    """Add the options `--frame`, which is required, and `--relative-to`."""
-    parser.add_argument(
-        "--frame", metavar="F", required=True, help="a frame of the cell"
-    )
-    add_relative_to(parser)
+def range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
+    """Return the joint and the range that an option `JOINT=A:B` gives."""
+    name, _, ends = text.partition("=")
+    try:
+        lower, upper = map(float, ends.split(":"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{quote(text)} is not of the form JOINT=A:B"
+        ) from None
+    return name, (lower, upper)
 
 
-def add_relative_to(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--relative-to`."""
-    parser.add_argument(
-        "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-    )
+def _result_path(text: str) -> str:
+    if not text.endswith(ENDINGS):
+        raise argparse.ArgumentTypeError(
+            f"{quote(text)} does not end in '.npy' or '.csv'"
+        )
+    return text
+
+
+# frames
+
+FRAME = option(
+    "--frame",
+    metavar="F",
+    help="a frame of the cell; else the first end effector, or the last link",
+)
+RELATIVE_TO = option(
+    "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
+)
+FRAME_PAIR = (
+    option("--frame", metavar="F", required=True, help="a frame of the cell"),
+    RELATIVE_TO,
+)
+AXES = (
+    option(
+        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
+    ),
+    option(
+        "--rotation",
+        metavar="XYZ",
+        default="xyz",
+        help="rotations about which axes count: xy leaves the tool free to spin; none",
+    ),
+    option(
+        "--axes",
+        choices=["target", "relative_to"],
+        default="target",
+        help="whose axes these are",
+    ),
+)
 
 
 def chosen_frame(cell: Cell, options: argparse.Namespace) -> str:
-    """Return the frame that was named, else the first end effector, else the last link.
+    """Return the frame that was named, else that which is meant, see `default_frame`.
 
     Raises:
         ModelError: None was named and the cell is empty.
@@ -57,31 +97,9 @@ def chosen_frame(cell: Cell, options: argparse.Namespace) -> str:
     if options.frame is not None:
         name: str = options.frame
         return name
-    for manipulator in cell.manipulators:
-        for name in end_effectors(manipulator):
-            return name
     if not cell.manipulators:
         raise ModelError(f"Cell {quote(cell.name)} is empty; it has no frame.")
-    return last_link(cell.manipulators[-1])
-
-
-def add_axes(parser: argparse.ArgumentParser) -> None:
-    """Add `--position`, `--rotation`, `--axes`: which coordinates of a pose count."""
-    parser.add_argument(
-        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
-    )
-    parser.add_argument(
-        "--rotation",
-        metavar="XYZ",
-        default="xyz",
-        help="rotations about which axes count: xy leaves the tool free to spin; none",
-    )
-    parser.add_argument(
-        "--axes",
-        choices=["target", "relative_to"],
-        default="target",
-        help="whose axes these are",
-    )
+    return default_frame(cell.workcell)
 
 
 def chosen_axes(text: str) -> str:
@@ -89,24 +107,30 @@ def chosen_axes(text: str) -> str:
     return "" if text == "none" else text
 
 
-def chosen_names(text: str) -> list[str]:
-    """Return names that are separated by commas."""
-    return [name.strip() for name in text.split(",") if name.strip()]
+# states
 
-
-def add_state(parser: argparse.ArgumentParser) -> Any:
-    """Add the options that give a state; return the group of those that give q."""
-    parser.add_argument(
+Q_FILE = option(
+    "--q-file", metavar="FILE", is_input=True, help="joint vectors, CSV or NPY"
+)
+JOINTS = option(
+    "--joints", metavar="A,B,...", type=names_of, help="which joints may move"
+)
+_Q = option("--q", metavar="Q1,Q2,...", has_numbers=True, help="a joint vector")
+_STATE_FILE = (
+    option(
         "--state",
         metavar="FILE.json",
+        is_input=True,
         help="a state as `state.to_json()` writes it: q, moved bases, attachments",
-    )
-    parser.add_argument(
-        "--degrees", action="store_true", help="angles of q are in degrees"
-    )
-    positions = parser.add_mutually_exclusive_group()
-    positions.add_argument("--q", metavar="Q1,Q2,...", help="a joint vector")
-    return positions
+    ),
+    option("--degrees", action="store_true", help="angles of q are in degrees"),
+)
+STATE = (*_STATE_FILE, _Q)
+STATES = (*_STATE_FILE, OneOf((_Q, Q_FILE)))
+MOTION = (
+    option("--motion", metavar="Q.npy", help="joint vectors to play, CSV or NPY"),
+    option("--rate", metavar="HZ", type=float, help="vectors a second; else 30"),
+)
 
 
 def chosen_state(cell: Cell, options: argparse.Namespace) -> State:
@@ -115,82 +139,151 @@ def chosen_state(cell: Cell, options: argparse.Namespace) -> State:
     Raises:
         ArmillaryError: The file has no state of this cell, or q has a wrong length.
     """
-    state = cell.home if options.state is None else _in_file(cell, options.state)
+    state = cell.home
+    if (path := options.state) is not None:
+        data = read_bytes(path)
+        try:
+            state = cell.bind(State.from_json(data))
+        except ArmillaryError as error:
+            raise FormatError(f"{printable(path)}: {error}") from error
     if options.q is None:
         return state
     return state.replace(q=chosen_vector(cell, options.q, options))
 
 
-def chosen_vector(
-    cell: Cell, text: str, options: argparse.Namespace, name: str = "--q"
-) -> Any:
-    """Return the numbers of an option, one for each joint, in SI units, shape (n,).
+def chosen_motion(
+    cell: Cell, state: State, options: argparse.Namespace
+) -> Array | None:
+    """Return the joint positions of the motion, shape (k, n), None if there is none.
 
     Raises:
-        ShapeError: There are more or fewer of them.
+        ModelError: A rate is given without a motion.
+        ArmillaryError: The file holds something else.
     """
-    numbers = vector_of_text(text, name)
-    names = cell.joint_names
-    if len(numbers) != len(names):
-        raise ShapeError(
-            f"{name} has {len(numbers)} numbers; cell {quote(cell.name)} has "
-            f"{len(names)} joints: {', '.join(names)}."
-        )
-    return numbers * (si_factors(cell.workcell, names) if options.degrees else 1.0)
+    if options.motion is None:
+        if options.rate is not None:
+            raise ModelError("--rate is that of the vectors of --motion.")
+        return None
+    with open_joint_file(options.motion, cell, state, options) as vectors:
+        empty = np.empty((0, len(cell.joint_names)))
+        return np.concatenate([empty, *vectors.chunks])
 
 
-def _in_file(cell: Cell, path: str) -> State:
-    data = read_bytes(path)
-    try:
-        return cell.bind(State.from_json(data))
-    except ArmillaryError as error:
-        raise FormatError(f"{printable(path)}: {error}") from error
+# collisions
+
+MARGIN = option(
+    "--margin",
+    metavar="M",
+    type=float,
+    default=0.0,
+    help="links nearer than this count as touching [m]; else 0",
+)
+EXACT = option(
+    "--exact",
+    action="store_true",
+    help="treat meshes by their triangles, not by their convex hulls; slow, and "
+    "needs pip install 'armillary[exact]'",
+)
 
 
-def add_margin(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--margin` of collision checks."""
-    parser.add_argument(
-        "--margin",
-        metavar="M",
-        type=float,
-        default=0.0,
-        help="links nearer than this count as touching [m]; else 0",
-    )
+def avoid(help: str) -> Option:
+    """Return the option `--avoid`."""
+    return option("--avoid", metavar="M", type=float, help=help)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Add the option `--json`."""
-    parser.add_argument(
-        "--json", action="store_true", help="print one JSON object, in SI units"
-    )
+def collision_check(
+    cell: Cell, state: State, margin: float, *, exact: bool = False
+) -> CollisionCheck:
+    """Return the collision check of a state; warn on stderr if no pair is tested.
+
+    Args:
+        cell: The cell.
+        state: What is attached to what.
+        margin: Links nearer than this count as touching [m].
+        exact: Whether meshes are treated by their triangles, not by their hulls.
+
+    Raises:
+        ModelError: As for `Cell.collision`.
+    """
+    check = cell.collision(state, margin=margin, exact=exact)
+    if not len(check.pairs):
+        print(f"warning: {with_options(nothing_text(check.pairs))}", file=sys.stderr)
+    return check
 
 
-def add_out(parser: argparse.ArgumentParser, metavar: str, results: str) -> None:
-    """Add the option `--out`, an NPY or CSV file for the results."""
-    parser.add_argument(
+def chosen_avoidance(
+    cell: Cell, state: State, options: argparse.Namespace
+) -> CollisionCheck | None:
+    """Return the check whose margin `--avoid` gives; None without one.
+
+    Raises:
+        ModelError: `--exact` is given without `--avoid`, or as `collision_check`.
+    """
+    if options.avoid is not None:
+        return collision_check(cell, state, options.avoid, exact=options.exact)
+    if options.exact:
+        raise ModelError("--exact is how --avoid treats meshes: add --avoid M.")
+    return None
+
+
+# samples
+
+SEED = option(
+    "--seed",
+    metavar="S",
+    type=whole_number(0),
+    help="another seed gives other --samples; else 0",
+)
+WITHIN = option(
+    "--within",
+    metavar="JOINT=A:B",
+    type=range_of_joint,
+    action="append",
+    help="where --samples has a joint, in place of its limits; may be repeated",
+)
+
+# results
+
+JSON = option("--json", action="store_true", help="print one JSON object, in SI units")
+
+
+def out(metavar: str, results: str) -> Option:
+    """Return the option `--out`, an NPY or CSV file for the results."""
+    return option(
         "--out",
         metavar=metavar,
-        type=_result_file,
+        type=_result_path,
         help=f"write the {results} to this file, NPY or CSV by its ending",
     )
 
 
-def _result_file(text: str) -> str:
-    if not text.endswith(ENDINGS):
-        raise argparse.ArgumentTypeError(
-            f"{quote(text)} does not end in '.npy' or '.csv'"
-        )
-    return text
+@contextmanager
+def row_output(
+    options: argparse.Namespace,
+    batch: tuple[int, ...],
+    row: tuple[int, ...],
+    names: Sequence[str] = (),
+) -> Generator[Append, None, None]:
+    """Give what takes rows of results: the file of `--out`, or else stdout as CSV.
+
+    The arguments are those of `result_file`.
+    """
+    if options.out is None:
+        yield _print_rows
+        return
+    with result_file(options.out, batch, row, names=names) as append:
+        yield append
 
 
-def whole_number(least: int) -> Callable[[str], int]:
-    """Return the type of an option that takes an integer from `least` on."""
+def _print_rows(array: Array) -> None:
+    for row in (array + 0.0).reshape(len(array), -1).tolist():
+        print(comma_separated(row))
 
-    def number(text: str) -> int:
-        if not (text.isdecimal() and int(text) >= least):
-            raise argparse.ArgumentTypeError(
-                f"{quote(text)} is not an integer of at least {least}"
-            )
-        return int(text)
 
-    return number
+def print_summary(lines: Iterable[Any], options: argparse.Namespace) -> None:
+    """Print what was found over many rows.
+
+    Without a file the rows go to stdout, and it must hold nothing else.
+    """
+    for line in lines:
+        print(line, file=sys.stderr if options.out is None else sys.stdout)

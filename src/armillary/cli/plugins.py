@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
 
-from armillary.cli.input import add_plugin
+from armillary.cli.input import PLUGIN
 from armillary.cli.table import table
+from armillary.cli.verb import verb
 from armillary.errors import PluginError, printable
 from armillary.formats.joint_types import PluginJoints
 from armillary.model.joints import JOINT_TYPES
@@ -17,19 +17,14 @@ BROKEN = 1
 COLUMNS = ("package", "version", "joint type", "allowed", "state")
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "plugins",
-        help="which installed packages offer joints, and which are allowed",
-        description="List the joints that installed packages offer. Those that are "
-        "allowed are imported to see whether they work; no other is. The exit code is "
-        "1 where one that is allowed does not work.",
-    )
-    add_plugin(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "plugins",
+    (PLUGIN,),
+    help="which installed packages offer joints, and which are allowed",
+    description="List the joints that installed packages offer. Those that are "
+    "allowed are imported to see whether they work; no other is. The exit code is "
+    "1 where one that is allowed does not work.",
+)
 def run(options: argparse.Namespace) -> int:
     """Print what is offered, and what is wrong with what is allowed."""
     joints = PluginJoints(options.plugin)

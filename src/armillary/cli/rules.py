@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import add_file, open_cell, warn
-from armillary.cli.options import add_json, add_margin, whole_number
-from armillary.cli.sweep_samples import range_of_joint
+from armillary.cli.input import FILE, open_cell, warn
+from armillary.cli.options import JSON, MARGIN, SEED, WITHIN
 from armillary.cli.table import table
+from armillary.cli.verb import option, verb, whole_number
 from armillary.errors import printable
 from armillary.formats import registry
 from armillary.model.display import plural
@@ -31,52 +31,38 @@ or an SRDF beside the robot's own file.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "rules",
-        help="find the pairs of links that need no test for collision",
-        description=DESCRIPTION,
-    )
-    add_file(parser)
-    parser.add_argument(
-        "--samples",
-        metavar="N",
-        type=whole_number(1),
-        default=10_000,
-        help="how many joint positions (default: 10000)",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=whole_number(0),
-        default=0,
-        help="another number gives other positions (default: 0)",
-    )
-    parser.add_argument(
-        "--within",
-        metavar="JOINT=A:B",
-        type=range_of_joint,
-        action="append",
-        default=[],
-        help="where samples have a joint, in place of its limits; may be repeated",
-    )
-    add_margin(parser)
-    add_json(parser)
-    parser.add_argument(
-        "--out", metavar="FILE", help="robot.srdf, or a file of any format with rules"
-    )
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "rules",
+    (
+        *FILE,
+        option(
+            "--samples",
+            metavar="N",
+            type=whole_number(1),
+            default=10_000,
+            help="how many joint positions (default: 10000)",
+        ),
+        SEED,
+        WITHIN,
+        MARGIN,
+        JSON,
+        option(
+            "--out",
+            metavar="FILE",
+            help="robot.srdf, or a file of any format with rules",
+        ),
+    ),
+    help="find the pairs of links that need no test for collision",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Find the pairs, print them, and write the cell."""
     cell = open_cell(options)
     rules = cell.learn_rules(
         samples=options.samples,
-        seed=options.seed,
+        seed=options.seed or 0,
         margin=options.margin,
-        within=dict(options.within),
+        within=dict(options.within or ()),
     )
     found = cell.replace(rules=rules)
     pairs = found.pairs(found.home)

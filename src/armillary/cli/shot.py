@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.options import add_state, chosen_state
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import STATE, chosen_state, names_of
 from armillary.cli.vectors import vector_of_text
+from armillary.cli.verb import option, verb
 from armillary.errors import quote
 from armillary.view.kinds import Layer
 
@@ -21,48 +21,59 @@ which draws it without opening a window.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "shot", help="draw a picture of the cell", description=DESCRIPTION
-    )
-    add_file(parser)
-    parser.add_argument("out", metavar="OUT.png", help="the file to write")
-    add_state(parser)
-    parser.add_argument(
-        "--size",
-        metavar="WxH",
-        type=_size,
-        default=(1280, 960),
-        help="width and height in pixels; else 1280x960",
-    )
-    parser.add_argument(
-        "--from",
-        metavar="X,Y,Z",
-        dest="look_from",
-        help="position of the camera in metres; else one that sees the whole cell",
-    )
-    parser.add_argument(
-        "--look-at",
-        metavar="X,Y,Z",
-        help="point in the middle of the picture in metres; else that of the cell",
-    )
-    parser.add_argument(
-        "--show",
-        metavar="LAYERS",
-        type=lambda text: [name.strip() for name in text.split(",")],
-        help=f"what is drawn, of: {', '.join(Layer)}; else visuals",
-    )
-    parser.add_argument(
-        "--timeout",
-        metavar="S",
-        type=float,
-        default=60.0,
-        help="how long the browser may take to connect, and then to draw; else 60 s",
-    )
-    parser.set_defaults(run=run)
+def _size(text: str) -> tuple[int, int]:
+    width, cross, height = text.partition("x")
+    if not (cross and width.isdecimal() and height.isdecimal()):
+        raise argparse.ArgumentTypeError(
+            f"{quote(text)} is not a width and a height, such as 1280x960"
+        )
+    return int(width), int(height)
 
 
+@verb(
+    "shot",
+    (
+        *FILE,
+        option("out", metavar="OUT.png", help="the file to write"),
+        *STATE,
+        option(
+            "--size",
+            metavar="WxH",
+            type=_size,
+            default=(1280, 960),
+            help="width and height in pixels; else 1280x960",
+        ),
+        option(
+            "--from",
+            has_numbers=True,
+            metavar="X,Y,Z",
+            dest="look_from",
+            help="position of the camera in metres; else one that sees the whole cell",
+        ),
+        option(
+            "--look-at",
+            has_numbers=True,
+            metavar="X,Y,Z",
+            help="point in the middle of the picture in metres; else that of the cell",
+        ),
+        option(
+            "--show",
+            metavar="LAYERS",
+            type=names_of,
+            help=f"what is drawn, of: {', '.join(Layer)}; else visuals",
+        ),
+        option(
+            "--timeout",
+            metavar="S",
+            type=float,
+            default=60.0,
+            help="how long the browser may take to connect, and then to draw; else "
+            "60 s",
+        ),
+    ),
+    help="draw a picture of the cell",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Write the picture; return an exit code."""
     cell = open_cell(options)
@@ -80,12 +91,3 @@ def run(options: argparse.Namespace) -> int:
 
 def _point(option: str, text: str | None) -> npt.NDArray[np.float64] | None:
     return None if text is None else vector_of_text(text, option)
-
-
-def _size(text: str) -> tuple[int, int]:
-    width, cross, height = text.partition("x")
-    if not (cross and width.isdecimal() and height.isdecimal()):
-        raise argparse.ArgumentTypeError(
-            f"{quote(text)} is not a width and a height, such as 1280x960"
-        )
-    return int(width), int(height)

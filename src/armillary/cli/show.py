@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from armillary.cell.cell import Cell
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.options import add_frame, chosen_frame
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import FRAME, chosen_frame
+from armillary.cli.verb import option, verb
 from armillary.formats import registry
 from armillary.trace import Program, listing
 
@@ -15,23 +15,20 @@ STAGES = ("model", "program", "llvm", "asm")
 BITS = 64
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "show",
-        help="a cell on its way to machine code",
-        description="Print the model as it was understood, in the native format, or "
-        "the kernel of a frame's pose: the traced program, its LLVM code, or its "
-        "assembly for this machine.",
-    )
-    add_file(parser)
-    parser.add_argument(
-        "--stage", choices=STAGES, default="program", help="by default the program"
-    )
-    add_frame(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "show",
+    (
+        *FILE,
+        option(
+            "--stage", choices=STAGES, default="program", help="by default the program"
+        ),
+        FRAME,
+    ),
+    help="a cell on its way to machine code",
+    description="Print the model as it was understood, in the native format, or "
+    "the kernel of a frame's pose: the traced program, its LLVM code, or its "
+    "assembly for this machine.",
+)
 def run(options: argparse.Namespace) -> int:
     """Print the cell at a stage."""
     cell = open_cell(options)

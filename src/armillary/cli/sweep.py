@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
+import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
+from concurrent.futures import Executor
+from contextlib import contextmanager
 from functools import partial
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.cluster import executor_at
-from armillary.cli.collision_check import collision_check
-from armillary.cli.input import add_file, open_cell
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_axes,
-    add_frame,
-    add_json,
-    add_margin,
-    add_relative_to,
-    add_state,
+    AXES,
+    EXACT,
+    FRAME,
+    JSON,
+    MARGIN,
+    RELATIVE_TO,
+    STATE,
+    avoid,
+    chosen_avoidance,
     chosen_axes,
     chosen_frame,
-    chosen_names,
     chosen_state,
-    whole_number,
+    collision_check,
+    names_of,
 )
 from armillary.cli.sweep_samples import (
-    add_samples,
+    SAMPLES,
     chosen_samples,
     limits_of,
     option_of,
     ranges_of_text,
 )
-from armillary.errors import ShapeError, printable, unknown
+from armillary.cli.verb import option, verb, whole_number
+from armillary.errors import ShapeError, SweepError, printable, quote, unknown
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reach_bound import reach_of
 from armillary.kinematics.kernels import selection_of
@@ -46,7 +53,7 @@ from armillary.model.mount import WORLD
 from armillary.sweeps.fields import rows
 from armillary.sweeps.reductions import Count, Reduction, Voxels
 from armillary.sweeps.result import SweepResult
-from armillary.sweeps.samples import Grid, Samples
+from armillary.sweeps.samples import GridSamples, Samples
 from armillary.sweeps.sweep import sweep
 
 Array = npt.NDArray[np.float64]
@@ -61,12 +68,15 @@ OF: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = {
     "dtype": (("fk",), "float64"),
     "margin": (("collision",), 0.0),
     "avoid": (("ik",), None),
+    "exact": (("ik", "collision", "clearance"), False),
     "position": (("ik",), "xyz"),
     "rotation": (("ik",), "xyz"),
     "axes": (("ik",), "target"),
     "voxels": (FRAMED, None),
 }
 DECIMALS: Final = 9
+CONNECTING: Final = 5.0  # [s] until a scheduler answers
+CLOSING: Final = 0.5  # [s]
 DESCRIPTION = """\
 Ask questions of many rows, on all processors or on a Dask cluster, and write what comes
 out: a Zarr group of arrays, an NPY file of one array, or with --voxels an NPZ file of
@@ -76,7 +86,7 @@ same command continues what was interrupted. All numbers are in SI units.
 """
 
 
-class Request(NamedTuple):
+class SweepRequest(NamedTuple):
     """What a sweep is to do: questions, rows, and what replaces the results."""
 
     question: Any
@@ -84,81 +94,72 @@ class Request(NamedTuple):
     reductions: Mapping[str, Reduction] | None
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "sweep", help="poses, collisions or inverse kinematics of millions of rows",
-        description=DESCRIPTION,
-    )  # fmt: skip
-    add_file(parser)
-    parser.add_argument(
-        "--ask",
-        metavar="A,B,...",
-        required=True,
-        type=chosen_names,
-        help=f"what to compute: {', '.join(ASKS)}",
-    )
-    add_samples(parser)
-    add_frame(parser)
-    add_relative_to(parser)
-    add_axes(parser)
-    parser.add_argument(
-        "--avoid",
-        metavar="M",
-        type=float,
-        help="only answers of ik where links are farther apart than this [m]",
-    )
-    add_margin(parser)
-    parser.add_argument(
-        "--dtype",
-        choices=["float64", "float32"],
-        default="float64",
-        help="of the poses of fk",
-    )
-    parser.add_argument(
-        "--voxels",
-        metavar="SIZE",
-        type=float,
-        help="keep how many positions are in each cube of this edge [m], not the rows",
-    )
-    parser.add_argument(
-        "--box",
-        metavar="A:B,A:B,A:B",
-        help="the x, y and z that --voxels fill [m]; else all that can be reached",
-    )
-    add_state(parser)
-    _add_work(parser)
-    add_json(parser)
-    parser.set_defaults(run=run)
-
-
-def _add_work(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say where results go and who computes them."""
-    parser.add_argument(
-        "--out",
-        metavar="PATH",
-        required=True,
-        help="the folder of a Zarr group, or a file .npy; with --voxels .npz",
-    )
-    parser.add_argument(
-        "--chunk",
-        metavar="N",
-        type=whole_number(1),
-        help="rows that one worker computes at once; else up to a million",
-    )
-    parser.add_argument(
-        "--no-resume",
-        dest="resume",
-        action="store_false",
-        help="do not continue what is there; the path must be free",
-    )
-    parser.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="compute on the Dask cluster of this scheduler, tcp://host:8786",
-    )
-
-
+@verb(
+    "sweep",
+    (
+        *FILE,
+        option(
+            "--ask",
+            metavar="A,B,...",
+            required=True,
+            type=names_of,
+            help=f"what to compute: {', '.join(ASKS)}",
+        ),
+        *SAMPLES,
+        FRAME,
+        RELATIVE_TO,
+        *AXES,
+        avoid("only answers of ik where links are farther apart than this [m]"),
+        EXACT,
+        MARGIN,
+        option(
+            "--dtype",
+            choices=["float64", "float32"],
+            default="float64",
+            help="of the poses of fk",
+        ),
+        option(
+            "--voxels",
+            metavar="SIZE",
+            type=float,
+            help="keep how many positions are in each cube of this edge [m], not the "
+            "rows",
+        ),
+        option(
+            "--box",
+            metavar="A:B,A:B,A:B",
+            has_numbers=True,
+            help="the x, y and z that --voxels fill [m]; else all that can be reached",
+        ),
+        *STATE,
+        option(
+            "--out",
+            metavar="PATH",
+            required=True,
+            help="the folder of a Zarr group, or a file .npy; with --voxels .npz",
+        ),
+        option(
+            "--chunk",
+            metavar="N",
+            type=whole_number(1),
+            help="rows that one worker computes at once; else up to a million",
+        ),
+        option(
+            "--no-resume",
+            dest="resume",
+            action="store_false",
+            help="do not continue what is there; the path must be free",
+        ),
+        option(
+            "--dask",
+            metavar="ADDRESS",
+            help="compute on the Dask cluster of this scheduler, tcp://host:8786",
+        ),
+        JSON,
+    ),
+    help="poses, collisions or inverse kinematics of millions of rows",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Sweep and print a summary."""
     _check(options)
@@ -223,13 +224,13 @@ def _check(options: argparse.Namespace) -> None:
 # what is asked
 
 
-def _request(cell: Cell, state: State, options: argparse.Namespace) -> Request:
+def _request(cell: Cell, state: State, options: argparse.Namespace) -> SweepRequest:
     if options.ask == ["ik"]:
         solver = _solver(cell, state, options)
         samples = chosen_samples(cell, state, options, is_ik=True)
-        return Request(solver, samples, _reached(solver, samples, options))
+        return SweepRequest(solver, samples, _reached(solver, samples, options))
     samples = chosen_samples(cell, state, options, is_ik=False)
-    check = partial(collision_check, cell, state, options.margin)
+    check = partial(collision_check, cell, state, options.margin, exact=options.exact)
     frame = chosen_frame(cell, options) if "fk" in options.ask else ""
     make: dict[str, Any] = {
         "fk": lambda: cell.fk(
@@ -244,13 +245,12 @@ def _request(cell: Cell, state: State, options: argparse.Namespace) -> Request:
     }
     names = {"fk": "pose", "collision": "touching"}
     question = {names.get(each, each): make[each]() for each in options.ask}
-    return Request(question, samples, _visited(cell, state, samples, frame, options))
+    return SweepRequest(
+        question, samples, _visited(cell, state, samples, frame, options)
+    )
 
 
 def _solver(cell: Cell, state: State, options: argparse.Namespace) -> InverseKinematics:
-    avoid = None
-    if options.avoid is not None:
-        avoid = collision_check(cell, state, options.avoid)
     device = cell.device(
         joints=options.joints,
         base=options.relative_to,
@@ -261,7 +261,7 @@ def _solver(cell: Cell, state: State, options: argparse.Namespace) -> InverseKin
         position=chosen_axes(options.position),
         rotation=chosen_axes(options.rotation),
         axes=options.axes,
-        avoid=avoid,
+        avoid=chosen_avoidance(cell, state, options),
     )
 
 
@@ -271,7 +271,7 @@ def _reached(
     """Return what counts the targets that are reached."""
     if options.voxels is None:
         return None
-    if options.box is None and isinstance(samples, Grid):
+    if options.box is None and isinstance(samples, GridSamples):
         # Every point is in the middle of a voxel if these are as far apart.
         lower, upper = limits_of(samples)
         box = lower - 0.5 * options.voxels, upper + 0.5 * options.voxels
@@ -346,7 +346,7 @@ def _box(options: argparse.Namespace, reach: Callable[[], tuple[Array, float]]) 
 # what is printed
 
 
-def _shares(found: SweepResult, request: Request) -> Iterator[tuple[str, int]]:
+def _shares(found: SweepResult, request: SweepRequest) -> Iterator[tuple[str, int]]:
     """Yield in how many rows something is true: solved, touching."""
     for name in ("success", "touching"):
         if request.reductions is None and name in found:
@@ -356,7 +356,7 @@ def _shares(found: SweepResult, request: Request) -> Iterator[tuple[str, int]]:
 
 
 def _lines(
-    found: SweepResult, request: Request, seconds: float, path: str
+    found: SweepResult, request: SweepRequest, seconds: float, path: str
 ) -> Iterator[str]:
     yield f"{found.rows:,} rows in {printable(path)}: {', '.join(found)}"
     if found.computed:
@@ -378,7 +378,7 @@ def _lines(
 
 
 def _object(
-    cell: Cell, found: SweepResult, request: Request, seconds: float
+    cell: Cell, found: SweepResult, request: SweepRequest, seconds: float
 ) -> dict[str, Any]:
     """Return what is printed as JSON."""
     voxels = (request.reductions or {}).get("")
@@ -401,3 +401,51 @@ def _object(
             "rows": int(counts.sum()),
         }
     return about
+
+
+# where it is computed
+
+
+@contextmanager
+def executor_at(address: str | None) -> Generator[Executor | None]:
+    """Give the executor of the cluster of a scheduler; None without an address.
+
+    Raises:
+        SweepError: Dask is not installed, or no scheduler answers.
+    """
+    if address is None:
+        yield None
+        return
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise SweepError(
+            "--dask needs Dask: pip install 'armillary[sweep]'."
+        ) from error
+    # What it logs when a scheduler is lost, our errors say.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+    try:
+        asyncio.run(_check_answer(distributed, address))
+        client = distributed.Client(address, timeout=CONNECTING, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise SweepError(
+            f"No Dask scheduler answers at {quote(address)}: {printable(str(error))}. "
+            "Start one with 'dask scheduler' and workers with 'dask worker ADDRESS', "
+            "or name another address, tcp://host:8786."
+        ) from error
+    try:
+        if not client.scheduler_info()["workers"]:
+            print(
+                f"warning: the scheduler at {printable(address)} has no workers yet; "
+                f"waiting for 'dask worker {printable(address)}'",
+                file=sys.stderr,
+            )
+        yield client.get_executor()
+    finally:
+        client.close(timeout=CLOSING)
+
+
+async def _check_answer(distributed: Any, address: str) -> None:
+    """Raise OSError if nobody answers; a client would take long to give up."""
+    comm = await distributed.comm.connect(address, timeout=CONNECTING)
+    await comm.close()

@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.joints import si_factors
-from armillary.cli.options import chosen_axes, chosen_names, whole_number
+from armillary.cli.options import SEED, WITHIN, chosen_axes, names_of
 from armillary.cli.targets import RPY, pose_of_text
+from armillary.cli.vectors import chosen_factors
+from armillary.cli.verb import OneOf, option
 from armillary.errors import ShapeError, quote
 from armillary.kinematics.state import State
-from armillary.sweeps.samples import Grid, Samples, Uniform, as_samples, grid
+from armillary.sweeps.samples import GridSamples, Samples, Uniform, as_samples, grid
 
 __all__ = [
-    "add_samples",
+    "SAMPLES",
     "chosen_samples",
     "limits_of",
     "option_of",
-    "range_of_joint",
     "ranges_of_text",
 ]
 
@@ -39,55 +39,66 @@ WITH: Final = {
 }
 
 
-def add_samples(parser: argparse.ArgumentParser) -> None:
-    """Add the options that choose the rows of a sweep."""
-    rows = parser.add_mutually_exclusive_group(required=True)
-    rows.add_argument(
-        "--samples",
-        metavar="N",
-        type=_count,
-        help="that many random joint positions, uniform within the limits",
-    )
-    rows.add_argument(
-        "--grid",
-        metavar="A:B:N,...",
-        help="N values from A to B: of x, y and z [m] for ik, else of each joint; one "
-        "number is one value",
-    )
-    rows.add_argument(
-        "--q-file", metavar="FILE", help="joint positions (n, joints), NPY or Zarr"
-    )
-    rows.add_argument(
-        "--targets",
-        metavar="FILE",
-        help="targets of ik, NPY or Zarr: (n, 4, 4), or (n, 7), qw,qx,qy,qz,x,y,z",
-    )
-    parser.add_argument(
-        "--seed",
-        metavar="S",
-        type=whole_number(0),
-        help="another seed gives other --samples; else 0",
-    )
-    parser.add_argument(
-        "--within",
-        metavar="JOINT=A:B",
-        type=range_of_joint,
-        action="append",
-        help="where --samples has a joint, in place of its limits; may be repeated",
-    )
-    parser.add_argument(
+def _count(text: str) -> int:
+    """Return a number of rows, which may be written as 1e6."""
+    try:
+        number = int(text) if text.isdecimal() else float(text)
+        if number >= 1 and number == int(number):
+            return int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"{quote(text)} is not an integer of at least 1")
+
+
+SAMPLES: Final = (
+    OneOf(
+        (
+            option(
+                "--samples",
+                metavar="N",
+                type=_count,
+                help="that many random joint positions, uniform within the limits",
+            ),
+            option(
+                "--grid",
+                metavar="A:B:N,...",
+                has_numbers=True,
+                help="N values from A to B: of x, y and z [m] for ik, else of each "
+                "joint; one number is one value",
+            ),
+            option(
+                "--q-file",
+                metavar="FILE",
+                is_input=True,
+                help="joint positions (n, joints), NPY or Zarr",
+            ),
+            option(
+                "--targets",
+                metavar="FILE",
+                is_input=True,
+                help="targets of ik, NPY or Zarr: (n, 4, 4), or (n, 7), "
+                "qw,qx,qy,qz,x,y,z",
+            ),
+        ),
+        required=True,
+    ),
+    SEED,
+    WITHIN,
+    option(
         "--joints",
         metavar="A,B,...",
-        type=chosen_names,
+        type=names_of,
         help="which joints differ from row to row, or for ik may move; the others are "
         "as in the state",
-    )
-    parser.add_argument(
+    ),
+    option(
         "--rpy",
         metavar="R,P,Y",
         action="append",
+        has_numbers=True,
         help="a rotation [rad] of the frame at every point of --grid; may be repeated",
-    )
+    ),
+)
 
 
 def chosen_samples(
@@ -110,7 +121,7 @@ def limits_of(samples: Samples) -> Limits:
     """Return the least and greatest joint positions of rows; of files infinite ones."""
     if isinstance(samples, Uniform):
         return np.array(samples.lower), np.array(samples.upper)
-    if isinstance(samples, Grid):
+    if isinstance(samples, GridSamples):
         return (
             np.array([min(axis) for axis in samples.axes]),
             np.array([max(axis) for axis in samples.axes]),
@@ -193,9 +204,7 @@ def _joint_grid(cell: Cell, state: State, options: argparse.Namespace) -> Sample
             f"--grid has {len(axes)} axes; {len(names)} joints differ: "
             f"{', '.join(names)}. Name fewer with --joints."
         )
-    factors = np.ones(len(names))
-    if options.degrees:
-        factors = si_factors(cell.workcell, names)
+    factors = chosen_factors(cell.workcell, names, options)
     values: list[Any] = [[each] for each in state.q.tolist()]
     for name, axis, factor in zip(names, axes, factors, strict=True):
         values[cell.joint(name)] = axis * factor
@@ -244,26 +253,3 @@ def _number(text: str, option: str) -> float:
     if not np.isfinite(number):
         raise ShapeError(f"{option}: {quote(text)} is not a finite number.")
     return number
-
-
-def _count(text: str) -> int:
-    """Return a number of rows, which may be written as 1e6."""
-    try:
-        number = int(text) if text.isdecimal() else float(text)
-        if number >= 1 and number == int(number):
-            return int(number)
-    except (ValueError, OverflowError):
-        pass
-    raise argparse.ArgumentTypeError(f"{quote(text)} is not an integer of at least 1")
-
-
-def range_of_joint(text: str) -> tuple[str, tuple[float, float]]:
-    """Return the joint and the range that an option `JOINT=A:B` gives."""
-    name, _, ends = text.partition("=")
-    try:
-        lower, upper = map(float, ends.split(":"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{quote(text)} is not of the form JOINT=A:B"
-        ) from None
-    return name, (lower, upper)

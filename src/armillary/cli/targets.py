@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cli.joints import DEGREES_PER_RADIAN
-from armillary.cli.vectors import open_vectors, vector_of_text
+from armillary.cli.vectors import DEGREES_PER_RADIAN, vector_of_text
 from armillary.errors import ShapeError, quote
 from armillary.ik.targets import as_matrices, at_positions
 from armillary.kernel import vectorize
 from armillary.spatial.pose import Pose
+from armillary.sweeps.row_files import RowFile, open_rows
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[np.float64]
@@ -31,20 +32,6 @@ FORMS: Final = (
 )
 # A quaternion of another length is a mistake, unless its digits were few.
 LENGTH_ERROR: Final = 0.01
-
-
-class Targets(NamedTuple):
-    """The poses in a file, read as they are asked for.
-
-    Attributes:
-        batch: The shape of the batch; None if only the end of the file shows it.
-        size: What `chunks` counts to.
-        chunks: Arrays (k, 4, 4), one after another, each with what is read then.
-    """
-
-    batch: tuple[int, ...] | None
-    size: int
-    chunks: Iterator[tuple[Array, int]]
 
 
 def pose_of_text(text: str, *, degrees: bool, position_only: bool = False) -> Array:
@@ -65,9 +52,13 @@ def pose_of_text(text: str, *, degrees: bool, position_only: bool = False) -> Ar
 
 @contextmanager
 def open_targets(
-    path: str, *, degrees: bool, position_only: bool = False
-) -> Generator[Targets, None, None]:
-    """Give the poses in a CSV or NPY file.
+    path: str,
+    *,
+    degrees: bool,
+    position_only: bool = False,
+    at_once: int | None = None,
+) -> Generator[RowFile, None, None]:
+    """Give the poses in a CSV or NPY file, in chunks of shape (k, 4, 4).
 
     A first line of names in a CSV file says in which order three, six or seven numbers
     come.
@@ -76,26 +67,25 @@ def open_targets(
         path: Of the file.
         degrees: Whether its angles are in degrees.
         position_only: Whether three numbers, a position, are enough.
+        at_once: The poses of a chunk.
 
     Raises:
         ShapeError: It holds something else.
         OSError: It cannot be read.
     """
-    with open_vectors(path, matrices=True) as vectors:
-        order = None if vectors.names is None else _order(vectors.names, path)
+    with open_rows(path, matrices=True, at_once=at_once) as file:
+        order = None if file.names is None else _order(file.names, path)
 
-        def chunks() -> Iterator[tuple[Array, int]]:
-            for numbers, done in vectors.chunks:
-                rows = np.atleast_2d(numbers)
-                if order is not None:
-                    if rows.shape[1] != len(order):
-                        raise ShapeError(
-                            f"{path}: {rows.shape[1]} numbers below {len(order)} names."
-                        )
-                    rows = rows[:, order]
-                yield _matrices(rows, path, degrees, position_only), done
+        def poses() -> Iterator[tuple[Array, int]]:
+            for rows, done in file.numbered:
+                if order is not None and rows.shape[1] != len(order):
+                    raise ShapeError(
+                        f"{path}: {rows.shape[1]} numbers below {len(order)} names."
+                    )
+                ordered = rows if order is None else rows[:, order]
+                yield _matrices(ordered, path, degrees, position_only), done
 
-        yield Targets(vectors.batch, vectors.size, chunks())
+        yield replace(file, numbered=poses())
 
 
 def _order(names: Sequence[str], path: str) -> list[int]:

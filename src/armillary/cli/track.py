@@ -10,23 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
-from armillary.cli.collision_check import collision_check
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.joints import si_factors
+from armillary.cli.input import FILE, open_cell
 from armillary.cli.options import (
-    add_axes,
-    add_frame_pair,
-    add_json,
-    add_out,
-    add_state,
+    AXES,
+    FRAME_PAIR,
+    JOINTS,
+    JSON,
+    STATE,
+    avoid,
     chosen_axes,
-    chosen_names,
     chosen_state,
+    collision_check,
+    out,
+    row_output,
 )
-from armillary.cli.result_file import result_file
 from armillary.cli.table import finite
 from armillary.cli.targets import FORMS, open_targets
-from armillary.cli.vectors import open_vectors
+from armillary.cli.vectors import chosen_factors
+from armillary.cli.verb import option, verb
 from armillary.collision.check import CollisionCheck
 from armillary.control import tasks
 from armillary.control.obstacles import Obstacles
@@ -36,6 +37,7 @@ from armillary.errors import ModelError, ShapeError
 from armillary.ik.reason import RateReason
 from armillary.kinematics.state import State
 from armillary.model.display import plural
+from armillary.sweeps.row_files import open_rows
 
 Array = npt.NDArray[np.float64]
 
@@ -57,54 +59,53 @@ not be kept in a step, or a pose is not finite.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "track", help="joint motion that follows poses, step by step",
-        description=DESCRIPTION,
-    )  # fmt: skip
-    add_file(parser)
-    add_frame_pair(parser)
-    parser.add_argument(
-        "--targets", metavar="FILE", required=True, help="poses, CSV or NPY"
-    )
-    parser.add_argument(
-        "--joints", metavar="A,B,...", type=chosen_names, help="which joints may move"
-    )
-    add_axes(parser)
-    parser.add_argument(
-        "--avoid",
-        metavar="M",
-        type=float,
-        help="keep links farther apart than this [m]",
-    )
-    parser.add_argument(
-        "--obstacles",
-        metavar="FILE",
-        help="capsules that --avoid is about, too: x,y,z of both ends and the radius "
-        "[m]; CSV or NPY, (k, 7), or (steps, k, 7) where they move",
-    )
-    parser.add_argument(
-        "--conflict",
-        choices=CONFLICTS,
-        default=CONFLICTS[0],
-        help="whether motion bends around what is in the way, or slows down; bend",
-    )
-    parser.add_argument(
-        "--rate", metavar="HZ", type=float, default=1000.0, help="steps a second; 1000"
-    )
-    parser.add_argument(
-        "--acceleration",
-        metavar="A",
-        type=float,
-        help="of all joints [m/s^2 or rad/s^2]; else that of the model",
-    )
-    add_state(parser)
-    add_json(parser)
-    add_out(parser, "Q.npy", "joint positions")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "track",
+    (
+        *FILE,
+        *FRAME_PAIR,
+        option(
+            "--targets",
+            metavar="FILE",
+            required=True,
+            is_input=True,
+            help="poses, CSV or NPY",
+        ),
+        JOINTS,
+        *AXES,
+        avoid("keep links farther apart than this [m]"),
+        option(
+            "--obstacles",
+            metavar="FILE",
+            help="capsules that --avoid is about, too: x,y,z of both ends and the "
+            "radius [m]; CSV or NPY, (k, 7), or (steps, k, 7) where they move",
+        ),
+        option(
+            "--conflict",
+            choices=CONFLICTS,
+            default=CONFLICTS[0],
+            help="whether motion bends around what is in the way, or slows down; bend",
+        ),
+        option(
+            "--rate",
+            metavar="HZ",
+            type=float,
+            default=1000.0,
+            help="steps a second; 1000",
+        ),
+        option(
+            "--acceleration",
+            metavar="A",
+            type=float,
+            help="of all joints [m/s^2 or rad/s^2]; else that of the model",
+        ),
+        *STATE,
+        JSON,
+        out("Q.npy", "joint positions"),
+    ),
+    help="joint motion that follows poses, step by step",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Follow and write; return an exit code: whether all bounds were kept."""
     if options.obstacles is not None and options.avoid is None:
@@ -113,13 +114,13 @@ def run(options: argparse.Namespace) -> int:
         )
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    avoid = None
+    check = None  # by hulls: controllers have no other
     if options.avoid is not None:
-        avoid = collision_check(cell, state, options.avoid)
+        check = collision_check(cell, state, options.avoid)
     poses = _poses(options)
     control = cell.controller(
         [_task(options), tasks.Posture()],
-        avoid=avoid,
+        avoid=check,
         acceleration=options.acceleration,
         conflict=options.conflict,
         rate=options.rate,
@@ -136,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(_object(cell, options, motion, off)))
     else:
-        _print(motion, avoid, off)
+        _print(motion, check, off)
     return VOID if np.isin(motion.reason, BROKEN).any() else DONE
 
 
@@ -159,7 +160,7 @@ def _poses(options: argparse.Namespace) -> Array:
         degrees=options.degrees,
         position_only=not chosen_axes(options.rotation),
     ) as targets:
-        poses = np.concatenate([np.empty((0, 4, 4)), *(X for X, _ in targets.chunks)])
+        poses = np.concatenate([np.empty((0, 4, 4)), *targets.chunks])
     if not len(poses):
         raise ShapeError(f"{options.targets}: there are no poses to follow.")
     return poses
@@ -171,13 +172,12 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
     Raises:
         ShapeError: It holds something else.
     """
-    with open_vectors(path) as vectors:
-        chunks = [np.atleast_2d(each) for each, _ in vectors.chunks]
-        batch = vectors.batch
+    with open_rows(path) as file:
+        chunks, batch = list(file.chunks), file.batch
     if not chunks:
         raise ShapeError(f"{path}: there are no capsules; leave --obstacles out.")
     rows = np.concatenate(chunks)
-    if rows.shape[1] != CAPSULE or vectors.names is not None:
+    if rows.shape[1] != CAPSULE or file.names is not None:
         raise ShapeError(
             f"{path}: a capsule is 7 numbers, x,y,z of both ends and the radius [m], "
             f"without a line of names; here are {rows.shape[1]}."
@@ -198,10 +198,9 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
 
 def _write(cell: Cell, motion: ControlledMotion, options: argparse.Namespace) -> None:
     names = cell.joint_names
-    factors = si_factors(cell.workcell, names) if options.degrees else 1.0
-    q = motion.q[1:]
-    with result_file(options.out, q.shape[:1], q.shape[1:], names=names) as append:
-        append(q / factors)
+    q = motion.q[1:] / chosen_factors(cell.workcell, names, options)
+    with row_output(options, q.shape[:1], q.shape[1:], names) as write:
+        write(q)
 
 
 def _off(
@@ -221,12 +220,12 @@ def _off(
     return float(np.linalg.norm(error[["xyz".index(each) for each in position]]))
 
 
-def _print(motion: ControlledMotion, avoid: CollisionCheck | None, off: float) -> None:
+def _print(motion: ControlledMotion, check: CollisionCheck | None, off: float) -> None:
     for reason, count in motion.summary().items():
         first = int(np.argmax(motion.reason == RateReason[reason]))
         print(f"{count:8} {RateReason[reason].sentence}; first in step {first}")
     print(f"{off:.6f} m from the last pose after {plural(len(motion.reason), 'step')}")
-    if avoid is not None:
+    if check is not None:
         print(f"least distance {motion.distance.min():.6f} m")
 
 

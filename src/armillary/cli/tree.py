@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 from armillary.cell.tree_text import tree_lines
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.options import add_json, add_state, chosen_state, whole_number
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import JSON, STATE, chosen_state
 from armillary.cli.table import finite
+from armillary.cli.verb import option, verb, whole_number
 from armillary.errors import JointError
 from armillary.kinematics.state import State
 from armillary.model.display import plural
@@ -19,27 +20,24 @@ from armillary.model.mount import WORLD
 from armillary.model.workcell import WORLD_LINK
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "tree",
-        help="where all frames are in a state, as a tree",
-        description="Print the tree of frames in a state: what each frame is, what "
-        "moves it, the coordinate of its joint [m or rad], and its position in the "
-        "world [m]. Without a state, the cell is at home.",
-    )
-    add_file(parser)
-    add_state(parser)
-    parser.add_argument(
-        "--depth",
-        metavar="N",
-        type=whole_number(0),
-        help="only frames down to this level",
-    )
-    add_json(parser)
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "tree",
+    (
+        *FILE,
+        *STATE,
+        option(
+            "--depth",
+            metavar="N",
+            type=whole_number(0),
+            help="only frames down to this level",
+        ),
+        JSON,
+    ),
+    help="where all frames are in a state, as a tree",
+    description="Print the tree of frames in a state: what each frame is, what "
+    "moves it, the coordinate of its joint [m or rad], and its position in the "
+    "world [m]. Without a state, the cell is at home.",
+)
 def run(options: argparse.Namespace) -> int:
     """Print the tree, and how much of it was left out."""
     cell = open_cell(options)

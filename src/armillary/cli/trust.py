@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from armillary.cli.verb import option, verb
 from armillary.errors import ScriptError, printable
 from armillary.formats import registry
 from armillary.scripts import trust
@@ -17,20 +17,19 @@ FOUND, NOT_APPROVED = 0, 1
 SUFFIX = ".py"
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "trust",
-        help="which kinematics scripts of files may run",
-        description="Kinematics scripts in cell files run only if you approved their "
-        "text. show prints them, and whether they are approved; without a file, what "
-        "is approved. The exit code of show is 1 where one is not.",
-    )
-    parser.add_argument("action", choices=("show", "approve", "revoke"))
-    parser.add_argument("file", nargs="?", help="a cell file, or a script: FILE.py")
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "trust",
+    (
+        option("action", choices=("show", "approve", "revoke")),
+        option(
+            "file", is_input=True, nargs="?", help="a cell file, or a script: FILE.py"
+        ),
+    ),
+    help="which kinematics scripts of files may run",
+    description="Kinematics scripts in cell files run only if you approved their "
+    "text. show prints them, and whether they are approved; without a file, what "
+    "is approved. The exit code of show is 1 where one is not.",
+)
 def run(options: argparse.Namespace) -> int:
     """Show, approve or revoke the scripts of a file."""
     if options.file is None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
 
-from armillary.cli.input import add_file, open_cell
-from armillary.cli.motion import add_motion, chosen_motion
-from armillary.cli.options import add_state, chosen_state
+from armillary.cli.input import FILE, open_cell
+from armillary.cli.options import MOTION, STATE, chosen_motion, chosen_state
+from armillary.cli.verb import option, verb
 from armillary.errors import printable
 from armillary.view.server import LOOPBACK
 
@@ -20,28 +19,25 @@ machine can open it. Ctrl-C ends the viewer.
 """
 
 
-def add(verbs: Any) -> None:
-    """Add the verb to the command line."""
-    parser: argparse.ArgumentParser = verbs.add_parser(
-        "view", help="show the cell in a browser", description=DESCRIPTION
-    )
-    add_file(parser)
-    add_state(parser)
-    add_motion(parser)
-    parser.add_argument("--port", metavar="N", type=int, help="else a free one")
-    parser.add_argument("--no-open", action="store_true", help="only print the address")
-    parser.add_argument(
-        "--host", metavar="ADDRESS", default=LOOPBACK, help=f"else {LOOPBACK}"
-    )
-    parser.add_argument(
-        "--insecure-remote",
-        action="store_true",
-        help="allow a --host that other machines reach: all of them can move the "
-        "cell, without password or encryption",
-    )
-    parser.set_defaults(run=run)
-
-
+@verb(
+    "view",
+    (
+        *FILE,
+        *STATE,
+        *MOTION,
+        option("--port", metavar="N", type=int, help="else a free one"),
+        option("--no-open", action="store_true", help="only print the address"),
+        option("--host", metavar="ADDRESS", default=LOOPBACK, help=f"else {LOOPBACK}"),
+        option(
+            "--insecure-remote",
+            action="store_true",
+            help="allow a --host that other machines reach: all of them can move the "
+            "cell, without password or encryption",
+        ),
+    ),
+    help="show the cell in a browser",
+    description=DESCRIPTION,
+)
 def run(options: argparse.Namespace) -> int:
     """Show the cell until Ctrl-C is pressed; return an exit code."""
     cell = open_cell(options)

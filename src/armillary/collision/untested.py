@@ -26,21 +26,36 @@ __all__ = [
 MOST_NAMED: Final = 5
 
 
-def untested_parts(manipulator: str) -> tuple[str, str]:
-    """Say that a manipulator is not tested against itself, and how to decide it."""
-    own = links_of(manipulator)
-    return (
-        f"No pair of links of {quote(manipulator)} is tested for collision with each "
-        "other, and no rule says so.",
-        "Test it against itself by cell.replace(rules="
-        f"cell.rules.include_self({manipulator!r})), or say that this is meant by "
-        f"cell.rules.exclude({own!r}, {own!r}).",
+def untested_parts(manipulators: Sequence[str]) -> tuple[str, str]:
+    """Say that manipulators are not tested against themselves, and how to decide it.
+
+    manipulators: At least one.
+    """
+    first, it = manipulators[0], "it"
+    text = (
+        f"No pair of links of {quote(first)} is tested for collision with each other, "
+        "and no rule says so."
+    )
+    if len(manipulators) > 1:
+        named = ", ".join(map(quote, manipulators[:MOST_NAMED]))
+        more = len(manipulators) - MOST_NAMED
+        text = (
+            "The links of each of these manipulators are not tested for collision with "
+            f"each other, and no rule says so: {named}"
+            + (f" and {more} more." if more > 0 else ".")
+        )
+        it = f"{quote(first)}, for example,"
+    links = links_of(first)
+    return text, (
+        f"Test {it} against itself by cell.replace(rules="
+        f"cell.rules.include_self({first!r})), or say that this is meant by "
+        f"cell.rules.exclude({links!r}, {links!r})."
     )
 
 
 def untested_text(manipulator: str) -> str:
     """Return that a manipulator is not tested against itself, and what to do."""
-    return " ".join(untested_parts(manipulator))
+    return " ".join(untested_parts([manipulator]))
 
 
 def nothing_text(pairs: Pairs) -> str:
@@ -74,11 +89,15 @@ def warn_of_untested(
 ) -> None:
     """Warn, once for a cell, of pairs that are not tested although no rule says so."""
     decided = applied_rules(cell, rules, meshes)
-    texts = [untested_text(name) for name in decided.untested_manipulators(tested)]
+    warned = kept(cell, "untested links", set[str])
+    names = [
+        name for name in decided.untested_manipulators(tested) if name not in warned
+    ]
+    if names:
+        warned.update(names)
+        warn_user(" ".join(untested_parts(names)))
     if decided.home_pairs:
-        texts.append(" ".join(home_parts(tuple(decided.home_pairs))))
-    known = kept(cell, "untested links", set[str])
-    for text in texts:
-        if text not in known:
-            known.add(text)
+        text = " ".join(home_parts(tuple(decided.home_pairs)))
+        if text not in warned:
+            warned.add(text)
             warn_user(text)

@@ -8,7 +8,7 @@ from typing import Final
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 
-__all__ = ["end_effectors", "frames_by_use", "last_link"]
+__all__ = ["default_frame", "end_effectors", "frames_by_use", "last_link"]
 
 # Names that robots' files give the frame that work is done with, the outermost first.
 TOOL_NAMES: Final = tuple(
@@ -48,6 +48,18 @@ def frames_by_use(cell: Workcell) -> list[str]:
         found += _frames(each, are_end_effectors=False)
         found += [f"{each.name}/{each.links[k].name}" for k in _links_by_use(each)[:-1]]
     return found
+
+
+def default_frame(cell: Workcell) -> str:
+    """Return the frame that is meant where nobody names one: the first by use.
+
+    Of a cell without joints it is the first end effector, or else the last link. The
+    cell must have a manipulator.
+    """
+    fixed = (name for each in cell.manipulators for name in end_effectors(each))
+    return next(iter(frames_by_use(cell)), None) or next(
+        fixed, last_link(cell.manipulators[-1])
+    )
 
 
 def _links_by_use(manipulator: Manipulator) -> list[int]:

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from armillary.sweeps.fields import Field, Results
+from armillary.sweeps.fields import ResultField, Results
 from armillary.sweeps.questions import Question, RowError, answers
 from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.samples import Samples
-from armillary.sweeps.zarr_group import Group
+from armillary.sweeps.zarr_group import ZarrGroup
 
 __all__ = ["Done", "Failure", "Job", "run", "run_pickled"]
 
@@ -70,8 +70,8 @@ class Job:
     samples: Samples
     count: int
     chunk: int
-    fields: Mapping[str, Field]
-    group: Group | None
+    fields: Mapping[str, ResultField]
+    group: ZarrGroup | None
     reductions: Mapping[str, Reduction]
 
     @property
@@ -156,7 +156,9 @@ def _computed(
     return Done(None if into is not None else returned, states or None)
 
 
-def _check_same(fields: Mapping[str, Field], results: Results, first: int) -> None:
+def _check_same(
+    fields: Mapping[str, ResultField], results: Results, first: int
+) -> None:
     """Check that results are as those of row 0 were."""
     found = {name: (each.shape[1:], each.dtype) for name, each in results.items()}
     wanted = {name: (field.shape, field.dtype) for name, field in fields.items()}

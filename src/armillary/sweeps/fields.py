@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +15,11 @@ from armillary.errors import SweepError
 from armillary.model.workcell import Workcell
 
 __all__ = [
-    "Axis",
-    "Field",
     "NamedJoints",
+    "ResultAxis",
+    "ResultField",
     "Results",
+    "check_fits",
     "full_name",
     "rows",
     "whole_number",
@@ -27,7 +29,7 @@ Array = npt.NDArray[Any]
 Results = dict[str, Array]
 
 
-class Axis(NamedTuple):
+class ResultAxis(NamedTuple):
     """A dimension of a result.
 
     Attributes:
@@ -57,7 +59,7 @@ class NamedJoints(NamedTuple):
         return cls(tuple(names), tuple(link.joint.unit.value for link in links))
 
 
-class Field(NamedTuple):
+class ResultField(NamedTuple):
     """The shape and type of one result in each row.
 
     Attributes:
@@ -71,7 +73,7 @@ class Field(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     units: str
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[ResultAxis, ...] = ()
     attributes: dict[str, Any] | None = None
 
     @property
@@ -100,3 +102,28 @@ def whole_number(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError as error:
         raise SweepError(f"{name} is {value!r}; it must be an integer.") from error
+
+
+# memory
+
+
+def memory_size() -> float:
+    """Return the memory of this machine [bytes], infinite where it is not known."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return math.inf
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def check_fits(count: int, size: int, what: str, instead: str) -> None:
+    """Check that things of a size [bytes] fit into the memory of this machine.
+
+    Raises:
+        SweepError: They do not; it says what to do `instead`.
+    """
+    memory = memory_size()
+    if count * size > memory:
+        raise SweepError(
+            f"{count:,} {what} of {size} bytes need {count * size / 1e9:.3g} GB; this "
+            f"machine has {memory / 1e9:.3g} GB. At most {memory // size:,.0f} fit: "
+            f"{instead}."
+        )

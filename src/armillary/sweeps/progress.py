@@ -1,31 +1,64 @@
-"""The progress bar of a sweep, on terminals."""
+"""A progress bar for long work, on terminals only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self, TextIO
 
-__all__ = ["showing"]
+__all__ = ["ERASE", "Progress"]
+
+DELAY: Final = 0.5  # [s] before a bar appears
+INTERVAL: Final = 0.1  # [s] between two pictures of it
+WIDTH: Final = 40
+ERASE: Final = "\r\033[K"
 
 
-@contextmanager
-def showing(total: int, wanted: bool) -> Generator[Callable[[int, int], None]]:
-    """Give a function that shows that more rows are done, and how many chunks failed.
+class Progress:
+    """Show on stderr how much of `total` is done, once the work takes long."""
 
-    It shows nothing if stderr is not a terminal, or tqdm is not installed.
-    """
-    if not wanted or find_spec("tqdm") is None:
-        yield lambda rows, failed: None
-        return
-    tqdm: Any = import_module("tqdm").tqdm
-    with tqdm(total=total, unit=" rows", unit_scale=True, disable=None) as bar:
+    def __init__(
+        self,
+        total: int,
+        *,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Start the clock; `stream` is stderr unless given."""
+        self._total = max(1, total)
+        self._stream = stream or sys.stderr
+        self._clock = clock
+        self._start = clock()
+        self._next = self._start + DELAY
+        self._visible = False
 
-        def show(rows: int, failed: int) -> None:
-            bar.update(rows)
-            if failed:
-                bar.set_postfix_str(f"{failed} chunks failed")
+    def at(self, done: int, note: str = "") -> None:
+        """Show that `done` of the total is done, with a note behind the bar."""
+        now = self._clock()
+        if now < self._next or not self._stream.isatty():
+            return
+        self._next = now + INTERVAL
+        self._visible = True
+        share = min(1.0, done / self._total)
+        full = round(share * WIDTH)
+        left = (now - self._start) * (1.0 - share) / share if share else 0.0
+        bar = "#" * full + "." * (WIDTH - full)
+        text = f"[{bar}] {share:4.0%}, {left:.0f} s left"
+        self._stream.write(ERASE + text + (f", {note}" if note else ""))
+        self._stream.flush()
 
-        yield show
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Erase the bar."""
+        if self._visible:
+            self._stream.write(ERASE)
+            self._stream.flush()

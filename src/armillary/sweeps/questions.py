@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MethodType
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,17 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ArmillaryError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.reason import Reason
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel
-from armillary.sweeps.fields import Field, NamedJoints, Results, full_name, rows
-from armillary.sweeps.labels import POSITIONS, labelled, meaning_of
+from armillary.sweeps.fields import (
+    NamedJoints,
+    ResultAxis,
+    ResultField,
+    Results,
+    full_name,
+    rows,
+)
 from armillary.sweeps.samples import Samples
 
 __all__ = ["Question", "RowError", "answers", "fields_of", "questions_of"]
@@ -128,8 +135,24 @@ def _question(name: str, prefix: str, ask: Any) -> Question:
             "function of an array of rows, or a mapping of names to them."
         )
     core = _core(ask)
+    if _searches_for_all(ask, core):
+        raise SweepError(
+            "A search finds another number of answers for each target, so its all() "
+            "has no array that a sweep could store. Ask the solver itself, or all() of "
+            "a solver with a closed form; or pass a function that returns equally many "
+            "answers for each row."
+        )
     native = isinstance(core, Kernel | InverseKinematics | CollisionCheck)
     return Question(name, prefix, ask, native or core is rows)
+
+
+def _searches_for_all(ask: Any, core: Any) -> bool:
+    """Return whether a question is `all` of a solver without branches to count."""
+    is_all = getattr(_function(ask), "__name__", "") == "all"
+    if not (is_all and isinstance(core, InverseKinematics)):
+        return False
+    keywords: Mapping[str, Any] = getattr(ask, "keywords", {})
+    return core.closed is None or keywords.get("method") == "numeric"
 
 
 def _function(ask: Any) -> Any:
@@ -217,14 +240,16 @@ def _array(value: Any) -> Array:
     return np.asarray(value)
 
 
-def fields_of(questions: Sequence[Question], samples: Samples) -> dict[str, Field]:
+def fields_of(
+    questions: Sequence[Question], samples: Samples
+) -> dict[str, ResultField]:
     """Return the arrays that questions answer with, as the first row shows.
 
     Raises:
         ArmillaryError: The row does not fit, or a question fails.
     """
     row, joints = samples.rows(0, 1), samples.named_joints
-    found: dict[str, Field] = {}
+    found: dict[str, ResultField] = {}
     for question in questions:
         for name, array in _asked(question, row).items():
             if name in found:
@@ -232,14 +257,14 @@ def fields_of(questions: Sequence[Question], samples: Samples) -> dict[str, Fiel
                     f"Two results are called {quote(name)}: give the questions names, "
                     "as in {'pose': fk, 'ik': solver}."
                 )
-            field = Field(array.shape[1:], array.dtype, "")
+            field = ResultField(array.shape[1:], array.dtype, "")
             found[name] = _labelled(field, question, name, joints)
     return found
 
 
 def _labelled(
-    field: Field, question: Question, name: str, joints: NamedJoints
-) -> Field:
+    field: ResultField, question: Question, name: str, joints: NamedJoints
+) -> ResultField:
     core = question.core
     own = name.removeprefix(question.prefix).removeprefix("_") or name
     meaning = meaning_of(core, _function(question.ask), own, field)
@@ -352,3 +377,136 @@ def _error_of(question: Question, block: Array) -> BaseException | None:
 def _shown(error: BaseException) -> str:
     text = str(error).removesuffix(".")  # which ends another sentence
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# meanings
+
+
+class Meaning(NamedTuple):
+    """What a result is.
+
+    Attributes:
+        units: Of its numbers.
+        axes: Those of its last dimensions.
+        of_joint: Where each number belongs to a joint, its unit by the unit of the
+            position of the joint.
+    """
+
+    units: str
+    axes: tuple[ResultAxis, ...] = ()
+    of_joint: dict[str, str] | None = None
+
+
+JOINT: Final = ResultAxis("joint")
+TWIST: Final = ResultAxis("twist", ("vx", "vy", "vz", "wx", "wy", "wz"))
+MATRIX: Final = (
+    ResultAxis("pose_row", ("x", "y", "z", "1")),
+    ResultAxis("pose_column", ("x_axis", "y_axis", "z_axis", "origin")),
+)
+QUATERNION: Final = ResultAxis("pose_part", ("qw", "qx", "qy", "qz", "x", "y", "z"))
+DUAL: Final = ResultAxis("pose_part", ("rw", "rx", "ry", "rz", "dw", "dx", "dy", "dz"))
+POSE_UNITS: Final = "m; rotations have no unit"
+
+POSITIONS: Final = Meaning(
+    "m or rad", (JOINT,), {"m": "m", "rad": "rad", "": "unknown"}
+)
+"""Of joint positions."""
+
+OF_SOLVERS: Final = {
+    "q": POSITIONS,
+    "success": Meaning(""),
+    "residual": Meaning(
+        "m, rad", (ResultAxis("residual_part", ("distance", "angle")),)
+    ),
+    "reason": Meaning(""),
+}
+OF_CHECKS: Final = {
+    "": Meaning(""),
+    "clearance": Meaning("m"),
+    "distances": Meaning("m", (ResultAxis("pair"),)),
+    "gradients": Meaning("m per unit of q", (ResultAxis("pair"), JOINT)),
+}
+# By the name of the question, or by the name of an output that several questions have.
+OF_KERNELS: Final = {
+    "jacobian": Meaning("m/s, rad/s; per unit of joint rates", (TWIST, JOINT)),
+    "velocity": Meaning("m/s, rad/s", (TWIST,)),
+    "acceleration": Meaning("m/s^2, rad/s^2", (TWIST,)),
+    "bias_acceleration": Meaning("m/s^2, rad/s^2", (TWIST,)),
+    "pose_error": Meaning("m, rad", (TWIST,)),
+    "mass_matrix": Meaning("kg m^2, kg m or kg", (ResultAxis("force_of_joint"), JOINT)),
+    "torque": Meaning("N m or N", (JOINT,), {"m": "N", "rad": "N m"}),
+    "qdd": Meaning("rad/s^2 or m/s^2", (JOINT,), {"m": "m/s^2", "rad": "rad/s^2"}),
+}
+
+
+def meaning_of(
+    core: Any, function: Any, name: str, field: ResultField
+) -> Meaning | None:
+    """Return what a result of a solver, check or kernel is; None if that is unknown.
+
+    Args:
+        core: What computes.
+        function: What is called of it.
+        name: Of the result among those of the question.
+        field: Its shape and type.
+    """
+    if isinstance(core, InverseKinematics):
+        return OF_SOLVERS.get(name)
+    if isinstance(core, CollisionCheck):
+        is_method = isinstance(function, MethodType)
+        return OF_CHECKS.get(function.__name__ if is_method else "")
+    if not isinstance(core, Kernel):
+        return None
+    question = core.computation.name.partition(" ")[0]
+    if question == "fk":
+        return Meaning(POSE_UNITS, _pose_axes(field.shape))
+    return OF_KERNELS.get(question) or OF_KERNELS.get(name)
+
+
+def _pose_axes(shape: tuple[int, ...]) -> tuple[ResultAxis, ...]:
+    if shape[-2:] == (4, 4):
+        return MATRIX
+    return (QUATERNION if shape[-1] == len(QUATERNION.names) else DUAL,)
+
+
+def labelled(
+    field: ResultField, meaning: Meaning, core: Any, joints: NamedJoints
+) -> ResultField:
+    """Return a field with its units, axes and attributes.
+
+    Args:
+        field: Its shape and type.
+        meaning: What it is.
+        core: What computes it.
+        joints: Of the samples; solvers and checks have their own.
+    """
+    attributes: dict[str, Any] = {}
+    before: tuple[ResultAxis, ...] = ()
+    if isinstance(core, InverseKinematics):
+        joints = NamedJoints.of(core.cell, core.joints)
+        before = (ResultAxis("branch"),)  # of ik.all
+        if meaning is OF_SOLVERS["reason"]:
+            # As the CF conventions state flags, which xarray decodes.
+            attributes["flag_values"] = [int(each) for each in Reason]
+            attributes["flag_meanings"] = " ".join(each.name for each in Reason)
+    elif isinstance(core, CollisionCheck):
+        joints = NamedJoints.of(core.cell, core.cell.joint_names)
+    if isinstance(core, Kernel):
+        before = (ResultAxis("frame"),)  # of a list of frames
+    # A result may have a further dimension in front, of branches or frames.
+    axes = (*before, *meaning.axes)[-len(field.shape) :] if field.shape else ()
+    if len(axes) < len(field.shape):
+        return field._replace(units=meaning.units)
+    units, found = meaning.units, list[ResultAxis]()
+    for axis, size in zip(axes, field.shape, strict=True):
+        names = axis.names
+        if axis.name == "pair" and isinstance(core, CollisionCheck):
+            names = tuple(f"{a} {b}" for a, b in core.pairs)
+        elif axis.name in {"joint", "force_of_joint"}:
+            names = joints.names
+        found.append(axis._replace(names=names if len(names) == size else ()))
+    if meaning.of_joint and found[-1].names:
+        each = [meaning.of_joint.get(unit, "unknown") for unit in joints.units]
+        attributes["joint_units"] = each
+        units = each[0] if len({*each}) == 1 else units
+    return field._replace(units=units, axes=tuple(found), attributes=attributes)

@@ -18,8 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import SweepError, quote, unknown
-from armillary.sweeps.fields import Field, Results, whole_number
-from armillary.sweeps.memory import check_fits
+from armillary.sweeps.fields import ResultField, Results, check_fits, whole_number
 
 __all__ = ["Best", "Count", "Histogram", "Reduction", "States", "Voxels"]
 
@@ -35,7 +34,7 @@ class Reduction(ABC):
     """What rows are reduced to: arrays whose merging is exact in any order."""
 
     @abstractmethod
-    def start(self, fields: Mapping[str, Field], count: int) -> States:
+    def start(self, fields: Mapping[str, ResultField], count: int) -> States:
         """Return the arrays before any row.
 
         Args:
@@ -91,7 +90,7 @@ class Voxels(Reduction):
             np.less(self.lower, self.upper).all()
         )
 
-    def start(self, fields: Mapping[str, Field], count: int) -> States:
+    def start(self, fields: Mapping[str, ResultField], count: int) -> States:
         """Return zeros."""
         numbers = np.array([*self.lower, *self.upper, self.size], np.float64)
         if not (np.isfinite(numbers).all() and self.size > 0.0 and self._is_box):
@@ -140,7 +139,7 @@ class Histogram(Reduction):
     of: str
     edges: Sequence[float]
 
-    def start(self, fields: Mapping[str, Field], count: int) -> States:
+    def start(self, fields: Mapping[str, ResultField], count: int) -> States:
         """Return zeros."""
         if len(self.edges) < 2 or not (np.diff(self.edges) > 0.0).all():
             raise SweepError("The edges of a histogram are at least two and ascend.")
@@ -174,7 +173,7 @@ class Count(Reduction):
     by: str | int | None = None
     groups: int | None = None
 
-    def start(self, fields: Mapping[str, Field], count: int) -> States:
+    def start(self, fields: Mapping[str, ResultField], count: int) -> States:
         """Return zeros."""
         _check_scalar(fields, self.of)
         number = _groups(self.by, self.groups, fields, count)
@@ -206,7 +205,7 @@ class Best(Reduction):
     by: str | int | None = None
     groups: int | None = None
 
-    def start(self, fields: Mapping[str, Field], count: int) -> States:
+    def start(self, fields: Mapping[str, ResultField], count: int) -> States:
         """Return NaN and -1."""
         _check_scalar(fields, self.of)
         number = _groups(self.by, self.groups, fields, count)
@@ -236,13 +235,13 @@ class Best(Reduction):
         states["row"][groups[better]] = rows[better]
 
 
-def _field(fields: Mapping[str, Field], name: str) -> Field:
+def _field(fields: Mapping[str, ResultField], name: str) -> ResultField:
     if name not in fields:
         raise unknown("result", name, fields)
     return fields[name]
 
 
-def _check_scalar(fields: Mapping[str, Field], name: str) -> None:
+def _check_scalar(fields: Mapping[str, ResultField], name: str) -> None:
     shape = _field(fields, name).shape
     if prod(shape) != 1 or shape:
         raise SweepError(
@@ -256,7 +255,10 @@ def _is_true(values: Array) -> npt.NDArray[np.bool_]:
 
 
 def _groups(
-    by: str | int | None, groups: int | None, fields: Mapping[str, Field], count: int
+    by: str | int | None,
+    groups: int | None,
+    fields: Mapping[str, ResultField],
+    count: int,
 ) -> int:
     """Return the number of groups."""
     if by is None:

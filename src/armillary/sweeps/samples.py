@@ -22,7 +22,7 @@ from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number
 from armillary.sweeps.identity import digest
 
-__all__ = ["Grid", "Samples", "Uniform", "as_samples", "grid", "samples"]
+__all__ = ["GridSamples", "Samples", "Uniform", "as_samples", "grid", "samples"]
 
 Array = npt.NDArray[Any]
 
@@ -55,7 +55,7 @@ class Samples(ABC):
         return NamedJoints()
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> str | None:
         """Return what is equal for equal rows only."""
         return digest(self)
 
@@ -91,7 +91,7 @@ class Uniform(Samples):
         joints: Names of the joints.
         units: Of each joint.
         cell: The name of the cell.
-        cell_digest: What identifies the cell.
+        cell_digest: What identifies the cell; None if it cannot be recognised.
     """
 
     total: int
@@ -101,7 +101,7 @@ class Uniform(Samples):
     joints: tuple[str, ...]
     units: tuple[str, ...]
     cell: str
-    cell_digest: str
+    cell_digest: str | None
 
     @property
     def count(self) -> int:
@@ -143,7 +143,7 @@ class Uniform(Samples):
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Grid(Samples):
+class GridSamples(Samples):
     """Every combination of the values of axes, the last of which changes fastest.
 
     Attributes:
@@ -421,7 +421,7 @@ def grid(
         raise ShapeError("A grid needs at least one axis.")
     lists = tuple(tuple(axis.tolist()) for axis in values)
     if rotations is None:
-        return Grid(axes=lists)
+        return GridSamples(axes=lists)
     turns = np.asarray(rotations, np.float64)
     if turns.ndim != 3 or turns.shape[1:] != (3, 3) or not np.isfinite(turns).all():
         raise ShapeError(f"rotations have shape {turns.shape}; it must be (r, 3, 3).")
@@ -430,7 +430,7 @@ def grid(
             f"A grid of poses has three axes x, y and z, and at least one rotation; "
             f"there are {len(lists)} axes and {len(turns)} rotations."
         )
-    return Grid(axes=lists, rotations=_as_tuples(turns.tolist()))
+    return GridSamples(axes=lists, rotations=_as_tuples(turns.tolist()))
 
 
 def _as_tuples(lists: Any) -> Any:

@@ -2,40 +2,50 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
-from collections.abc import Callable, Iterable, Mapping
+import platform
+import re
+import time
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
-from contextlib import closing, nullcontext
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict, is_dataclass
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shutil import disk_usage
+from types import FunctionType
 from typing import Any, Final, cast
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel.buffers import empty
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
-from armillary.sweeps.description import description
-from armillary.sweeps.fields import Results, whole_number
+from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
+from armillary.sweeps.identity import digest
 from armillary.sweeps.lock import only_sweep
-from armillary.sweeps.memory import check_fits
-from armillary.sweeps.merged import Merged
-from armillary.sweeps.progress import showing
+from armillary.sweeps.progress import Progress
 from armillary.sweeps.questions import Question, fields_of, questions_of
-from armillary.sweeps.reductions import Reduction
+from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.result import SweepResult, filled, in_memory
 from armillary.sweeps.samples import Samples, Uniform, as_samples
 from armillary.sweeps.workers import computed
 from armillary.sweeps.zarr_group import (
-    Group,
+    ZarrGroup,
     attributes_of,
     check_checksums,
     check_same,
+    checked_attributes,
+    foreign,
 )
 
 __all__ = ["sweep"]
@@ -85,11 +95,11 @@ def sweep(
         chunk: Rows of a chunk, which one worker computes; by default those in `out`,
             or up to a million.
         resume: Whether to continue what is in a Zarr group or `.npz` file; else the
-            path must not exist. Functions are compared by their module, name,
-            instructions, defaults, what they enclose, the global data, kernels, checks
-            and solvers that they name, and so are functions of their package that they
-            call, and arguments of `functools.partial`.
-        progress: Whether to show on a terminal how far it is; needs tqdm.
+            path must not exist. Functions are compared by their module, name and
+            source text, and by the arguments of `functools.partial`; what they call or
+            read is not compared. A question with a lambda or a function that is defined
+            in another one cannot be continued.
+        progress: Whether to show on a terminal how far it is.
 
     Returns:
         The results by name.
@@ -106,36 +116,19 @@ def sweep(
             "A worker process has come to this sweep when it imported the program: "
             "guard what the program starts by if __name__ == '__main__'."
         )
-    questions, rows = questions_of(question), as_samples(samples)
-    _check_kind(questions, rows)
-    fields = fields_of(questions, rows)
-    reductions = _named(reduce)
-    row_bytes = sum(field.row_bytes for field in fields.values())
-    row_bytes += rows.rows(0, 1).nbytes
-    if chunk is not None and (chunk := whole_number(chunk, "chunk")) < 1:
-        raise SweepError(f"chunk is {chunk}; a chunk has at least one row.")
-    chunk = chunk and min(chunk, rows.count)
     # Workers may be in other folders.
     path = None if out is None else Path(os.path.abspath(out))
-    found = None if path is None else _existing(path, resume, bool(reductions))
-    size = chunk or (found or {}).get("chunk") or _chunk(rows.count, row_bytes)
-    check_fits(size, row_bytes, "rows in a chunk", "use a smaller chunk=")
-    if path is not None or reductions:
-        _check_chunks(rows.count, size)
-    group = None
-    if path is not None and path.suffix not in {".npy", ".npz"}:
-        group = Group(path, rows.count, size, fields)
-    job = Job(questions, rows, rows.count, size, fields, group, reductions)
+    job = _job(question, as_samples(samples), path, _named(reduce), chunk, resume)
     run = partial(_run, job, executor=executor, progress=progress)
     try:
         with nullcontext() if path is None else only_sweep(path):
             if path is not None:  # another sweep may have ended since the first look
-                _existing(path, resume, bool(reductions))
-            if reductions:
+                _existing(path, resume, bool(job.reductions))
+            if job.reductions:
                 return _reduced(job, path, run)
-            if group is None:
+            if job.group is None:
                 return _in_memory(job, path, run)
-            return _grouped(job, group, run)
+            return _grouped(job, job.group, run)
     except OSError as error:
         if path is None:
             raise
@@ -146,6 +139,39 @@ def sweep(
             f"The sweep to {quote(str(path))} has ended: {error.strerror or error}. "
             f"{then}"
         ) from error
+
+
+def _job(
+    question: Any,
+    rows: Samples,
+    path: Path | None,
+    reductions: Mapping[str, Reduction],
+    chunk: int | None,
+    resume: bool,
+) -> Job:
+    """Return what chunks share: the first row shows what the results are like.
+
+    Raises:
+        SweepError: The arguments do not fit each other, this machine or the path.
+        ShapeError: Samples do not fit the question.
+    """
+    questions = questions_of(question)
+    _check_kind(questions, rows)
+    fields = fields_of(questions, rows)
+    row_bytes = sum(field.row_bytes for field in fields.values())
+    row_bytes += rows.rows(0, 1).nbytes
+    if chunk is not None and (chunk := whole_number(chunk, "chunk")) < 1:
+        raise SweepError(f"chunk is {chunk}; a chunk has at least one row.")
+    before = None if path is None else _existing(path, resume, bool(reductions))
+    size = min(chunk, rows.count) if chunk else (before or {}).get("chunk")
+    size = size or _chunk(rows.count, row_bytes)
+    check_fits(size, row_bytes, "rows in a chunk", "use a smaller chunk=")
+    if path is not None or reductions:
+        _check_chunks(rows.count, size)
+    group = None
+    if path is not None and path.suffix not in {".npy", ".npz"}:
+        group = ZarrGroup(path, rows.count, size, fields)
+    return Job(questions, rows, rows.count, size, fields, group, reductions)
 
 
 def _run(
@@ -178,19 +204,21 @@ def _run(
         for number, (start, stop) in zip(todo, map(job.bounds, todo), strict=True)
     }
     failures: list[Failure] = []
-    count = 0
+    count = tried = 0
     with (
-        showing(sum(rows.values()), progress) as show,
-        closing(computed(job, todo, executor, into)) as found,
+        Progress(sum(rows.values())) as bar,
+        closing(computed(job, todo, executor, into)) as chunks_done,
     ):
-        for number, done in found:
+        for number, done in chunks_done:
             if done.failure is not None:
                 failures.append(done.failure)
             else:
                 count += rows[number]
                 if take is not None:
                     take(number, done)
-            show(rows[number], len(failures))
+            tried += rows[number]
+            if progress:
+                bar.at(tried, f"{len(failures)} chunks failed" if failures else "")
     if failures:
         error = SweepError(_failed(job, sorted(failures)))
         error.kept = kept()
@@ -278,7 +306,7 @@ def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResul
     return in_memory(merged.arrays, job.count, count, path)
 
 
-def _grouped(job: Job, group: Group, run: Callable[..., int]) -> SweepResult:
+def _grouped(job: Job, group: ZarrGroup, run: Callable[..., int]) -> SweepResult:
     """Sweep into a Zarr group, those chunks that are not in it yet."""
     wanted = description(job)
     if (found := attributes_of(group.path)) is not None:
@@ -293,7 +321,7 @@ def _grouped(job: Job, group: Group, run: Callable[..., int]) -> SweepResult:
     return _of_group(group, count, is_whole=True)
 
 
-def _of_group(group: Group, count: int, *, is_whole: bool) -> SweepResult:
+def _of_group(group: ZarrGroup, count: int, *, is_whole: bool) -> SweepResult:
     readers = {
         name: partial(group.read, name, is_whole=is_whole) for name in group.fields
     }
@@ -390,3 +418,194 @@ def _chunk(count: int, row_bytes: int) -> int:
     """Return the rows of a chunk where nobody says; it never depends on workers."""
     most = min(CHUNK, max(1, CHUNK_BYTES // row_bytes))
     return min(most, max(LEAST_CHUNK, -(-count // PIECES)), count)
+
+
+# reductions in a file
+
+
+INTERVAL: Final = 5.0  # [s] between two files
+CHUNKS: Final = "chunks"
+ABOUT: Final = "about"
+DAMAGES: Final = (
+    *(OSError, ValueError, TypeError, KeyError, EOFError, RecursionError),
+    *(NotImplementedError, BadZipFile, zlib.error),
+)
+
+
+class Merged:
+    """The merged reductions of the chunks of a sweep; exact in any order."""
+
+    def __init__(
+        self, job: Job, path: Path | None, attributes: Mapping[str, Any]
+    ) -> None:
+        """Begin without any chunk; nothing is written yet."""
+        self._job, self._path, self._attributes = job, path, attributes
+        self._saved = time.monotonic()
+        self._is_new = True
+        self._chunks = np.zeros(job.chunks, np.bool_)
+        self._states: dict[str, States] = {
+            name: reduction.start(job.fields, job.count)
+            for name, reduction in job.reductions.items()
+        }
+
+    @classmethod
+    def begun(
+        cls,
+        job: Job,
+        path: Path | None,
+        attributes: Mapping[str, Any],
+        *,
+        resumed: bool,
+    ) -> Merged:
+        """Return what was merged before; nothing where that is not `resumed`."""
+        merged = cls(job, path, attributes)
+        if path is not None and resumed:
+            merged._is_new = False
+            with _opened(path) as file:
+                for name, array in {CHUNKS: merged._chunks, **merged.arrays}.items():
+                    found = file[name]
+                    if (found.shape, found.dtype) != (array.shape, array.dtype):
+                        raise foreign(path)
+                    array[...] = found
+        return merged
+
+    @staticmethod
+    def attributes_of(path: Path) -> dict[str, Any] | None:
+        """Return what a file says of its sweep; None where there is no file.
+
+        Raises:
+            SweepError: It is another file.
+        """
+        if not path.exists():
+            return None
+        with _opened(path) as file:
+            return checked_attributes(json.loads(str(file[ABOUT])))
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of all reductions by their full names."""
+        return {
+            full_name(name, field): array
+            for name, states in self._states.items()
+            for field, array in states.items()
+        }
+
+    @property
+    def left(self) -> list[int]:
+        """Return the numbers of the chunks that are missing."""
+        return np.flatnonzero(~self._chunks).tolist()
+
+    def take(self, number: int, done: Done) -> None:
+        """Merge a chunk, and write the file if the last one is some time ago."""
+        for name, states in (done.states or {}).items():
+            self._job.reductions[name].merge(self._states[name], states)
+        self._chunks[number] = True
+        self._is_new = True
+        if time.monotonic() - self._saved > INTERVAL:
+            self.save()
+
+    def save(self) -> None:
+        """Write the file at once, if there is one and anything is new."""
+        if self._path is None or not self._is_new:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self._path) as file:
+            about = np.array(json.dumps(self._attributes))
+            arrays: dict[str, Any] = {CHUNKS: self._chunks, ABOUT: about}
+            np.savez(file, allow_pickle=False, **(arrays | self.arrays))
+        self._saved, self._is_new = time.monotonic(), False
+
+
+@contextmanager
+def _opened(path: Path) -> Generator[Any]:
+    """Open a file of arrays.
+
+    Raises:
+        SweepError: It is another file, or the block shows that it is damaged.
+    """
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            yield file
+    except DAMAGES as error:
+        raise foreign(path) from error
+
+
+# what is stored of a sweep
+
+
+ADDRESS: Final = re.compile(" at 0x[0-9a-fA-F]+")
+
+
+def description(job: Job) -> dict[str, Any]:
+    """Return the description of a sweep, as JSON has it.
+
+    Raises:
+        SweepError: A question cannot be identified, since it has no pickle.
+    """
+    try:
+        version_of_ours = version("armillary")
+    except PackageNotFoundError:
+        version_of_ours = "not installed"
+    questions = {each.name: repr(each.ask) for each in job.questions}
+    return {
+        "question": _addressless(questions),
+        "reductions": {name: _described(each) for name, each in job.reductions.items()},
+        "question_digest": _digest_of(job),
+        "cells": sorted({*_cells(job)}),
+        "samples": job.samples.described(),
+        "samples_digest": job.samples.digest,
+        "rows": job.count,
+        "chunk": job.chunk,
+        "units": "SI: m, rad, s, kg, N; poses map coordinates in the frame to those in "
+        "the frame it is relative to; quaternions are w x y z",
+        "versions": {
+            "armillary": version_of_ours,
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
+    }
+
+
+def _digest_of(job: Job) -> str | None:
+    asked = [(each.name, each.ask, _call_of(each)) for each in job.questions]
+    try:
+        return digest((asked, sorted(job.reductions.items())))
+    except Exception as error:
+        raise SweepError(
+            "A sweep to a file identifies its question by its "
+            f"pickle, which cannot be made: {error}. Define functions at the top of "
+            "a module, or sweep into memory."
+        ) from error
+
+
+def _call_of(question: Question) -> FunctionType | None:
+    """Return the code of an object of the user's that is called, as functions are."""
+    call: Any = type(question.core).__call__
+    return call if type(call) is FunctionType and not question.is_native else None
+
+
+def _described(reduction: Any) -> Any:
+    """Return the kind and the fields of a reduction as JSON has them."""
+    if not is_dataclass(reduction) or isinstance(reduction, type):
+        return repr(reduction)
+    fields = {"kind": type(reduction).__name__, **asdict(reduction)}
+    return json.loads(json.dumps(fields, default=lambda each: np.array(each).tolist()))
+
+
+def _cells(job: Job) -> Iterator[str]:
+    """Yield the names and digests of the cells of samples, checks and solvers."""
+    if isinstance(job.samples, Uniform):
+        yield _cell_text(job.samples.cell, job.samples.cell_digest)
+    for question in job.questions:
+        core = question.core
+        if isinstance(core, CollisionCheck | InverseKinematics):
+            yield _cell_text(core.cell.name, digest(core.cell))
+
+
+def _cell_text(name: str, key: str | None) -> str:
+    return name if key is None else f"{name} {key}"
+
+
+def _addressless(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts without the addresses of objects, which differ in every process."""
+    return {name: ADDRESS.sub("", text) for name, text in texts.items()}

@@ -1,15 +1,20 @@
 """A Zarr group of results: each chunk is a file that is there as a whole or not at all.
 
 It is written as Zarr format 3 without compression, so that chunks need no library and a
-new worker starts quickly; https://zarr-specs.readthedocs.io, core protocol 3.0. The
-codec crc32c puts a checksum behind each chunk, so that a chunk whose bytes have changed
-is computed again.
+new worker starts quickly; https://zarr-specs.readthedocs.io, core protocol 3.0.
+
+A file is a shard of one chunk, by the codec sharding_indexed 1.0: the rows, their
+CRC-32C, which Zarr checks, and at the end the index, which says that the chunk begins
+at byte 0. Zarr does not read what is between them, so a second checksum is there, that
+of the rows and of the place of the chunk in the group. A chunk whose bytes have
+changed, or that is a copy of another chunk, is computed again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import struct
 from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -25,13 +30,12 @@ from armillary.errors import SweepError, quote
 from armillary.kernel.threads import default_threads
 from armillary.replaced_file import replacing
 from armillary.sweeps import crc32c
-from armillary.sweeps.fields import Axis, Field, Results
-from armillary.sweeps.memory import check_fits
+from armillary.sweeps.fields import ResultAxis, ResultField, Results, check_fits
 from armillary.sweeps.result import filled
 
 __all__ = [
     "ATTRIBUTES",
-    "Group",
+    "ZarrGroup",
     "attributes_of",
     "check_checksums",
     "check_same",
@@ -44,7 +48,13 @@ METADATA: Final = "zarr.json"
 ROWS: Final = "row"  # the first dimension
 DRAFT: Final = ".part-"
 CHUNK: Final = "c."  # how the names of files of chunks begin
-CHECKSUM: Final = {"checksum": "crc32c"}  # among the attributes of a sweep
+CHECKSUM: Final = {"checksum": "crc32c of rows and place"}  # among the attributes
+TAIL: Final = 3 * crc32c.SIZE + 16  # bytes behind the rows of a chunk
+# Numbers as bytes, with a checksum behind them: of rows, and of the index of a shard.
+CODECS: Final = [
+    {"name": "bytes", "configuration": {"endian": "little"}},
+    {"name": "crc32c"},
+]
 BLOCK: Final = 1 << 20  # bytes that are read or added at once
 # Of what there are digests, and which attributes describe it.
 DIGESTS: Final = {
@@ -54,7 +64,7 @@ DIGESTS: Final = {
 
 
 @dataclass(frozen=True)
-class Group:
+class ZarrGroup:
     """The folder of a group, and what each array in it is.
 
     Attributes:
@@ -67,7 +77,7 @@ class Group:
     path: Path
     count: int
     chunk: int
-    fields: Mapping[str, Field]
+    fields: Mapping[str, ResultField]
 
     @property
     def chunks(self) -> int:
@@ -95,7 +105,7 @@ class Group:
             for left in (self.path / name).glob(f"{DRAFT}*"):
                 left.unlink(missing_ok=True)
 
-    def _array(self, name: str, field: Field) -> dict[str, Any]:
+    def _array(self, name: str, field: ResultField) -> dict[str, Any]:
         """Return the metadata of an array."""
         kinds = {"f": "float", "i": "int", "u": "uint"}
         kind = field.dtype.kind
@@ -115,8 +125,15 @@ class Group:
             },
             "fill_value": {"f": "NaN", "b": False}.get(kind, 0),
             "codecs": [
-                {"name": "bytes", "configuration": {"endian": "little"}},
-                {"name": "crc32c"},
+                {
+                    "name": "sharding_indexed",
+                    "configuration": {
+                        "chunk_shape": [self.chunk, *field.shape],
+                        "codecs": CODECS,
+                        "index_codecs": CODECS,
+                        "index_location": "end",
+                    },
+                }
             ],
             "attributes": {
                 "units": field.units,
@@ -140,7 +157,7 @@ class Group:
             for axis, size in zip(field.axes, field.shape, strict=True)
         ]
 
-    def _is_shared(self, axis: Axis, size: int) -> bool:
+    def _is_shared(self, axis: ResultAxis, size: int) -> bool:
         """Return whether all arrays with this axis have it alike, and none its name."""
         return axis.name not in self.fields and all(
             (each, count) == (axis, size)
@@ -171,7 +188,7 @@ class Group:
         left = self.chunk * self.fields[name].row_bytes
         block, checksum = bytearray(min(BLOCK, left)), 0
         with self.file(name, number).open("rb", buffering=0) as file:
-            if os.fstat(file.fileno()).st_size != left + crc32c.SIZE:
+            if os.fstat(file.fileno()).st_size != left + TAIL:
                 return False
             while left:
                 part = memoryview(block)[: min(BLOCK, left)]
@@ -179,7 +196,16 @@ class Group:
                     return False
                 checksum = crc32c.crc32c(part[:count], checksum)
                 left -= count
-            return file.read() == crc32c.as_bytes(checksum)
+            return file.read() == self.tail(name, number, checksum)
+
+    def tail(self, name: str, number: int, checksum: int) -> bytes:
+        """Return what is behind the rows of a chunk, whose checksum is given."""
+        place = crc32c.crc32c(f"{name} {number}".encode(), checksum)
+        size = self.chunk * self.fields[name].row_bytes + crc32c.SIZE
+        index = struct.pack("<QQ", 0, size)
+        checks = checksum, place, crc32c.crc32c(index)
+        of_rows, of_place, of_index = map(crc32c.as_bytes, checks)
+        return of_rows + of_place + index + of_index
 
     def file(self, name: str, number: int) -> Path:
         """Return the file of a chunk of an array."""
@@ -247,8 +273,8 @@ class Group:
         """
         field = self.fields[name]
         data = np.fromfile(self.file(name, number), np.uint8)
-        rows, checksum = data[: -crc32c.SIZE], data[-crc32c.SIZE :]
-        if checksum.tobytes() != crc32c.as_bytes(crc32c.crc32c(rows)):
+        rows, tail = data[:-TAIL], data[-TAIL:]
+        if tail.tobytes() != self.tail(name, number, crc32c.crc32c(rows)):
             raise ValueError("wrong checksum")
         little = field.dtype.newbyteorder("<")
         return rows.view(little).reshape(self.chunk, *field.shape)
@@ -258,7 +284,7 @@ class Group:
 class ChunkWriter:
     """The open files of a chunk, and the checksums of what is in them so far."""
 
-    group: Group
+    group: ZarrGroup
     files: Mapping[str, Any]
     checksums: dict[str, int]
 
@@ -272,7 +298,7 @@ class ChunkWriter:
             self.checksums[name] = crc32c.crc32c(data, self.checksums[name])
 
     def end(self, number: int) -> None:
-        """Write zeros for the rows that the last chunk lacks, then the checksums.
+        """Write zeros for the rows that the last chunk lacks, then what ends a chunk.
 
         number: Of the chunk.
         """
@@ -285,7 +311,7 @@ class ChunkWriter:
             file.seek(left, os.SEEK_CUR)  # a hole, which reads as zeros
             for start in range(0, left, BLOCK):
                 checksum = crc32c.crc32c(bytes(min(BLOCK, left - start)), checksum)
-            file.write(crc32c.as_bytes(checksum))
+            file.write(group.tail(name, number, checksum))
 
 
 def attributes_of(path: Path) -> dict[str, Any] | None:
@@ -334,7 +360,16 @@ def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) 
         SweepError: It says what differs.
     """
     for key, (what, described) in DIGESTS.items():
-        if found.get(f"{key}_digest") == wanted[f"{key}_digest"]:
+        digests = found.get(f"{key}_digest"), wanted[f"{key}_digest"]
+        if None in digests:
+            raise SweepError(
+                f"{quote(str(path))} cannot be continued: a function of this question, "
+                "or of that whose results are there, is a lambda, is defined in a "
+                "function or has no source text, so that it cannot be recognised. "
+                "Define it at the top of a module, and choose another path, or remove "
+                "what is there."
+            )
+        if digests[0] == digests[1]:
             continue
         differs = [each for each in described if found.get(each) != wanted[each]]
         shown = "its description is the same, but not its code or data"
@@ -360,8 +395,8 @@ def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
     if not found.items() >= CHECKSUM.items():
         raise SweepError(
             f"{quote(str(path))} was written by an earlier version of armillary, "
-            "without checksums of its chunks: zarr reads it, but it cannot be "
-            "continued. Choose another path, or remove it."
+            "without checksums of its chunks and their places: zarr reads it, but it "
+            "cannot be continued. Choose another path, or remove it."
         )
 
 

@@ -17,7 +17,7 @@ from armillary.formats.mesh.stl import coarse_stl
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
-from armillary.model.geometry.outer_hull import outer_hull
+from armillary.model.geometry.hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
 from armillary.model.shapes.convex_polyhedron import MOST_VERTICES

@@ -122,13 +122,13 @@ class FileFinder:
         """
         reference = reference.replace("\\", "/")
         base = _folder_of(place)
-        found = self._roots.find(reference, base=base, place=place)
-        if isinstance(found, Diagnostic) and found.code == "reference-outside":
+        path = self._roots.find(reference, base=base, place=place)
+        if isinstance(path, Diagnostic) and path.code == "reference-outside":
             absolute = os.path.join(base, reference)
             at_home = self._home.find(absolute, base=self._folder, place=place)
             if not isinstance(at_home, Diagnostic) or at_home.code == MISSING:
-                found = at_home
-        return found if isinstance(found, Diagnostic) else str(found)
+                path = at_home
+        return path if isinstance(path, Diagnostic) else str(path)
 
     def shown(self, reference: str, outer: str, found: str) -> str:
         """Return the path of a file that was found, as messages show it.
@@ -166,9 +166,9 @@ class FileFinder:
         path = os.path.join(_folder_of(place), reference)
         for suffix in MESH_SUFFIXES:
             if _is_file(path + suffix):
-                found = self.find(reference + suffix, place)
-                if isinstance(found, Diagnostic):
-                    report.warning(place, found.code, found.message, hint=found.hint)
+                file = self.find(reference + suffix, place)
+                if isinstance(file, Diagnostic):
+                    report.warning(place, file.code, file.message, hint=file.hint)
                 return suffix
         self._missing.append((place, reference))
         return ""
@@ -240,7 +240,7 @@ class _Expansion:
         self._size = size
         self._using: list[Element] = []
 
-    def expand(self, given: Element, file: _File, depth: int) -> Element:
+    def expand(self, outer: Element, file: _File, depth: int) -> Element:
         """Return an element with the directives inside of it replaced.
 
         It calls itself for each level of the tree, of which there are at most
@@ -248,8 +248,8 @@ class _Expansion:
         """
         follow = {"Use": self._use, "Include": self._include}
         children: list[Element] = []
-        text = given.text
-        for element in given.children:
+        text = outer.text
+        for element in outer.children:
             self._elements += 1
             self._bound(ROBWORK_ELEMENTS, self._elements, element.place)
             self._bound(ROBWORK_DEPTH, depth, element.place)
@@ -269,10 +269,10 @@ class _Expansion:
                             hint="Write the text out.",
                         )
                     text = added.text
-        place = given.place
+        place = outer.place
         return Element(
-            given.name,
-            given.attributes,
+            outer.name,
+            outer.attributes,
             children=tuple(children),
             text=text,
             place=(place.path, place.line, place.column),
@@ -331,13 +331,13 @@ class _Expansion:
         if reference is None:
             return None
         place = element.place
-        found = self._finder.find(reference, place)
-        if isinstance(found, Diagnostic):
-            return self._refuse(file, found)
-        path = self._finder.shown(reference, file.path, found)
-        inner = _File(path, found, file, place)
+        target = self._finder.find(reference, place)
+        if isinstance(target, Diagnostic):
+            return self._refuse(file, target)
+        path = self._finder.shown(reference, file.path, target)
+        inner = _File(path, target, file, place)
         chain = inner.chain()
-        if any(outer.real == found for outer in chain[1:]):
+        if any(outer.real == target for outer in chain[1:]):
             names = " -> ".join(os.path.basename(each.path) for each in chain[::-1])
             message = f"{quote(reference)} includes itself: {names}"
             cycle = Diagnostic(place=place, code="include-cycle", message=message)
@@ -346,7 +346,7 @@ class _Expansion:
         self._bound(ROBWORK_INCLUDE_DEPTH, len(chain), place)
         self._bound(ROBWORK_FILES, self._files, place)
         try:
-            data = read_bytes(found, FILE_SIZE.most - self._size)
+            data = read_bytes(target, FILE_SIZE.most - self._size)
             self._size += len(data)
             fragment = parse_fragment(data, path, self._report)
         except FormatError as error:

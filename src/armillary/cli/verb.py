@@ -1,0 +1,137 @@
+"""A verb of the command line: a table of options, and what it does with them.
+
+Help, usage errors, completion in shells, numbers that begin with a minus sign and `-`
+for stdin all follow from the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from armillary.errors import quote
+
+__all__ = [
+    "OneOf",
+    "Option",
+    "Options",
+    "Run",
+    "Verb",
+    "option",
+    "verb",
+    "whole_number",
+]
+
+Run = Callable[[argparse.Namespace], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option:
+    """An option or an argument.
+
+    Attributes:
+        names: As they are written; that of an argument does not begin with `-`.
+        settings: What `ArgumentParser.add_argument` takes beside the names.
+        has_numbers: Whether it takes a list of numbers, which may begin with `-`.
+        is_input: Whether it names a file to read, which may be `-` for stdin.
+    """
+
+    names: tuple[str, ...]
+    settings: dict[str, Any]
+    has_numbers: bool = False
+    is_input: bool = False
+
+    @property
+    def dest(self) -> str:
+        """Return the name of its value among the parsed options."""
+        return self.settings.get("dest") or self.names[0].strip("-").replace("-", "_")
+
+    def add(self, parser: Any) -> None:
+        """Add it to a parser, or to a group of options of one."""
+        parser.add_argument(*self.names, **self.settings)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Options of which at most one may be given, or exactly one."""
+
+    options: tuple[Option, ...]
+    required: bool = False
+
+    def add(self, parser: Any) -> None:
+        """Add them to a parser as a group."""
+        group = parser.add_mutually_exclusive_group(required=self.required)
+        for each in self.options:
+            each.add(group)
+
+
+Options = Sequence[Option | OneOf]
+
+
+def option(
+    *names: str, has_numbers: bool = False, is_input: bool = False, **settings: Any
+) -> Option:
+    """Return an option, see `Option`."""
+    return Option(
+        names=names, settings=settings, has_numbers=has_numbers, is_input=is_input
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb:
+    """A verb.
+
+    Attributes:
+        name: As it is typed.
+        help: A line about it.
+        description: All about it.
+        table: Its options, in the order of the help.
+        run: What it does; it returns the exit code.
+    """
+
+    name: str
+    help: str
+    description: str
+    table: Options
+    run: Run
+
+    @property
+    def options(self) -> Iterator[Option]:
+        """Yield its options, also those in groups."""
+        for each in self.table:
+            yield from each.options if isinstance(each, OneOf) else (each,)
+
+    def add(self, verbs: Any) -> None:
+        """Add it to the verbs of a parser."""
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            self.name, help=self.help, description=self.description
+        )
+        for each in self.table:
+            each.add(parser)
+        parser.set_defaults(verb=self)
+
+
+def verb(
+    name: str, table: Options, *, help: str, description: str
+) -> Callable[[Run], Verb]:
+    """Return a decorator that makes a function a verb, see `Verb`."""
+
+    def decorated(run: Run) -> Verb:
+        return Verb(name=name, help=help, description=description, table=table, run=run)
+
+    return decorated
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """Return the type of an option that takes an integer from `least` on."""
+
+    def number(text: str) -> int:
+        if not (text.isdecimal() and int(text) >= least):
+            raise argparse.ArgumentTypeError(
+                f"{quote(text)} is not an integer of at least {least}"
+            )
+        return int(text)
+
+    return number

@@ -1,0 +1,61 @@
+"""The progress bar: for people at a terminal, and only when it takes long."""
+
+from __future__ import annotations
+
+import io
+
+from armillary.sweeps.progress import ERASE, Progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_quick_work_shows_nothing():
+    terminal, clock = Terminal(), Clock()
+    with Progress(10, stream=terminal, clock=clock) as progress:
+        for done in range(11):
+            clock.now += 0.04
+            progress.at(done)
+    assert terminal.getvalue() == ""
+
+
+def test_no_terminal_shows_nothing():
+    text, clock = io.StringIO(), Clock()
+    with Progress(10, stream=text, clock=clock) as progress:
+        clock.now = 100.0
+        progress.at(5)
+    assert text.getvalue() == ""
+
+
+def test_long_work_shows_its_share_and_is_erased():
+    terminal, clock = Terminal(), Clock()
+    with Progress(8, stream=terminal, clock=clock) as progress:
+        clock.now = 6.0
+        progress.at(6)
+        progress.at(7)  # at the same moment: not drawn
+        clock.now = 7.0
+        progress.at(7)
+    bar = "[##############################..........]  75%, 2 s left"
+    last = "[###################################.....]  88%, 1 s left"
+    assert terminal.getvalue().split(ERASE) == ["", bar, last, ""]
+
+
+def test_nothing_done_and_too_much_done():
+    terminal, clock = Terminal(), Clock()
+    with Progress(0, stream=terminal, clock=clock) as progress:
+        clock.now = 1.0
+        progress.at(0)
+        clock.now = 2.0
+        progress.at(100)
+    assert "   0%, 0 s left" in terminal.getvalue()
+    assert " 100%, 0 s left" in terminal.getvalue()
