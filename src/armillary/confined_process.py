@@ -79,14 +79,14 @@ class ConfinedProcess:
             folder: Its working directory; by default that of this process.
             complaints: Where its standard error goes.
         """
-        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=kept,
+            env=environment,
             cwd=folder,
         )
         self.end = weakref.finalize(self, _end, self._process)

@@ -71,14 +71,14 @@ class Host:
         self.source, self.component = source, component
         self.diagnostics: list[ScriptDiagnostic] = list(source.diagnostics)
         self._in_script = ComponentInScript(component)
-        own: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {
             "getComponent": lambda: self._in_script,
             "getNode": lambda: self._in_script,
             "getApplication": lambda: INERT,
             "getSimulation": not_offered("getSimulation"),
             "forwardKin": self._forward_kin,
         }
-        self._runner = Runner(source, own)
+        self._runner = Runner(source, functions)
         self.joints, self.secondary = self._joints()
         self.kinematic_count = self._runner.count(
             "OnGetKinematicJointCount", len(self.joints), len(self.joints)
@@ -134,13 +134,13 @@ class Host:
             tool: The tool frame on the flange.
             inverted: Whether `full` leads from tool to base.
         """
-        given = [ScriptMatrix.of_pose(each) for each in (full, base, tool)]
+        matrices = [ScriptMatrix.of_pose(each) for each in (full, base, tool)]
         with self._asked((*full.entries, *base.entries, *tool.entries)):
             if "OnCalculateTarget" not in self._runner:
                 if inverted:
                     return (tool @ full @ base.inverse()).inverse()
                 return base @ full @ tool.inverse()
-            return self._matrix("OnCalculateTarget", *given, inverted).pose()
+            return self._matrix("OnCalculateTarget", *matrices, inverted).pose()
 
     def _calculated(self, target: ScriptMatrix) -> ScriptMatrix:
         """Return what `OnCalculateTarget` makes of a flange target, without a tool.
@@ -153,10 +153,10 @@ class Host:
         return self._matrix("OnCalculateTarget", target, *none, False)
 
     def _matrix(self, event: str, *args: Any) -> ScriptMatrix:
-        found = self._runner.call(event, *args)
-        if not isinstance(found, ScriptMatrix):
-            raise self._runner.wrong_return(event, found, "a vcMatrix")
-        return found
+        returned = self._runner.call(event, *args)
+        if not isinstance(returned, ScriptMatrix):
+            raise self._runner.wrong_return(event, returned, "a vcMatrix")
+        return returned
 
     def _asked(self, numbers: Sequence[Any]) -> AbstractContextManager[None]:
         return self._runner.asked(numbers, (self._kin, self._in_script))
@@ -173,34 +173,34 @@ class Host:
             raise self._runner.fault(
                 "OnForward", "OnForward returned True without setting kinobj.Target"
             )
-        found = kin.Target.pose()
-        if found.is_float and not _is_rigid(found):
+        pose = kin.Target.pose()
+        if pose.is_float and not _is_rigid(pose):
             raise self._runner.fault(
                 "OnForward",
                 "OnForward set kinobj.Target to a matrix whose axes are not unit "
                 "vectors at right angles; uniform() makes them so",
             )
-        return found
+        return pose
 
     def _solutions(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
         kin = self._kin
         count = len(self.configurations)
-        found = self._ask_inverse(target)
+        answers = self._ask_inverse(target)
         if "Solutions" in kin.written:
-            if len(found) > count:
+            if len(answers) > count:
                 raise self._runner.fault(
                     "OnInverse",
-                    f"OnInverse gave {len(found)} solutions; there are {count} "
+                    f"OnInverse gave {len(answers)} solutions; there are {count} "
                     "configurations",
                 )
-            return [*found, *[None] * (count - len(found))]
+            return [*answers, *[None] * (count - len(answers))]
         if count == 1:
-            return found or [None]
+            return answers or [None]
         every: list[ScriptSolution | None] = []
         for index in range(count):
             self._set_configuration(index)
-            found = self._ask_inverse(target)
-            every.append(found[0] if found else None)
+            answers = self._ask_inverse(target)
+            every.append(answers[0] if answers else None)
         return every
 
     def _ask_inverse(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
@@ -244,9 +244,9 @@ class Host:
     @property
     def limits(self) -> list[tuple[float, float]]:
         """Return the limits of all joints as the script left them [deg or mm]."""
-        own = zip(self._kin.JointMinLimits, self._kin.JointMaxLimits, strict=True)
+        limits = zip(self._kin.JointMinLimits, self._kin.JointMaxLimits, strict=True)
         others = ((joint.lower, joint.upper) for joint in self.secondary)
-        return [*own, *others]
+        return [*limits, *others]
 
     # configurations
 
@@ -272,8 +272,8 @@ class Host:
             return tuple((str(value),) for value in steps[0].StepValues)
         if self._first_target is NOWHERE:  # there is nothing to ask for
             return _numbered(1)
-        found = self._ask_inverse(ScriptMatrix.of_pose(self._first_target))
-        return _numbered(max(1, len(found)))
+        answers = self._ask_inverse(ScriptMatrix.of_pose(self._first_target))
+        return _numbered(max(1, len(answers)))
 
     def _check_index(self, index: Any, count: int) -> None:
         name = CONFIGURATION_EVENTS[1]

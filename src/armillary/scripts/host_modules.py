@@ -128,10 +128,10 @@ def _of_several(
     items = list(values[0]) if len(values) == 1 else list(values)
     if options or not any(isinstance(item, Traced) for item in items):
         return plain(items, **options)
-    found = items[0]
+    extreme = items[0]
     for item in items[1:]:
-        found = recorded(found, item)
-    return found
+        extreme = recorded(extreme, item)
+    return extreme
 
 
 class _FloatType(type):

@@ -97,16 +97,16 @@ class IsolatedHost:
         first = ScriptRequest(
             file=file, source=source, component=component, relaxed=relaxed
         )
-        found = self._ask(first, SCRIPT_START).description
-        assert found is not None
-        self.joints, self.secondary = found.joints, found.secondary
-        self.configurations = found.configurations
-        self.diagnostics = found.diagnostics
-        self.is_limited = found.is_limited
+        description = self._ask(first, SCRIPT_START).description
+        assert description is not None
+        self.joints, self.secondary = description.joints, description.secondary
+        self.configurations = description.configurations
+        self.diagnostics = description.diagnostics
+        self.is_limited = description.is_limited
         ends = float("-inf"), float("inf")
         self.limits = [
             (ends[0] if low is None else low, ends[1] if high is None else high)
-            for low, high in found.limits
+            for low, high in description.limits
         ]
 
     def forward(self, values: Sequence[Any]) -> Pose:
@@ -130,9 +130,9 @@ class IsolatedHost:
         """
         _refuse_traced(pose.entries)
         asked = ScriptRequest(entries=[float(x) for x in pose.entries])
-        found = self._ask(asked).solutions
-        assert found is not None
-        return [each and ScriptSolution(each[0], tuple(each[1])) for each in found]
+        solutions = self._ask(asked).solutions
+        assert solutions is not None
+        return [each and ScriptSolution(each[0], tuple(each[1])) for each in solutions]
 
     def _ask(self, request: ScriptRequest, seconds: Limit = SCRIPT_SECONDS) -> Reply:
         message = msgspec.json.encode(request)
@@ -214,11 +214,11 @@ def main() -> None:
             return Reply(entries=[_finite(x) for x in entries])
         e = request.entries or []
         pose = Pose.from_rotation_position([e[0:3], e[3:6], e[6:9]], e[9:12])
-        found = host.solutions(pose)
+        solutions = host.solutions(pose)
         return Reply(
             solutions=[
                 each and (float(each.warning), [float(x) for x in each.values])
-                for each in found
+                for each in solutions
             ]
         )
 

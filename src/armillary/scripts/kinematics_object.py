@@ -246,19 +246,19 @@ def _numbers(values: Any, count: int, name: str, *, ends: bool = False) -> list[
         ScriptError: They are something else, or NaN.
     """
     try:
-        given = list(values)
+        numbers = list(values)
     except TypeError:
-        given = None
-    if given is None or isinstance(values, (str, dict)):
+        numbers = None
+    if numbers is None or isinstance(values, (str, dict)):
         raise ScriptError(f"{name} must be a list of {count} numbers, not {values!r}.")
-    if len(given) != count:
-        raise ScriptError(f"{name} must be {count} numbers, not {len(given)}.")
-    for k, value in enumerate(given):
+    if len(numbers) != count:
+        raise ScriptError(f"{name} must be {count} numbers, not {len(numbers)}.")
+    for k, value in enumerate(numbers):
         if isinstance(value, Traced):
             continue
         if not isinstance(value, (int, float)):
             raise ScriptError(f"{name}[{k}] must be a number, not {value!r}.")
         if not math.isfinite(value) and not (ends and not math.isnan(value)):
             raise ScriptError(f"{name}[{k}] is {value}; it must be finite.")
-        given[k] = float(value)
-    return given
+        numbers[k] = float(value)
+    return numbers

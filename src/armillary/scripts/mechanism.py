@@ -129,8 +129,10 @@ class Script(Mechanism, frozen=True):
 
         Those of which the script warns that they are unreachable are `OutOfReach`.
         """
-        found = self.host.solutions(pose_of_entries(list(map(_plain, pose.entries))))
-        return [self._reached(each) for each in found]
+        solutions = self.host.solutions(
+            pose_of_entries(list(map(_plain, pose.entries)))
+        )
+        return [self._reached(each) for each in solutions]
 
     def _reached(
         self, solution: ScriptSolution | None
@@ -285,7 +287,7 @@ class InterpretedMotion(Motion):
         """
         X = self.pose(*q)
         R = np.array(X.rotation, dtype=np.float64)
-        found: list[Vector6] = []
+        columns: list[Vector6] = []
         for k in range(len(q)):
             ends = [
                 self.pose(*(x + sign * STEP * (i == k) for i, x in enumerate(q)))
@@ -304,13 +306,13 @@ class InterpretedMotion(Motion):
                 [W[2, 1] - W[1, 2], W[0, 2] - W[2, 0], W[1, 0] - W[0, 1]]
             )
             a, b, c, d, e, f = (*v.tolist(), *w.tolist())
-            found.append((a, b, c, d, e, f))
-        return found
+            columns.append((a, b, c, d, e, f))
+        return columns
 
     def poses(self, q: Array) -> Array:
         """Return the poses at many coordinates, shape (n, count) -> (n, 3, 4)."""
-        found: list[Any] = []
+        poses: list[Any] = []
         for row in q.tolist():
             X = self.pose(*row)
-            found.append(np.column_stack([np.array(X.rotation), np.array(X.position)]))
-        return np.array(found, dtype=np.float64)
+            poses.append(np.column_stack([np.array(X.rotation), np.array(X.position)]))
+        return np.array(poses, dtype=np.float64)

@@ -214,9 +214,11 @@ class Runner:
         """
         name = self.source.name
         for event in (*MANDATORY, *CONFIGURATION_EVENTS, *OTHERS):
-            found = self._space.get(event)
-            if found is not None and not inspect.isfunction(found):
-                raise ScriptError(f"{name}: {event} is not a function, but {found!r}.")
+            function = self._space.get(event)
+            if function is not None and not inspect.isfunction(function):
+                raise ScriptError(
+                    f"{name}: {event} is not a function, but {function!r}."
+                )
         missing = [event for event in MANDATORY if event not in self]
         if missing:
             wanted = missing[0].lower()

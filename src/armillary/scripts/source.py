@@ -117,11 +117,11 @@ def prepared(text: str, name: str) -> Source:
     Raises:
         ScriptError: Its syntax is wrong; the message has the line.
     """
-    found: list[ScriptDiagnostic] = []
+    diagnostics: list[ScriptDiagnostic] = []
     lines = _lines(text.removeprefix(BYTE_ORDER_MARK))
     if NO_BREAK_SPACE in text:
         spaced = [k for k, line in enumerate(lines, 1) if NO_BREAK_SPACE in line]
-        found.append(
+        diagnostics.append(
             ScriptDiagnostic(
                 "no-break-space",
                 spaced[0],
@@ -129,7 +129,7 @@ def prepared(text: str, name: str) -> Source:
             )
         )
         lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
-    tree = _parsed(lines, name, found)
+    tree = _parsed(lines, name, diagnostics)
     _mark_tries(tree)
     try:
         code = compile(tree, name, "exec", dont_inherit=True)
@@ -137,7 +137,7 @@ def prepared(text: str, name: str) -> Source:
         raise _wrong(error, name) from error
     except RecursionError as error:
         raise ScriptError(f"{name}: its expressions are nested too deeply.") from error
-    return Source(name, text, tree, code, tuple(found))
+    return Source(name, text, tree, code, tuple(diagnostics))
 
 
 def _lines(text: str) -> list[str]:

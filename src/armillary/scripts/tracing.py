@@ -35,13 +35,13 @@ def remembered(roots: Iterable[object], module: str) -> Generator[None]:
     roots: Lists, dicts, sets, vectors, matrices, and instances of the script's classes.
     module: The name of the script's module.
     """
-    kept = _Memory(module)
+    memory = _Memory(module)
     for root in roots:
-        kept.add(root)
+        memory.add(root)
     try:
         yield
     finally:
-        kept.restore()
+        memory.restore()
 
 
 class _Memory:

@@ -97,15 +97,15 @@ def _plugin_joints(
         FormatError: One of these plug-ins is broken.
     """
     names = {element.name.lower() for element in tree.walk()}
-    found: dict[str, type[Joint]] = {}
+    joints: dict[str, type[Joint]] = {}
     try:
         for name in options.plugins:
             if element_name(name).lower() in names and name not in options.joints:
-                found[name] = options.plugins[name]
+                joints[name] = options.plugins[name]
     except PluginError as error:
         report.error(tree.place, "bad-plugin", str(error).removesuffix("."))
     report.raise_if_errors()
-    known = {(local(r.element).lower(), r.space) for r in components(found)}
+    known = {(local(r.element).lower(), r.space) for r in components(joints)}
     others = {
         (each.name.lower(), bare(each.namespace))
         for each in tree.walk()
@@ -113,7 +113,7 @@ def _plugin_joints(
     } - known
     # The token is an attribute of the class, so the plug-in must be imported.
     for tag in options.plugins if others else ():
-        if tag in found or tag in options.joints:
+        if tag in joints or tag in options.joints:
             continue
         try:
             kind = options.plugins[tag]
@@ -123,8 +123,8 @@ def _plugin_joints(
             continue
         space, _, name = kind.token.rpartition("#")
         if (name.lower(), bare(space)) in others:
-            found[tag] = kind
-    return found
+            joints[tag] = kind
+    return joints
 
 
 def _stem(path: str) -> str:
@@ -165,11 +165,11 @@ class _CellReader:
         if holder is None:
             return None
         elements = holder.children_named("individualManipulator")
-        found = [
+        manipulators = [
             self._manipulator(element, f"manipulator_{k}")
             for k, element in enumerate(elements)
         ]
-        return self._built(root, name, found)
+        return self._built(root, name, manipulators)
 
     def _built(
         self,
@@ -191,8 +191,8 @@ class _CellReader:
         if plain is None or root.name != "statedSystem":
             return plain
         fields["properties"] = read_time(root, report)
-        own = read_velocities(root, fields["manipulators"], report)
-        for k, properties in enumerate(own):
+        velocities = read_velocities(root, fields["manipulators"], report)
+        for k, properties in enumerate(velocities):
             if properties:
                 manipulator, rates = good[k]
                 both = (*manipulator.properties, *properties)

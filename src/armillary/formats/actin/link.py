@@ -83,27 +83,27 @@ def link_elements(link: Link, library: str, report: Report) -> list[Element]:
         FormatError: A number is not finite.
     """
     component = component_element(link, library, report)
-    found = [text_element("identifier", link.name, report)]
+    elements = [text_element("identifier", link.name, report)]
     if component is not None:
-        found.append(actin_tag("linkKinematicsContainer", {}, component))
+        elements.append(actin_tag("linkKinematicsContainer", {}, component))
     elif library:
         message = f"the library of link {quote(link.name)} is not kept"
         report.warning(NOWHERE, "not-kept", message)
-    found += _actuator_elements(link, report)
+    elements += _actuator_elements(link, report)
     if link.inertia is not None:
-        found.append(_inertia_element(link.inertia))
+        elements.append(_inertia_element(link.inertia))
     if link.frames:
         frames = (_frame_element(frame, report) for frame in link.frames)
-        found.append(actin_tag("namedFrames", {}, *frames))
-    found += shape_elements(link, report)
+        elements.append(actin_tag("namedFrames", {}, *frames))
+    elements += shape_elements(link, report)
     if link.joint_name:
-        found.append(text_element("jointName", link.joint_name, report))
+        elements.append(text_element("jointName", link.joint_name, report))
     if link.passive:
-        found.append(actin_tag("passive"))
+        elements.append(actin_tag("passive"))
     if link.coupling is not None:
-        found.append(_coupling_element(link.coupling, report))
-    found += [text_element("input", name, report) for name in link.inputs]
-    return found
+        elements.append(_coupling_element(link.coupling, report))
+    elements += [text_element("input", name, report) for name in link.inputs]
+    return elements
 
 
 Rows: TypeAlias = tuple[tuple[str, str, float], ...]
@@ -146,21 +146,21 @@ def _read_actuator(
     actuator = holder.only_child("jointActuator", report)
     if actuator is None:
         return UNLIMITED, NO_DYNAMICS
-    found = _read_rows(actuator, _limits(rate), report)
-    limits = built(Limits, found, actuator, "bad-limits", report)
-    found = _read_rows(actuator, _dynamics(rate), report)
-    dynamics = built(JointDynamics, found, actuator, "bad-jointdynamics", report)
+    fields = _read_rows(actuator, _limits(rate), report)
+    limits = built(Limits, fields, actuator, "bad-limits", report)
+    fields = _read_rows(actuator, _dynamics(rate), report)
+    dynamics = built(JointDynamics, fields, actuator, "bad-jointdynamics", report)
     return limits or UNLIMITED, dynamics or NO_DYNAMICS
 
 
 def _read_rows(parent: Element, rows: Rows, report: Report) -> dict[str, float]:
     """Return the numbers in children, by the fields of their rows."""
-    found: dict[str, float] = {}
+    fields: dict[str, float] = {}
     for field, name, factor in rows:
         value = number(parent, name, report, factor)
         if value is not None:
-            found[field] = value
-    return found
+            fields[field] = value
+    return fields
 
 
 def _actuator_elements(link: Link, report: Report) -> list[Element]:

@@ -48,10 +48,10 @@ def read_opaque(element: Element, library: str, report: Report) -> OpaqueJoint:
         "cannot move, and no library is ever loaded",
         hint=advice(element.name),
     )
-    kept = _kept(element, report, 0)
-    kept.attributes.pop(LIBRARY, None)
-    kept.children = [child for child in kept.children if child.name != PRIMARY]
-    parameters = msgspec.json.encode(_Parameters(kept)).decode()
+    copy = _kept(element, report, 0)
+    copy.attributes.pop(LIBRARY, None)
+    copy.children = [child for child in copy.children if child.name != PRIMARY]
+    parameters = msgspec.json.encode(_Parameters(copy)).decode()
     return OpaqueJoint(kind=element.name, parameters=parameters)
 
 
@@ -76,8 +76,8 @@ def opaque_element(
 
     primary: None inside another joint, where there is no primary frame.
     """
-    kept = _found(joint)
-    if kept is None:
+    component = _found(joint)
+    if component is None:
         message = f"a joint is of type {quote(joint.kind)}, which is not known here"
         hint = advice(joint.kind)
         report.error(NOWHERE, "unknown-joint-type", message, hint=hint)
@@ -86,7 +86,7 @@ def opaque_element(
         message = f"the precursor of joint type {quote(joint.kind)} is not kept"
         report.warning(NOWHERE, "lost-precursor", message)
     prefixes = {uri: prefix for prefix, uri in PREFIXES.items()}
-    made = _element(kept, prefixes, (f"x{k}" for k in itertools.count(1)))
+    made = _element(component, prefixes, (f"x{k}" for k in itertools.count(1)))
     added = {f"xmlns:{p}": uri for uri, p in prefixes.items() if p not in PREFIXES}
     attributes = {LIBRARY: library or None, **made.attributes, **added}
     frame: list[Element] = []

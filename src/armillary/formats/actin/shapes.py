@@ -74,16 +74,16 @@ def read_shapes(link: Element, report: Report) -> dict[str, tuple[Shape, ...]]:
     outer = link.only_child("shapeContainer", report)
     if outer is None:
         return {}
-    found: dict[str, tuple[Shape, ...]] = {}
+    shapes: dict[str, tuple[Shape, ...]] = {}
     for field, name in HOLDERS.items():
         holder = outer.only_child(name, report)
         if holder is not None:
             made = [_read_shape(each, report) for each in holder.children]
-            found[field] = tuple(shape for shape in made if shape is not None)
+            shapes[field] = tuple(shape for shape in made if shape is not None)
             if any(map(_is_actins, holder.children)):
                 # Actin tests what is drawn where there is nothing else to test.
-                found.setdefault("collisions", found[field])
-    return found
+                shapes.setdefault("collisions", shapes[field])
+    return shapes
 
 
 def _read_shape(element: Element, report: Report) -> Shape | None:
@@ -203,12 +203,12 @@ class _ShapeValues:
         if child is None:
             raise _MissingError
         if child.read_text():
-            found = child.text_numbers(3, self._report)
+            point = child.text_numbers(3, self._report)
         else:
-            found = child.each_number(AXES, self._report, default=0.0)
-        if found is None:
+            point = child.each_number(AXES, self._report, default=0.0)
+        if point is None:
             raise _MissingError
-        return np.array(found, np.float64)
+        return np.array(point, np.float64)
 
     def frame(self) -> Pose:
         """Return the pose in the child `primaryFrame`; the identity without one."""

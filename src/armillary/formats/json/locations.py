@@ -87,9 +87,9 @@ def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Plac
     Nothing is found in texts that are too long, see `JSON_LOCATED`.
     """
     missing = set(wanted)
-    found: dict[Steps, Place] = {}
+    places: dict[Steps, Place] = {}
     if len(text) > JSON_LOCATED.most or not missing:
-        return found
+        return places
     deepest = max(map(len, missing))
     line, start = 1, 0
     for part in parts(text):
@@ -102,10 +102,10 @@ def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Plac
             line += text.count("\n", start, part.offset)
             start = part.offset
             column = start - text.rfind("\n", 0, start)
-            found[steps] = Place(path, line, column)
+            places[steps] = Place(path, line, column)
             if not missing:
                 break
-    return found
+    return places
 
 
 def find_duplicate(text: str) -> tuple[str, int] | None:

@@ -177,24 +177,24 @@ class _Scanner:
 
     def word(self) -> bytes:
         """Return the next word, empty behind the last."""
-        found = WORD.search(self._data, self._at)
-        self._at = found.end() if found else len(self._data)
-        return found[0] if found else b""
+        match = WORD.search(self._data, self._at)
+        self._at = match.end() if match else len(self._data)
+        return match[0] if match else b""
 
     def words(self, count: int) -> list[bytes]:
         """Return the next words."""
-        found: list[bytes] = []
-        while len(found) < count:
-            found.append(self.word())
-            if not found[-1]:
+        words: list[bytes] = []
+        while len(words) < count:
+            words.append(self.word())
+            if not words[-1]:
                 raise fault(self.place, "wrong-count", "the file ends too early")
-        return found
+        return words
 
     def expect(self, keyword: bytes) -> None:
         """Pass over a keyword."""
-        found = self.word()
-        if found != keyword:
-            message = f"expected {keyword.decode()}, found {shown(found)}"
+        word = self.word()
+        if word != keyword:
+            message = f"expected {keyword.decode()}, found {shown(word)}"
             raise fault(self.place, "unexpected-word", message)
 
     def floats(self, count: int) -> Array:

@@ -225,7 +225,7 @@ class _Scene:
     def _find(self, element: Element, attribute: str, kind: str) -> Element:
         """Return the element of a kind that an attribute refers to as `#id`."""
         reference = element.attributes.get(attribute, "")
-        found = self._by_id.get(reference[1:])
+        target = self._by_id.get(reference[1:])
         if not reference.startswith("#"):
             raise fault(
                 element.place,
@@ -233,27 +233,27 @@ class _Scene:
                 f"{attribute} of {element.label} is {quote(reference)}; only what is "
                 "in the same file is read, as '#id'",
             )
-        if found is None or found.name != kind:
+        if target is None or target.name != kind:
             raise fault(
                 element.place,
                 "unknown-reference",
                 f"{attribute} of {element.label} is {quote(reference)}; there is no "
                 f"<{kind}> of that id",
             )
-        return found
+        return target
 
     # Colours.
 
     def _all_colours(self, root: Element) -> dict[str | None, list[float] | None]:
         """Return the diffuse colour of each material symbol, None where unclear."""
-        found: dict[str | None, list[float] | None] = {}
+        colours: dict[str | None, list[float] | None] = {}
         for entry in root.walk():
             if entry.name == "instance_material":
                 symbol = entry.attributes.get("symbol")
                 colour = self._diffuse(entry)
-                is_clear = found.setdefault(symbol, colour) == colour
-                found[symbol] = colour if is_clear else None
-        return found
+                is_clear = colours.setdefault(symbol, colour) == colour
+                colours[symbol] = colour if is_clear else None
+        return colours
 
     def _diffuse(self, entry: Element) -> list[float] | None:
         try:

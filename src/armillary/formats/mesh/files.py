@@ -139,25 +139,25 @@ class MeshFiles:
 
     def _coarse(self, mesh: Mesh) -> MeshPart | None:
         """Return the coarse triangles of a large binary STL file; of others None."""
-        found = self._roots.find(mesh.file, base=self._base, place=Place())
-        if isinstance(found, Diagnostic) or found.suffix.lower() not in STL:
+        path = self._roots.find(mesh.file, base=self._base, place=Place())
+        if isinstance(path, Diagnostic) or path.suffix.lower() not in STL:
             return None
-        if found not in self._known_coarse:
-            is_large = os.path.getsize(found) > min(self._size_cap, LARGE_STL.most)
+        if path not in self._known_coarse:
+            is_large = os.path.getsize(path) > min(self._size_cap, LARGE_STL.most)
             cap = self._report.budget.most(COARSE_STL)
-            self._known_coarse[found] = coarse_stl(found, cap) if is_large else None
-        return self._known_coarse[found]
+            self._known_coarse[path] = coarse_stl(path, cap) if is_large else None
+        return self._known_coarse[path]
 
     def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
-        found = self._roots.find(mesh.file, base=self._base, place=place or Place())
-        if isinstance(found, Diagnostic):
-            self._refuse(found)
+        path = self._roots.find(mesh.file, base=self._base, place=place or Place())
+        if isinstance(path, Diagnostic):
+            self._refuse(path)
             return None
-        if found not in self._read:
-            self._read[found] = read_surface(
-                found, roots=self._roots, report=self._report
+        if path not in self._read:
+            self._read[path] = read_surface(
+                path, roots=self._roots, report=self._report
             )
-        return self._read[found]
+        return self._read[path]
 
     def _refuse(self, found: Diagnostic) -> None:
         """Warn of a file that is missing, where that is allowed; raise otherwise."""

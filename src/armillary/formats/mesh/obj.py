@@ -250,11 +250,11 @@ def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _AlikeLi
             at = skipped.end()
             continue
         for keyword, parts, has_places, pattern in _RUNS:
-            found = pattern.match(data, at)
-            if found is not None:
-                count = found[0].count(b"\n")
-                yield line, _AlikeLines(keyword, found[0], count, parts, has_places)
-                line, at = line + count, found.end()
+            match = pattern.match(data, at)
+            if match is not None:
+                count = match[0].count(b"\n")
+                yield line, _AlikeLines(keyword, match[0], count, parts, has_places)
+                line, at = line + count, match.end()
                 break
         else:
             start, words = line, list[bytes]()
@@ -339,8 +339,8 @@ class _Places:
     def of_corners(self, count: int) -> Indices:
         """Return the row of each corner in the table, -1 without one."""
         self._corners.extend([-1] * (count - len(self._corners)))
-        found = np.array(self._corners, np.int64)
-        return np.where(found < len(self), found, -1)
+        rows = np.array(self._corners, np.int64)
+        return np.where(rows < len(self), rows, -1)
 
     def table(self) -> Array:
         """Return places, from the upper left corner, and NaN after the last: (n, 2)."""
@@ -409,15 +409,15 @@ class _Looks:
 
 def _materials(data: bytes | None) -> dict[bytes, dict[bytes, list[bytes]]]:
     """Return the words after each keyword of each material of an MTL file."""
-    found: dict[bytes, dict[bytes, list[bytes]]] = {}
+    materials: dict[bytes, dict[bytes, list[bytes]]] = {}
     material: dict[bytes, list[bytes]] = {}
     for line in (data or b"").removeprefix(codecs.BOM_UTF8).splitlines():
         keyword, *words = line.split() or [b""]
         if keyword == b"newmtl":
-            material = found.setdefault(b" ".join(words), {})
+            material = materials.setdefault(b" ".join(words), {})
         else:
             material[keyword] = words
-    return found
+    return materials
 
 
 def _numbers(words: list[bytes]) -> list[float]:

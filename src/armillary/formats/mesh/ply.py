@@ -164,12 +164,12 @@ def _property(words: list[bytes], place: Place) -> _Property:
 
 
 def _type(name: bytes, place: Place) -> str:
-    found = TYPES.get(name)
-    if found is None:
+    code = TYPES.get(name)
+    if code is None:
         known = [each.decode() for each in TYPES]
         error = unknown("type", name.decode("utf-8", errors="replace"), known)
         raise fault(place, "bad-header", str(error)) from error
-    return found
+    return code
 
 
 class _PlyRows:

@@ -56,11 +56,11 @@ def triangulate(
             work += size**2 * len(concave)
             budget.check(POLYGON_WORK, work, place)
             for row in concave.tolist():
-                found = _cut(points[row], place)
-                if found is None:
+                triangles = _cut(points[row], place)
+                if triangles is None:
                     crossed += 1
                 else:
-                    fans[row] = polygons[row][found]
+                    fans[row] = polygons[row][triangles]
         faces[begins[chosen, None] + np.arange(size - 2)] = fans
     return faces, crossed
 

@@ -144,15 +144,15 @@ class _Beside:
         Raises:
             FormatError: It is missing, or not where it may be.
         """
-        found = self._roots.find(reference, base=self._folder, place=place)
-        if isinstance(found, Diagnostic):
-            raise FormatError(found)
-        return read_bytes(found, self._size_cap)
+        path = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(path, Diagnostic):
+            raise FormatError(path)
+        return read_bytes(path, self._size_cap)
 
     def optional(self, reference: str, place: Place) -> bytes | None:
         """Return the bytes of a file, or None, with a note, if it is missing."""
-        found = self._roots.find(reference, base=self._folder, place=place)
-        if isinstance(found, Diagnostic):
-            self._report.note(place, found.code, found.message, hint=found.hint)
+        path = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(path, Diagnostic):
+            self._report.note(place, path.code, path.message, hint=path.hint)
             return None
-        return read_bytes(found, self._size_cap)
+        return read_bytes(path, self._size_cap)

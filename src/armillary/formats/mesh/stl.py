@@ -149,9 +149,9 @@ def coarse_stl(path: str | os.PathLike[str], size_cap: int) -> MeshPart | None:
         x, y, z = np.moveaxis(cells, -1, 0)
         number = (x << 2 * BITS) + (y << BITS) + z
         a, b, c = number.T
-        kept = (a != b) & (b != c) & (c != a)
-        vertices[number[kept]] = corners[kept]
-        keys = np.union1d(keys, _keys(number[kept]))
+        has_area = (a != b) & (b != c) & (c != a)
+        vertices[number[has_area]] = corners[has_area]
+        keys = np.union1d(keys, _keys(number[has_area]))
     if not len(keys):
         return None
     mask = CELLS**3 - 1

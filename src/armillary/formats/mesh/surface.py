@@ -186,11 +186,11 @@ class MeshSurface:
             FormatError: There are no triangles, or all have shrunk to nothing.
         """
         looks = dict.fromkeys((part.colour, part.image) for part in self._parts)
-        found = [
+        parts = [
             self._part([p for p in self._parts if (p.colour, p.image) == look])
             for look in looks
         ]
-        return tuple(part for part in found if len(part.triangles.faces)) or (
+        return tuple(part for part in parts if len(part.triangles.faces)) or (
             MeshPart(self.triangles(), None),
         )
 
@@ -220,16 +220,16 @@ def _uv_of_corners(parts: list[_SurfacePart], place: Place) -> Array:
     Raises:
         FormatError: The file does not say it of all.
     """
-    found: list[Array] = []
+    places: list[Array] = []
     for part in parts:
         if part.uv is None or not np.isfinite(part.uv).all():
             message = "the places of corners in an image are missing or not finite"
             raise fault(place, "unsupported-image", message)
         a, b, c = np.moveaxis(part.vertices[part.faces], 1, 0)
         pairs = ((a, b), (b, c), (c, a))
-        kept = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
-        found.append(part.uv[part.faces[kept]])
-    return np.concatenate(found)
+        has_area = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
+        places.append(part.uv[part.faces[has_area]])
+    return np.concatenate(places)
 
 
 def _colour(given: Sequence[float] | None) -> Colour | None:

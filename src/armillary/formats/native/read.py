@@ -110,15 +110,15 @@ class _Building:
         values: dict[str, Any] = {}
         is_faulty = False
         for name, convert in _plan(model):
-            given = getattr(wire, name)
-            if given is UNSET:
+            value = getattr(wire, name)
+            if value is UNSET:
                 continue
-            if convert is not None and given is not None:
+            if convert is not None and value is not None:
                 try:
-                    given = convert(self, given, (*steps, name))
+                    value = convert(self, value, (*steps, name))
                 except _Faulty:
                     is_faulty = True
-            values[name] = given
+            values[name] = value
         if is_faulty:
             self._check_poses(values, steps)
             raise _Faulty
@@ -133,9 +133,9 @@ class _Building:
         except ArmillaryError as error:
             self._check_poses(values, steps)
             find_faults = _FAULTS.get(model)
-            found = [] if find_faults is None else list(find_faults(values))
+            faults = [] if find_faults is None else list(find_faults(values))
             whole = (), f"bad-{model.__name__.lower()}", str(error)
-            for at, code, message in found or [whole]:
+            for at, code, message in faults or [whole]:
                 self._document.error((*steps, *at), code, message)
             raise _Faulty from error
 
@@ -163,15 +163,15 @@ class _Building:
 
     def values(self, wires: Sequence[Any], steps: Steps) -> tuple[Any, ...]:
         """Return the values of an array, after a look at all of them."""
-        found: list[Any] = []
+        items: list[Any] = []
         for k, wire in enumerate(wires):
             try:
-                found.append(self.value(wire, (*steps, k)))
+                items.append(self.value(wire, (*steps, k)))
             except _Faulty:
                 continue
-        if len(found) < len(wires):
+        if len(items) < len(wires):
             raise _Faulty
-        return tuple(found)
+        return tuple(items)
 
     def pose(self, given: Any, steps: Steps) -> Pose:
         """Return the pose that a file gives."""
@@ -353,7 +353,7 @@ def with_dynamics(
     a link cannot take remains a property.
     """
     moved: dict[str, JointDynamics] = {}
-    kept: list[Property] = []
+    remaining: list[Property] = []
     free = {
         link.name
         for link in links
@@ -368,11 +368,11 @@ def with_dynamics(
                 continue
             except ModelError:
                 pass  # a negative one, which older files may hold
-        kept.append(each)
+        remaining.append(each)
     if not moved:
         return tuple(links), tuple(properties)
     changed = (
         link.replace(dynamics=moved[link.name]) if link.name in moved else link
         for link in links
     )
-    return tuple(changed), tuple(kept)
+    return tuple(changed), tuple(remaining)

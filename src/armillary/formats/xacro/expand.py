@@ -170,11 +170,11 @@ class _Files:
 
     def package(self, name: str) -> dict[str, Any]:
         """Return the folder of a package, which may be read from now on."""
-        found = self._roots.package(name, base=self._home, place=self._place)
-        if isinstance(found, Diagnostic):
-            return {"error": f"{found.message}. {found.hint}".removesuffix(".")}
-        self._allowed.append(found)
-        return {"result": str(found)}
+        folder = self._roots.package(name, base=self._home, place=self._place)
+        if isinstance(folder, Diagnostic):
+            return {"error": f"{folder.message}. {folder.hint}".removesuffix(".")}
+        self._allowed.append(folder)
+        return {"result": str(folder)}
 
     def read(self, path: str) -> dict[str, Any]:
         """Return the contents of a file, a character for each byte."""
@@ -191,29 +191,29 @@ class _Files:
     def matches(self, pattern: str) -> dict[str, Any]:
         """Return the paths that match a pattern with * and ?, as `glob.glob` does."""
         first, *rest = Path(pattern).parts
-        found = [first]
+        paths = [first]
         for part in rest:
             if glob.has_magic(part):
-                found = [
+                paths = [
                     os.path.join(folder, name)
-                    for folder in found
+                    for folder in paths
                     for name in fnmatch.filter(self._names(folder), part)
                     if part[0] == "." or name[0] != "."
                 ]
             else:
-                found = [os.path.join(folder, part) for folder in found]
-        return {"result": [path for path in found if os.path.lexists(path)]}
+                paths = [os.path.join(folder, part) for folder in paths]
+        return {"result": [path for path in paths if os.path.lexists(path)]}
 
     def _names(self, folder: str) -> list[str]:
         """Return the names in a folder, none if it may not be read."""
         if self._left <= 0 or not self._may_read(folder):
             return []
         try:
-            found = os.listdir(folder)
+            names = os.listdir(folder)
         except OSError:
             return []
-        self._left -= 1 + len(found)
-        return found
+        self._left -= 1 + len(names)
+        return names
 
     def _may_read(self, path: str) -> bool:
         try:
