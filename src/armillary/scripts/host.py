@@ -360,6 +360,7 @@ class Host:
 
 
 def _is_rigid(pose: Pose) -> bool:
+    # Of three rows x, y, z of a rotation x x = y y = 1, x y = 0 and z is their product.
     x, y, z = pose.rotation
     off = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y), *subtract(cross(x, y), z)
     return all(abs(each) < TOLERANCE for each in off)

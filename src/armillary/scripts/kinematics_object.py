@@ -34,17 +34,18 @@ class KinematicsObject:
         self, joints: Sequence[JointData], secondary: Sequence[JointData]
     ) -> None:
         """Start at the joints' home."""
-        own = self.__dict__
-        own["joints"], own["secondary"] = tuple(joints), tuple(secondary)
-        own["CustomData"] = None
-        own["written"] = set[str]()
-        own["properties"] = dict[str, PropertyInScript]()
-        own["values"] = [joint.start for joint in joints]
-        own["secondary_values"] = [joint.start for joint in secondary]
-        own["lower"] = [joint.lower for joint in joints]
-        own["upper"] = [joint.upper for joint in joints]
-        own["solutions"] = []
-        own["target"] = ScriptMatrix()
+        # Not by assignment, which scripts use to set properties.
+        fields = self.__dict__
+        fields["joints"], fields["secondary"] = tuple(joints), tuple(secondary)
+        fields["CustomData"] = None
+        fields["written"] = set[str]()
+        fields["properties"] = dict[str, PropertyInScript]()
+        fields["values"] = [joint.start for joint in joints]
+        fields["secondary_values"] = [joint.start for joint in secondary]
+        fields["lower"] = [joint.lower for joint in joints]
+        fields["upper"] = [joint.upper for joint in joints]
+        fields["solutions"] = []
+        fields["target"] = ScriptMatrix()
 
     # what the host does
 
@@ -56,15 +57,15 @@ class KinematicsObject:
         target: ScriptMatrix | None = None,
     ) -> None:
         """Prepare for an event: give its inputs, and forget what others have set."""
-        own = self.__dict__
-        own["written"].clear()
-        own["solutions"] = []
+        fields = self.__dict__
+        fields["written"].clear()
+        fields["solutions"] = []
         if values is not None:
-            own["values"] = list(values)
+            fields["values"] = list(values)
         if secondary:
-            own["secondary_values"] = list(secondary)
+            fields["secondary_values"] = list(secondary)
         if target is not None:
-            own["target"] = ScriptMatrix(target)
+            fields["target"] = ScriptMatrix(target)
 
     # what scripts see
 

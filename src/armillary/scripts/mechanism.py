@@ -285,6 +285,8 @@ class InterpretedMotion(Motion):
         Raises:
             NotCompiled: A coordinate is traced.
         """
+        # Central differences of the pose: v = R' dp/dq, and w from the skew matrix
+        # R' dR/dq, whose symmetric part is the error of the differences.
         X = self.pose(*q)
         R = np.array(X.rotation, dtype=np.float64)
         columns: list[Vector6] = []

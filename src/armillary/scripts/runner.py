@@ -67,6 +67,7 @@ class Runner:
             "__builtins__": builtins_of(host_modules(own)),
         }
         self._space["__builtins__"][TRIED] = self._note_try
+        # Its functions see this dict as their globals, whoever calls them.
         self._formulas = formulas_of(source.tree)
         with self._guarded("the script"):
             exec(source.code, self._space)

@@ -207,6 +207,8 @@ def _repair_print(lines: list[str], error: SyntaxError) -> bool:
     """Turn the print statement that an error is about into a call, if it is one."""
     if "print" not in (error.msg or "") or not error.lineno or not error.offset:
         return False
+    # Python gives the statement's place in bytes of UTF-8; all up to its end becomes
+    # the arguments of a call.
     first, last = error.lineno - 1, (error.end_lineno or error.lineno) - 1
     head = lines[first].encode()
     start = len(head[: error.offset - 1].decode(errors="ignore"))

@@ -115,6 +115,8 @@ def _limits(rate: float) -> Rows:
 
     rate: The change of our coordinate for one of the file's.
     """
+    # With q = rate s of the file's s, speeds scale by |rate|, and efforts, whose power
+    # stays the same, by 1 / |rate|. A negative rate swaps the ends.
     size = abs(rate)
     lower, upper = ("lower", "upper") if rate >= 0.0 else ("upper", "lower")
     return (
@@ -219,6 +221,8 @@ def _read_numbers(
 
 
 def _inertia_element(inertia: SpatialInertia) -> Element:
+    # With the second moments E[x x] = Exx, ... the rotational inertia has Ixx = Eyy +
+    # Ezz and Ixy = -Exy, so Exx = (Ixx + Iyy + Izz) / 2 - Ixx.
     nine = _nine(inertia)
     xx, yy, zz = (0.5 * sum(nine[::4]) - moment for moment in nine[::4])
     second = (xx, yy, zz, 0.0 - nine[1], 0.0 - nine[2], 0.0 - nine[5])

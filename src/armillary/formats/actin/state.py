@@ -344,6 +344,8 @@ def _read_mount(
     cell: Workcell, k: int, on: str, element: Element, report: Report
 ) -> Mount | None:
     """Return a mount, None after an error."""
+    # The file gives the primary frame of the base in that of the link below it; a mount
+    # gives the frame of the base in a frame of that link.
     before, after = _primary_frames(cell, k, on)
     pose = before @ read_pose(element, report) @ after.inverse()
     fields: dict[str, Any] = {

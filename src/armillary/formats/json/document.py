@@ -135,6 +135,8 @@ class Document:
         """
         if b"\\u" in self._data:
             return False
+        # Of members with one name decoding keeps the last, so that such a text, laid
+        # out without blanks, has more `":` than the value written again.
         text = msgspec.json.format(self._data, indent=-1)
         return text.count(_KEY_END) == msgspec.json.encode(decoded).count(_KEY_END)
 

@@ -47,6 +47,7 @@ def read_ac(data: bytes, surface: MeshSurface) -> None:
     scan = _Scanner(data, surface.path)
     scan.word()
     colours: list[list[float]] = []
+    # Objects follow each other depth first, and each says how many are inside of it.
     parents = [(1, np.eye(4), 0)]  # objects still to come, where, and how deep
     item, depth = _Object(np.eye(4)), 0
     is_complete = False

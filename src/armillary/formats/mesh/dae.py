@@ -111,6 +111,8 @@ class _Scene:
 
     def _shown(self, node: Element, above: Array) -> Iterator[tuple[Element, Array]]:
         """Yield the geometries in a node, and the pose and scale of each, (4, 4)."""
+        # Transforms of a node are multiplied in their order, and come before what it
+        # shows, wherever they are.
         matrix = above
         for child in node.children:
             if child.name in TRANSFORMS:
@@ -166,6 +168,7 @@ class _Scene:
         """
         for child in element.children:
             _refuse(child)
+        # `<p>` holds `width` numbers for each corner.
         vertices = self._points(element)
         inputs = element.children_named("input")
         width = 1 + max(_count(each, "offset", 0) for each in inputs)

@@ -86,6 +86,7 @@ class _ObjReader:
         """
         if run.keyword == b"vt" and not self._looks.have_images:
             return True
+        # The keyword begins each line, and each line has as many words as the others.
         words = run.text.replace(b"/", b" ").split()
         per_line = len(words) // run.lines
         del words[::per_line]
@@ -100,6 +101,8 @@ class _ObjReader:
         numbers = np.fromiter(map(int, words), np.int64, len(words))
         if run.parts > 1:
             size //= run.parts
+        # A row for each corner: its vertex, and perhaps its place and normal. Numbers
+        # below 1 count back from the last vertex, which lines one by one can tell.
         numbers = numbers.reshape(-1, run.parts) - 1
         if numbers[:, 0].min() < 0:
             return False

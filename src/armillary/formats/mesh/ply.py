@@ -88,6 +88,7 @@ def read_ply(data: bytes, surface: MeshSurface) -> None:
         elif element.name == b"face":
             k = element.index(*CORNERS)
             type, sizes = element.properties[k].type, lengths[:, k]
+            # Corner j of a face is at the start of its list plus j numbers.
             before = np.repeat(np.cumsum(sizes) - sizes, sizes)
             within = np.arange(len(before), dtype=np.int64) - before
             at = np.repeat(starts[:, k], sizes) + within * rows.width(type)
@@ -221,6 +222,7 @@ class _PlyRows:
             self._at += rows * least
             starts = at + least * np.arange(rows)[:, None] + np.cumsum(widths) - widths
             return starts, np.ones_like(starts)
+        # Lists make rows of different lengths: each begins where the last one ends.
         starts, counts = array("q"), array("q")
         for _ in range(rows):
             for length, first, width in fields:

@@ -41,6 +41,8 @@ def triangulate(
         FormatError: A polygon is concave, and the library is not installed, or there
             are too many of them.
     """
+    # All polygons of one size are an array (p, size), and so are their fans
+    # (p, size - 2, 3): corner 0 with each edge that does not touch it.
     starts = np.cumsum(sizes) - sizes
     begins = np.concatenate([[0], np.cumsum(sizes - 2)])
     faces = np.empty((int(begins[-1]), 3), dtype=np.int64)
@@ -67,6 +69,8 @@ def triangulate(
 
 def _is_fan(points: Array) -> npt.NDArray[np.bool_]:
     """Return which polygons are a fan about their first corner; points (p, k, 3)."""
+    # Triangles of the fan that face the other way than their sum have a negative
+    # product with it.
     rays = points[:, 1:] - points[:, :1]
     areas = np.cross(rays[:, :-1], rays[:, 1:])  # twice each, along its normal
     whole = areas.sum(axis=1)
@@ -77,6 +81,8 @@ def _is_fan(points: Array) -> npt.NDArray[np.bool_]:
 
 def _cut(points: Array, place: Place) -> Indices | None:
     """Return the triangles of a polygon, shape (k - 2, 3), or None; points (k, 3)."""
+    # The normal is the sum of those of the fan, which holds for concave polygons, too.
+    # The null space of the normal gives two axes of its plane.
     rays = points[1:] - points[0]
     normal = np.cross(rays[:-1], rays[1:]).sum(axis=0)
     area = float(np.linalg.norm(normal))  # twice
@@ -86,6 +92,7 @@ def _cut(points: Array, place: Place) -> Indices | None:
     earcut = _earcut(place)
     ends = np.array([len(flat)], dtype=np.uint32)
     faces = np.asarray(earcut.triangulate_float64(flat, ends), np.int64).reshape(-1, 3)
+    # Triangles are turned to face as the polygon; together they must have its area.
     a, b, c = np.moveaxis(flat[faces], 1, 0)
     ab, ac = b - a, c - a
     areas = ab[:, 0] * ac[:, 1] - ab[:, 1] * ac[:, 0]

@@ -131,6 +131,7 @@ def coarse_stl(path: str | os.PathLike[str], size_cap: int) -> MeshPart | None:
     """
     if not _is_binary(path, size_cap):
         return None
+    # First the box, then, in a second pass, the cell of each corner in it.
     place = Place(os.fspath(path))
     lower, upper, count = np.full(3, np.inf), np.full(3, -np.inf), 0
     for corners in _pieces(path, size_cap):
@@ -148,12 +149,15 @@ def coarse_stl(path: str | os.PathLike[str], size_cap: int) -> MeshPart | None:
         cells = ((corners - least) * scale).astype(np.int32)
         x, y, z = np.moveaxis(cells, -1, 0)
         number = (x << 2 * BITS) + (y << BITS) + z
+        # A triangle counts if its corners are in three cells; the last corner of a cell
+        # stands for all that are in it.
         a, b, c = number.T
         has_area = (a != b) & (b != c) & (c != a)
         vertices[number[has_area]] = corners[has_area]
         keys = np.union1d(keys, _keys(number[has_area]))
     if not len(keys):
         return None
+    # A key holds three numbers of cells of 21 bits; only cells in use become vertices.
     mask = CELLS**3 - 1
     faces = np.stack([keys >> 6 * BITS, keys >> 3 * BITS, keys], axis=-1) & mask
     used, renumbered = np.unique(faces, return_inverse=True)

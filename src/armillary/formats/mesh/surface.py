@@ -208,6 +208,7 @@ class MeshSurface:
 
     @staticmethod
     def _welded(parts: list[_SurfacePart]) -> Triangles:
+        # Faces count vertices of their own part; those of all parts are put in a row.
         starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
         faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
         vertices = np.vstack([part.vertices for part in parts])
@@ -225,6 +226,7 @@ def _uv_of_corners(parts: list[_SurfacePart], place: Place) -> Array:
         if part.uv is None or not np.isfinite(part.uv).all():
             message = "the places of corners in an image are missing or not finite"
             raise fault(place, "unsupported-image", message)
+        # `welded` leaves out triangles with two equal corners, and so does this.
         a, b, c = np.moveaxis(part.vertices[part.faces], 1, 0)
         pairs = ((a, b), (b, c), (c, a))
         has_area = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
