@@ -29,7 +29,7 @@ PARTS: Final = 64
 
 
 @dataclass(frozen=True)
-class _Subject:
+class _CheckedLoop:
     """A cell, and joint positions to test.
 
     Attributes:
@@ -86,12 +86,12 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
     high = np.where(np.isfinite(upper), upper, home + reach)
     q = random.uniform(low, high, (samples, len(home)))
     found = cell.close_loops(q)
-    subject = _Subject(cell, q, found, max(system.sizes), units, random)
+    subject = _CheckedLoop(cell, q, found, max(system.sizes), units, random)
     if faults := broken_laws(f"Cell '{cell.name}'", "loops", LAWS, subject):
         raise ModelError(faults)
 
 
-def _close_within_limits(subject: _Subject) -> None:
+def _close_within_limits(subject: _CheckedLoop) -> None:
     """Check that loops close at every q, so that limits are those of the linkage."""
     failed = ~subject.found.success
     if failed.any():
@@ -102,7 +102,7 @@ def _close_within_limits(subject: _Subject) -> None:
         )
 
 
-def _frames_coincide(subject: _Subject) -> None:
+def _frames_coincide(subject: _CheckedLoop) -> None:
     """Check closures and rods by the poses of their frames."""
     cell, q = subject.cell, subject.closed
     allowed = REDUNDANT if cell.mobility().redundant else CLOSED
@@ -148,7 +148,7 @@ def _gaps(loop: Closure | Rod, X: Array, extension: Array | None) -> Iterator[Ar
         )
 
 
-def _extension(subject: _Subject, loop: Closure | Rod) -> Array | None:
+def _extension(subject: _CheckedLoop, loop: Closure | Rod) -> Array | None:
     """Return the positions of the joint of a rod, None of one that is coupled."""
     if not loop.joint:
         return np.zeros(len(subject.closed))
@@ -160,7 +160,7 @@ def _extension(subject: _Subject, loop: Closure | Rod) -> Array | None:
     return every[:, places[0]] if len(places) == 1 else None
 
 
-def _passive_within_limits(subject: _Subject) -> None:
+def _passive_within_limits(subject: _CheckedLoop) -> None:
     """Check the limits of passive joints where loops are closed."""
     joints = subject.cell.workcell.joints
     count = subject.q.shape[1]
@@ -176,7 +176,7 @@ def _passive_within_limits(subject: _Subject) -> None:
         )
 
 
-def _ways_end_on_the_branch(subject: _Subject) -> None:
+def _ways_end_on_the_branch(subject: _CheckedLoop) -> None:
     """Check that small steps from home lead to what is said to be on its branch."""
     cell, count = subject.cell, subject.q.shape[1]
     home = cell.home.q
@@ -197,7 +197,7 @@ def _ways_end_on_the_branch(subject: _Subject) -> None:
             )
 
 
-def _states_agree_with_kernels(subject: _Subject) -> None:
+def _states_agree_with_kernels(subject: _CheckedLoop) -> None:
     """Check that `cell.home.replace(q=q)` and kernels are at the same assembly.
 
     States walk to q in small parts; kernels start at what they have stored near q.
@@ -240,7 +240,7 @@ def _wrapped(cell: Cell, change: Array) -> Array:
     return change - np.where(turns, 2.0 * np.pi * np.round(change / (2.0 * np.pi)), 0.0)
 
 
-def _jacobians_are_slopes(subject: _Subject) -> None:
+def _jacobians_are_slopes(subject: _CheckedLoop) -> None:
     """Check the Jacobian of each link that passive joints move."""
     cell, count = subject.cell, len(subject.cell.joint_names)
     noise: Array = subject.random.uniform(0.5, 1.0, count)
@@ -283,7 +283,7 @@ def _crossed(omega: Array, R: Array) -> Array:
     return np.stack([np.cross(omega, R[..., k]) for k in range(3)], axis=-1)
 
 
-LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
+LAWS: Final[dict[str, Callable[[_CheckedLoop], None]]] = {
     "range": _close_within_limits,
     "frames": _frames_coincide,
     "limits": _passive_within_limits,

@@ -38,10 +38,10 @@ from armillary.view.kinds import (
     Axes,
     Drawing,
     Drawings,
+    DrawnSurface,
     Label,
     Layer,
     Lines,
-    Surface,
 )
 from armillary.view.surfaces import TOLERANCE, Sketch, Surfaces, lines
 
@@ -82,7 +82,7 @@ def drawings(cell: Workcell, meshes: MeshSource | None) -> Drawings:
     return _Artist(cell, meshes).drawings()
 
 
-class _Body(NamedTuple):
+class _DrawnBody(NamedTuple):
     """The bounds of a shape, in the frame of its link.
 
     Attributes:
@@ -104,7 +104,7 @@ class _Artist:
         self._tree = Tree.of(cell)
         self._names = [self._tree.name(k) for k in range(len(cell.links))]
         self._surfaces = Surfaces(meshes, lambda: self._size)
-        self._bodies: dict[Shape, _Body | None] = {}
+        self._bodies: dict[Shape, _DrawnBody | None] = {}
         self._symbols: dict[Any, Lines | None] = {}
         self._notes: dict[str, None] = {}
         self._has_visuals = any(link.visuals for link in cell.links)
@@ -177,14 +177,14 @@ class _Artist:
                 name = f"{self._names[k]}/{layer}"
                 yield Drawing(layer, k, name, link.primary @ pose, what)
 
-    def _bounded(self, shape: Shape) -> _Body | None:
+    def _bounded(self, shape: Shape) -> _DrawnBody | None:
         """Return the bounds of a shape in the link's primary frame, None without."""
         key = msgspec.structs.replace(shape, name="", colour=None)
         if key not in self._bodies:
             self._bodies[key] = self._body(shape)
         return self._bodies[key]
 
-    def _body(self, shape: Shape) -> _Body | None:
+    def _body(self, shape: Shape) -> _DrawnBody | None:
         R, p = np.array(shape.pose.rotation), np.array(shape.pose.position)
         points = self._sketch(shape, Layer.COLLISIONS).points @ R.T + p
         if not len(points):
@@ -192,10 +192,10 @@ class _Artist:
         if isinstance(shape, Primitive):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
-            return _Body(points, shape.bounding_box(shape.pose), sphere)
-        return _Body(points, box_around(points), None)
+            return _DrawnBody(points, shape.bounding_box(shape.pose), sphere)
+        return _DrawnBody(points, box_around(points), None)
 
-    def _ball(self, bodies: Sequence[_Body]) -> tuple[Surface, Pose]:
+    def _ball(self, bodies: Sequence[_DrawnBody]) -> tuple[DrawnSurface, Pose]:
         """Return the smallest sphere around bodies, and where it is."""
         sphere = bodies[0].sphere
         if len(bodies) > 1 or sphere is None:
@@ -205,7 +205,7 @@ class _Artist:
         vertices = self._unit_ball.vertices.astype(np.float32) * np.float32(
             sphere.radius
         )
-        ball = Surface(
+        ball = DrawnSurface(
             vertices, self._unit_ball.faces.astype(np.uint32), COLOURS[Layer.SPHERES]
         )
         return ball, Pose.translation(*sphere.centre)
@@ -383,7 +383,7 @@ def _missed(sphere: BoundingSphere | None, other: BoundingSphere) -> float:
     )
 
 
-def _box(bodies: Sequence[_Body]) -> Lines:
+def _box(bodies: Sequence[_DrawnBody]) -> Lines:
     """Return the edges of the box around bodies."""
     lower = np.min([body.box.lower for body in bodies], axis=0)
     upper = np.max([body.box.upper for body in bodies], axis=0)

@@ -7,9 +7,11 @@ paths; names from files are shown as text only.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,12 +27,11 @@ from armillary.view.kinds import (
     Axes,
     Drawing,
     Drawings,
+    DrawnSurface,
     Label,
     Layer,
     Lines,
-    Surface,
 )
-from armillary.view.textured import glb_of
 
 if TYPE_CHECKING:
     import viser
@@ -151,14 +152,14 @@ class Scene:
         """Return whether a layer has surfaces, but not too many."""
         items = self._items[layer]
         return len(items) <= MOST_WITH_SHADOWS and any(
-            isinstance(each.what, Surface) for _, each in items
+            isinstance(each.what, DrawnSurface) for _, each in items
         )
 
     def nodes_in(self, layer: Layer) -> list[str]:
         """Return the names of the nodes of a layer, which `show_layer` adds."""
         return [f"{node_of(each.link)}/{k}" for k, each in self._items[layer]]
 
-    def show_obstacles(self, surfaces: Sequence[Surface]) -> list[str]:
+    def show_obstacles(self, surfaces: Sequence[DrawnSurface]) -> list[str]:
         """Draw what is avoided, in place of what was; return the names of nodes."""
         with self.server.atomic():
             for handle in self._obstacles:
@@ -199,7 +200,11 @@ class Scene:
             self._items[layer], self._handles[layer], strict=True
         ):
             what = each.what
-            if each.link in changed and isinstance(what, Surface) and not what.texture:
+            if (
+                each.link in changed
+                and isinstance(what, DrawnSurface)
+                and not what.texture
+            ):
                 handle.color = TOUCHING if each.link in red else _rgb(what.colour)
 
     def _added_rods(self) -> Any:
@@ -286,7 +291,7 @@ def move(
 def _corners(drawing: Drawing) -> Array:
     """Return the corners of the box around a drawing in the frame of its link."""
     match drawing.what:
-        case Surface(vertices=points):
+        case DrawnSurface(vertices=points):
             pass
         case Lines(points=points):
             points = points.reshape(-1, 3)
@@ -313,9 +318,9 @@ def _added(
         "wxyz": np.array(drawing.pose.quaternion(), np.float64),
     }
     match what:
-        case Surface() if what.texture is not None:
+        case DrawnSurface() if what.texture is not None:
             return scene.add_glb(name, glb_of(what), **pose)
-        case Surface():
+        case DrawnSurface():
             opacity = what.colour[3]
             return scene.add_mesh_simple(
                 name,
@@ -363,3 +368,89 @@ def _position_quaternion() -> Program:
         return [*pose.position, *pose.quaternion()]
 
     return trace(both, outputs=("position_quaternion",), X=(4, 4))
+
+
+# surfaces with textures
+
+
+FLOAT, UINT32, VERTICES, CORNERS = 5126, 5125, 34962, 34963
+PNG: Final = b"\x89PNG"
+
+
+def glb_of(surface: DrawnSurface) -> bytes:
+    """Return a surface with its texture as a GLB file, its image as it is.
+
+    Nothing is decoded here, so that an image cannot cost more memory than its file.
+    """
+    texture = surface.texture
+    assert texture is not None
+    arrays = (
+        np.ascontiguousarray(surface.vertices, "<f4").tobytes(),
+        np.ascontiguousarray(texture.uv, "<f4").tobytes(),
+        np.ascontiguousarray(surface.faces, "<u4").tobytes(),
+        texture.image,
+    )
+    binary, views = b"", list[dict[str, int]]()
+    for data in arrays:
+        views.append({"buffer": 0, "byteOffset": len(binary), "byteLength": len(data)})
+        binary += data + bytes(-len(data) % 4)
+    for view, target in zip(views, (VERTICES, VERTICES, CORNERS), strict=False):
+        view["target"] = target
+    return _glb(_document(surface, views, len(binary)), binary)
+
+
+def _document(
+    surface: DrawnSurface, views: list[dict[str, int]], size: int
+) -> dict[str, Any]:
+    points = surface.vertices
+    texture = surface.texture
+    assert texture is not None
+    is_png = texture.image.startswith(PNG)
+    kinds = ((FLOAT, "VEC3"), (FLOAT, "VEC2"), (UINT32, "SCALAR"))
+    counts = (len(points), len(points), 3 * len(surface.faces))
+    accessors: list[dict[str, Any]] = [
+        {"bufferView": k, "componentType": kind, "type": shape, "count": count}
+        for k, ((kind, shape), count) in enumerate(zip(kinds, counts, strict=True))
+    ]
+    accessors[0] |= {
+        "min": points.min(axis=0).tolist(),
+        "max": points.max(axis=0).tolist(),
+    }
+    material = {
+        "pbrMetallicRoughness": {
+            "baseColorFactor": surface.colour,
+            "baseColorTexture": {"index": 0},
+            "metallicFactor": 0.0,
+        },
+        "doubleSided": True,
+        "alphaMode": "BLEND" if surface.colour[3] < 1.0 else "OPAQUE",
+    }
+    primitive = {
+        "attributes": {"POSITION": 0, "TEXCOORD_0": 1},
+        "indices": 2,
+        "material": 0,
+    }
+    return {
+        "asset": {"version": "2.0"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [primitive]}],
+        "materials": [material],
+        "textures": [{"source": 0}],
+        "images": [
+            {"bufferView": 3, "mimeType": "image/png" if is_png else "image/jpeg"}
+        ],
+        "accessors": accessors,
+        "bufferViews": views,
+        "buffers": [{"byteLength": size}],
+    }
+
+
+def _glb(document: dict[str, Any], binary: bytes) -> bytes:
+    """Return the chunks of a GLB file; `binary` has a multiple of four bytes."""
+    text = msgspec.json.encode(document)
+    text += b" " * (-len(text) % 4)
+    chunks = struct.pack("<I4s", len(text), b"JSON") + text
+    chunks += struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks

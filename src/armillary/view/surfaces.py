@@ -16,7 +16,7 @@ from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.model.shapes.mesh import MeshPart, MeshSource
 from armillary.spatial.pose import IDENTITY
-from armillary.view.kinds import FARTHEST, Lines, Surface, Texture
+from armillary.view.kinds import FARTHEST, DrawnSurface, Lines, Texture
 
 __all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
@@ -44,7 +44,7 @@ class Sketch(NamedTuple):
             infinite or not drawn.
     """
 
-    things: Sequence[Surface | Lines]
+    things: Sequence[DrawnSurface | Lines]
     points: Array
 
 
@@ -140,7 +140,7 @@ class Surfaces:
         found = [_look(part, colour) for part in parts if len(part.triangles.faces)]
         return Sketch(found, points)
 
-    def _of_half_space(self, colour: Colour) -> Sequence[Surface | Lines]:
+    def _of_half_space(self, colour: Colour) -> Sequence[DrawnSurface | Lines]:
         """Return a square of its plane, with its edge and its normal."""
         a = max(self._size(), 1.0)
         corners = np.array([(-a, -a, 0), (a, -a, 0), (a, a, 0), (-a, a, 0)])
@@ -159,7 +159,7 @@ def lines(points: npt.ArrayLike, colour: Colour, *, width: float = 2.0) -> Lines
     return Lines(near.astype(np.float32), colour, width)
 
 
-def _drawn(triangles: Triangles, colour: Colour) -> Surface | Lines:
+def _drawn(triangles: Triangles, colour: Colour) -> DrawnSurface | Lines:
     """Return the surface, or the line that it is where it has no width."""
     points = triangles.vertices
     start = points[np.argmax(np.linalg.norm(points - points[0], axis=1))]
@@ -196,13 +196,13 @@ def decimated(triangles: Triangles, most: int) -> Triangles:
     return Triangles(points, faces)
 
 
-def _look(part: MeshPart, otherwise: Colour) -> Surface:
+def _look(part: MeshPart, otherwise: Colour) -> DrawnSurface:
     """Return a part of a mesh with its colour or image."""
     if part.texture is None:
         return _surface(part.triangles, part.colour or otherwise)
     uv = part.texture.uv.reshape(-1, 2).astype(np.float32)
     numbers = np.arange(len(uv), dtype=np.uint32).reshape(-1, 3)
-    return Surface(
+    return DrawnSurface(
         part.triangles.corners.reshape(-1, 3).astype(np.float32),
         numbers,
         part.colour or (1.0, 1.0, 1.0, 1.0),
@@ -210,8 +210,8 @@ def _look(part: MeshPart, otherwise: Colour) -> Surface:
     )
 
 
-def _surface(triangles: Triangles, colour: Colour) -> Surface:
-    return Surface(
+def _surface(triangles: Triangles, colour: Colour) -> DrawnSurface:
+    return DrawnSurface(
         triangles.vertices.astype(np.float32),
         triangles.faces.astype(np.uint32),
         colour,

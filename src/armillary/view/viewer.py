@@ -17,7 +17,7 @@ from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.motion import motion_of
-from armillary.view.panel.part import Part
+from armillary.view.panel.part import PanelPart
 from armillary.view.panel.parts import PARTS
 from armillary.view.panel.playback import Playback
 from armillary.view.panel_layout import lay_out
@@ -65,7 +65,7 @@ class Viewer:
         try:
             lay_out(self.server)
             self._playback = Playback(self._session)
-            self._parts: list[Part] = [
+            self._parts: list[PanelPart] = [
                 self._playback,
                 *(part(self._session) for part in PARTS),
             ]
