@@ -32,7 +32,7 @@ RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
     "check",
     (
         *FILE,
-        option("--explain", action="store_true", help="also print what the ids mean"),
+        option("--explain", "also print what the ids mean", action="store_true"),
         JSON,
     ),
     help="every diagnostic of a file, with its location and fix",

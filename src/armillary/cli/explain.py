@@ -16,7 +16,7 @@ INDENT = "    "
 
 @verb(
     "explain",
-    (option("id", metavar="ID", nargs="*", help="such as two-roots"),),
+    (option("id ID", "such as two-roots", nargs="*"),),
     help="what the ids of diagnostics mean, and how to fix them",
     description="Say what an id of a diagnostic means, and how to fix it; without "
     "one, list all ids. The id is the word in brackets: error[two-roots].",

@@ -58,32 +58,25 @@ def _result_path(text: str) -> str:
 # frames
 
 FRAME = option(
-    "--frame",
-    metavar="F",
-    help="a frame of the cell; else the first end effector, or the last link",
+    "--frame F", "a frame of the cell; else the first end effector, or the last link"
 )
-RELATIVE_TO = option(
-    "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-)
+RELATIVE_TO = option("--relative-to G", "in which frame; else world", default=WORLD)
 FRAME_PAIR = (
-    option("--frame", metavar="F", required=True, help="a frame of the cell"),
+    option("--frame F", "a frame of the cell", required=True),
     RELATIVE_TO,
 )
 AXES = (
+    option("--position XYZ", "which of x, y, z count; none", default="xyz"),
     option(
-        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
-    ),
-    option(
-        "--rotation",
-        metavar="XYZ",
+        "--rotation XYZ",
+        "rotations about which axes count: xy leaves the tool free to spin; none",
         default="xyz",
-        help="rotations about which axes count: xy leaves the tool free to spin; none",
     ),
     option(
         "--axes",
+        "whose axes these are",
         choices=["target", "relative_to"],
         default="target",
-        help="whose axes these are",
     ),
 )
 
@@ -109,27 +102,22 @@ def chosen_axes(text: str) -> str:
 
 # states
 
-Q_FILE = option(
-    "--q-file", metavar="FILE", is_input=True, help="joint vectors, CSV or NPY"
-)
-JOINTS = option(
-    "--joints", metavar="A,B,...", type=names_of, help="which joints may move"
-)
-_Q = option("--q", metavar="Q1,Q2,...", has_numbers=True, help="a joint vector")
+Q_FILE = option("--q-file FILE", "joint vectors, CSV or NPY", is_input=True)
+JOINTS = option("--joints A,B,...", "which joints may move", type=names_of)
+_Q = option("--q Q1,Q2,...", "a joint vector", has_numbers=True)
 _STATE_FILE = (
     option(
-        "--state",
-        metavar="FILE.json",
+        "--state FILE.json",
+        "a state as `state.to_json()` writes it: q, moved bases, attachments",
         is_input=True,
-        help="a state as `state.to_json()` writes it: q, moved bases, attachments",
     ),
-    option("--degrees", action="store_true", help="angles of q are in degrees"),
+    option("--degrees", "angles of q are in degrees", action="store_true"),
 )
 STATE = (*_STATE_FILE, _Q)
 STATES = (*_STATE_FILE, OneOf((_Q, Q_FILE)))
 MOTION = (
-    option("--motion", metavar="Q.npy", help="joint vectors to play, CSV or NPY"),
-    option("--rate", metavar="HZ", type=float, help="vectors a second; else 30"),
+    option("--motion Q.npy", "joint vectors to play, CSV or NPY"),
+    option("--rate HZ", "vectors a second; else 30", type=float),
 )
 
 
@@ -172,23 +160,22 @@ def chosen_motion(
 # collisions
 
 MARGIN = option(
-    "--margin",
-    metavar="M",
+    "--margin M",
+    "links nearer than this count as touching [m]; else 0",
     type=float,
     default=0.0,
-    help="links nearer than this count as touching [m]; else 0",
 )
 EXACT = option(
     "--exact",
-    action="store_true",
-    help="treat meshes by their triangles, not by their convex hulls; slow, and "
+    "treat meshes by their triangles, not by their convex hulls; slow, and "
     "needs pip install 'armillary[exact]'",
+    action="store_true",
 )
 
 
 def avoid(help: str) -> Option:
     """Return the option `--avoid`."""
-    return option("--avoid", metavar="M", type=float, help=help)
+    return option("--avoid M", help, type=float)
 
 
 def collision_check(
@@ -229,31 +216,26 @@ def chosen_avoidance(
 # samples
 
 SEED = option(
-    "--seed",
-    metavar="S",
-    type=whole_number(0),
-    help="another seed gives other --samples; else 0",
+    "--seed S", "another seed gives other --samples; else 0", type=whole_number(0)
 )
 WITHIN = option(
-    "--within",
-    metavar="JOINT=A:B",
+    "--within JOINT=A:B",
+    "where --samples has a joint, in place of its limits; may be repeated",
     type=range_of_joint,
     action="append",
-    help="where --samples has a joint, in place of its limits; may be repeated",
 )
 
 # results
 
-JSON = option("--json", action="store_true", help="print one JSON object, in SI units")
+JSON = option("--json", "print one JSON object, in SI units", action="store_true")
 
 
 def out(metavar: str, results: str) -> Option:
     """Return the option `--out`, an NPY or CSV file for the results."""
     return option(
-        "--out",
-        metavar=metavar,
+        f"--out {metavar}",
+        f"write the {results} to this file, NPY or CSV by its ending",
         type=_result_path,
-        help=f"write the {results} to this file, NPY or CSV by its ending",
     )
 
 

@@ -64,40 +64,26 @@ not be kept in a step, or a pose is not finite.
     (
         *FILE,
         *FRAME_PAIR,
-        option(
-            "--targets",
-            metavar="FILE",
-            required=True,
-            is_input=True,
-            help="poses, CSV or NPY",
-        ),
+        option("--targets FILE", "poses, CSV or NPY", required=True, is_input=True),
         JOINTS,
         *AXES,
         avoid("keep links farther apart than this [m]"),
         option(
-            "--obstacles",
-            metavar="FILE",
-            help="capsules that --avoid is about, too: x,y,z of both ends and the "
+            "--obstacles FILE",
+            "capsules that --avoid is about, too: x,y,z of both ends and the "
             "radius [m]; CSV or NPY, (k, 7), or (steps, k, 7) where they move",
         ),
         option(
             "--conflict",
+            "whether motion bends around what is in the way, or slows down; bend",
             choices=CONFLICTS,
             default=CONFLICTS[0],
-            help="whether motion bends around what is in the way, or slows down; bend",
         ),
+        option("--rate HZ", "steps a second; 1000", type=float, default=1000.0),
         option(
-            "--rate",
-            metavar="HZ",
+            "--acceleration A",
+            "of all joints [m/s^2 or rad/s^2]; else that of the model",
             type=float,
-            default=1000.0,
-            help="steps a second; 1000",
-        ),
-        option(
-            "--acceleration",
-            metavar="A",
-            type=float,
-            help="of all joints [m/s^2 or rad/s^2]; else that of the model",
         ),
         *STATE,
         JSON,

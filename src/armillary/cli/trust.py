@@ -21,9 +21,7 @@ SUFFIX = ".py"
     "trust",
     (
         option("action", choices=("show", "approve", "revoke")),
-        option(
-            "file", is_input=True, nargs="?", help="a cell file, or a script: FILE.py"
-        ),
+        option("file", "a cell file, or a script: FILE.py", is_input=True, nargs="?"),
     ),
     help="which kinematics scripts of files may run",
     description="Kinematics scripts in cell files run only if you approved their "
