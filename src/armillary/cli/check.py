@@ -48,14 +48,18 @@ def run(options: argparse.Namespace) -> int:
         diagnostics = report.diagnostics
         _ = cell.limits
         meshes = meshes_of(options)
-        found = [
+        contacts_and_meshes = [
             *_meshes(cell, meshes, options.file),
             *_contacts(cell, meshes, options.file),
         ]
         known = {(each.code, each.message) for each in diagnostics}
         diagnostics = [
             *diagnostics,
-            *(each for each in found if (each.code, each.message) not in known),
+            *(
+                each
+                for each in contacts_and_meshes
+                if (each.code, each.message) not in known
+            ),
         ]
     except FormatError as error:
         diagnostics = error.diagnostics

@@ -173,7 +173,7 @@ def _object(
     untested: Sequence[tuple[str, str, str]],
 ) -> dict[str, Any]:
     """Return what is printed as JSON; null stands for what is not known."""
-    found = {
+    about = {
         "cell": check.cell.name,
         "margin": check.margin,
         "pairs": len(check.pairs),
@@ -182,10 +182,10 @@ def _object(
     }
     if untested:
         names = "links", "why"
-        found["untested"] = [
+        about["untested"] = [
             dict(zip(names, ((a, b), why), strict=True)) for a, b, why in untested
         ]
-    return found
+    return about
 
 
 def _as_json(contact: Contact) -> dict[str, Any]:

@@ -30,10 +30,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def explanation(code: str, found: Explanation) -> Iterator[str]:
+def explanation(code: str, explained_id: Explanation) -> Iterator[str]:
     """Yield the lines that say what an id means."""
     yield f"{code}:"
-    for text in (found.meaning, found.fix):
+    for text in (explained_id.meaning, explained_id.fix):
         yield from textwrap.wrap(
             with_options(text),
             WIDTH,

@@ -258,11 +258,11 @@ def _every(query: PoseQuery, target: Array) -> int:
     branches = answers.branches or ((),) * len(q)
     if query.options.json:
         rows = zip(branches, answers.residual[0], answers.q[0], reason, strict=True)
-        found = [
+        objects = [
             {"branch": branch, **_object(query, Reason(int(why)), left, row)}
             for branch, left, row, why in rows
         ]
-        print(json.dumps({"complete": answers.complete, "answers": found}))
+        print(json.dumps({"complete": answers.complete, "answers": objects}))
         return SOLVED if answers.count[0] else NOT_ALL
     if len(q):
         names = [f">{name.rpartition('/')[2]}" for name in query.device.joint_names]

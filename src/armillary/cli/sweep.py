@@ -161,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
     with executor_at(options.dask) as executor:
         began = time.perf_counter()
         try:
-            found = sweep(
+            result = sweep(
                 request.question,
                 request.samples,
                 options.out,
@@ -176,9 +176,9 @@ def run(options: argparse.Namespace) -> int:
             raise
         seconds = time.perf_counter() - began
     if options.json:
-        print(json.dumps(_object(cell, found, request, seconds)))
+        print(json.dumps(_object(cell, result, request, seconds)))
     else:
-        for line in _lines(found, request, seconds, options.out):
+        for line in _lines(result, request, seconds, options.out):
             print(line)
     return 0
 
@@ -298,10 +298,10 @@ def _visited(
     selection = selection_of(cell.workcell, None, state, [end, base])
     limits = limits_of(samples)
     box = _box(options, partial(reach_of, state.tree, end, base, selection, limits))
-    found: dict[str, Reduction] = {"": _voxels(box, options.voxels)}
+    reductions: dict[str, Reduction] = {"": _voxels(box, options.voxels)}
     if "collision" in options.ask:
-        found["touching"] = _voxels(box, options.voxels, where="touching")
-    return found
+        reductions["touching"] = _voxels(box, options.voxels, where="touching")
+    return reductions
 
 
 def _voxels(box: Box, size: float, **options: Any) -> Voxels:
@@ -339,29 +339,29 @@ def _box(options: argparse.Namespace, reach: Callable[[], tuple[Array, float]]) 
 # what is printed
 
 
-def _shares(found: SweepResult, request: SweepRequest) -> Iterator[tuple[str, int]]:
+def _shares(result: SweepResult, request: SweepRequest) -> Iterator[tuple[str, int]]:
     """Yield in how many rows something is true: solved, touching."""
     for name in ("success", "touching"):
-        if request.reductions is None and name in found:
-            yield name, int(np.count_nonzero(found[name]))
-        elif f"{name}_count" in found:
-            yield name, int(found[f"{name}_count"].sum())
+        if request.reductions is None and name in result:
+            yield name, int(np.count_nonzero(result[name]))
+        elif f"{name}_count" in result:
+            yield name, int(result[f"{name}_count"].sum())
 
 
 def _lines(
-    found: SweepResult, request: SweepRequest, seconds: float, path: str
+    result: SweepResult, request: SweepRequest, seconds: float, path: str
 ) -> Iterator[str]:
-    yield f"{found.rows:,} rows in {printable(path)}: {', '.join(found)}"
-    if found.computed:
-        rate = f"{found.computed / seconds:,.0f} a second"
-        yield f"{found.computed:,} computed now in {seconds:.3g} s, {rate}"
+    yield f"{result.rows:,} rows in {printable(path)}: {', '.join(result)}"
+    if result.computed:
+        rate = f"{result.computed / seconds:,.0f} a second"
+        yield f"{result.computed:,} computed now in {seconds:.3g} s, {rate}"
     else:
         yield "0 computed now: all rows were already there"
-    for name, count in _shares(found, request):
-        yield f"{name}: {count:,} rows, {count / found.rows:.2%}"
+    for name, count in _shares(result, request):
+        yield f"{name}: {count:,} rows, {count / result.rows:.2%}"
     voxels = (request.reductions or {}).get("")
     if isinstance(voxels, Voxels):
-        counts = found["count"]
+        counts = result["count"]
         corner = " ".join(f"{each:g}" for each in voxels.lower)
         yield (
             f"{np.count_nonzero(counts):,} of {counts.size:,} voxels of "
@@ -371,21 +371,21 @@ def _lines(
 
 
 def _object(
-    cell: Cell, found: SweepResult, request: SweepRequest, seconds: float
+    cell: Cell, result: SweepResult, request: SweepRequest, seconds: float
 ) -> dict[str, Any]:
     """Return what is printed as JSON."""
     voxels = (request.reductions or {}).get("")
     about: dict[str, Any] = {
         "cell": cell.name,
-        "path": str(found.path),
-        "results": list(found),
-        "rows": found.rows,
-        "computed": found.computed,
+        "path": str(result.path),
+        "results": list(result),
+        "rows": result.rows,
+        "computed": result.computed,
         "seconds": seconds,
-        **dict(_shares(found, request)),
+        **dict(_shares(result, request)),
     }
     if isinstance(voxels, Voxels):
-        counts = found["count"]
+        counts = result["count"]
         about["voxels"] = {
             "lower": voxels.lower,
             "size": voxels.size,

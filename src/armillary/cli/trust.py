@@ -49,8 +49,8 @@ def _scripts(file: str) -> Iterator[tuple[str, str]]:
         yield Path(file).name, script_text(Path(file))
         return
     workcell, _ = registry.read(file)
-    found = {each.source: each.file for each in scripts_of(workcell)}
-    for source, name in found.items():
+    names = {each.source: each.file for each in scripts_of(workcell)}
+    for source, name in names.items():
         yield name, source
 
 

@@ -160,11 +160,11 @@ def _check_same(
     fields: Mapping[str, ResultField], results: Results, first: int
 ) -> None:
     """Check that results are as those of row 0 were."""
-    found = {name: (each.shape[1:], each.dtype) for name, each in results.items()}
+    returned = {name: (each.shape[1:], each.dtype) for name, each in results.items()}
     wanted = {name: (field.shape, field.dtype) for name, field in fields.items()}
-    if found != wanted:
+    if returned != wanted:
         raise RowError(
-            None, f"from row {first} on it returned {found}, before {wanted}"
+            None, f"from row {first} on it returned {returned}, before {wanted}"
         )
 
 

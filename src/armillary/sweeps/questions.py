@@ -77,13 +77,13 @@ class Question:
         """
         # A copy: functions may change their rows in place.
         value = _call(self.ask, rows if self.is_native else rows.copy())
-        found = {
+        results = {
             full_name(self.prefix, field) or self.name: _array(value)
             for field, value in _fields(self.ask, value).items()
         }
-        if not found:
+        if not results:
             raise SweepError(f"The question {quote(self.name)} returned no arrays.")
-        for name, array in found.items():
+        for name, array in results.items():
             if array.dtype.kind not in "fiub" or array.dtype.itemsize > MOST_BYTES:
                 raise SweepError(
                     f"The question returned {quote(name)} as {array.dtype}; results "
@@ -96,7 +96,7 @@ class Question:
                     f"{len(rows)}, and none 0. A question takes an array of rows, "
                     "(n, ...)."
                 )
-        return found
+        return results
 
 
 def questions_of(given: Any) -> list[Question]:
@@ -164,9 +164,9 @@ def _function(ask: Any) -> Any:
 
 def _core(ask: Any) -> Any:
     """Return what computes: a function, or whose method it is."""
-    found = _function(ask)
-    method: Any = found
-    return method.__self__ if isinstance(found, MethodType) else method
+    function = _function(ask)
+    method: Any = function
+    return method.__self__ if isinstance(function, MethodType) else method
 
 
 def _name_of(ask: Any) -> str:
@@ -249,25 +249,25 @@ def fields_of(
         ArmillaryError: The row does not fit, or a question fails.
     """
     row, joints = samples.rows(0, 1), samples.named_joints
-    found: dict[str, ResultField] = {}
+    fields: dict[str, ResultField] = {}
     for question in questions:
         for name, array in _asked(question, row).items():
-            if name in found:
+            if name in fields:
                 raise SweepError(
                     f"Two results are called {quote(name)}: give the questions names, "
                     "as in {'pose': fk, 'ik': solver}."
                 )
             field = ResultField(array.shape[1:], array.dtype, "")
-            found[name] = _labelled(field, question, name, joints)
-    return found
+            fields[name] = _labelled(field, question, name, joints)
+    return fields
 
 
 def _labelled(
     field: ResultField, question: Question, name: str, joints: NamedJoints
 ) -> ResultField:
     core = question.core
-    own = name.removeprefix(question.prefix).removeprefix("_") or name
-    meaning = meaning_of(core, _function(question.ask), own, field)
+    output = name.removeprefix(question.prefix).removeprefix("_") or name
+    meaning = meaning_of(core, _function(question.ask), output, field)
     if question.ask is rows:
         if not joints.names:
             return field._replace(units="as samples")
@@ -358,12 +358,12 @@ def _failing(
     first, last = 0, len(block)
     while last - first > 1:
         middle = (first + last) // 2
-        if (found := _error_of(question, block[first:middle])) is None:
+        if (cause := _error_of(question, block[first:middle])) is None:
             first = middle
         else:
-            last, error = middle, found
-    found = _error_of(question, block[first:last])
-    return (None, error) if found is None else (first, found)
+            last, error = middle, cause
+    cause = _error_of(question, block[first:last])
+    return (None, error) if cause is None else (first, cause)
 
 
 def _error_of(question: Question, block: Array) -> BaseException | None:
@@ -487,8 +487,10 @@ def labelled(
         before = (ResultAxis("branch"),)  # of ik.all
         if meaning is OF_SOLVERS["reason"]:
             # As the CF conventions state flags, which xarray decodes.
-            attributes["flag_values"] = [int(each) for each in Reason]
-            attributes["flag_meanings"] = " ".join(each.name for each in Reason)
+            attributes["flag_values"] = [int(joint_units) for joint_units in Reason]
+            attributes["flag_meanings"] = " ".join(
+                joint_units.name for joint_units in Reason
+            )
     elif isinstance(core, CollisionCheck):
         joints = NamedJoints.of(core.cell, core.cell.joint_names)
     if isinstance(core, Kernel):
@@ -497,16 +499,16 @@ def labelled(
     axes = (*before, *meaning.axes)[-len(field.shape) :] if field.shape else ()
     if len(axes) < len(field.shape):
         return field._replace(units=meaning.units)
-    units, found = meaning.units, list[ResultAxis]()
+    units, named_axes = meaning.units, list[ResultAxis]()
     for axis, size in zip(axes, field.shape, strict=True):
         names = axis.names
         if axis.name == "pair" and isinstance(core, CollisionCheck):
             names = tuple(f"{a} {b}" for a, b in core.pairs)
         elif axis.name in {"joint", "force_of_joint"}:
             names = joints.names
-        found.append(axis._replace(names=names if len(names) == size else ()))
-    if meaning.of_joint and found[-1].names:
-        each = [meaning.of_joint.get(unit, "unknown") for unit in joints.units]
-        attributes["joint_units"] = each
-        units = each[0] if len({*each}) == 1 else units
-    return field._replace(units=units, axes=tuple(found), attributes=attributes)
+        named_axes.append(axis._replace(names=names if len(names) == size else ()))
+    if meaning.of_joint and named_axes[-1].names:
+        joint_units = [meaning.of_joint.get(unit, "unknown") for unit in joints.units]
+        attributes["joint_units"] = joint_units
+        units = joint_units[0] if len({*joint_units}) == 1 else units
+    return field._replace(units=units, axes=tuple(named_axes), attributes=attributes)

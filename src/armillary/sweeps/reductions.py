@@ -289,13 +289,13 @@ def _group_of(
         return np.zeros(count, np.int64)
     if not isinstance(by, str):
         return np.arange(first, first + count) // by
-    found = results[by].astype(np.int64)
-    if found.size and (found.min() < 0 or found.max() >= len(states)):
+    groups = results[by].astype(np.int64)
+    if groups.size and (groups.min() < 0 or groups.max() >= len(states)):
         raise SweepError(
-            f"{quote(by)} has groups from {found.min()} to {found.max()}; they must "
+            f"{quote(by)} has groups from {groups.min()} to {groups.max()}; they must "
             f"be from 0 to {len(states) - 1}."
         )
-    return found
+    return groups
 
 
 def _positions(values: Array) -> Array:

@@ -224,11 +224,11 @@ class Given(Samples):
     @property
     def digest(self) -> str:
         """Return the hash of its numbers, all of which are read."""
-        found = hashlib.sha256(f"{self._shape} {self._opened.dtype}".encode())
+        hasher = hashlib.sha256(f"{self._shape} {self._opened.dtype}".encode())
         for start in range(0, self.count, HASHED_ROWS):
             rows = self.rows(start, min(self.count, start + HASHED_ROWS))
-            found.update(np.ascontiguousarray(rows).data)
-        return found.hexdigest()
+            hasher.update(np.ascontiguousarray(rows).data)
+        return hasher.hexdigest()
 
     def rows(self, start: int, stop: int) -> Array:
         """Return some of the rows.
@@ -446,18 +446,18 @@ def as_samples(given: Any) -> Samples:
         SweepError: There are no rows, or they are not numbers.
     """
     if isinstance(given, Samples):
-        found = given
+        rows = given
     elif isinstance(given, str | os.PathLike):
         path = os.path.abspath(os.fspath(cast("str", given)))
         if not os.path.exists(path):
             raise SweepError(f"The samples in {quote(path)}: there is no such file.")
-        found = Given(array=None, path=path)
+        rows = Given(array=None, path=path)
     else:
-        found = Given(array=np.asarray(given))
-    if isinstance(found, Given):
-        found.check()
-    if found.count < 1:
+        rows = Given(array=np.asarray(given))
+    if isinstance(rows, Given):
+        rows.check()
+    if rows.count < 1:
         raise SweepError("A sweep needs at least one sample; there are 0 rows.")
-    if found.count > MOST_ROWS:
-        raise SweepError(f"There are {found.count:.3g} rows; at most 2^63 - 1 can be.")
-    return found
+    if rows.count > MOST_ROWS:
+        raise SweepError(f"There are {rows.count:.3g} rows; at most 2^63 - 1 can be.")
+    return rows

@@ -287,12 +287,12 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
 
 def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResult:
     """Sweep into reductions."""
-    wanted, found = {}, None
+    wanted, stored = {}, None
     if path is not None:
-        wanted, found = description(job), Merged.attributes_of(path)
-        if found is not None:
-            check_same(path, found, wanted)
-    merged = Merged.begun(job, path, wanted, resumed=found is not None)
+        wanted, stored = description(job), Merged.attributes_of(path)
+        if stored is not None:
+            check_same(path, stored, wanted)
+    merged = Merged.begun(job, path, wanted, resumed=stored is not None)
     merged.save()
 
     def kept() -> SweepResult:
@@ -309,9 +309,9 @@ def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResul
 def _grouped(job: Job, group: ZarrGroup, run: Callable[..., int]) -> SweepResult:
     """Sweep into a Zarr group, those chunks that are not in it yet."""
     wanted = description(job)
-    if (found := attributes_of(group.path)) is not None:
-        check_same(group.path, found, wanted)
-        check_checksums(group.path, found)
+    if (stored := attributes_of(group.path)) is not None:
+        check_same(group.path, stored, wanted)
+        check_checksums(group.path, stored)
     group.create(wanted)
     left = sorted(set(range(group.chunks)) - group.whole())
     try:
@@ -352,13 +352,13 @@ def _existing(path: Path, resume: bool, is_reduced: bool) -> dict[str, Any] | No
                 f"{quote(str(path))} exists. Choose another path, or remove it."
             )
         return None
-    found = Merged.attributes_of(path) if is_reduced else attributes_of(path)
-    if found is not None and not resume:
+    attributes = Merged.attributes_of(path) if is_reduced else attributes_of(path)
+    if attributes is not None and not resume:
         raise SweepError(
             f"{quote(str(path))} exists and resume is False. Choose another path, or "
             "remove it."
         )
-    return found
+    return attributes
 
 
 def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
@@ -386,8 +386,8 @@ def _named(reduce: Any) -> dict[str, Reduction]:
             f"reduce= is a {type(reduce).__name__}; it takes a reduction, or a mapping "
             "of names to several."
         )
-    found = dict(cast("Mapping[Any, Any]", reduce))
-    for name, each in found.items():
+    reductions = dict(cast("Mapping[Any, Any]", reduce))
+    for name, each in reductions.items():
         if not isinstance(name, str):
             raise SweepError(f"reduce= has the name {name!r}; names are texts.")
         if not isinstance(each, Reduction):
@@ -395,7 +395,7 @@ def _named(reduce: Any) -> dict[str, Reduction]:
                 f"reduce= has a {type(each).__name__} as {quote(name)}; it takes "
                 "arm.sweeps.Voxels, Count, Histogram or Best."
             )
-    return found
+    return reductions
 
 
 # sizes
@@ -463,10 +463,10 @@ class Merged:
             merged._is_new = False
             with _opened(path) as file:
                 for name, array in {CHUNKS: merged._chunks, **merged.arrays}.items():
-                    found = file[name]
-                    if (found.shape, found.dtype) != (array.shape, array.dtype):
+                    stored = file[name]
+                    if (stored.shape, stored.dtype) != (array.shape, array.dtype):
                         raise foreign(path)
-                    array[...] = found
+                    array[...] = stored
         return merged
 
     @staticmethod

@@ -171,17 +171,17 @@ class ZarrGroup:
 
         All files are read: a chunk whose bytes have changed is not there.
         """
-        found = set(range(self.chunks))
+        whole = set(range(self.chunks))
         for name in self.fields:
             with os.scandir(self.path / name) as entries:
                 names = {each.name for each in entries}
-            found = {k for k in found if self._file(name, k) in names}
+            whole = {k for k in whole if self._file(name, k) in names}
         with ThreadPoolExecutor(default_threads()) as pool:
             for name in self.fields:
-                numbers = sorted(found)
+                numbers = sorted(whole)
                 sound = pool.map(partial(self._is_sound, name), numbers)
-                found = {k for k, good in zip(numbers, sound, strict=True) if good}
-        return found
+                whole = {k for k, good in zip(numbers, sound, strict=True) if good}
+        return whole
 
     def _is_sound(self, name: str, number: int) -> bool:
         """Return whether the file of a chunk has its size and its checksums."""
@@ -242,10 +242,10 @@ class ZarrGroup:
             "rows in memory",
             f"read parts of {quote(str(self.path / name))} with zarr.open_array",
         )
-        found = np.empty((self.count, *field.shape), field.dtype)
+        array = np.empty((self.count, *field.shape), field.dtype)
         for number in range(self.chunks):
             start = number * self.chunk
-            part = found[start : start + self.chunk]
+            part = array[start : start + self.chunk]
             try:
                 part[...] = self._chunk(name, number)[: len(part)]
             except (FileNotFoundError, ValueError) as error:
@@ -255,7 +255,7 @@ class ZarrGroup:
                         "changed; the same sweep computes it again."
                     ) from error
                 filled({name: part}, 0, len(part))
-        return found
+        return array
 
     def _chunk(self, name: str, number: int) -> npt.NDArray[Any]:
         """Return a chunk of an array as it is on disk.
@@ -325,15 +325,15 @@ def attributes_of(path: Path) -> dict[str, Any] | None:
         raise foreign(path) from error
 
 
-def checked_attributes(found: Any) -> dict[str, Any]:
+def checked_attributes(attributes: Any) -> dict[str, Any]:
     """Return the attributes of a sweep.
 
     Raises:
         ValueError: They are others.
     """
-    if not isinstance(found, dict):
+    if not isinstance(attributes, dict):
         raise ValueError("not the attributes of a sweep")
-    about = cast("dict[str, Any]", found)
+    about = cast("dict[str, Any]", attributes)
     if not isinstance(chunk := about.get("chunk"), int) or chunk < 1:
         raise ValueError("not the chunk of a sweep")
     return about
@@ -347,14 +347,16 @@ def foreign(path: Path) -> SweepError:
     )
 
 
-def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_same(
+    path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
     """Check that a group has the results of this question and these samples.
 
     Raises:
         SweepError: It says what differs.
     """
     for key, (what, described) in DIGESTS.items():
-        digests = found.get(f"{key}_digest"), wanted[f"{key}_digest"]
+        digests = stored.get(f"{key}_digest"), wanted[f"{key}_digest"]
         if None in digests:
             raise SweepError(
                 f"{quote(str(path))} cannot be continued: a function of this question, "
@@ -365,28 +367,28 @@ def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) 
             )
         if digests[0] == digests[1]:
             continue
-        differs = [each for each in described if found.get(each) != wanted[each]]
+        differs = [each for each in described if stored.get(each) != wanted[each]]
         shown = "its description is the same, but not its code or data"
         if differs:
-            shown = _difference(found.get(differs[0]), wanted[differs[0]])
+            shown = _difference(stored.get(differs[0]), wanted[differs[0]])
         raise SweepError(
             f"{quote(str(path))} has results of {what}: {shown}. Choose another path, "
             "or remove it."
         )
-    if found["chunk"] != wanted["chunk"]:
+    if stored["chunk"] != wanted["chunk"]:
         raise SweepError(
-            f"{quote(str(path))} has chunks of {found['chunk']} rows, not "
+            f"{quote(str(path))} has chunks of {stored['chunk']} rows, not "
             f"{wanted['chunk']}; leave out chunk= to continue."
         )
 
 
-def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
+def check_checksums(path: Path, stored: Mapping[str, Any]) -> None:
     """Check that the chunks of a group have checksums.
 
     Raises:
         SweepError: An earlier version has written it.
     """
-    if not found.items() >= CHECKSUM.items():
+    if not stored.items() >= CHECKSUM.items():
         raise SweepError(
             f"{quote(str(path))} was written by an earlier version of armillary, "
             "without checksums of its chunks and their places: zarr reads it, but it "
@@ -394,9 +396,9 @@ def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
         )
 
 
-def _difference(found: Any, wanted: Any) -> str:
+def _difference(stored: Any, wanted: Any) -> str:
     """Return what differs; of two mappings only the entries that do."""
-    old, new = found, json.loads(json.dumps(wanted))  # lists in place of tuples
+    old, new = stored, json.loads(json.dumps(wanted))  # lists in place of tuples
     if isinstance(old, dict) and isinstance(new, dict):
         theirs, ours = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         same = {k for k in theirs if k in ours and theirs[k] == ours[k]}

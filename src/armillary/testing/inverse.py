@@ -42,8 +42,8 @@ class _CheckedForm(NamedTuple):
         """Return q of every branch, NaN where there is none."""
         # Unchecked, as traced poses are: a target may be NaN.
         pose = Pose.from_rotation_position(X[:3, :3], X[:3, 3])
-        found = branch_numbers(self.form, pose, self.q.shape[1])
-        return _reached(np.array(found, dtype=np.float64))
+        numbers = branch_numbers(self.form, pose, self.q.shape[1])
+        return _reached(np.array(numbers, dtype=np.float64))
 
 
 def _reached(found: Array) -> Array:
@@ -150,9 +150,9 @@ def _branches_lead_back(subject: _CheckedForm) -> None:
 
 def _branches_differ(subject: _CheckedForm) -> None:
     for q in subject.q:
-        found = subject.branches(subject.pose(q))
-        for k, one in enumerate(found):
-            for other in found[:k]:
+        branches = subject.branches(subject.pose(q))
+        for k, one in enumerate(branches):
+            for other in branches[:k]:
                 if _equal_up_to_turns(one, other):
                     raise ModelError(
                         f"two branches of the pose of q = {row(q)} are the same."
@@ -172,8 +172,8 @@ def _branches_keep_their_names(subject: _CheckedForm) -> None:
 def _out_of_reach_is_none(subject: _CheckedForm) -> None:
     X = subject.pose(subject.q[0]).copy()
     X[:3, 3] += FAR
-    found = subject.branches(X)
-    if np.isfinite(found).all(axis=1).any():
+    branches = subject.branches(X)
+    if np.isfinite(branches).all(axis=1).any():
         raise ModelError(f"it has an answer {FAR:g} m away.")
 
 

@@ -85,8 +85,8 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
     low = np.where(np.isfinite(lower), lower, home - reach)
     high = np.where(np.isfinite(upper), upper, home + reach)
     q = random.uniform(low, high, (samples, len(home)))
-    found = cell.close_loops(q)
-    subject = _CheckedLoop(cell, q, found, max(system.sizes), units, random)
+    closed = cell.close_loops(q)
+    subject = _CheckedLoop(cell, q, closed, max(system.sizes), units, random)
     if faults := broken_laws(f"Cell '{cell.name}'", "loops", LAWS, subject):
         raise ModelError(faults)
 

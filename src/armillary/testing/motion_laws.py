@@ -54,8 +54,8 @@ def plain(subject: Subject) -> None:
     name = type(subject.joint).__name__
     for q, X in zip(subject.q, subject.joint.motion.poses(subject.q), strict=True):
         direct: Any = subject.joint.pose(float(q))
-        given = as_pose(direct, name).matrix()[:3]
-        require_equal(given, X, f"pose({q:.6g}) of a float", "what was traced")
+        written = as_pose(direct, name).matrix()[:3]
+        require_equal(written, X, f"pose({q:.6g}) of a float", "what was traced")
 
 
 def continuous(subject: Subject) -> None:
@@ -121,13 +121,13 @@ def subspace(subject: Subject) -> None:
     """Check that the closed form of the subspace is what follows from the pose."""
     motion = subject.joint.motion
     for q in map(float, subject.q):
-        given = np.array(motion.subspace(q))
+        written = np.array(motion.subspace(q))
         traced = np.array(motion.traced_subspace(q))
         require_equal(
-            given, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6
+            written, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6
         )
         unit = subject.joint.velocity(q, 1.0)
-        require_equal(unit, given, f"velocity({q:.6g}, 1)", "the subspace")
+        require_equal(unit, written, f"velocity({q:.6g}, 1)", "the subspace")
 
 
 def special_points(subject: Subject) -> None:
@@ -217,16 +217,16 @@ def _judge(
     """Refuse a claimed derivative whose distance from differences does not fall."""
     step = subject.step if step is None else step
     magnitude = np.abs(subject.placements(subject.q)).max(axis=(1, 2)) + subject.size
-    found = descent(claim, numeric, step, magnitude, order=order)
-    if found.is_quadratic:
+    measured = descent(claim, numeric, step, magnitude, order=order)
+    if measured.is_quadratic:
         return
-    k = found.worst
-    finest = numeric(step / 2.0 ** (len(found.errors) - 1))[k]
+    k = measured.worst
+    finest = numeric(step / 2.0 ** (len(measured.errors) - 1))[k]
     raise JointError(
         f"at q = {subject.q[k]:.6g} it is {row(claim[k])}, but differences of the "
         f"pose give {row(finest)}, linear then angular, in the axes of the outer "
         f"frame. "
-        f"{_reason(subject, found, claim[k], finest)}"
+        f"{_reason(subject, measured, claim[k], finest)}"
     )
 
 

@@ -133,8 +133,8 @@ class _Artist:
         for k, link in enumerate(self._cell.links):
             for layer, shapes in self._layers(link):
                 for row, shape in enumerate(shapes):
-                    found = self._sketch(shape, layer, self._colour(k, layer))
-                    for part, what in enumerate(found.things):
+                    sketch = self._sketch(shape, layer, self._colour(k, layer))
+                    for part, what in enumerate(sketch.things):
                         name = f"{self._names[k]}/{layer}/{row}.{part}"
                         yield Drawing(layer, k, name, link.primary @ shape.pose, what)
 
@@ -287,13 +287,13 @@ class _Artist:
 
     def _carrying(self, shaped: Collection[int]) -> set[int]:
         """Return the links with a shape or a joint, and all that carry these."""
-        found: set[int] = set()
+        parents: set[int] = set()
         for k in range(len(self._cell.links)):
             at = k if k in shaped or self._tree.drives[k] else -1
-            while at >= 0 and at not in found:
-                found.add(at)
+            while at >= 0 and at not in parents:
+                parents.add(at)
                 at = self._tree.parents[at]
-        return found
+        return parents
 
     def _stick_ends(self) -> Sequence[Sequence[Array]]:
         """Return where the sticks of each link end, in its outer frame [m]."""
@@ -343,8 +343,8 @@ class _Artist:
         the size of an ordinary shape, the median, where that is larger.
         """
         frames = [FrameRef(k, IDENTITY) for k in range(len(self._cell.links))]
-        found = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
-        points = np.array([X.position for X in found]).reshape(-1, 3)
+        poses = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
+        points = np.array([X.position for X in poses]).reshape(-1, 3)
         points = points[np.isfinite(points).all(axis=1)].clip(-FARTHEST, FARTHEST)
         size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
         return max(size, self._size_of_shapes) or 1.0

@@ -56,14 +56,14 @@ def joint_symbol(
         home: The value of each at home.
         size: Of the symbol [m].
     """
-    found = [
+    strokes = [
         segment
         for each in sampled(joint, ranges, home, size)
         for segment in _symbol(each, size)
     ]
-    if not found:
+    if not strokes:
         return None
-    return lines(np.concatenate(found), COLOUR, width=2.5)
+    return lines(np.concatenate(strokes), COLOUR, width=2.5)
 
 
 def sampled(
@@ -150,8 +150,10 @@ def _hub(turned: Array, origins: Array, axis: Array, least: float) -> Array | No
     b = (origins - turned @ origins[0]).ravel()
     # Along the axis, c is free: hold it where the origins are.
     height = axis @ origins[0]
-    found: Any = np.linalg.lstsq(np.vstack([A, axis]), np.append(b, height), rcond=None)
-    centre: Array = found[0]
+    solution: Any = np.linalg.lstsq(
+        np.vstack([A, axis]), np.append(b, height), rcond=None
+    )
+    centre: Array = solution[0]
     return centre if np.abs(A @ centre - b).max() <= least else None
 
 

@@ -51,8 +51,8 @@ NOTHING: Final = MovingObstacles((), np.zeros((1, 0, 4, 4)))
 def obstacles_of_motion(motion: ControlledMotion) -> MovingObstacles:
     """Return what a controller avoided, at each instant of a motion without a batch."""
     count = len(motion.time) - 1
-    given = [motion.obstacles(k) for k in range(count)]
-    known = [each for each in given if each is not None]
+    avoided = [motion.obstacles(k) for k in range(count)]
+    known = [each for each in avoided if each is not None]
     if not known:
         return NOTHING
     known.append(known[-1].after(float(motion.time[-1] - motion.time[-2])))
@@ -140,10 +140,10 @@ def motion_of(
             )
         if times is None and rate is None:
             times = motion.time
-        found = motion_of(start, motion.q, times=times, rate=rate)
+        played = motion_of(start, motion.q, times=times, rate=rate)
         if isinstance(motion, Samples):
-            return found
-        return replace(found, obstacles=obstacles_of_motion(motion))
+            return played
+        return replace(played, obstacles=obstacles_of_motion(motion))
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
         return PlayedMotion(_instants(len(states), times, rate), states.__getitem__)
@@ -176,11 +176,11 @@ def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Ar
             times = np.arange(count) / rate
     elif rate is not None:
         raise ModelError("Give times or a rate, not both.")
-    found = np.array(times, dtype=np.float64)
-    if found.shape != (count,):
+    instants = np.array(times, dtype=np.float64)
+    if instants.shape != (count,):
         raise ShapeError(
-            f"There are {count} instants; times have the shape {found.shape}."
+            f"There are {count} instants; times have the shape {instants.shape}."
         )
-    if not (np.isfinite(found).all() and (np.diff(found) >= 0.0).all()):
+    if not (np.isfinite(instants).all() and (np.diff(instants) >= 0.0).all()):
         raise ModelError("Times must be finite and must not decrease.")
-    return found
+    return instants

@@ -103,9 +103,9 @@ def write_page(
     if motion is not None:
         played = motion_of(state, motion, times=times, rate=rate)
         state = played.state(0)
-    found = drawings(cell, meshes)
+    drawn = drawings(cell, meshes)
     targets = solver_names(cell, state)
-    data = _recorded(cell, state, found, played, targets)
+    data = _recorded(cell, state, drawn, played, targets)
     client = Path(viser.__file__).parent / "client" / "build" / "index.html"
     text = _page(
         client.read_text(encoding="utf-8"),
@@ -115,7 +115,7 @@ def write_page(
     )
     content = text.encode()
     write_result(path, content)
-    return PageSize(len(content), _size_of_meshes(data["messages"]), found.notes)
+    return PageSize(len(content), _size_of_meshes(data["messages"]), drawn.notes)
 
 
 def _check(cell: Workcell, state: State) -> None:
@@ -249,8 +249,8 @@ def messages_of(server: viser.ViserServer) -> list[dict[str, Any]]:
     websockets: Any = server._websock_server  # pyright: ignore[reportPrivateUsage]
     buffer = websockets.get_message_buffer()
     with buffer.buffer_lock:
-        found = [buffer.message_from_id[k] for k in sorted(buffer.message_from_id)]
-    return [_message(each) for each in found if type(each).__name__ not in UNSENT]
+        messages = [buffer.message_from_id[k] for k in sorted(buffer.message_from_id)]
+    return [_message(each) for each in messages if type(each).__name__ not in UNSENT]
 
 
 def packed(data: dict[str, Any]) -> str:
@@ -267,8 +267,8 @@ def packed(data: dict[str, Any]) -> str:
 
 def _message(message: Any) -> dict[str, Any]:
     buffers: list[memoryview[int]] = []
-    found = message.as_serializable_dict(buffers)
-    return _filled(found, buffers)
+    values = message.as_serializable_dict(buffers)
+    return _filled(values, buffers)
 
 
 def _filled(value: Any, buffers: list[memoryview[int]]) -> Any:
@@ -378,8 +378,8 @@ def _fixed(at: FixedTo) -> dict[str, Any]:
 
 def _poses(moving: MovingLinks, state: State) -> Array:
     """Return the poses of moving links in a state, shape (count, 3, 4)."""
-    found = poses_of_links(moving, state)(state.q[np.newaxis])
-    return np.asarray(found[0], np.float64)
+    poses = poses_of_links(moving, state)(state.q[np.newaxis])
+    return np.asarray(poses[0], np.float64)
 
 
 def _motion(
@@ -391,15 +391,15 @@ def _motion(
     formulas of the first state.
     """
     first = states[0]
-    found: dict[str, Any] = {
+    about: dict[str, Any] = {
         "times": motion.times,
         "obstacles": motion.obstacles.poses[..., :3, :].astype(np.float32),
         "q": np.array([each.q for each in states], np.float64),
     }
     is_alike = all(each.placements == first.placements for each in states)
     if not carriers.moving.is_compiled or not is_alike or first.passive.size:
-        found["poses"] = np.array([carriers.poses(each) for each in states])
-    return found
+        about["poses"] = np.array([carriers.poses(each) for each in states])
+    return about
 
 
 # the panel, whose controls the server records

@@ -269,7 +269,7 @@ def inverse_members(
     Raises:
         UnknownName: There is no such frame.
     """
-    found: list[str] = []
+    members: list[str] = []
     for number, name in enumerate(frames):
         try:
             form = closed.get(name)
@@ -279,8 +279,8 @@ def inverse_members(
         except ModelError:  # no joint moves it
             continue
         if solver.numeric.problem.can_search:
-            found.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
-    return found
+            members.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
+    return members
 
 
 def _member(solver: InverseKinematics, name: str) -> str:
@@ -361,16 +361,16 @@ def solver_names(cell: Workcell, state: State) -> dict[str, str]:
         state: What is attached to what.
     """
     moving = moving_links(cell)
-    found: dict[str, str] = {}
+    solvers: dict[str, str] = {}
     firsts: dict[int, str] = {}
     for name in frames_by_use(cell):
         row = moving.fixed_to(state.tree, cell.frame(name).link).row
         if not row:  # the world
             continue
         if reaches_poses(cell, name):
-            found[name] = firsts.setdefault(row, name)
+            solvers[name] = firsts.setdefault(row, name)
         else:
-            found[name] = name
-        if len({*found.values()}) == MOST_SOLVERS:
+            solvers[name] = name
+        if len({*solvers.values()}) == MOST_SOLVERS:
             break
-    return found
+    return solvers

@@ -117,8 +117,8 @@ class Scene:
         """Move the links to where they are in a state; what stays is not sent."""
         if not self._names:
             return
-        found = poses(self.cell, state)
-        self._poses = np.stack([found[name] for name in self._names])
+        placed = poses(self.cell, state)
+        self._poses = np.stack([placed[name] for name in self._names])
         now = _positions_quaternions(self._poses)
         before, self._shown = self._shown, now
         if before is None:
@@ -129,7 +129,7 @@ class Scene:
             for k, numbers in zip(moved, now[moved].tolist(), strict=True):
                 move(self.server, self._nodes[k], numbers[:3], numbers[3:])
             if self._rods and moved:
-                ends = [[found[a][:3, 3], found[b][:3, 3]] for a, b in self._rods]
+                ends = [[placed[a][:3, 3], placed[b][:3, 3]] for a, b in self._rods]
                 self._rod_lines.points = np.array(ends, np.float32)
 
     def show_layer(self, layer: Layer, is_visible: bool) -> None:
@@ -304,8 +304,8 @@ def _corners(drawing: Drawing) -> Array:
     sides = np.stack([points.min(axis=0), points.max(axis=0)]).astype(np.float64)
     corners = sides[np.indices((2, 2, 2)).reshape(3, 8), [[0], [1], [2]]].T
     R = np.array(drawing.pose.rotation)
-    found: Array = corners @ R.T + np.array(drawing.pose.position)
-    return found
+    corners_world: Array = corners @ R.T + np.array(drawing.pose.position)
+    return corners_world
 
 
 def _added(
@@ -358,8 +358,8 @@ def _rgb(colour: tuple[float, float, float, float]) -> tuple[int, int, int]:
 
 def _positions_quaternions(X: Array) -> Array:
     """Return positions and quaternions w x y z, (n, 4, 4) -> (n, 7)."""
-    found: Array = shared_kernel(_position_quaternion())(X)
-    return found
+    rows: Array = shared_kernel(_position_quaternion())(X)
+    return rows
 
 
 def _position_quaternion() -> Program:

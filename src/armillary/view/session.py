@@ -55,9 +55,9 @@ class Session:
         self._watchers: list[Callable[[State], None]] = []
         self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
         try:
-            found = drawings(cell, meshes)
-            self.notes = found.notes
-            self.scene = Scene(self.server, cell, found, state)
+            drawn = drawings(cell, meshes)
+            self.notes = drawn.notes
+            self.scene = Scene(self.server, cell, drawn, state)
         except BaseException:
             self.close()
             raise

@@ -76,8 +76,8 @@ class Surfaces:
         """
         colour = (shape.colour or otherwise) if own_colours else otherwise
         # A mesh without a colour of its own has those of its file.
-        kept = shape.colour if own_colours and isinstance(shape, Mesh) else colour
-        bare = msgspec.structs.replace(shape, name="", pose=IDENTITY, colour=kept)
+        own_colour = shape.colour if own_colours and isinstance(shape, Mesh) else colour
+        bare = msgspec.structs.replace(shape, name="", pose=IDENTITY, colour=own_colour)
         if bare not in self._known:
             try:
                 self._known[bare] = self._made(bare, shape, colour)
@@ -137,8 +137,8 @@ class Surfaces:
             self._note(
                 f"{_called(shape)} is drawn with {left} of its {whole} triangles."
             )
-        found = [_look(part, colour) for part in parts if len(part.triangles.faces)]
-        return Sketch(found, points)
+        looks = [_look(part, colour) for part in parts if len(part.triangles.faces)]
+        return Sketch(looks, points)
 
     def _of_half_space(self, colour: Colour) -> Sequence[DrawnSurface | Lines]:
         """Return a square of its plane, with its edge and its normal."""

@@ -163,8 +163,8 @@ class Viewer:
             ViewError: The viewer has been closed.
         """
         first = self.state if start is None else bound_state(self.cell, start)
-        found = motion_of(first, motion, times=times, rate=rate)
-        self._playback.load(found, play=play)
+        played = motion_of(first, motion, times=times, rate=rate)
+        self._playback.load(played, play=play)
 
     def open(self) -> bool:
         """Open the browser of this machine; return whether there is one."""
