@@ -34,7 +34,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.kernel.kernel": ("Kernel",),
     "armillary.kinematics.all_frames": ("Poses",),
     "armillary.kinematics.bound_kernel": ("BoundKernel",),
-    "armillary.kinematics.closing.reasons": ("LoopReason",),
+    "armillary.kinematics.closing.solver": ("LoopReason",),
     "armillary.kinematics.loops": ("ClosedLoops", "Mobility"),
     "armillary.kinematics.relative_pose": ("Between",),
     "armillary.kinematics.violations": ("Violation",),

@@ -231,7 +231,7 @@ def test_nothing_is_read_or_compared_when_loading(
         raise AssertionError("shapes are looked at")
 
     with monkeypatch.context() as patch:
-        patch.setattr("armillary.collision.home_contacts._touching", refuse)
+        patch.setattr("armillary.collision.pairs._touching_at_home", refuse)
         cell = arm.load(urdf)
     # What cannot be read is not left out: the check says why it cannot be made.
     assert pair("b", "head") in cell.pairs(cell.home)

@@ -19,13 +19,14 @@ from scipy.optimize import nnls
 import armillary as arm
 from armillary import tasks
 from armillary.control.active_set import active_set_stages
+from armillary.control.columns import StepColumns
+from armillary.kernel.columns import index_field, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kernel.tables import Table, index, reals
+from armillary.kernel.tables import Table
 from armillary.model.rules import Rule
 from armillary.shapes import Capsule
-from armillary.trace import Port
 from arms import arm_of_axes
 from rate_problems import CapsuleCell, Gaps, approach_bounds, rate_limits
 
@@ -135,26 +136,27 @@ def _degenerate(p: Programs, i: int, rng: np.random.Generator) -> None:
 
 def solver(c: int, k: int) -> Kernel:
     """Return the kernel of the solver alone, for c rates and k rows."""
-    fields = index("row", "rows"), index("is_near", "nears"), reals("row_number")
-    table = Table("walls", fields)
-    inputs = {
-        "hessian": (c * (c + 1) // 2,),
-        "gradient": (c,),
-        "low": (c,),
-        "high": (c,),
-        "rows": (k, c + 3),
-        "nears": (k, 1),
-    }
+    columns = StepColumns(**StepColumns.sizes_of_program(c), room=k)
+    rows, nears = columns.approach_rows, columns.approach_nears
+    table = Table(
+        "rows",
+        (
+            index_field(columns.row, rows),
+            index_field(columns.is_near, nears),
+            number_field(columns.row_number),
+        ),
+    )
+    bounds = columns.low, columns.high
     pipeline = Pipeline(
         "program",
-        tuple(Port(name, shape) for name, shape in inputs.items()),
+        (columns.hessian, columns.gradient, *bounds, rows, nears),
         (table,),
-        active_set_stages(c, table),
+        active_set_stages(columns, table),
         ("x", "slots", "multipliers", "finished"),
     )
     at = np.arange(k)
     records = {"row": at, "is_near": at, "row_number": at.astype(float)}
-    return compile_pipeline(pipeline)({"walls": records})
+    return compile_pipeline(pipeline)({"rows": records})
 
 
 @pytest.mark.parametrize("kind", ["plain", "weighted", "degenerate"])

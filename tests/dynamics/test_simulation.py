@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import armillary as arm
 from armillary.dynamics import setting
-from armillary.dynamics.integrators import METHODS
+from armillary.dynamics.simulation import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from four_bar import four_bar
 from masses import with_inertias

@@ -55,10 +55,10 @@ def program(
             sharp=sharp,
         )
         follower = Follower(hierarchy)
-        at = Progress.read(sizes, N, [0.0] * Progress.size(sizes, N))
+        at = Progress.start(sizes, N)
         for _ in range(corners if bounds else hierarchy.levels):
             at = follower.corner(at)
-        return [*at.x, *at.scales, at.remaining, at.level]
+        return [*at.z, *at.scales, at.remaining, at.level]
 
     n = (N,)
     shapes = {"J": (m, N), "v": (m,), "w": n, "low": n, "high": n, "r": n}

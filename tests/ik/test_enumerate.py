@@ -10,9 +10,9 @@ import pytest
 from scipy.optimize import least_squares
 
 import armillary as arm
-from armillary.ik.enumerate import search_all
 from armillary.ik.method import Candidates
-from armillary.ik.query import Query, query_of
+from armillary.ik.numeric import search_all
+from armillary.ik.query import IKQuery, query_of
 from arms import arm_of_axes, turned_apart
 
 Array = npt.NDArray[np.float64]
@@ -163,7 +163,7 @@ def test_after_its_time_nothing_more_is_sought() -> None:
     asked, late = ik.numeric._found(query), query._replace(deadline=1)
     sought = []
 
-    def search(query: Query) -> Candidates:
+    def search(query: IKQuery) -> Candidates:
         sought.append(len(query.targets))
         return ik.numeric._found(query._replace(deadline=0))
 

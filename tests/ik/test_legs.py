@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from armillary.ik.legs import Leg
+from armillary.ik.legs import DrivenLeg
 from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
 
-SLIDE = Leg(Drive(0, 1.0, 0.0), (0, 0, 0), 0.5, (0, 0, 0), ((0.0, 0.0, 1.0),))
+SLIDE = DrivenLeg(Drive(0, 1.0, 0.0), (0, 0, 0), 0.5, (0, 0, 0), ((0.0, 0.0, 1.0),))
 """A rod of 0.5 m whose end slides along z."""
-CRANK = Leg(
+CRANK = DrivenLeg(
     Drive(0, 1.0, 0.0),
     (0, 0, 0),
     0.5,

@@ -12,9 +12,8 @@ from benchmarks.linkages import BASE, PLATFORM, ROD, UPPER, delta, stewart, stew
 from tests.ik.test_loops import five_bar, samples
 
 import armillary as arm
-from armillary.ik.legs import Leg
+from armillary.ik.legs import DrivenLeg, RodForm
 from armillary.ik.reason import Reason
-from armillary.ik.rod_form import RodForm
 from armillary.ik.user_form import UserForm
 from armillary.model.drive import Drive
 
@@ -119,7 +118,7 @@ def test_all_gives_each_known_answer_and_only_answers(make: Any) -> None:
 def test_a_leg_exactly_at_its_reach_has_one_solution_twice(slides: bool) -> None:
     """Stretched, and but for rounding beyond; no farther."""
     ways = ((0.0, 0.0, 1.0),) if slides else ((0.3, 0.0, 0.0), (0.0, 0.3, 0.0))
-    leg = Leg(Drive(0, 1.0, 0.0), (0.0, 0.0, 0.0), 0.5, (0.0, 0.0, 0.0), ways)
+    leg = DrivenLeg(Drive(0, 1.0, 0.0), (0.0, 0.0, 0.0), 0.5, (0.0, 0.0, 0.0), ways)
     reach, there = (0.5, 0.0) if slides else (0.8, 0.0)
     for beyond, is_reached in ((0.0, True), (1e-13, True), (1e-4, False)):
         found = leg.solutions(arm.Pose.translation(reach + beyond, 0.0, 0.0))

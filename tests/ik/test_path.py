@@ -13,9 +13,8 @@ import armillary as arm
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.method import Candidates
 from armillary.ik.path import Path, best_of, judged
-from armillary.ik.path_evening import ROUNDS, evened
-from armillary.ik.path_graph import Turns, through
-from armillary.ik.path_planner import Planner
+from armillary.ik.path_graph import WholeTurns, through
+from armillary.ik.path_planner import ROUNDS, Planner, evened
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes
@@ -101,9 +100,9 @@ def _layers(q: np.ndarray, success: np.ndarray) -> Candidates:
     return Candidates(q=q, reason=reason, residual=np.zeros((*success.shape, 2)))
 
 
-def _no_turns(n: int) -> Turns:
+def _no_turns(n: int) -> WholeTurns:
     far = np.full(n, 9.0)
-    return Turns(np.zeros(n, np.bool_), (-far, far), np.zeros(n))
+    return WholeTurns(np.zeros(n, np.bool_), (-far, far), np.zeros(n))
 
 
 def _cost(way: np.ndarray, start: np.ndarray | None) -> tuple[int, float]:
@@ -149,7 +148,7 @@ def test_no_choice_of_turns_is_better(seed: int, begun: bool):
     q[..., 1] = rng.uniform(-0.4, 0.4, (count, 2))
     success = np.ones((count, 2), np.bool_)
     start = rng.uniform(lower, upper) if begun else None
-    turns = Turns(turning, (lower, upper), np.zeros(3))
+    turns = WholeTurns(turning, (lower, upper), np.zeros(3))
     found = through(_layers(q, success), turns, LARGEST, start).q[:, 0]
     assert ((found >= lower) & (found <= upper)).all()
     whole = (found[:, None] - q) / TAU
@@ -182,7 +181,9 @@ def test_no_choice_of_turns_is_better(seed: int, begun: bool):
 def test_neighbouring_answers_may_go_on_in_different_turns(start: float):
     """Turns are counted from the lower limit: one answer passes it, one does not."""
     q = np.array([[[0.25], [2.0]], [[0.3], [2.05]]])  # the limit is at 0.283 + 2 pi k
-    turns = Turns(np.array([True]), (np.full(1, -6.0), np.full(1, 6.0)), np.zeros(1))
+    turns = WholeTurns(
+        np.array([True]), (np.full(1, -6.0), np.full(1, 6.0)), np.zeros(1)
+    )
     success = np.ones((2, 2), np.bool_)
     found = through(_layers(q, success), turns, LARGEST, np.array([start]))
     assert found.q[:, 0, 0] == pytest.approx([start, start + 0.05])
@@ -192,7 +193,7 @@ def test_a_joint_without_limits_is_not_turned_back():
     angle = np.linspace(0.0, 30.0, 200)
     q = np.stack([(angle + np.pi) % TAU - np.pi, np.zeros(200)], axis=1)[:, None]
     endless = np.full(2, np.inf)
-    turns = Turns(np.array([True, False]), (-endless, endless), np.zeros(2))
+    turns = WholeTurns(np.array([True, False]), (-endless, endless), np.zeros(2))
     success = np.ones((200, 1), np.bool_)
     found = through(_layers(q, success), turns, LARGEST, np.array([TAU, 0.0]))
     assert found.q[:, 0, 0] == pytest.approx(angle + TAU)
@@ -201,7 +202,7 @@ def test_a_joint_without_limits_is_not_turned_back():
 def test_turns_beyond_those_that_are_kept_are_near_the_start():
     limit = np.array([100.0])
     start = np.array([50.0])
-    turns = Turns(np.array([True]), (-limit, limit), start)
+    turns = WholeTurns(np.array([True]), (-limit, limit), start)
     answer = np.array([[[0.3]]])
     found = through(_layers(answer, np.array([[True]])), turns, LARGEST, start)
     assert abs(found.q[0, 0, 0] - 50.0) <= np.pi

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from armillary.ik.scaled_rates import ScaledRates
+from armillary.ik.scaled_rates import RateColumns, RateProblem, rate_stages
+from armillary.kernel.columns import index_field, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
-from armillary.kernel.tables import Table, index, reals
+from armillary.kernel.tables import Table
 from armillary.trace import Port
 
 Array = np.ndarray
@@ -36,34 +37,26 @@ class Problems(NamedTuple):
 
 
 def kernel_of(
-    sizes: Sequence[int], n: int, k: int, null: bool = False, turns: int = 100
+    sizes: Sequence[int], n: int, k: int, null: bool = False, limit: int = 100
 ) -> Kernel:
     """Return the kernel of tasks of these sizes for n rates and k rows."""
-    return _kernel(tuple(sizes), n, k, null, turns)
+    return _kernel(tuple(sizes), n, k, null, limit)
 
 
 @lru_cache
-def _kernel(sizes: tuple[int, ...], n: int, k: int, null: bool, turns: int) -> Kernel:
-    m = sum(sizes)
-    table = Table("walls", (index("row", "rows"), reals("row_number")))
-    scaled = ScaledRates(sizes, n, table, n + 1, null=null, turns=turns)
-    shapes: dict[str, tuple[int, ...]] = {
-        "task_rows": (m, n),
-        "wanted": (m,),
-        "metric": (n,),
-        "rest": (n,),
-        "low": (n,),
-        "high": (n,),
-        "damping": (),
-        "sharp": (),
-        "rows": (k, n + 1),
-    }
-    if null:
-        shapes["null"] = (n,)
-    inputs = tuple(Port(name, shape) for name, shape in shapes.items())
-    pipeline = Pipeline("scaled", inputs, (table,), scaled.stages, RESULTS)
+def _kernel(sizes: tuple[int, ...], n: int, k: int, null: bool, limit: int) -> Kernel:
+    columns = RateColumns(**RateColumns.sizes_of(n, sizes))
+    table = Table(
+        "rows",
+        (index_field(columns.row, "rows"), number_field(columns.row_number)),
+    )
+    stages = rate_stages(columns, sizes, table, null=null, limit=limit)
+    problem = columns.group(RateProblem)
+    rows = Port("rows", (k, n + 1))
+    inputs = (*problem, rows, columns.null) if null else (*problem, rows)
+    pipeline = Pipeline("scaled", inputs, (table,), stages, RESULTS)
     records = {"row": np.arange(k), "row_number": np.arange(k, dtype=float)}
-    return compile_pipeline(pipeline)({"walls": records})
+    return compile_pipeline(pipeline)({"rows": records})
 
 
 def inputs_of(p: Problems, null: bool, rest: Array | None = None) -> list[Array]:
@@ -112,7 +105,7 @@ def degenerate_problems(count: int, m: int, n: int, k: int, seed: int = 0) -> Pr
                 case 0 | 1:  # the same, perhaps longer
                     factor = random.choice([0.5, 1.0, 3.0])
                     A[j], b[j] = factor * A[other], factor * b[other]
-                case 2:  # the other side of a wall
+                case 2:  # the other side of a row
                     A[j] = -A[other]
                 case 3:
                     A[j] = 0.0
@@ -218,14 +211,14 @@ def test_what_is_left_comes_nearest_to_given_rates(kind: str) -> None:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("turns", range(1, 8))
-def test_limits_hold_wherever_it_is_cut_short(turns: int) -> None:
+@pytest.mark.parametrize("limit", range(1, 8))
+def test_limits_hold_wherever_it_is_cut_short(limit: int) -> None:
     m, n, k = 3, 7, 20
-    p = degenerate_problems(500, m, n, k, seed=turns)
-    kernel = kernel_of((m,), n, k, null=True, turns=turns)
+    p = degenerate_problems(500, m, n, k, seed=limit)
+    kernel = kernel_of((m,), n, k, null=True, limit=limit)
     x, _, finished, *_ = kernel(*inputs_of(p, True))
     check_limits(p, x)
-    assert (finished == 0).any() or turns > 4
+    assert (finished == 0).any() or limit > 4
 
 
 @pytest.mark.thorough

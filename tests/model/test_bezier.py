@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armillary.model.bezier import control_points, largest_distance
+from armillary.model.spline import control_points, largest_distance
 
 RANDOM = np.random.default_rng(0)
 CUBICS = RANDOM.normal(size=(12, 4, 3))

@@ -11,8 +11,7 @@ import pytest
 
 from armillary.errors import ModelError
 from armillary.model.bounding_volumes import bounding_spheres, convex_parts
-from armillary.model.geometry.triangle_distance import distances_to_triangles
-from armillary.model.geometry.triangles import Triangles
+from armillary.model.geometry.triangles import Triangles, distances_to_triangles
 from armillary.model.shapes import Box, Capsule, HalfSpace, Sphere
 from armillary.shapes import Primitive, distance
 from armillary.spatial.pose import Pose

@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from scipy.spatial import ConvexHull
 
 from armillary.errors import ModelError
-from armillary.model.geometry.triangle_distance import distances_to_triangles
+from armillary.model.geometry.triangles import distances_to_triangles
 from armillary.model.shapes import ConvexPolyhedron
 
 Array = np.ndarray

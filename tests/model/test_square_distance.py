@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from armillary.model.square_distance import square_distance
+from armillary.model.speed_bound import square_distance
 from armillary.spatial.pose import Pose
 from armillary.testing import random_joint, random_pose
 from armillary.trace import evaluate, trace

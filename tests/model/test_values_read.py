@@ -13,6 +13,7 @@ import pytest
 
 import armillary as arm
 from armillary.model.values_read import values_read
+from work import lines
 
 RADIUS = 2.0
 TABLE = [1.0, 2.0]
@@ -321,3 +322,40 @@ def test_a_helper_that_calls_itself_is_read_once():
             return arm.Pose.translation(q, float(even(4)), 0)
 
     assert Recursive().motion is Recursive().motion
+
+
+def test_what_has_not_changed_is_read_again_at_little_cost(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    joint = Reading()
+    first = lines(lambda: values_read(joint))
+    key = values_read(joint)
+    assert lines(lambda: values_read(joint)) < min(first, 250)
+    assert values_read(joint) is not key  # a tuple, of the same parts
+    assert values_read(joint)[0] is key[0]
+    monkeypatch.setitem(SETTINGS, "lift", float("0.0"))  # another object, equal
+    assert values_read(joint) == key
+    monkeypatch.setitem(SETTINGS, "lift", 1.0)
+    assert values_read(joint) != key
+
+
+def test_objects_and_arrays_of_objects_are_watched():
+    parts = np.array([[1.0, [2.0]]], dtype=object)
+    counter = types.SimpleNamespace(inner=Config())
+
+    class Watched(arm.Joint):
+        unit = arm.OTHER
+
+        def pose(self, q):
+            scale = parts[0, 0] + parts[0, 1][0] + getattr(counter.inner, "RATIO", 0.0)
+            return arm.Pose.translation(scale * q, 0.0, 0.0)
+
+    keys = [values_read(Watched())]
+    parts[0, 1][0] = 3.0
+    keys.append(values_read(Watched()))
+    parts[0, 0] = 7.0
+    keys.append(values_read(Watched()))
+    counter.inner.RATIO = 9.0
+    keys.append(values_read(Watched()))
+    assert len(set(keys)) == 4
+    assert values_read(Watched()) == keys[-1]

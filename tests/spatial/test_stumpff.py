@@ -8,16 +8,16 @@ import mpmath
 import numpy as np
 import pytest
 
-from armillary.spatial import stumpff
+from armillary.spatial import rotation
 from armillary.trace import evaluate, jvp, trace
 
 FUNCTIONS = {
-    "c0": (stumpff.c0, mpmath.cos),
-    "c1": (stumpff.c1, lambda t: mpmath.sin(t) / t),
-    "c2": (stumpff.c2, lambda t: (1 - mpmath.cos(t)) / t**2),
-    "c3": (stumpff.c3, lambda t: (t - mpmath.sin(t)) / t**3),
+    "c0": (rotation.c0, mpmath.cos),
+    "c1": (rotation.c1, lambda t: mpmath.sin(t) / t),
+    "c2": (rotation.c2, lambda t: (1 - mpmath.cos(t)) / t**2),
+    "c3": (rotation.c3, lambda t: (t - mpmath.sin(t)) / t**3),
     "inverse_coefficient": (
-        stumpff.inverse_coefficient,
+        rotation.inverse_coefficient,
         lambda t: (1 - t / 2 * mpmath.cot(t / 2)) / t**2,
     ),
 }

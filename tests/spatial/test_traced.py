@@ -22,16 +22,14 @@ from armillary.spatial import (
     euler,
     ldl,
     lu,
-    stumpff,
     twist,
     vector,
 )
 from armillary.spatial import quaternion as quat
 from armillary.spatial import rotation as rot
 from armillary.spatial.articulated import ArticulatedInertia
-from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.inertia import SpatialInertia, VelocityInertia
 from armillary.spatial.pose import Pose, pose_from, pose_of_entries
-from armillary.spatial.velocity_inertia import VelocityInertia
 from armillary.trace import evaluate, jvp, trace
 from programs import verify
 
@@ -130,13 +128,13 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     "vector.largest": (3, lambda x: vector.largest((x[0], x[1] - 9.0, x[2]))),
     "vector.snap_rows": (3, lambda x: vector.snap_rows(vector.skew(x))),
     "vector.sine_cosine": (1, lambda x: vector.sine_cosine(x[0])),
-    "stumpff.c0": (1, lambda x: stumpff.c0(x[0] * x[0])),
-    "stumpff.c1": (1, lambda x: stumpff.c1(x[0] * x[0])),
-    "stumpff.c2": (1, lambda x: stumpff.c2(x[0] * x[0])),
-    "stumpff.c3": (1, lambda x: stumpff.c3(x[0] * x[0])),
-    "stumpff.inverse_coefficient": (
+    "rotation.c0": (1, lambda x: rot.c0(x[0] * x[0])),
+    "rotation.c1": (1, lambda x: rot.c1(x[0] * x[0])),
+    "rotation.c2": (1, lambda x: rot.c2(x[0] * x[0])),
+    "rotation.c3": (1, lambda x: rot.c3(x[0] * x[0])),
+    "rotation.inverse_coefficient": (
         1,
-        lambda x: stumpff.inverse_coefficient(x[0] * x[0]),
+        lambda x: rot.inverse_coefficient(x[0] * x[0]),
     ),
     "quaternion.quaternion": (4, quat.quaternion),
     "quaternion.product": (8, lambda x: quat.product(x[:4], x[4:])),
@@ -275,19 +273,19 @@ TABLE: dict[str, tuple[int, Callable[[Any], Any]]] = {
     ),
     "inertia.SpatialInertia.parameters": (10, lambda x: inertia10(x).parameters),
     "inertia.SpatialInertia.from_second_moment": (10, lambda x: inertia10(x).matrix()),
-    "velocity_inertia.VelocityInertia.__add__": (
+    "inertia.VelocityInertia.__add__": (
         32,
         lambda x: tuple(velocity_inertia16(x[:16]) + velocity_inertia16(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.apply": (
+    "inertia.VelocityInertia.apply": (
         22,
         lambda x: velocity_inertia16(x).apply(flat6(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.apply_transposed": (
+    "inertia.VelocityInertia.apply_transposed": (
         22,
         lambda x: velocity_inertia16(x).apply_transposed(flat6(x[16:])),
     ),
-    "velocity_inertia.VelocityInertia.transformed": (
+    "inertia.VelocityInertia.transformed": (
         22,
         lambda x: tuple(velocity_inertia16(x).transformed(pose6(x[16:]))),
     ),

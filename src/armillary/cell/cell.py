@@ -19,7 +19,6 @@ from armillary.dynamics import questions as dynamics
 from armillary.kinematics import (
     all_frames,
     frame_tree,
-    payload,
     questions,
     relative_pose,
     state_twist,
@@ -371,7 +370,7 @@ class Cell:
     poses = asks(all_frames.poses)
     between = asks(relative_pose.between)
     twist = asks(state_twist.twist)
-    carried = asks(payload.carried)
+    carried = asks(frame_tree.carried)
 
     inverse_dynamics = asks(dynamics.inverse_dynamics)
     forward_dynamics = asks(dynamics.forward_dynamics)

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from armillary.errors import JointError, printable
 from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, link_poses
 from armillary.model.link import Link
-from armillary.model.link_poses import LinkPoses
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import Workcell
 
 __all__ = ["DEEPEST_INDENT", "Row", "tree", "tree_lines", "tree_rows"]
 
@@ -68,7 +67,7 @@ def tree_lines(state: State, *, depth: int | None = None) -> Iterator[str]:
     depth: The level of the deepest frames that are shown, the world's being 0.
     """
     cell, tree = state.cell, state.tree
-    poses = LinkPoses(tree, state.positions.tolist(), WORLD_LINK)
+    poses = link_poses(state)
     rows: list[tuple[str, ...]] = [(*HEADER, *NUMBERS)]
     for name, row in _rows(tree, depth):
         at = cell.frame(name)

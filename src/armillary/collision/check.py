@@ -5,29 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, Final, final
+from functools import cached_property
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.contact import Contact, contact_of, nearest_first
-from armillary.collision.exact import ExactMeshes
-from armillary.collision.gradient import gradients
+from armillary.collision.contact import Contact, contact_of, gradients, nearest_first
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.pairs import pairs
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
-from armillary.collision.tested_shapes import placed_shapes, tables_of
 from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
 from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
@@ -36,11 +34,10 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
-__all__ = ["CollisionCheck", "Contact", "check_of", "collision"]
+__all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
-Indices = npt.NDArray[np.int64]
 
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
@@ -63,9 +60,9 @@ def collision(
     pairs that are left out because they touch at home.
 
     Args:
-        cell: What has the links.
-        state: Whose attachments, moved bases and branch of closed loops count; by
-            default as the cell was built.
+        cell: The cell that has the links.
+        state: The state whose attachments, moved bases and branch of closed loops are
+            used; by default as the cell was built.
         rules: Which pairs are tested, in place of the cell's own.
         margin: Links nearer than this count as touching [m], at least 0.
         meshes: What reads meshes, such as `armillary.formats.mesh.MeshFiles(folder)`;
@@ -81,33 +78,33 @@ def collision(
             to be tested, there are too many pairs, or the margin is invalid; or coal is
             not installed and `exact` needs it.
     """
-    check = check_of(
-        cell, state, rules=rules, margin=margin, meshes=meshes, exact=exact
-    )
+    options = CheckOptions(rules, margin, meshes, exact)
+    check = check_of(cell, state, options)
     warn_of_untested(cell, rules, meshes, check.pairs)
     return check
+
+
+class CheckOptions(NamedTuple):
+    """What a check is made with, as in `collision`."""
+
+    rules: Rules | None = None
+    margin: float = 0.0
+    meshes: MeshSource | None = None
+    exact: bool = False
 
 
 def check_of(
     cell: Workcell,
     state: State | None = None,
-    *,
-    rules: Rules | None = None,
-    margin: float = 0.0,
-    meshes: MeshSource | None = None,
-    exact: bool = False,
+    options: CheckOptions = CheckOptions(),  # noqa: B008
 ) -> CollisionCheck:
     """Return what `collision` does, without warnings of what is not tested."""
-    margin = margin_of(margin)
+    options = options._replace(margin=margin_of(options.margin))
     bound = home(cell) if state is None else bound_state(cell, state)
+    rules, _, meshes, exact = options
     tested = pairs(cell, bound, rules=rules, meshes=meshes)
-    moving = moving_links(cell)
-    tables = tables_of(cell, bound, tested, moving, meshes, exact=exact)
-    placed = placed_shapes(tables, moving, bound.tree)
-    by_triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
-    given = partial(check_of, rules=rules, margin=margin, meshes=meshes, exact=exact)
-    asked = cell, bound, rules, tested, margin
-    return CollisionCheck(*asked, tables, placed, moving, by_triangles, given)
+    placed = PlacedPairs.of(cell, bound, tested, meshes, exact=exact)
+    return CollisionCheck(cell, tested, options, placed)
 
 
 @final
@@ -116,31 +113,21 @@ class CollisionCheck:
     """A test of a cell for collision, see `Cell.collision`; threads may share it.
 
     Attributes:
-        cell: Whose links are tested.
-        state: Whose attachments, moved bases and branch of closed loops count.
-        rules: What replaces the rules of the cell, or None.
+        cell: The cell whose links are tested.
         pairs: The pairs of links that are tested.
-        margin: Links nearer than this count as touching [m].
-        tables: The shapes of those links, and their pairs.
-        placed: Where the shapes are in the links that move.
+        options: What it was made with.
     """
 
     cell: Workcell
-    state: State
-    rules: Rules | None
     pairs: Pairs
-    margin: float
-    tables: CheckTables
-    placed: Placed
-    _moving: MovingLinks
-    _exact: ExactMeshes | None
-    _again: partial[CollisionCheck]
+    options: CheckOptions
+    _placed: PlacedPairs
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self._again, (self.cell, self.state)
+        return check_of, (self.cell, self.state, self.options)
 
     def __copy__(self) -> CollisionCheck:
         return self
@@ -149,14 +136,39 @@ class CollisionCheck:
         return self
 
     @property
+    def state(self) -> State:
+        """Return the state whose attachments, bases and branch of loops are used."""
+        return self._placed.state
+
+    @property
+    def rules(self) -> Rules | None:
+        """Return what replaces the rules of the cell, or None."""
+        return self.options.rules
+
+    @property
+    def margin(self) -> float:
+        """Return below which distance links count as touching [m]."""
+        return self.options.margin
+
+    @property
     def meshes(self) -> MeshSource | None:
         """Return what reads meshes."""
-        return self._again.keywords["meshes"]
+        return self.options.meshes
 
     @property
     def is_exact(self) -> bool:
         """Return whether meshes are treated by their triangles."""
-        return self._exact is not None
+        return self._placed.triangles is not None
+
+    @property
+    def tables(self) -> CheckTables:
+        """Return the shapes of the tested links, and their pairs."""
+        return self._placed.tables
+
+    @property
+    def placed(self) -> Placed:
+        """Return where the shapes are in the links that move."""
+        return self._placed.placed
 
     def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether links touch or are nearer than the margin.
@@ -173,27 +185,18 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        if not self._constant > self.margin:
-            return np.ones(self._rows(q=q)[1], np.bool_)
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
         (Q,), batch = self._rows(q=q)
-        verdicts = self._answers("touching", Q)
-        touching: Truths = verdicts > UNDECIDED
-        # Where hulls are apart meshes are, too.
-        is_left = touching if self._exact else verdicts == UNDECIDED
-        left = np.flatnonzero(is_left | (verdicts == UNDECIDED))
-        if len(left):
-            touching[left] = ~(self._least(Q[left], self.margin) > self.margin)
-        return touching.reshape(batch)
+        return self._are_touching(Q).reshape(batch)
 
     def _verdict_of_one(self, q: Any) -> Truths | None:
         """Return the answer for one row, where that is quick; else None."""
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
             return None
-        kernel = self._quick
-        if kernel is None or len(q) != self._moving.joints:
+        kernel = self._kernel_of_one
+        if kernel is None or len(q) != self._placed.moving.joints:
             return None
         if q.dtype != kernel.dtype:
             with np.errstate(over="ignore"):
@@ -202,12 +205,39 @@ class CollisionCheck:
         return None if verdict == UNDECIDED else np.greater(verdict, UNDECIDED)
 
     @cached_property
-    def _quick(self) -> Kernel | None:
+    def _kernel_of_one(self) -> Kernel | None:
         """Return the kernel that decides single rows, if there is one."""
-        can = (
-            self._moving.is_compiled and len(self.tables.links) > 0 and not self._exact
-        )
-        return self._kernel("touching") if can else None
+        is_decisive = self._moves and not self.is_exact
+        if not (is_decisive and self._placed.moving.is_compiled and self._may_be_free):
+            return None
+        return self._kernel("touching")
+
+    @property
+    def _moves(self) -> bool:
+        """Return whether links of a pair move against each other."""
+        return len(self.tables.links) > 0
+
+    @property
+    def _may_be_free(self) -> bool:
+        """Return whether no shapes that move together touch."""
+        return self._placed.constant > self.margin
+
+    def _are_touching(self, Q: Array) -> Truths:
+        """Return whether links touch: (n, joints) -> (n,).
+
+        The kernel leaves rows undecided where rounding decides; for these the least
+        distance is computed. So it is for all rows in which hulls touch if meshes are
+        treated by their triangles: where hulls are apart meshes are, too.
+        """
+        if not self._may_be_free:
+            return np.ones(len(Q), np.bool_)
+        verdicts = self._answers("touching", Q)
+        touching: Truths = verdicts > UNDECIDED
+        is_open = verdicts >= UNDECIDED if self.is_exact else verdicts == UNDECIDED
+        rows = np.flatnonzero(is_open)
+        if len(rows):
+            touching[rows] = ~(self._least(Q[rows], self.margin) > self.margin)
+        return touching
 
     def clearance(self, q: npt.ArrayLike) -> Array:
         """Return the least distance of all pairs.
@@ -238,12 +268,14 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        # `starts` are the first pairs of shapes of each pair of links: minima of
+        # ranges.
         (Q,), batch = self._rows(q=q)
-        found = np.full((len(Q), len(self.pairs)), np.inf)
+        distances = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
-            values = self._all_values(X)
-            found[rows] = np.minimum.reduceat(values, self.tables.starts, axis=1)
-        return found.reshape(*batch, len(self.pairs))
+            values = self._placed.all_values(X)
+            distances[rows] = np.minimum.reduceat(values, self.tables.starts, axis=1)
+        return distances.reshape(*batch, len(self.pairs))
 
     def gradients(self, q: npt.ArrayLike) -> Array:
         """Return the slopes of `distances` by joint positions.
@@ -262,18 +294,17 @@ class CollisionCheck:
         """
         (Q,), batch = self._rows(q=q)
         starts, count = self.tables.starts, len(self.pairs)
-        found = np.zeros((len(Q), count, Q.shape[1]))
+        slopes = np.zeros((len(Q), count, Q.shape[1]))
         for rows, X in self._blocks(Q):
-            values = self._all_values(X)
-            spans = np.split(values, starts[1:], axis=1)
-            nearest = np.stack([np.argmin(each, axis=1) for each in spans], axis=1)
+            # Of the pairs of shapes of each pair of links the nearest one counts.
+            values = self._placed.all_values(X)
+            of_links = np.split(values, starts[1:], axis=1)
+            nearest = np.stack([np.argmin(each, axis=1) for each in of_links], axis=1)
             nearest += starts
-            found[rows] = gradients(
-                self.tables, self.placed, self.state, Q[rows], X, nearest, self._exact
-            )
+            slopes[rows] = gradients(self._placed, Q[rows], X, nearest)
             is_nan = np.isnan(np.take_along_axis(values, nearest, axis=1))
-            found[rows][is_nan] = np.nan
-        return found.reshape(*batch, count, Q.shape[1])
+            slopes[rows][is_nan] = np.nan
+        return slopes.reshape(*batch, count, Q.shape[1])
 
     def contacts(
         self, q: npt.ArrayLike, *, within: float | None = None
@@ -299,23 +330,22 @@ class CollisionCheck:
         if not len(self.pairs):
             return []
         most = self.margin if within is None else number_of("distance", within)
-        tables, X = self.tables, self._poses(Q)
+        tables, X = self.tables, self._placed.poses(Q)
+        # Only the shapes of links whose spheres are near are looked at.
         near = tables.near(self.placed, X[0], most)
         if not len(near):
             return []
         which, starts = tables.shapes_of(near)
-        values = self._values(X, np.zeros_like(which), which)
-        found: list[Contact] = []
-        for k, first, span in zip(
+        values = self._placed.values(X, np.zeros_like(which), which)
+        contacts: list[Contact] = []
+        for links, first, of_links in zip(
             near.tolist(), starts, np.split(values, starts[1:]), strict=True
         ):
-            at = int(np.argmin(span))  # a NaN, if there is one
-            if not span[at] > most:
-                pair = int(which[first + at])
-                found.append(
-                    contact_of(tables, self.placed, k, pair, X[0], self._exact)
-                )
-        return sorted(found, key=nearest_first)
+            at = int(np.argmin(of_links))  # a NaN, if there is one
+            if not of_links[at] > most:
+                shapes = int(which[first + at])
+                contacts.append(contact_of(self._placed, links, shapes, X))
+        return sorted(contacts, key=nearest_first)
 
     def motion(
         self, q0: npt.ArrayLike, q1: npt.ArrayLike, *, step: float | None = None
@@ -343,12 +373,12 @@ class CollisionCheck:
                 not above 0.
         """
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
-        if not self._constant > self.margin:
+        if not self._may_be_free:
             fraction = np.zeros(len(Q0))
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
         elif step is not None:
             fraction, reason = sampled(self, Q0, Q1, step)
-        elif not len(self.tables.links):
+        elif not self._moves:
             fraction = np.ones(len(Q0))
             reason = np.full(len(Q0), MotionReason.FREE, np.int8)
         else:
@@ -360,98 +390,52 @@ class CollisionCheck:
 
     @cached_property
     def _prover(self) -> MotionProver:
-        return MotionProver(
-            self.tables,
-            self._moving,
-            self.state,
-            self.placed,
-            self.margin,
-            self._extent,
-        )
+        return MotionProver(self._placed, self.margin)
 
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
-        if not len(self.tables.links):
+        if not self._moves:
             known, unknown = (
                 (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
             )
             return np.where(np.isnan(Q).any(axis=1), unknown, known)
-        kernel = self._kernel(asked)
-        if self._moving.is_compiled:
+        # Positions too large for float32 become infinite, and so undecided. Poses of
+        # scripts that are not compiled are made by Python, and given to the kernel.
+        kernel, moving = self._kernel(asked), self._placed.moving
+        if moving.is_compiled:
             with np.errstate(over="ignore"):
                 return kernel(Q.astype(kernel.dtype, copy=False))
-        return kernel(self._moving.interpreted(self.state, Q))
+        return kernel(moving.interpreted(self.state, Q))
 
     def _kernel(self, asked: Question) -> Kernel:
-        """Return the kernel of a question, which this keeps."""
-        return kept(self, asked, lambda: self._made(asked))
+        """Return the kernel of a question, which this caches."""
 
-    def _made(self, asked: Question) -> Kernel:
-        moving, state, placed = self._moving, self.state, self.placed
-        precision = double_precision(moving, self._extent)
-        if asked == "touching":
-            pairs = self.tables.pairs
-            precision = precision_of(moving, state, pairs, placed, self._extent)
-        return self.tables.kernel(moving, state, placed, asked, self.margin, precision)
+        def made() -> Kernel:
+            choose = precision_of if asked == "touching" else double_precision
+            precision = choose(self._placed)
+            return check_kernel(self._placed, asked, self.margin, precision)
 
-    @cached_property
-    def _extent(self) -> float:
-        X = self._poses(self.state.q[np.newaxis])[0]
-        return self.tables.extent(self.placed, X)
+        return kept(self, asked, made)
 
     def _least(self, Q: Array, enough: float | None = None) -> Array:
-        """Return the least distance of all pairs, or only which side of `enough`."""
-        if self._exact:
-            blocks = (X for _, X in self._blocks(Q))
-            found = [self._exact.least(self.placed, X, enough) for X in blocks]
-            return np.concatenate([np.zeros(0), *found])
-        least = np.minimum(self._answers("clearance", Q), self._constant)
-        left = np.flatnonzero(np.isnan(least))
-        for rows, X in self._blocks(Q[left]):
-            least[left[rows]] = np.min(self._all_values(X), axis=1)
-        return least
+        """Return the least distance of all pairs, or only which side of `enough`.
 
-    @cached_property
-    def _constant(self) -> float:
-        """Return the least distance of the pairs of shapes that move together.
-
-        The pair with the least bound comes first; others follow if they may be nearer.
-        The depth of some pairs is an upper bound, so all that may overlap are wanted.
+        The kernel returns NaN where numbers are too large for it, which are computed
+        without it.
         """
-        table, together = self.tables.pairs, self.tables.together
-        if not len(together):
-            return np.inf
-        X = self._poses(self.state.q[np.newaxis])
-        rows = np.zeros_like(together)
-        bounds = table.bounds(self.placed, X, rows, together)
-        order = np.argsort(bounds)
-        least = np.inf
-        for which in (order[:1], order[1:]):
-            near = which[bounds[which] < max(least, 0.0)] if len(which) else which
-            found = self._values(X, rows[near], together[near])
-            least = min(least, found.min(initial=np.inf))
-        return float(least)
-
-    def _all_values(self, X: Array) -> Array:
-        """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
-        count = len(self.tables.pairs.pairs)
-        rows = np.repeat(np.arange(len(X)), count)
-        return self._values(X, rows, np.tile(np.arange(count), len(X))).reshape(
-            -1, count
-        )
-
-    def _values(self, X: Array, rows: Indices, which: Indices) -> Array:
-        """Return the distances of pairs of shapes, NaN where a pose has NaN."""
-        table = self.tables.pairs
-        if self._exact:
-            return self._exact.values(self.placed, X, rows, which)
-        values = table.distances(self.placed, X, rows, which, "value")
-        bounds = table.bounds(self.placed, X, rows, which)
-        return np.where(np.isnan(bounds), np.nan, values)
+        if self.is_exact:
+            blocks = (X for _, X in self._blocks(Q))
+            least = [self._placed.least(X, enough) for X in blocks]
+            return np.concatenate([np.zeros(0), *least])
+        least = np.minimum(self._answers("clearance", Q), self._placed.constant)
+        unknown = np.flatnonzero(np.isnan(least))
+        for rows, X in self._blocks(Q[unknown]):
+            least[unknown[rows]] = self._placed.least(X)
+        return least
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
-        n = self._moving.joints
+        n = self._placed.moving.joints
         ports = tuple(Port(name, (n,)) for name in given)
         program = Program("collision", ports, (), (), ())
         arrays, batch = broadcast(program, tuple(given.values()))
@@ -461,12 +445,8 @@ class CollisionCheck:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        per_row = max(self._moving.count, len(self.tables.pairs.pairs))
+        per_row = max(self._placed.moving.count, len(self.tables.pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
-            yield rows, self._poses(Q[rows])
-
-    def _poses(self, Q: Array) -> Array:
-        """Return the poses of moving links: (n, joints) -> (n, f, 3, 4)."""
-        return poses_of_links(self._moving, self.state)(Q)
+            yield rows, self._placed.poses(Q[rows])

@@ -3,125 +3,88 @@
 Spheres are decisive for most pairs: those around links first, then those around each
 shape. Only pairs of shapes whose spheres are too near call the code of their kinds.
 Which pairs there are is in tables, so that pipelines differ by their links alone.
+
+A motion is straight in joint positions: q = q0 + t (q1 - q0). Two links whose distance
+is d, and whose points can approach each other by no more than w while t grows by 1,
+cannot touch before t + d / w. So t moves on by the least such step of all pairs until
+it is 1, or until a pair is as near as makes no difference (conservative advancement:
+Mirtich, "Impulse-based dynamic simulation of rigid body systems", 1996).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When, program
+from armillary.collision.columns import CheckColumns
+from armillary.kernel.columns import call, each, repeat, when
+from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Field, Table, code, index, reals, span
-from armillary.kinematics.moving_links import POSES, MovingLinks
+from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, dot, subtract, three
-from armillary.trace import Port
-from armillary.trace.functions import absolute, maximum, select, sqrt
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    dot,
+    subtract,
+    three,
+)
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = [
-    "CENTRES",
-    "SHAPE_PAIRS",
-    "SPHERES",
-    "SPHERE_PAIRS",
-    "UNDECIDED",
-    "Question",
-    "check_pipeline",
-    "compiled",
-    "least_of_near_stages",
-    "limits",
-    "link_pairs",
-    "placed_stages",
-    "square",
-]
+__all__ = ["CENTRES", "UNDECIDED", "Question", "check_pipeline", "compiled"]
 
 Question: TypeAlias = Literal["touching", "clearance", "motion"]
 """Whether links touch: 0 if not, 1 if so, `UNDECIDED` where rounding decides, or a pose
-is NaN. Or the least distance [m], NaN where a pose is. Or what `motion_stages` says."""
+is NaN. Or the least distance [m], NaN where a pose is. Or how far motions are free: `t`
+up to which one is proven to be, and `touching`, 1 if links touch there."""
 
 UNDECIDED: Final = 0.5
 
-CENTRES: Final = "centres"
-VALUE: Final = Port("value", ())
-VECTOR: Final = (3,)
+CENTRES: Final = CheckColumns.centres.name
 
-SPHERES: Final = Table(
-    "spheres",
-    (index("carrier_pose", POSES), reals("centre", VECTOR), index("sphere", CENTRES)),
-)
-SPHERE_PAIRS: Final = Table(
-    "sphere_pairs",
-    (index("sphere_a", CENTRES), index("sphere_b", CENTRES), reals("sphere_reach")),
-)
-SHAPE_PAIRS: Final = Table(
-    "shape_pairs",
-    (
-        index("shape_a", CENTRES),
-        index("shape_b", CENTRES),
-        reals("shape_reach"),
-        index("X_A", POSES),
-        index("X_B", POSES),
-        code("distance"),
-    ),
-)
-"""`X_A` and `X_B` are in the order that the code of the pair takes them in."""
+MOST_STEPS: Final = 5_000
+"""Most steps of a motion; beyond, it is not proven."""
 
-CALL: Final = Call("distance", ("X_A", "X_B"), (VALUE,))
+LEAST_STEP: Final = 1e-9
+"""Steps below this part of a motion prove nothing."""
 
-
-def link_pairs(*more: Field) -> Table:
-    """Return the table of pairs of links, whose records may have more fields."""
-    return Table(
-        "link_pairs",
-        (
-            index("link_a", CENTRES),
-            index("link_b", CENTRES),
-            reals("link_reach"),
-            span("of_spheres", "sphere_pairs"),
-            span("of_shapes", "shape_pairs"),
-            *more,
-        ),
-    )
-
-
-def limits(joints: int) -> Table:
-    """Return the table of what decides, and for which rows.
-
-    Touching are pairs whose distance is below `margin - rounding`, free those above
-    `margin + rounding`; spheres are compared by squares, within `square_rounding`. Rows
-    beyond `most_q` and `most_extent` are left undecided.
-    """
-    names = "margin", "rounding", "square_rounding", "most_extent"
-    fields = (*map(reals, names), reals("most_q", (joints,)))
-    return Table("limits", fields, is_single=True)
+FAR: Final = 1e30
+"""A distance that no pair has [m]."""
 
 
 def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeline:
     """Return the pipeline of a question about the joint positions of a cell.
 
     Args:
-        moving: The links of the cell.
-        spheres: How many there may be.
+        moving: The moving links of the cell.
+        spheres: For how many spheres there is room.
         asked: The question; see `Question`. For `touching`, reaches in tables are the
-            squares of what is near; for `clearance` they are sums of radii.
+            squares of what is near; else they are sums of radii.
     """
-    stages = _touching(moving) if asked == "touching" else _clearance(moving)
+    columns = CheckColumns(moving, spheres)
+    inputs, results, pairs = moving.inputs, (columns.found,), columns.link_pairs
+    if asked == "motion":
+        inputs, results = (columns.q0, columns.q1), (columns.t, columns.touching)
+        pairs = columns.moving_link_pairs
     return Pipeline(
         f"collision_{asked}",
-        moving.inputs,
+        inputs,
         (
             *moving.tables,
-            limits(moving.joints),
-            SPHERES,
-            link_pairs(),
-            SPHERE_PAIRS,
-            SHAPE_PAIRS,
+            columns.limits,
+            columns.spheres,
+            pairs,
+            columns.sphere_pairs,
+            columns.shape_pairs,
         ),
-        (*moving.stages, Each("limits", stages)),
-        ("found",),
-        (Port(CENTRES, (spheres, 3)),),
+        STAGES[asked](columns, moving),
+        tuple(port.name for port in results),
+        (columns.centres,),
     )
 
 
@@ -133,180 +96,333 @@ def compiled(
     return compile_pipeline(pipeline, dtype=dtype, lanes=lanes)
 
 
-def placed_stages(moving: MovingLinks) -> tuple[Stage, ...]:
+# Where spheres are
+
+
+class Usual(NamedTuple):
+    """Whether poses and positions are usual, before spheres are looked at."""
+
+    usual: Number
+    extent: Number
+
+
+class Placed(NamedTuple):
+    """The centre of a sphere in the world, and the greatest coordinate so far."""
+
+    sphere: Vector3
+    extent: Number
+
+
+def _placed_stages(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     """Return stages from poses to the centres of spheres, and the column `sound`."""
-    given = {POSES: (moving.count, 3, 4)}
-    if moving.is_compiled:
-        given |= dict.fromkeys(("q", "most_q"), (moving.joints,))
-    carried = {"carrier_pose": (3, 4), "centre": VECTOR, "extent": ()}
-    bounds = {"extent": (), "most_extent": (), "usual": ()}
+    usual = _usual if moving.is_compiled else _usual_poses
     return (
-        program(_usual, "usual extent", **given),
-        Each("spheres", (program(_centre, "sphere extent", **carried),)),
-        program(_sound, "sound", **bounds),
+        columns.stage(usual),
+        each(columns.spheres, columns.stage(_centre)),
+        columns.stage(_sound, writes=columns.sound),
     )
 
 
-def _usual(poses: Any, q: Any = (), most_q: Any = ()) -> Any:
+def _usual(poses: Sequence[Matrix], q: Vector, most_q: Vector) -> Usual:
     """Return 1 where all poses are numbers and q is not too large."""
-    total: Number = sum(np.ravel(poses).tolist(), 0.0)
+    # A sum is finite only if all that is summed is.
+    total: Number = sum(np.ravel(np.asarray(poses)).tolist(), 0.0)
     is_usual = absolute(total) < np.inf  # false of NaN, too
-    for x, most in zip(q, most_q, strict=False):
+    for x, most in zip(q, most_q, strict=True):
         is_usual = is_usual & (absolute(x) <= most)
-    return select(is_usual, 1.0, 0.0), 0.0
+    return Usual(select(is_usual, 1.0, 0.0), 0.0)
 
 
-def _centre(carrier_pose: Any, centre: Any, extent: Any) -> Any:
+def _usual_poses(poses: Sequence[Matrix]) -> Usual:
+    """Return the same where poses are given, and positions are not."""
+    return _usual(poses, (), ())
+
+
+def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> Placed:
     x, y, z = Pose.from_matrix(carrier_pose) @ three(centre)
     most = maximum(maximum(absolute(x), absolute(y)), absolute(z))
-    return (x, y, z), select(most > extent, most, extent)
+    return Placed((x, y, z), select(most > extent, most, extent))
 
 
-def _sound(extent: Any, most_extent: Any, usual: Any) -> Any:
+def _sound(extent: Number, most_extent: Number, usual: Number) -> Number:
     return select(extent <= most_extent, usual, 0.0)
 
 
-def square(a: Any, b: Any) -> Number:
+def _square(a: Vector, b: Vector) -> Number:
     """Return the square of the distance of two points."""
     between = subtract(three(a), three(b))
     return dot(between, between)
 
 
-# whether links touch
+def _distance_of_shapes(columns: CheckColumns) -> Call:
+    return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
 
 
-def _touching(moving: MovingLinks) -> tuple[Stage, ...]:
-    link = {"link_a": VECTOR, "link_b": VECTOR, "link_reach": ()}
-    sphere = {"sphere_a": VECTOR, "sphere_b": VECTOR, "sphere_reach": ()}
-    shape = {"shape_a": VECTOR, "shape_b": VECTOR, "shape_reach": ()}
-    flags = {"going": (), "doubt": ()}
-    judged = {"value": (), "margin": (), "rounding": (), **flags}
-    near = (
-        program(_within_and_start, "near deepest", **link),
-        When(
-            "near",
-            (
-                Each(
-                    "sphere_pairs",
-                    (program(_deeper, "deepest", **sphere, deepest=()),),
-                    within="of_spheres",
-                ),
-                program(
-                    _judge_spheres,
-                    "going doubt",
-                    deepest=(),
-                    square_rounding=(),
-                    **flags,
-                ),
-                Each(
-                    "shape_pairs",
-                    (
-                        program(_within, "near_shape", **shape),
-                        When(
-                            "near_shape",
-                            (CALL, program(_judge, "going doubt", **judged)),
-                        ),
-                    ),
-                    within="of_shapes",
-                ),
-            ),
-        ),
+# Whether links touch
+#
+# Distances of centres are compared by their squares, without roots. The reach R of a
+# pair is (sum of radii + margin + rounding)^2, so that R - |a - b|^2 is above 0 where
+# spheres are near. Two shapes that are spheres touch for certain where it is above
+# `square_rounding`. Rows leave the loop over links with the first pair that touches.
+
+
+class Flags(NamedTuple):
+    """What is known of a row while no pair of it is known to touch."""
+
+    going: Number
+    doubt: Number
+
+
+class Near(NamedTuple):
+    """Whether two links are near, before their spherical shapes are looked at."""
+
+    near: Number
+    deepest: Number
+
+
+def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
+    stage = columns.stage
+    deeper = stage(_deeper, **columns.sphere_shapes, writes=columns.deepest)
+    spheres = (
+        each(columns.sphere_pairs, deeper, within=columns.of_spheres.name),
+        stage(_judge_spheres, rounding=columns.square_rounding),
     )
-    return (
-        *placed_stages(moving),
-        program(_begin, "going doubt", sound=()),
-        Each("link_pairs", near, going="going"),
-        program(_verdict, "found", sound=(), **flags),
+    shapes = each(
+        columns.shape_pairs,
+        stage(_nearness, **columns.shape_spheres, writes=columns.near_shape),
+        when(columns.near_shape, _distance_of_shapes(columns), stage(_judge)),
+        within=columns.of_shapes.name,
     )
+    links = each(
+        columns.link_pairs,
+        stage(_near, **columns.link_spheres),
+        when(columns.near, *spheres, shapes),
+        active=columns.going,
+    )
+    verdict = stage(_verdict, writes=columns.found)
+    rows = *_placed_stages(columns, moving), stage(_begin), links, verdict
+    return *moving.stages, each(columns.limits, *rows)
 
 
-def _begin(sound: Any) -> Any:
-    return sound, 0.0
+def _begin(sound: Number) -> Flags:
+    return Flags(sound, 0.0)
 
 
-def _within(a: Any, b: Any, reach: Any) -> Any:
-    return reach - square(a, b)
+def _nearness(a: Vector, b: Vector, reach: Number) -> Number:
+    return reach - _square(a, b)
 
 
-def _within_and_start(a: Any, b: Any, reach: Any) -> Any:
-    return _within(a, b, reach), -1.0
+def _near(a: Vector, b: Vector, reach: Number) -> Near:
+    return Near(_nearness(a, b, reach), -1.0)
 
 
-def _deeper(a: Any, b: Any, reach: Any, deepest: Any) -> Any:
-    depth = _within(a, b, reach)
-    return select(depth > deepest, depth, deepest)
+def _deeper(a: Vector, b: Vector, reach: Number, deepest: Number) -> Number:
+    nearness = _nearness(a, b, reach)
+    return select(nearness > deepest, nearness, deepest)
 
 
-def _judge_spheres(deepest: Any, rounding: Any, going: Any, doubt: Any) -> Any:
+def _judge_spheres(deepest: Number, rounding: Number, flags: Flags) -> Flags:
     is_touching, is_near = deepest > rounding, deepest >= 0.0
-    return select(is_touching, 0.0, going), select(is_near & ~is_touching, 1.0, doubt)
+    return Flags(
+        select(is_touching, 0.0, flags.going),
+        select(is_near & ~is_touching, 1.0, flags.doubt),
+    )
 
 
-def _judge(value: Any, margin: Any, rounding: Any, going: Any, doubt: Any) -> Any:
+def _judge(value: Number, margin: Number, rounding: Number, flags: Flags) -> Flags:
+    # A distance of NaN is neither touching nor free: it is in doubt.
     is_touching, is_free = value < margin - rounding, value > margin + rounding
     is_known = is_touching | is_free
-    return select(is_touching, 0.0, going), select(is_known, doubt, 1.0)
+    return Flags(
+        select(is_touching, 0.0, flags.going), select(is_known, flags.doubt, 1.0)
+    )
 
 
-def _verdict(sound: Any, going: Any, doubt: Any) -> Any:
-    verdict = select(going > 0.0, UNDECIDED * doubt, 1.0)
+def _verdict(sound: Number, flags: Flags) -> Number:
+    verdict = select(flags.going > 0.0, UNDECIDED * flags.doubt, 1.0)
     return select(sound > 0.0, verdict, UNDECIDED)
 
 
-# clearance
+# Clearance
 
 
-def _clearance(moving: MovingLinks) -> tuple[Stage, ...]:
-    link = {"link_a": VECTOR, "link_b": VECTOR, "link_reach": (), "least": ()}
-    near = program(_may_be_less, "near", **link)
-    return (
-        *placed_stages(moving),
-        program(_begin_least, "least", sound=()),
-        Each("link_pairs", (near, When("near", least_of_near_stages()))),
-        program(_same, "found", least=()),
+def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
+    stage = columns.stage
+    links = each(
+        columns.link_pairs,
+        stage(_may_be_less, **columns.link_spheres, writes=columns.near),
+        when(columns.near, *_least_of_near(columns)),
     )
+    rows = (
+        *_placed_stages(columns, moving),
+        stage(_begin_least, writes=columns.least),
+        links,
+        stage(_answer, writes=columns.found),
+    )
+    return *moving.stages, each(columns.limits, *rows)
 
 
-def least_of_near_stages() -> tuple[Stage, ...]:
+def _least_of_near(columns: CheckColumns) -> tuple[Stage, ...]:
     """Return stages by which `least` becomes no more than the distance of two links."""
-    sphere = {"sphere_a": VECTOR, "sphere_b": VECTOR, "sphere_reach": (), "least": ()}
-    shape = {"shape_a": VECTOR, "shape_b": VECTOR, "shape_reach": (), "least": ()}
-    exact = CALL, program(_least, "least", value=(), least=())
+    least = columns.least
+    sphere = columns.stage(_least_of_spheres, **columns.sphere_shapes, writes=least)
     return (
-        Each(
-            "sphere_pairs",
-            (program(_least_of_spheres, "least", **sphere),),
-            within="of_spheres",
-        ),
-        Each(
-            "shape_pairs",
-            (program(_may_be_less, "near_shape", **shape), When("near_shape", exact)),
-            within="of_shapes",
+        each(columns.sphere_pairs, sphere, within=columns.of_spheres.name),
+        each(
+            columns.shape_pairs,
+            columns.stage(
+                _may_be_less, **columns.shape_spheres, writes=columns.near_shape
+            ),
+            when(
+                columns.near_shape,
+                _distance_of_shapes(columns),
+                columns.stage(_least, writes=least),
+            ),
+            within=columns.of_shapes.name,
         ),
     )
 
 
-def _same(least: Any) -> Any:
+def _answer(least: Number) -> Number:
     return least
 
 
-def _begin_least(sound: Any) -> Any:
+def _begin_least(sound: Number) -> Number:
     return select(sound > 0.0, np.inf, np.nan)
 
 
-def _may_be_less(a: Any, b: Any, reach: Any, least: Any) -> Any:
+def _may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
     """Return a number above 0 where spheres are nearer than the least so far.
 
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
     """
-    gap = sqrt(square(a, b)) - reach
+    gap = sqrt(_square(a, b)) - reach
     so_far = select(least < 0.0, 0.0, least)  # NaN stays NaN
     return so_far - gap
 
 
-def _least_of_spheres(a: Any, b: Any, reach: Any, least: Any) -> Any:
-    return _least(sqrt(square(a, b)) - reach, least)
+def _least_of_spheres(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
+    return _least(sqrt(_square(a, b)) - reach, least)
 
 
-def _least(value: Any, least: Any) -> Any:
+def _least(value: Number, least: Number) -> Number:
+    # Written so that NaN of the distance becomes the least, and stays it.
     return select(value >= least, least, value)
+
+
+# Motions
+#
+# Links approach each other by no more than w = sum_j rates_j |q1_j - q0_j| while t
+# grows by 1. A pair whose spheres are farther apart than that in the step so far,
+# step w < gap, cannot shorten it; for others the distance d allows (d - margin) / w.
+
+
+class MotionState(NamedTuple):
+    """How far a motion is proven to be free, and whether it goes on."""
+
+    t: Number
+    going: Number
+    touching: Number
+
+
+class Start(NamedTuple):
+    """What is known at the beginning of a motion."""
+
+    t: Number
+    going: Number
+    touching: Number
+    travel: Vector
+
+
+class StepBound(NamedTuple):
+    """By how much t may grow, and the least gap of the pairs that were looked at."""
+
+    step: Number
+    gap: Number
+
+
+class Approach(NamedTuple):
+    """Whether two links may meet within the step; no distance is known yet."""
+
+    near: Number
+    speed: Number
+    least: Number
+
+
+def _motion(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
+    stage = columns.stage
+    links = each(
+        columns.moving_link_pairs,
+        stage(_may_meet, **columns.link_spheres),
+        when(columns.near, *_least_of_near(columns), stage(_shortened)),
+    )
+    steps = repeat(
+        columns.going,
+        stage(_position, writes=columns.q),
+        *moving.stages,
+        *_placed_stages(columns, moving),
+        stage(_whole_step),
+        links,
+        stage(_advanced),
+        limit=MOST_STEPS,
+    )
+    return stage(_start), each(columns.limits, steps)
+
+
+def _start(q0: Vector, q1: Vector) -> Start:
+    return Start(0.0, 1.0, 0.0, [absolute(b - a) for a, b in zip(q0, q1, strict=True)])
+
+
+def _position(t: Number, q0: Vector, q1: Vector) -> Vector:
+    return [a + t * (b - a) for a, b in zip(q0, q1, strict=True)]
+
+
+def _whole_step(t: Number, sound: Number) -> StepBound:
+    """Return the step to the end; none where nothing is known."""
+    return StepBound(select(sound > 0.0, 1.0 - t, 0.0), FAR)
+
+
+def _may_meet(
+    a: Vector,
+    b: Vector,
+    reach: Number,
+    margin: Number,
+    travel: Vector,
+    rates: Vector,
+    step: Number,
+) -> Approach:
+    """Return a number above 0 where links may meet within the step."""
+    speed: Number = 0.0
+    for way, rate in zip(travel, rates, strict=True):
+        speed = speed + select(way > 0.0, way * rate, 0.0)  # a rate may be infinite
+    gap = sqrt(_square(a, b)) - reach - margin
+    return Approach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
+
+
+def _shortened(
+    least: Number, margin: Number, speed: Number, step: Number, gap: Number
+) -> StepBound:
+    """Return the step that a pair allows, if it is less, and the least gap of all."""
+    room = least - margin
+    is_short = room < step * speed
+    allowed = select(is_short, room / select(is_short, speed, 1.0), step)
+    return StepBound(maximum(minimum(allowed, step), 0.0), minimum(room, gap))
+
+
+def _advanced(
+    t: Number, step: Number, gap: Number, rounding: Number, sound: Number
+) -> MotionState:
+    is_sound, is_touching = sound > 0.0, gap <= rounding
+    reached = select(is_sound & ~is_touching, minimum(t + step, 1.0), t)
+    goes_on = is_sound & ~is_touching & (reached < 1.0) & (step > LEAST_STEP)
+    return MotionState(
+        reached,
+        select(goes_on, 1.0, 0.0),
+        select(is_sound & is_touching, 1.0, 0.0),
+    )
+
+
+STAGES: Final[
+    dict[Question, Callable[[CheckColumns, MovingLinks], tuple[Stage, ...]]]
+] = {"touching": _touching, "clearance": _clearance, "motion": _motion}
+"""The stages of each question, from the inputs of its pipeline to its results."""

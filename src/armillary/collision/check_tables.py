@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, final
+from typing import Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.distance.pair_kernel import ValueAsked
-from armillary.collision.motion_stages import motion_pipeline
-from armillary.collision.precision import Precision
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
-from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import CompiledPipeline
-from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.kinematics.state import State
-from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -94,6 +85,8 @@ class CheckTables:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
+        # The links of pairs are numbered; shapes come link by link, so that those of
+        # link k are first[k] to first[k + 1].
         names = list(dict.fromkeys(each.link for each in shapes))
         number = {name: k for k, name in enumerate(names)}
         owner = np.array([number[each.link] for each in shapes], np.int64)
@@ -102,21 +95,26 @@ class CheckTables:
         links = links[tested.indices]
         table, starts = _products(links, first)
         pairs = ShapePairs.of(shapes, table)
+        # One sphere around the spheres of the shapes of each link.
         spheres = [
             _sphere_around(pairs.centres[a:b], pairs.radii[a:b])
             for a, b in itertools.pairwise(first.tolist())
         ]
+        # Shapes that move with the same link stay as they are: such pairs are computed
+        # once. Of the others, two spheres need no more than their bounding spheres.
         moves = rows[table[:, 0]] != rows[table[:, 1]]
         is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
         are_spheres = is_sphere[table].all(axis=1)
         chosen = moves & are_spheres, moves & ~are_spheres
+        # Each pair of links has a range of either list; those with two empty ranges are
+        # left out.
         of_link = np.repeat(
             np.arange(len(starts)), np.diff(np.append(starts, len(table)))
         )
         spans: list[Indices] = []
         for which in chosen:
-            each = np.bincount(of_link[which], minlength=len(starts))
-            spans += [np.cumsum(each) - each, each]
+            counts = np.bincount(of_link[which], minlength=len(starts))
+            spans += [np.cumsum(counts) - counts, counts]
         spanned = np.stack(spans, axis=1).astype(np.int64)
         used = spanned[:, 1] + spanned[:, 3] > 0
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
@@ -143,101 +141,20 @@ class CheckTables:
             np.concatenate([turned + frames[:, :3, 3], placed.centres]),
         )
 
-    def kernel(
-        self,
-        moving: MovingLinks,
-        state: State,
-        placed: Placed,
-        asked: Question,
-        margin: float,
-        precision: Precision,
-        rates: Array | None = None,
-    ) -> Kernel:
-        """Return the kernel of a question; nothing is compiled for another state.
+    @property
+    def room(self) -> int:
+        """Return for how many spheres code is made: some more than there are."""
+        room = FEWEST_SPHERES
+        while room < len(self.centres):
+            room *= 4
+        return room
 
-        Args:
-            moving: The moving links of the cell.
-            state: What they are attached to.
-            placed: Where the shapes are.
-            asked: The question.
-            margin: What is nearer touches [m].
-            precision: How it is decided.
-            rates: For `motion`: how fast the links of each pair may approach each other
-                for unit rates of joints [m per unit], shape (m, n).
+    def sphere_numbers(self, pairs: Indices) -> Indices:
+        """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
 
-        Raises:
-            KernelError: As for `compile_pipeline`.
+        pairs: Positions in `pairs`, shape (p,).
         """
-        kind, room = precision.dtype, self._room
-
-        def made() -> CompiledPipeline:
-            if asked == "motion":
-                return compiled(motion_pipeline(moving, room), kind)
-            return compiled(check_pipeline(moving, room, asked), kind)
-
-        code = kept(moving, ("check", room, asked, kind.char), made)
-        rows, centres = self.spheres(placed)
-        lanes, is_squared = code.native.lanes, asked == "touching"
-        m, r = margin, precision.rounding
-        depth: ValueAsked = "value" if asked == "clearance" else "free"
-        if is_squared and m == 0.0:  # which side of 0 is all that counts
-            depth = "touch"
-        callees = [
-            each.callees(placed, depth, kind, lanes) for each in self.pairs.kinds
-        ]
-        first = len(self.centres) - len(self.pairs.centres)
-        spheres, shapes = (
-            self.pairs.pairs[each] + first for each in (self.of_spheres, self.of_shapes)
-        )
-        ordered = np.zeros((len(self.pairs.pairs), 2), np.int64)
-        codes = np.zeros_like(ordered)
-        for each, called in zip(self.pairs.kinds, callees, strict=True):
-            ordered[each.pairs] = placed.rows[each.sides].T
-            codes[each.pairs] = called.codes
-
-        def reach(both: Indices) -> Array:
-            radii = self.radii[both].sum(axis=1)
-            return (radii + m + r) ** 2 if is_squared else radii
-
-        largest = float(self.radii[spheres].sum(axis=1).max(initial=0.0))
-        tables: dict[str, Mapping[str, Any]] = {
-            **moving.records(state),
-            "limits": {
-                "margin": [m],
-                "rounding": [r],
-                # (R + r)^2 - (R - r)^2 for the largest R, and some more.
-                "square_rounding": [4.0 * (largest + m + r) * r],
-                "most_extent": [precision.most_extent],
-                "most_q": [precision.most_q],
-            },
-            "spheres": {
-                "carrier_pose": rows,
-                "centre": centres,
-                "sphere": np.arange(len(centres)),
-            },
-            "link_pairs": {
-                "link_a": self.links[:, 0],
-                "link_b": self.links[:, 1],
-                "link_reach": reach(self.links),
-                "of_spheres": self.spans[:, :2],
-                "of_shapes": self.spans[:, 2:],
-                **({} if rates is None else {"rates": rates}),
-            },
-            "sphere_pairs": {
-                "sphere_a": spheres[:, 0],
-                "sphere_b": spheres[:, 1],
-                "sphere_reach": reach(spheres),
-            },
-            "shape_pairs": {
-                "shape_a": shapes[:, 0],
-                "shape_b": shapes[:, 1],
-                "shape_reach": reach(shapes),
-                "X_A": ordered[self.of_shapes, 0],
-                "X_B": ordered[self.of_shapes, 1],
-                "distance": codes[self.of_shapes],
-            },
-        }
-        return code(tables, callees)
+        return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
     def extent(self, placed: Placed, X: Array) -> float:
         """Return about how far from the world's origin shapes are [m].
@@ -260,6 +177,7 @@ class CheckTables:
             For unit rates of joints [m per unit], shape (m, n).
         """
         rows, centres = self.spheres(placed)
+        # The lever of a link reaches from its moving link's origin to all its shapes.
         count = len(self.first) - 1
         levers = np.zeros(count)
         reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
@@ -280,6 +198,9 @@ class CheckTables:
         """
         count = len(self.first) - 1
         P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
+        # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
+        # of matrices. It loses digits where both are far out, which `squares` allow
+        # for.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
@@ -288,8 +209,9 @@ class CheckTables:
             few = slice(start, start + step)
             square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
             reach = radii[few, None] + (radii + min(within, FARTHEST))
-            one, other = np.nonzero(~(square > reach * reach))
+            one, other = np.nonzero(~(square > reach * reach))  # NaN is near
             found.append((one + start) * count + other)
+        # Of these, the pairs that are tested: `self.codes` is sorted.
         codes = np.concatenate([np.zeros(0, np.int64), *found])
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return at[self.codes[at] == codes]
@@ -305,13 +227,6 @@ class CheckTables:
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
 
-    @property
-    def _room(self) -> int:
-        room = FEWEST_SPHERES
-        while room < len(self.centres):
-            room *= 4
-        return room
-
 
 def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     """Return all pairs of shapes of pairs of links, and the first pair of each.
@@ -323,6 +238,8 @@ def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     Returns:
         Pairs of shapes, shape (p, 2), and positions, shape (k,).
     """
+    # Pair p of a pair of links, whose second link has s shapes, is that of shape p // s
+    # of the first and p % s of the second.
     counts = np.diff(first)[links]
     sizes = counts.prod(axis=1)
     starts = np.cumsum(sizes) - sizes
@@ -338,6 +255,8 @@ def _sphere_around(centres: Array, radii: Array) -> tuple[Array, float]:
         return centres[0], float(radii[0])
     if not np.isfinite(radii).all():
         return centres[0], math.inf
+    # The centre of a sphere around the ends of all axes; the radius then reaches around
+    # all spheres.
     points = centres[:, None] + radii[:, None, None] * AXES
     centre = np.array(sphere_around(points.reshape(-1, 3)).centre)
     farthest = np.linalg.norm(centres - centre, axis=1) + radii

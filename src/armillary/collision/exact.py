@@ -48,7 +48,7 @@ GJK_STEPS: Final = 1000
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class Body:
+class CoalBody:
     """A shape as coal has it; threads share it, since no query writes to it.
 
     Attributes:
@@ -80,7 +80,7 @@ class ExactMeshes:
 
     tables: CheckTables
     has_mesh: npt.NDArray[np.bool_]
-    bodies: dict[int, Body]
+    bodies: dict[int, CoalBody]
 
     @classmethod
     def of(
@@ -95,13 +95,15 @@ class ExactMeshes:
         for first in tables.first[:-1]:
             name = tables.pairs.shapes[int(first)].link
             shapes += cell.links[cell.frame(name).link].collision_shapes
+        # The shapes of `tables` are hulls; those of the cell, in the same order, say
+        # which were meshes. Bodies of meshes are cached by file and scale.
         is_mesh = np.array([isinstance(each, Mesh) for each in shapes], np.bool_)
         one, other = tables.pairs.pairs.T
         has_mesh = is_mesh[one] | is_mesh[other]
         if not has_mesh.any():
             return None
-        known = kept(cell, "exact meshes", dict[Any, Body])
-        bodies: dict[int, Body] = {}
+        known = kept(cell, "exact meshes", dict[Any, CoalBody])
+        bodies: dict[int, CoalBody] = {}
         used: list[int] = np.unique(tables.pairs.pairs[has_mesh]).tolist()
         for k in used:
             shape = shapes[k]
@@ -135,6 +137,8 @@ class ExactMeshes:
         Returns:
             Distances [m], shape (n,); NaN where a pose has NaN.
         """
+        # Bounds from cheap to expensive: spheres, then hulls, then triangles. Triangles
+        # of a row are looked at by rising distance of hulls, until none can be nearer.
         table = self.tables.pairs
         count = len(table.pairs)
         rows = np.repeat(np.arange(len(X)), count)
@@ -216,6 +220,9 @@ class ExactMeshes:
         if not (np.isfinite(X_A).all() and np.isfinite(X_B).all()):
             return np.nan
         found = max(self._apart(pair, X_A, X_B)[0], 0.0)
+        # Hulls that are apart prove a distance, which is exact where coal's iteration
+        # is not. Surfaces that are apart may be one inside the other: bodies touch
+        # then.
         if hulls > 0.0:
             return max(found, hulls)
         return 0.0 if found and self._is_enclosed(pair, X_A, X_B) else found
@@ -262,6 +269,7 @@ class ExactMeshes:
             if self._is_enclosed(pair, X_A, X_B):
                 return 0.0, points, -normal
             return value, points, normal
+        # Surfaces that cut each other have no nearest points; a contact has a point.
         request, found = coal.CollisionRequest(), coal.CollisionResult()
         request.enable_contact = True
         coal.collide(a.geometry, _at(X_A), b.geometry, _at(X_B), request, found)
@@ -282,7 +290,7 @@ def _coal() -> Any:
         ) from error
 
 
-def _body(shape: Primitive, link: str) -> Body:
+def _body(shape: Primitive, link: str) -> CoalBody:
     """Return a primitive as coal has it."""
     core = _core(shape)
     if core is not None:
@@ -292,7 +300,7 @@ def _body(shape: Primitive, link: str) -> Body:
     curved = _curved(shape)
     if curved is not None:
         parts = 0 if isinstance(shape, HalfSpace) else 1  # no mesh encloses all of it
-        return Body(*curved, None, np.zeros((parts, 3)))
+        return CoalBody(*curved, None, np.zeros((parts, 3)))
     if isinstance(shape, Box | ConvexPolyhedron | Tetrahedron):
         return _of_triangles(shape.triangles())
     try:
@@ -343,7 +351,7 @@ def _curved(shape: Primitive) -> tuple[Any, float] | None:
             return None
 
 
-def _of_triangles(triangles: Triangles, radius: float = 0.0) -> Body:
+def _of_triangles(triangles: Triangles, radius: float = 0.0) -> CoalBody:
     """Return triangles as coal has them."""
     coal = _coal()
     vertices, faces = coal.StdVec_Vec3s(), coal.StdVec_Triangle()
@@ -355,11 +363,13 @@ def _of_triangles(triangles: Triangles, radius: float = 0.0) -> Body:
     geometry.addSubModel(vertices, faces)
     geometry.endModel()
     surface = triangles if triangles.is_watertight else None
-    return Body(geometry, radius, surface, _one_of_each_part(triangles))
+    return CoalBody(geometry, radius, surface, _one_of_each_part(triangles))
 
 
 def _one_of_each_part(triangles: Triangles) -> Array:
     """Return a corner of each connected part, shape (p, 3)."""
+    # Each corner takes the least number of those that it is connected to: that of its
+    # triangles, then that of the corner with its number, until nothing changes.
     least = np.arange(len(triangles.vertices))
     before = np.zeros_like(least)
     while not np.array_equal(least, before):
@@ -378,6 +388,8 @@ def _is_inside(surface: Triangles, points: Array) -> bool:
     and Strackee, 1983, eq. 8.
     """
     for point in points:
+        # tan(angle / 2) = a . (b x c) / (xyz + (a.b) z + (b.c) x + (c.a) y), with the
+        # lengths x, y, z of a, b, c.
         a, b, c = np.moveaxis(surface.corners - point, 1, 0)
         x, y, z = (np.linalg.norm(each, axis=1) for each in (a, b, c))
         volume = np.einsum("ij,ij->i", a, np.cross(b, c))

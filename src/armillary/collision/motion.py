@@ -11,16 +11,14 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_tables import CheckTables
+from armillary.collision.check_kernel import check_kernel
 from armillary.collision.lengths import NEARNESS, number_of
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
-from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
-from armillary.kinematics.moving_links import MovingLinks
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
-from armillary.kinematics.state import State
+from armillary.kinematics.speed_bounds import speeds_are_known
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 
@@ -106,30 +104,19 @@ class MotionProver:
     """What proves motions of a check.
 
     Attributes:
-        tables: The pairs.
-        moving: The moving links of the cell.
-        state: What they are attached to.
-        placed: Where shapes are.
+        pairs: The pairs of the check.
         margin: What is nearer touches [m].
-        extent: About the largest coordinate of shapes [m].
     """
 
-    tables: CheckTables
-    moving: MovingLinks
-    state: State
-    placed: Placed
+    pairs: PlacedPairs
     margin: float
-    extent: float
 
     def check(self) -> None:
         """Raise a `ModelError` if nothing is known of how fast links move."""
-        if speeds_are_known(self.moving, self.state):
+        moving, state = self.pairs.moving, self.pairs.state
+        if speeds_are_known(moving, state):
             return
-        why = (
-            "closed loops"
-            if self.state.passive.size
-            else "scripts that are not compiled"
-        )
+        why = "closed loops" if state.passive.size else "scripts that are not compiled"
         raise ModelError(
             f"Motions of this cell cannot be proven, because of {why}: how fast links "
             "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
@@ -147,6 +134,7 @@ class MotionProver:
 
     def _proven(self, ends: Array) -> tuple[Array, npt.NDArray[np.int8]]:
         """Return how far finite motions are free, and why: (2, n, joints)."""
+        # The kernel says how far it came, and whether links touch there.
         count = ends.shape[1]
         t, touching = np.zeros((2, count))
         for rows, kernel in self._kernels(ends.min(axis=0), ends.max(axis=0)):
@@ -170,9 +158,13 @@ class MotionProver:
             lower: Least joint positions of each motion, shape (n, joints).
             upper: Greatest.
         """
+        # Bounds of speeds hold in a box of joint positions, and are part of a kernel's
+        # tables: boxes of a few sizes keep kernels few, and bounds of small motions
+        # good.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
             level = np.where(level <= 0, 0, level)
+        # Rows beyond all boxes, or in boxes without bounds, get a kernel of their own.
         alone = level > MOST_LEVEL
         for k in np.unique(level[~alone]).tolist():
             kernel, rows = self._kernel_of_level(k), np.flatnonzero(level == k)
@@ -181,11 +173,12 @@ class MotionProver:
             else:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
-            rates = self._rates(lower[row], upper[row])
+            rates = self.pairs.rates(lower[row], upper[row])
             yield np.array([row]), self._made(rates)
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
         """Return the level of the smallest box that contains each motion, (n,)."""
+        # A motion that reaches r half widths from the middle needs 2^level >= r.
         first, last = self._box(0)
         middle, half = 0.5 * (first + last), 0.5 * (last - first)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -207,7 +200,7 @@ class MotionProver:
     def _kernel_of_level(self, level: int) -> Kernel | None:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
-            rates = self._rates(*self._box(level))
+            rates = self.pairs.rates(*self._box(level))
             is_known = bool(np.isfinite(rates).all())
             self._known[level] = self._made(rates) if is_known else None
         return self._known[level]
@@ -223,30 +216,20 @@ class MotionProver:
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
         """Return the box of level 0: the limits of joints, or 4 around the state."""
-        lower, upper, _ = self.moving.cell.joints.ranges
-        n, q = self.moving.joints, self.state.q
+        moving, q = self.pairs.moving, self.pairs.state.q
+        lower, upper, _ = moving.cell.joints.ranges
+        n = moving.joints
         return (
             np.where(np.isfinite(lower[:n]), lower[:n], q - 4.0),
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
 
-    def _rates(self, lower: Array, upper: Array) -> Array:
-        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
-        return self.tables.rates(speeds, self.placed)
-
     def _made(self, rates: Array) -> Kernel:
-        precision = double_precision(self.moving, self.extent)
-        return self.tables.kernel(
-            self.moving,
-            self.state,
-            self.placed,
-            "motion",
-            self.margin,
-            precision._replace(
-                rounding=max(NEARNESS, precision.rounding), most_extent=np.inf
-            ),
-            rates,
-        )
+        # Poses have no greatest extent here: a motion may lead anywhere.
+        precision = double_precision(self.pairs)
+        rounding = max(NEARNESS, precision.rounding)
+        precision = precision._replace(rounding=rounding, most_extent=np.inf)
+        return check_kernel(self.pairs, "motion", self.margin, precision, rates)
 
 
 def sampled(
@@ -284,6 +267,8 @@ def sampled(
             )
         parts = max(math.ceil(longest / step), int(longest > 0.0))
         reason[k], fraction[k] = MotionReason.FREE, 1.0
+        # The first sample that touches ends a motion, so blocks of them are tested in
+        # turn.
         for start in range(0, parts + 1, SAMPLES):
             samples = np.arange(start, min(start + SAMPLES, parts + 1))
             t: Array = samples / max(parts, 1)

@@ -1,23 +1,34 @@
-"""The pairs of links to test in the states of a cell."""
+"""The pairs of links to test in the states of a cell, and those that touch at home."""
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Any, Final
 
-from armillary.collision.home_contacts import touching_at_home
-from armillary.errors import ModelError
-from armillary.kinematics.bound_state import bound_state
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.lengths import NEARNESS
+from armillary.collision.placed_pairs import PlacedPairs
+from armillary.errors import ArmillaryError, ModelError
+from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.state import State
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
-from armillary.model.rules import Rules
+from armillary.model.link_pattern import link_of
+from armillary.model.rules import Rule, Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["applied_rules", "pairs"]
+__all__ = ["applied_rules", "pairs", "with_home_pairs"]
 
-MOST_KEPT: Final = 8
+Indices = npt.NDArray[np.int64]
+
+MOST_CACHED: Final = 8
+"""Rules whose pairs a cell caches."""
 
 
 def pairs(
@@ -33,7 +44,7 @@ def pairs(
     tells the reason for one pair.
 
     Args:
-        cell: Whose links.
+        cell: The cell that has the links.
         state: The state whose attachments are used.
         rules: They replace those of the cell.
         meshes: As for `collision`; they are read if rules leave out pairs that touch at
@@ -51,7 +62,7 @@ def pairs(
 def applied_rules(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None
 ) -> CollisionPairs:
-    """Return rules applied to a cell; the cell keeps the last few.
+    """Return rules applied to a cell; the cell caches the last few.
 
     Arguments and errors are those of `pairs`.
     """
@@ -69,7 +80,46 @@ def applied_rules(
             return each
     if rules is not cell.rules:
         cell.check_rules(rules)
-    if len(known) >= MOST_KEPT:
+    if len(known) >= MOST_CACHED:
         known.clear()
-    touching = touching_at_home(cell, source)
+    touching = partial(_touching_at_home, cell, source)
     return known.setdefault((id(rules), source), CollisionPairs(cell, rules, touching))
+
+
+def with_home_pairs(cell: Workcell, meshes: MeshSource | None) -> Workcell:
+    """Return a cell whose rules name the pairs that touch at home, for files.
+
+    meshes: What reads the meshes of the cell.
+    """
+    if not cell.rules.needs_home:
+        return cell
+    touching = partial(_touching_at_home, cell, meshes)
+    decided = CollisionPairs(cell, cell.rules, touching)
+    named: dict[Rule, list[Rule]] = {}
+    for (a, b), rule in decided.home_pairs.items():
+        pair = Rule(a=link_of(a), b=link_of(b), reason=rule.reason)
+        named.setdefault(rule, []).append(pair)
+    rules = (
+        named.get(rule, ()) if rule.where == "home" else (rule,)
+        for rule in cell.rules.rules
+    )
+    every = tuple(chain.from_iterable(rules))
+    return cell.replace(rules=msgspec.structs.replace(cell.rules, rules=every))
+
+
+def _touching_at_home(
+    cell: Workcell, meshes: MeshSource | None, tested: Pairs
+) -> Indices:
+    """Return the pairs that touch at home, as positions in `tested`.
+
+    Links whose shapes cannot be read, or whose poses are not known, stay tested.
+    """
+    if not len(tested):
+        return np.empty(0, np.int64)
+    try:
+        state = home(cell)
+        contacts = PlacedPairs.of_hulls(cell, state, tested, meshes, skip_unread=True)
+        X = contacts.poses(state.q[np.newaxis])
+        return contacts.known[contacts.touching(X, NEARNESS)[0]]
+    except ArmillaryError:  # the check itself raises it again, and says what to do
+        return np.empty(0, np.int64)

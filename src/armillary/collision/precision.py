@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.shape_pairs import Placed, ShapePairs
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.kinematics.moving_links import MovingLinks, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.kinematics.state import State
@@ -52,49 +52,39 @@ class Precision(NamedTuple):
     most_q: Array
 
 
-def double_precision(moving: MovingLinks, extent: float) -> Precision:
-    """Return how a check decides in float64.
-
-    extent: About the largest coordinate of shapes [m].
-    """
-    most = 8.0 * extent + 1.0
-    nothing = np.full(moving.joints, np.inf)
+def double_precision(pairs: PlacedPairs) -> Precision:
+    """Return how a check of pairs decides in float64."""
+    most = 8.0 * pairs.extent + 1.0
+    nothing = np.full(pairs.moving.joints, np.inf)
     return Precision(np.dtype(np.float64), DOUBLE * most, most, nothing)
 
 
-def precision_of(
-    moving: MovingLinks,
-    state: State,
-    pairs: ShapePairs,
-    placed: Placed,
-    extent: float,
-) -> Precision:
-    """Return how a check decides best.
+def precision_of(pairs: PlacedPairs) -> Precision:
+    """Return how a check of pairs decides best.
 
     The error in float32 has three parts: that of joint positions, by bounds of how
     fast joints move links; that of poses and formulas, by the number of joints; and
     for joints of users, whose formulas may lose digits, four times the largest error of
     some poses.
-
-    Args:
-        moving: The moving links of the cell.
-        state: What they are attached to.
-        pairs: The pairs of shapes.
-        placed: Where the shapes are.
-        extent: About the largest coordinate of shapes [m].
     """
-    double = double_precision(moving, extent)
+    double = double_precision(pairs)
+    moving, state, extent = pairs.moving, pairs.state, pairs.extent
     if not speeds_are_known(moving, state):
         return double
-    if not all(kind.is_closed_form for kind in pairs.kinds):
+    if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
         return double
     lower, upper, _ = moving.cell.joints.ranges
     n = moving.joints
     reach = np.maximum(np.abs(lower[:n]), np.abs(upper[:n]))
     most_q = np.where(np.isfinite(reach), reach, TURN)
+
+    # A joint position q is wrong by q eps. A link that the joint moves is then wrong by
+    # (speed of its points) q eps: `speeds` bounds that for points within a lever of the
+    # link's origin. The speed of the world, the other side of each row, is 0.
     speeds = SpeedBounds.of(moving, state.tree, -most_q, most_q)
-    finite = np.isfinite(pairs.radii)
-    levers = (np.linalg.norm(placed.centres, axis=1) + pairs.radii)[finite]
+    radii, placed = pairs.tables.pairs.radii, pairs.placed
+    finite = np.isfinite(radii)
+    levers = (np.linalg.norm(placed.centres, axis=1) + radii)[finite]
     rows = np.stack([placed.rows[finite], np.zeros_like(placed.rows[finite])], axis=1)
     ways = speeds.between(rows, np.stack([levers, np.zeros_like(levers)], axis=1))
     unit = float(np.finfo(np.float32).eps)
@@ -121,6 +111,8 @@ def _error_of_poses(
 
     reach: How far from links shapes may be [m].
     """
+    # Both types get the same positions, rounded to float32: what differs is computed.
+    # An error of a rotation moves a shape by as much as it is away.
     rng = np.random.default_rng(0)
     Q = rng.uniform(-1.0, 1.0, (SAMPLES, moving.joints)) * most_q
     single = Q.astype(np.float32)

@@ -14,8 +14,10 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
+    SIZES,
     Asked,
     ValueAsked,
     called_pipeline,
@@ -31,7 +33,14 @@ from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import norm, subtract, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    norm,
+    subtract,
+    three,
+)
 from armillary.trace import trace
 
 __all__ = ["LinkShape", "Placed", "ShapePairs"]
@@ -89,7 +98,7 @@ class Placed(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Kind:
+class PairKind:
     """Pairs of the same kinds of shapes.
 
     Attributes:
@@ -114,16 +123,18 @@ class Kind:
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
     ) -> Array:
         """Return the distance of pair `at[k]` of this kind at poses `rows[k]`."""
-        found = np.empty(len(at))
+        values = np.empty(len(at))
         for shapes, chosen in self._alike(at):
+            # A row of the kernel is a pair at a pose: poses of both links, of both
+            # shapes in these, and the numbers of both shapes.
             which, at_rows = at[chosen], rows[chosen]
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
-            numbers = (each[which] for each in self.numbers.values())
-            given = *placed.matrices[sides], *numbers
+            numbers = (column[which] for column in self.numbers.values())
             kernel = rows_kernel(*shapes, asked)
-            found[chosen] = kernel(X[at_rows, first], X[at_rows, second], *given)
-        return found
+            links = X[at_rows, first], X[at_rows, second]
+            values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
+        return values
 
     def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
         """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
@@ -134,6 +145,7 @@ class Kind:
         if not any(hulls):
             yield self.forms, slice(None)
             return
+        # One number for each combination of polyhedra; a side without any is always 0.
         sides = [
             self.sides[k, at] if is_hull else np.zeros_like(at)
             for k, is_hull in enumerate(hulls)
@@ -151,13 +163,15 @@ class Kind:
     @cached_property
     def numbers(self) -> dict[str, Array]:
         """Return the numbers of the shapes of each side that has some, `a` and `b`."""
+        # Those of each shape are looked up once, however many pairs it is in.
         found: dict[str, Array] = {}
-        for name, side in zip("ab", self.sides, strict=True):
+        columns = PairColumns.a, PairColumns.b
+        for column, side in zip(columns, self.sides, strict=True):
             used, inverse = np.unique(side, return_inverse=True)
             shapes = [self.shapes[k].shape for k in map(int, used)]
             rows = [numbers_of(shape) for shape in shapes]
             if rows and rows[0]:
-                found[name] = np.array(rows, np.float64)[inverse]
+                found[column.name] = np.array(rows, np.float64)[inverse]
         return found
 
     def callees(
@@ -166,27 +180,30 @@ class Kind:
         """Return the code of all pairs, to be called with poses of their links."""
         pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
         tables: dict[str, Mapping[str, Any]] = {
-            "sizes": {
-                "pose_a": placed.matrices[self.sides[0]],
-                "pose_b": placed.matrices[self.sides[1]],
+            SIZES: {
+                PairColumns.pose_a.name: placed.matrices[self.sides[0]],
+                PairColumns.pose_b.name: placed.matrices[self.sides[1]],
                 **self.numbers,
             },
             **RECORDS,
         }
+        # Each pair has sizes of its own; all share the records of the search. Of the
+        # corners of all polyhedra, one behind the other, a pair has a part.
         spans: dict[str, Any] = {
-            "sizes": np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
+            SIZES: np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
             **{name: (0, _count(given)) for name, given in RECORDS.items()},
         }
-        for name, side, form in zip("ab", self.sides, self.forms, strict=True):
-            if isinstance(form, ConvexPolyhedron):
-                used, inverse = np.unique(side, return_inverse=True)
+        sides = PairColumns(*self.forms).sides
+        for chosen, side in zip(self.sides, sides, strict=True):
+            if isinstance(side.shape, ConvexPolyhedron):
+                used, inverse = np.unique(chosen, return_inverse=True)
                 shapes = [self.shapes[k].shape for k in map(int, used)]
-                hulls = [hull_records(_polyhedron(shape), name) for shape in shapes]
-                corners = [next(iter(hull.values())) for hull in hulls]
-                counts = np.array([len(each) for each in corners], np.int64)
+                hulls = [hull_records(shape, side) for shape in shapes]
+                corners = [hull[side.corners.name] for hull in hulls]
+                counts = np.array([len(some) for some in corners], np.int64)
                 ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
-                tables[f"hull_{name}"] = {next(iter(hulls[0])): np.concatenate(corners)}
-                spans[f"hull_{name}"] = ranges[inverse]
+                tables[side.hull.name] = {side.corners.name: np.concatenate(corners)}
+                spans[side.hull.name] = ranges[inverse]
         names = [table.name for table in pipeline.tables]
         return Callees.of(
             pipeline,
@@ -219,7 +236,7 @@ class ShapePairs:
 
     shapes: tuple[LinkShape, ...]
     pairs: Indices
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PairKind, ...]
     kind_of: Indices
     index_of: Indices
     matrices: Array
@@ -235,6 +252,7 @@ class ShapePairs:
         Raises:
             ModelError: Both shapes of a pair are half spaces.
         """
+        # Frames and spheres are in the frame of the link, where they are constant.
         spheres = [_bounding_sphere(each) for each in shapes]
         centres = np.array([s.centre for s in spheres], np.float64).reshape(-1, 3)
         radii = np.array([s.radius for s in spheres], np.float64)
@@ -288,18 +306,21 @@ class ShapePairs:
 
         asked: `free` leaves the depth of overlaps out.
         """
-        found, kinds = np.empty(len(which)), self.kind_of[which]
+        values, kinds = np.empty(len(which)), self.kind_of[which]
         for k, kind in enumerate(self.kinds):
             chosen = np.flatnonzero(kinds == k)
             if len(chosen):
                 at = self.index_of[which[chosen]]
-                found[chosen] = kind.values(placed, X, rows[chosen], at, asked)
-        return found
+                values[chosen] = kind.values(placed, X, rows[chosen], at, asked)
+        return values
 
 
-def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
+def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
     if not len(pairs):
         return
+    # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
+    # one first; those with equal numbers are one kind of pairs, whose sides are then
+    # exchanged if the other order is listed.
     numbers: dict[Primitive, int] = {}
     forms = [form_of(each.shape) for each in shapes]
     form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
@@ -320,12 +341,7 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[Kind]:
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
-        yield Kind(which, kinds, shapes, sides)
-
-
-def _polyhedron(shape: Primitive) -> ConvexPolyhedron:
-    assert isinstance(shape, ConvexPolyhedron)
-    return shape
+        yield PairKind(which, kinds, shapes, sides)
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
@@ -352,7 +368,7 @@ def _bounding_sphere(of: LinkShape) -> BoundingSphere:
 
 @lru_cache(maxsize=1)
 def _centre_kernel() -> Kernel:
-    def centre(X: Any, centre: Any) -> Any:
+    def centre(X: Matrix, centre: Vector) -> Vector:
         return Pose.from_matrix(X) @ three(centre)
 
     return shared_kernel(
@@ -362,7 +378,9 @@ def _centre_kernel() -> Kernel:
 
 @lru_cache(maxsize=1)
 def _bound_kernel() -> Kernel:
-    def bound(p: Any, q: Any, radii: Any) -> Any:
+    # A bound must not exceed the distance: it is lowered by the rounding of its
+    # numbers.
+    def bound(p: Vector, q: Vector, radii: Number) -> Number:
         p, q = three(p), three(q)
         size = norm(p) + norm(q) + radii
         return norm(subtract(p, q)) - radii - ROUNDING * size

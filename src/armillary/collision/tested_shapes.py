@@ -29,8 +29,8 @@ __all__ = [
     "tables_of_shapes",
 ]
 
-MOST_KEPT: Final = 8
-"""Tables that a cell keeps."""
+MOST_CACHED: Final = 8
+"""Tables that a cell caches."""
 
 
 def tables_of(
@@ -42,7 +42,8 @@ def tables_of(
     *,
     exact: bool,
 ) -> CheckTables:
-    """Return the tables of tested pairs; the cell keeps the last few."""
+    """Return the tables of tested pairs; the cell caches the last few."""
+    # States that attach the same things share their pairs, and so tables and kernels.
     known = kept(cell, "collision tables", dict[Any, CheckTables])
     found = known.get((id(tested), meshes, exact))  # it keeps these pairs alive
     if found is None:
@@ -50,7 +51,7 @@ def tables_of(
         if not exact:
             warn_of_hulls(cell, _with_hulls(cell, tested, shapes))
         found = tables_of_shapes(tested, shapes, moving, state.tree)
-        if len(known) >= MOST_KEPT:
+        if len(known) >= MOST_CACHED:
             known.clear()
         known[id(tested), meshes, exact] = found
     return found
@@ -75,6 +76,7 @@ def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitiv
 
 def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Placed:
     """Return where the shapes are while bases are attached as in a tree."""
+    # One pose for each link, repeated for each of its shapes.
     first, shapes = tables.first, tables.pairs.shapes
     links = [shapes[int(k)].link for k in first[:-1]]
     fixed = [moving.fixed_to(tree, tree.cell.frame(name).link) for name in links]

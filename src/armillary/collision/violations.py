@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from armillary.collision.check import CollisionCheck, Contact, check_of
+from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import untested_text
@@ -61,8 +61,9 @@ def violations(
     decided = applied_rules(cell, rules, meshes)
     tested = decided.pairs(given.tree)
     if len(tested):
+        options = CheckOptions(rules, margin, meshes)
         try:
-            check = check_of(cell, given, rules=rules, margin=margin, meshes=meshes)
+            check = check_of(cell, given, options)
         except ModelError as error:
             text = f"Links are not tested for collision: {error}"
             found.append(Violation("untested", cell.name, math.nan, margin, text))

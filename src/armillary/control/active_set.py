@@ -13,18 +13,21 @@ distance is the plain one. There are c slots for them, one for each of c rates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from armillary.kernel.pipeline import Each, Stage, When, While, program
+from armillary.control.columns import ActiveConstraints, StepColumns
+from armillary.ik.active_rows import FREE
+from armillary.ik.scaled_rates import when_near
+from armillary.kernel.columns import each, repeat, when
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "FREE", "OTHER", "active_set_stages", "first_of", "packed"]
+__all__ = ["BOUND", "FREE", "OTHER", "active_set_stages", "packed"]
 
-TURNS: Final = 100
+ITERATIONS: Final = 100
 """Most constraints that are added or dropped."""
 
 BROKEN: Final = 1e-10
@@ -32,9 +35,6 @@ BROKEN: Final = 1e-10
 
 DEPENDENT: Final = 1e-24
 """Part of the square of a normal that is outside of the others' span, at least."""
-
-FREE: Final = -1.0
-"""The number of the constraint in a slot that holds none."""
 
 BOUND: Final = 1e6
 """Numbers of bounds: this, and 2 k for the lower one of rate k, 2 k + 1 for the upper.
@@ -47,12 +47,12 @@ FAR: Final = 1e30
 TINY: Final = 1e-300
 
 
-def packed(matrix: Sequence[Sequence[Number]]) -> list[Number]:
+def packed(matrix: Matrix) -> list[Number]:
     """Return the lower half of a symmetric matrix, row by row."""
     return [row[k] for i, row in enumerate(matrix) for k in range(i + 1)]
 
 
-def _unpacked(numbers: Sequence[Number], c: int) -> list[list[Number]]:
+def _unpacked(numbers: Vector, c: int) -> list[list[Number]]:
     rows: list[list[Number]] = []
     left = iter(numbers)
     for i in range(c):
@@ -60,131 +60,117 @@ def _unpacked(numbers: Sequence[Number], c: int) -> list[list[Number]]:
     return rows
 
 
-def active_set_stages(c: int, rows: Table) -> tuple[Stage, ...]:
+class Start(NamedTuple):
+    """The factor, the least of all x, and no active constraints."""
+
+    factor: Vector
+    w: Vector
+    constraints: ActiveConstraints
+    x: Vector
+    worst: Number
+    worst_row: Vector
+    worst_number: Number
+    entering_normal: Vector
+    pressure: Number
+    entering: Number
+    scanning: Number
+    active: Number
+    finished: Number
+
+
+class Broken(NamedTuple):
+    """The constraint that x breaks most so far: by how much, its a, its number."""
+
+    worst: Number
+    worst_row: Vector
+    worst_number: Number
+
+
+class BrokenBound(NamedTuple):
+    """x, and the bound that it breaks most."""
+
+    x: Vector
+    broken: Broken
+
+
+class Entering(NamedTuple):
+    """The constraint that is to become active, if x is not the answer."""
+
+    entering_normal: Vector
+    pressure: Number
+    entering: Number
+    scanning: Number
+    active: Number
+    finished: Number
+
+
+class Stepped(NamedTuple):
+    """All after a step toward the constraint that enters."""
+
+    w: Vector
+    constraints: ActiveConstraints
+    worst: Number
+    pressure: Number
+    scanning: Number
+    active: Number
+
+
+class Ended(NamedTuple):
+    """The answer."""
+
+    x: Vector
+    finished: Number
+
+
+def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     """Return the stages that find the best rates.
 
     They read the columns `hessian` (packed), `gradient`, `low` and `high`, and write
     `x`, `slots` and `multipliers`: which constraints hold it, and how much each presses
-    against it; `finished` is 0 where there were too many turns. Where constraints
+    against it; `finished` is 0 where there were too many iterations. Where constraints
     contradict each other x breaks the one that was to be added last.
 
     Args:
-        c: How many rates.
+        columns: The columns.
         rows: The table of inequalities, whose fields `row`, `is_near` and `row_number`
             are a_k, b_k and two more numbers; 1 for those that count; and k.
     """
-    half, square = (c * (c + 1) // 2,), (c, c)
-    shapes: dict[str, tuple[int, ...]] = {
-        "hessian": half,
-        "gradient": (c,),
-        "factor": half,
-        "low": (c,),
-        "high": (c,),
-        "w": (c,),
-        "x": (c,),
-        "normals": square,
-        "multipliers": (c,),
-        "slots": (c,),
-        "worst": (),
-        "worst_row": (c,),
-        "worst_number": (),
-        "entering_normal": (c,),
-        "pressure": (),
-        "entering": (),
-        "scanning": (),
-        "going": (),
-        "finished": (),
-        "row": (c + 3,),
-        "row_number": (),
-    }
-
-    def stage(formula: Any, outputs: str, inputs: str) -> Stage:
-        given = {name: shapes[name] for name in inputs.split()}
-        return program(formula, outputs, **given)
-
-    kept = "w normals multipliers slots worst pressure"
+    # Step 1 of Goldfarb and Idnani: choose the constraint that is broken most.
+    choose = when(
+        columns.scanning,
+        columns.stage(_scan_bounds),
+        each(rows, *when_near(columns, columns.is_near, columns.stage(_scan_row))),
+        columns.stage(_enter),
+    )
+    # Step 2: move until it is met, dropping those that no longer press.
+    move = when(columns.active, columns.stage(_step))
     return (
-        stage(
-            _begin,
-            "factor w normals multipliers slots x worst worst_row worst_number "
-            "entering_normal pressure entering scanning going finished",
-            "hessian gradient",
-        ),
-        While(
-            "going",
-            (
-                When(
-                    "scanning",
-                    (
-                        stage(
-                            _scan_bounds,
-                            "x worst worst_row worst_number",
-                            "factor w low high",
-                        ),
-                        Each(
-                            rows.name,
-                            (
-                                program(first_of, "near", is_near=(1,)),
-                                When(
-                                    "near",
-                                    (
-                                        stage(
-                                            _scan_row,
-                                            "worst worst_row worst_number",
-                                            "row row_number x worst worst_row "
-                                            "worst_number",
-                                        ),
-                                    ),
-                                ),
-                            ),
-                        ),
-                        stage(
-                            _enter,
-                            "entering_normal pressure entering scanning going finished",
-                            "factor worst worst_row worst_number",
-                        ),
-                    ),
-                ),
-                When(
-                    "going",
-                    (
-                        stage(
-                            _turn,
-                            f"{kept} scanning going",
-                            f"{kept} entering_normal entering",
-                        ),
-                    ),
-                ),
-            ),
-            TURNS,
-        ),
-        stage(_end, "x finished", "factor w low high going"),
+        columns.stage(_begin),
+        repeat(columns.active, choose, move, limit=ITERATIONS),
+        columns.stage(_end),
     )
 
 
-def _begin(hessian: Any, gradient: Any) -> Any:
-    """Return the factor C, w of the least of all x, and empty slots."""
+def _begin(hessian: Vector, gradient: Vector) -> Start:
+    """Return the factor C, w of the least of all x, and no active constraints."""
     c = len(gradient)
     C = _cholesky(_unpacked(list(hessian), c))
     w = [0.0 - y for y in _forward(C, list(gradient))]
     none = [0.0] * c
-    slots = [FREE] * c
-    return (
-        packed(C),
-        w,
-        [none] * c,
-        none,
-        slots,
-        none,
-        0.0,
-        none,
-        FREE,
-        none,
-        0.0,
-        FREE,
-        1.0,
-        1.0,
-        0.0,
+    return Start(
+        factor=packed(C),
+        w=w,
+        constraints=ActiveConstraints([none] * c, none, [FREE] * c),
+        x=none,
+        worst=0.0,
+        worst_row=none,
+        worst_number=FREE,
+        entering_normal=none,
+        pressure=0.0,
+        entering=FREE,
+        scanning=1.0,
+        active=1.0,
+        finished=0.0,
     )
 
 
@@ -201,7 +187,7 @@ def _cholesky(H: list[list[Number]]) -> list[list[Number]]:
     return C
 
 
-def _forward(C: Sequence[Sequence[Number]], a: Sequence[Number]) -> list[Number]:
+def _forward(C: Matrix, a: Vector) -> list[Number]:
     """Return C^-1 a."""
     y: list[Number] = []
     for row, number in zip(C, a, strict=True):
@@ -209,7 +195,7 @@ def _forward(C: Sequence[Sequence[Number]], a: Sequence[Number]) -> list[Number]
     return y
 
 
-def _backward(C: Sequence[Sequence[Number]], w: Sequence[Number]) -> list[Number]:
+def _backward(C: Matrix, w: Vector) -> list[Number]:
     """Return C'^-1 w."""
     c = len(w)
     x = list(w)
@@ -219,12 +205,7 @@ def _backward(C: Sequence[Sequence[Number]], w: Sequence[Number]) -> list[Number
     return x
 
 
-def first_of(numbers: Any) -> Any:
-    """Return the first of numbers."""
-    return numbers[0]
-
-
-def _scan_bounds(factor: Any, w: Any, low: Any, high: Any) -> Any:
+def _scan_bounds(factor: Vector, w: Vector, low: Vector, high: Vector) -> BrokenBound:
     """Return x, and by how much it breaks which bound most."""
     c = len(w)
     x = _backward(_unpacked(list(factor), c), list(w))
@@ -235,6 +216,7 @@ def _scan_bounds(factor: Any, w: Any, low: Any, high: Any) -> Any:
             is_worse = room < worst
             worst = select(is_worse, room, worst)
             number = select(is_worse, BOUND + 2 * k + side, number)
+    # The row of a lower bound of rate k is e_k, that of an upper one -e_k.
     normal = [
         select(
             number == BOUND + 2 * k,
@@ -243,114 +225,142 @@ def _scan_bounds(factor: Any, w: Any, low: Any, high: Any) -> Any:
         )
         for k in range(c)
     ]
-    return x, worst, normal, number
+    return BrokenBound(x, Broken(worst, normal, number))
 
 
-def _scan_row(
-    row: Any, row_number: Any, x: Any, worst: Any, worst_row: Any, worst_number: Any
-) -> Any:
+def _scan_row(row: Vector, row_number: Number, x: Vector, broken: Broken) -> Broken:
+    """Return the constraint that is broken most, of this row and those before."""
+    worst, worst_row, worst_number = broken
     c = len(x)
     room = inner(list(row[:c]), list(x)) - row[c]
     is_worse = room < worst
     normal = [select(is_worse, a, b) for a, b in zip(row[:c], worst_row, strict=True)]
-    return (
+    return Broken(
         select(is_worse, room, worst),
         normal,
         select(is_worse, row_number, worst_number),
     )
 
 
-def _enter(factor: Any, worst: Any, worst_row: Any, worst_number: Any) -> Any:
+def _enter(factor: Vector, broken: Broken) -> Entering:
     """Return the normal of the constraint that is broken most, or the end."""
-    is_broken = worst < 0.0 - BROKEN
-    C = _unpacked(list(factor), len(worst_row))
-    going = select(is_broken, 1.0, 0.0)
-    finished = select(is_broken, 0.0, 1.0)
-    return _forward(C, list(worst_row)), 0.0, worst_number, 0.0, going, finished
+    is_broken = broken.worst < 0.0 - BROKEN
+    C = _unpacked(list(factor), len(broken.worst_row))
+    return Entering(
+        entering_normal=_forward(C, broken.worst_row),
+        pressure=0.0,
+        entering=broken.worst_number,
+        scanning=0.0,
+        active=select(is_broken, 1.0, 0.0),
+        finished=select(is_broken, 0.0, 1.0),
+    )
 
 
-def _turn(
-    w: Any,
-    normals: Any,
-    multipliers: Any,
-    slots: Any,
-    worst: Any,
-    pressure: Any,
-    normal: Any,
-    entering: Any,
-) -> Any:
+def _step(
+    w: Vector,
+    constraints: ActiveConstraints,
+    worst: Number,
+    pressure: Number,
+    entering_normal: Vector,
+    entering: Number,
+) -> Stepped:
     """Return all after a step toward the constraint that enters.
 
-    It goes along the part of its normal that is outside of the others' span, until it
-    is met, or until another one no longer presses against x and leaves its slot.
+    It goes along z, the part of its normal n that is outside of the others' span, until
+    it is met, or until another one no longer presses against x and leaves its slot.
     """
-    c = len(w)
-    N = [list(row) for row in normals]
-    n, u = list(normal), list(multipliers)
-    held = [select(slot > FREE, 1.0, 0.0) for slot in slots]
-    z, r = _apart(N, held, n)
+    N, n, u = constraints.normals, list(entering_normal), constraints.multipliers
+    used = [select(slot > FREE, 1.0, 0.0) for slot in constraints.slots]
+    z, r = _apart(N, used, n)
+    # Full step: the constraint is met. Without z it can only press against others.
     outside, size = inner(z, z), inner(n, n)
     is_new = outside > DEPENDENT * size
     full = select(is_new, 0.0 - worst, FAR) / select(is_new, outside, 1.0)
+    # Multipliers change by -r per unit: partial step, up to the first that vanishes.
     times = [
         select(h * b > 0.0, maximum(a, 0.0) / select(b > 0.0, b, 1.0), FAR)
-        for h, a, b in zip(held, u, r, strict=True)
+        for h, a, b in zip(used, u, r, strict=True)
     ]
     first: Number = FAR
     for time in times:
         first = minimum(first, time)
     step = minimum(full, first)
-    is_stuck = step >= FAR
+    is_stuck = step >= FAR  # No rates meet all constraints.
     step = select(is_stuck, 0.0, step)
     enters = select(full <= first, select(is_stuck, 0.0, 1.0), 0.0)
-    drops = 1.0 - enters
     moved = select(is_new, step, 0.0)
-    u = [h * (a - step * b) for h, a, b in zip(held, u, r, strict=True)]
     pressure = pressure + step
-    left: Number = enters
-    kept_slots: list[Number] = []
-    kept_normals: list[list[Number]] = []
-    kept_pressures: list[Number] = []
-    leaving: Number = drops
-    for k in range(c):
-        here = (1.0 - held[k]) * left
-        left = left - here
-        goes = select(times[k] <= first, select(is_stuck, 0.0, leaving * held[k]), 0.0)
-        leaving = leaving - goes
-        slot = select(here > 0.0, entering, slots[k])
-        kept_slots.append(select(goes > 0.0, FREE, slot))
-        kept_normals.append(
-            [
-                select(goes > 0.0, 0.0, select(here > 0.0, a, b))
-                for a, b in zip(n, N[k], strict=True)
-            ]
-        )
-        value = select(here > 0.0, pressure, u[k])
-        kept_pressures.append(select(goes > 0.0, 0.0, value))
-    going = select(is_stuck, 0.0, select(left > 0.0, 0.0, 1.0))
-    return (
-        [a + moved * b for a, b in zip(w, z, strict=True)],
-        kept_normals,
-        kept_pressures,
-        kept_slots,
-        worst + moved * outside,
-        pressure,
-        enters,
-        going,
+    pressing = constraints._replace(
+        multipliers=[h * (a - step * b) for h, a, b in zip(used, u, r, strict=True)]
+    )
+    # A partial step ends where the first multiplier vanishes.
+    vanishes = [
+        select(time <= first, select(is_stuck, 0.0, h), 0.0)
+        for time, h in zip(times, used, strict=True)
+    ]
+    exchanged, left = _exchanged(
+        pressing, used, vanishes, enters, (n, pressure, entering)
+    )
+    return Stepped(
+        w=[a + moved * b for a, b in zip(w, z, strict=True)],
+        constraints=exchanged,
+        worst=worst + moved * outside,
+        pressure=pressure,
+        scanning=enters,
+        active=select(is_stuck, 0.0, select(left > 0.0, 0.0, 1.0)),
     )
 
 
-def _apart(
-    N: Sequence[Sequence[Number]], held: Sequence[Number], n: Sequence[Number]
-) -> tuple[list[Number], list[Number]]:
-    """Return the part of n outside of the span of held rows, and its parts along them.
+def _exchanged(
+    constraints: ActiveConstraints,
+    used: Vector,
+    vanishes: Vector,
+    enters: Number,
+    entering: tuple[Vector, Number, Number],
+) -> tuple[ActiveConstraints, Number]:
+    """Return the constraints after one has entered a free slot, or one has left.
+
+    The number is above 0 where one enters and no slot is free.
+
+    Args:
+        constraints: Those before.
+        used: 1 for slots that hold a constraint, else 0.
+        vanishes: 1 for those whose multiplier vanishes, of which the first leaves.
+        enters: 1 where a constraint enters, 0 where one leaves.
+        entering: Its normal, its multiplier and its number.
+    """
+    n, pressure, number = entering
+    left: Number = enters
+    leaving: Number = 1.0 - enters
+    slots: list[Number] = []
+    normals: list[list[Number]] = []
+    multipliers: list[Number] = []
+    for k, (old_normal, u, slot) in enumerate(zip(*constraints, strict=True)):
+        here = (1.0 - used[k]) * left
+        left = left - here
+        leaves = leaving * vanishes[k]
+        leaving = leaving - leaves
+        slots.append(select(leaves > 0.0, FREE, select(here > 0.0, number, slot)))
+        normals.append(
+            [
+                select(leaves > 0.0, 0.0, select(here > 0.0, a, b))
+                for a, b in zip(n, old_normal, strict=True)
+            ]
+        )
+        value = select(here > 0.0, pressure, u)
+        multipliers.append(select(leaves > 0.0, 0.0, value))
+    return ActiveConstraints(normals, multipliers, slots), left
+
+
+def _apart(N: Matrix, active: Vector, n: Vector) -> tuple[list[Number], list[Number]]:
+    """Return the part of n outside the span of active rows, and its parts along them.
 
     These are r with n = N' r + z. Rows are made orthogonal one after another
     (modified Gram-Schmidt): products of them would lose half of all digits.
     """
     Q: list[list[Number]] = []
     R: list[list[Number]] = []
-    for row, counts in zip(N, held, strict=True):
+    for row, counts in zip(N, active, strict=True):
         left, parts = _orthogonal(Q, row)
         length = sqrt(inner(left, left))
         parts.append(counts / select(counts > 0.0, maximum(length, TINY), 1.0))
@@ -367,9 +377,7 @@ def _apart(
     return z, r
 
 
-def _orthogonal(
-    Q: Sequence[Sequence[Number]], a: Sequence[Number]
-) -> tuple[list[Number], list[Number]]:
+def _orthogonal(Q: Matrix, a: Vector) -> tuple[list[Number], list[Number]]:
     """Return what is left of a without its parts along unit vectors, and these."""
     left: list[Number] = list(a)
     parts: list[Number] = []
@@ -380,8 +388,8 @@ def _orthogonal(
     return left, parts
 
 
-def _end(factor: Any, w: Any, low: Any, high: Any, going: Any) -> Any:
+def _end(factor: Vector, w: Vector, low: Vector, high: Vector, active: Number) -> Ended:
     """Return x within its bounds, and whether it has come to its end."""
     x = _backward(_unpacked(list(factor), len(w)), list(w))
     bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
-    return bounded, select(going > 0.0, 0.0, 1.0)
+    return Ended(bounded, select(active > 0.0, 0.0, 1.0))

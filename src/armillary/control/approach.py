@@ -5,7 +5,7 @@ What is compiled is in `approach_stages`; here are the tables that it reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -17,31 +17,24 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
 from armillary.collision.tested_shapes import solids_of
 from armillary.control.active_set import OTHER
-from armillary.control.approach_stages import approach_stages
-from armillary.control.obstacles import OBSTACLE, rod_around
+from armillary.control.approach_stages import ApproachTables
+from armillary.control.columns import StepColumns
+from armillary.control.obstacles import OBSTACLE, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
-from armillary.kernel.pipeline import Stage
 from armillary.kernel.pipeline_calls import Callees
-from armillary.kernel.tables import Table, code, index, reals, span
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.trace import Port
 
-__all__ = ["NEARS", "OBSTACLES", "ROWS", "Approach"]
+__all__ = ["Approach"]
 
 Array = npt.NDArray[np.float64]
-
-ROWS: Final = "approach_rows"
-NEARS: Final = "approach_nears"
-OBSTACLES: Final = "obstacles"
 
 FEWEST: Final = 64
 """Room for so many pairs at least; more of them compile other code."""
 
-POSE: Final = (3, 4)
-VECTOR: Final = (3,)
 MOST: Final = 1e30
+"""What stands for a radius or a speed without limit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +70,8 @@ class Approach:
     def room(self) -> int:
         """Return for how many pairs of shapes there is room."""
         room = FEWEST
-        rods = len(self.rods) if self.slots else 0
-        while room < max(self.pair_count, self.shape_count, rods):
+        capsules = len(self.capsules) if self.slots else 0
+        while room < max(self.pair_count, self.shape_count, capsules):
             room *= 4
         return room
 
@@ -88,96 +81,21 @@ class Approach:
         return self.room * (1 + self.slots)
 
     @property
-    def ports(self) -> tuple[Port, ...]:
-        """Return further inputs."""
-        return (Port(OBSTACLES, (self.slots, self.width)),) if self.slots else ()
-
-    @property
-    def blank(self) -> tuple[Port, ...]:
-        """Return columns that are written before they are read."""
-        c = len(self.twists.joints)
-        room = self.pair_room + self.others
-        found = [Port(ROWS, (room, c + 3)), Port(NEARS, (room, 1))]
-        if self.check is not None:
-            found.append(Port(CENTRES, (self.room, 3)))
-        return tuple(found)
-
-    @property
-    def rows(self) -> Table:
-        """Return the table of rows."""
-        return Table(
-            "rows",
-            (index("row", ROWS), index("is_near", NEARS), reals("row_number")),
+    def sizes(self) -> dict[str, int]:
+        """Return the sizes of columns that pairs and obstacles decide."""
+        sizes = {"room": self.pair_room + self.others}
+        return sizes | (
+            {"slots": self.slots, "width": self.width} if self.slots else {}
         )
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Return all tables."""
-        n = self.twists.moving.joints
-        found = [self.rows]
-        if self.check is not None:
-            found += [
-                Table(
-                    "bodies",
-                    (
-                        index("body_pose", POSES),
-                        reals("body_centre", VECTOR),
-                        index("body", CENTRES),
-                    ),
-                ),
-                Table(
-                    "pairs",
-                    (
-                        index("centre_a", CENTRES),
-                        index("centre_b", CENTRES),
-                        reals("radii"),
-                        index("X_A", POSES),
-                        index("X_B", POSES),
-                        index("twists_a", TWISTS),
-                        index("twists_b", TWISTS),
-                        reals("pair_rates", (n,)),
-                        code("distance"),
-                        index("pair_row", ROWS),
-                        index("pair_near", NEARS),
-                        reals("pair_number"),
-                    ),
-                ),
-            ]
-        if self.slots:
-            found += [
-                Table(
-                    "rods",
-                    (
-                        index("rod_pose", POSES),
-                        index("rod_twists", TWISTS),
-                        reals("rod_a", VECTOR),
-                        reals("rod_b", VECTOR),
-                        reals("rod_radius"),
-                        reals("rod_rates", (n,)),
-                        span("of_rod", "meetings"),
-                    ),
-                ),
-                Table(
-                    "meetings",
-                    (
-                        index("obstacle", OBSTACLES),
-                        index("meeting_row", ROWS),
-                        index("meeting_near", NEARS),
-                        reals("meeting_number"),
-                    ),
-                ),
-                Table("given_obstacles", (index("given_obstacle", OBSTACLES),)),
-            ]
-        return tuple(found)
+    def padding(self, columns: StepColumns) -> tuple[Port, ...]:
+        """Return columns whose entries are written before they are read."""
+        rows = columns.approach_rows, columns.approach_nears
+        return rows if self.check is None else (*rows, Port(CENTRES, (self.room, 3)))
 
-    @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the stages that write rows, and `least_distance` and `nearest`."""
-        return approach_stages(
-            self.twists,
-            has_pairs=self.check is not None,
-            width=self.width if self.slots else 0,
-        )
+    def tables(self, columns: StepColumns) -> ApproachTables:
+        """Return the tables that `records` fills."""
+        return ApproachTables(columns, self.check is not None, self.slots > 0)
 
     # what it is given
 
@@ -199,8 +117,8 @@ class Approach:
         return np.sort(np.concatenate([tables.of_spheres, tables.of_shapes]))
 
     @cached_property
-    def rods(self) -> list[tuple[int, Any, str]]:
-        """Return the capsules around shapes of moving links, with rows of these.
+    def capsules(self) -> list[tuple[int, BoundingCapsule, str]]:
+        """Return the capsules around shapes of moving links: link, capsule, name.
 
         They are those of all links, also of such as are in no pair.
 
@@ -210,22 +128,22 @@ class Approach:
         if self.check is None:
             return []
         moving, tree = self.twists.moving, self.check.state.tree
-        found: list[tuple[int, Any, str]] = []
+        capsules: list[tuple[int, BoundingCapsule, str]] = []
         for k, link in enumerate(moving.cell.links):
             row, pose = moving.fixed_to(tree, k)
             if not row:
                 continue
             name = tree.name(k)
             for solid in solids_of(link, name, self.check.meshes):
-                rod = rod_around(solid, pose @ link.primary)
-                if rod is not None:
-                    found.append((row, rod, name))
-        if not found:
+                capsule = capsule_around(solid, pose @ link.primary)
+                if capsule is not None:
+                    capsules.append((row, capsule, name))
+        if not capsules:
             raise ModelError(
                 "Obstacles are avoided by moving links that have collision shapes; "
                 "here is none. See Link(collisions=...)."
             )
-        return found
+        return capsules
 
     def names(self, number: int) -> tuple[str, str]:
         """Return what the pair of a row is of: two links, or a link and an obstacle."""
@@ -235,8 +153,8 @@ class Approach:
             tables = self.check.tables.pairs
             a, b = (int(k) for k in tables.pairs[self.moving_pairs[number]])
             return tables.shapes[a].link, tables.shapes[b].link
-        rod, slot = divmod(number - first, self.slots)
-        return self.rods[rod][2], f"obstacle {slot}"
+        capsule, slot = divmod(number - first, self.slots)
+        return self.capsules[capsule][2], f"obstacle {slot}"
 
     def records(
         self, dtype: np.dtype[Any], lanes: int, obstacles: int
@@ -245,57 +163,67 @@ class Approach:
 
         obstacles: How many there are, at most `slots`.
         """
-        found: dict[str, Mapping[str, Any]] = {}
+        records: dict[str, Mapping[str, Any]] = {}
         callees: list[Callees] = []
         numbers = list(range(self.pair_count))
         if self.check is not None:
-            found |= self._pair_records(dtype, lanes, callees)
+            records |= self._pair_records(dtype, lanes, callees)
         if self.slots:
-            first, s = self.pair_count, self.slots
-            at = [
-                first + s * k + slot
-                for k in range(len(self.rods))
+            contacts = [
+                self.pair_count + self.slots * k + slot
+                for k in range(len(self.capsules))
                 for slot in range(obstacles)
             ]
-            slots = np.tile(np.arange(obstacles), len(self.rods))
-            starts = obstacles * np.arange(len(self.rods))
-            rows = np.array([row for row, *_ in self.rods])
-            rods = [rod for _, rod, _ in self.rods]
-            levers = [
-                max(np.linalg.norm(rod.a), np.linalg.norm(rod.b)) + rod.radius
-                for rod in rods
-            ]
-            world = np.zeros_like(rows)
-            found["rods"] = {
-                "rod_pose": rows,
-                "rod_twists": rows,
-                "rod_a": np.array([rod.a for rod in rods]),
-                "rod_b": np.array([rod.b for rod in rods]),
-                "rod_radius": np.array([rod.radius for rod in rods]),
-                "rod_rates": self._rates(
-                    np.stack([rows, world], axis=1),
-                    np.stack([levers, np.zeros(len(rods))], axis=1),
-                ),
-                "of_rod": np.stack(
-                    [starts, np.full(len(rods), obstacles)], axis=1
-                ).astype(np.int64),
-            }
-            found["given_obstacles"] = {"given_obstacle": np.arange(obstacles)}
-            found["meetings"] = {
-                "obstacle": slots,
-                "meeting_row": np.array(at, np.int64),
-                "meeting_near": np.array(at, np.int64),
-                "meeting_number": np.array(at, np.float64),
-            }
-            numbers += at
+            records |= self._obstacle_records(obstacles, contacts)
+            numbers += contacts
         others = np.arange(self.others)
         rows = np.array([*numbers, *(self.pair_room + others)], np.int64)
-        found["rows"] = {
+        records["rows"] = {
             "row": rows,
             "is_near": rows,
             "row_number": np.array([*numbers, *(OTHER + others)], np.float64),
         }
-        return found, callees
+        return records, callees
+
+    def _obstacle_records(
+        self, obstacles: int, contacts: Sequence[int]
+    ) -> dict[str, Mapping[str, Any]]:
+        """Return the records of capsules, obstacles and their contacts.
+
+        Args:
+            obstacles: How many obstacles there are.
+            contacts: The numbers of the contacts.
+        """
+        links = np.array([link for link, *_ in self.capsules])
+        capsules = [capsule for _, capsule, _ in self.capsules]
+        levers = [
+            max(np.linalg.norm(each.a), np.linalg.norm(each.b)) + each.radius
+            for each in capsules
+        ]
+        count, still = len(capsules), np.zeros(len(capsules))
+        return {
+            "capsules": {
+                "capsule_pose": links,
+                "capsule_twists": links,
+                "capsule_a": np.array([each.a for each in capsules]),
+                "capsule_b": np.array([each.b for each in capsules]),
+                "capsule_radius": np.array([each.radius for each in capsules]),
+                "capsule_rates": self._rates(
+                    np.stack([links, np.zeros_like(links)], axis=1),
+                    np.stack([levers, still], axis=1),
+                ),
+                "contacts_of": np.stack(
+                    [obstacles * np.arange(count), np.full(count, obstacles)], axis=1
+                ).astype(np.int64),
+            },
+            "given_obstacles": {"given_obstacle": np.arange(obstacles)},
+            "contacts": {
+                "obstacle": np.tile(np.arange(obstacles), count),
+                "contact_row": np.array(contacts, np.int64),
+                "contact_near": np.array(contacts, np.int64),
+                "contact_number": np.array(contacts, np.float64),
+            },
+        }
 
     def _pair_records(
         self, dtype: np.dtype[Any], lanes: int, callees: list[Callees]

@@ -5,21 +5,38 @@ from a to b. It may fall by no more than `pace` times the room that is left, d -
 so it never passes the margin, and can be stopped before it while all joints brake.
 What obstacles do by themselves goes on meanwhile: of a speed u that they come with, and
 a time T of braking, u T / 2 is taken from the room.
+
+A row is a x >= b, with a = n' (J_b - J_a). Behind a and b it holds by how much the
+distance rises without the joints [m/s], and the room [m]. Links are paired with links
+in the table `pairs`, and capsules around links with obstacles in the table `contacts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
-from armillary.control.obstacle_distance import gap_of_rods, placed_rod
+from armillary.collision.check_stages import CENTRES
+from armillary.control.columns import (
+    ApproachLimit,
+    PairsSoFar,
+    StepColumns,
+    WorldCapsule,
+)
+from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.control.obstacles import OBSTACLE
-from armillary.kernel.pipeline import Call, Each, Stage, When, program
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kernel.columns import call, each, index_field, number_field, when
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Table, code, span
+from armillary.kinematics.moving_links import POSES
+from armillary.kinematics.moving_twists import TWISTS
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
+    Matrix,
     Number,
+    Vector,
     Vector3,
     add,
     cross,
@@ -29,20 +46,16 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select
 
 __all__ = [
+    "CONTACTS_OF",
+    "DISTANCE",
     "NO_PAIRS",
-    "POSE",
-    "RESULTS",
-    "VECTOR",
+    "ApproachTables",
     "approach_stages",
     "least_rise",
 ]
-
-POSE: Final = (3, 4)
-VECTOR: Final = (3,)
 
 AWAY: Final = 0.1
 """Greatest speed at which pairs nearer than the margin are pushed apart [m/s]."""
@@ -62,217 +75,365 @@ FASTEST: Final = 1e6
 NO_PAIRS: Final = 1e30
 """The least distance where no pair is tested [m]."""
 
-RESULTS: Final = (
-    Port("value", ()),
-    Port("gap", ()),
-    Port("points", (2, 3)),
-    Port("normal", VECTOR),
-)
+DISTANCE: Final = "distance"
+"""The field with the code of the distance of a pair of links."""
+
+CONTACTS_OF: Final = "contacts_of"
+"""The field with the contacts of a capsule."""
 
 
-def approach_stages(
-    twists: MovingTwists, *, has_pairs: bool, width: int
-) -> tuple[Stage, ...]:
-    """Return the stages that write rows, `least_distance`, `nearest`, `is_strained`.
+@dataclass(frozen=True, eq=False)
+class ApproachTables:
+    """The tables that the stages of pairs read.
 
-    They read `speeds`, the greatest speed of each joint, `pace`, `margin` and `rest`.
-    `is_strained` is above 0 where braking, `rest`, breaks a row.
-
-    Args:
-        twists: Of the moving links.
+    Attributes:
+        columns: The columns of a step.
         has_pairs: Whether there are pairs of links.
-        width: How many numbers each obstacle has; 0 where there are none.
+        has_obstacles: Whether there is room for obstacles.
     """
-    c, n = len(twists.joints), twists.moving.joints
-    V = (6, twists.columns)
-    common = {"pace": (), "margin": (), "braking_time": ()}
-    known = {"rest": (c,), "least_distance": (), "nearest": (), "is_strained": ()}
-    names = "least_distance nearest is_strained"
-    found: list[Stage] = [program(_begin, names, margin=())]
-    if has_pairs:
-        near = {"speeds": (n,), **common, "least_distance": ()}
-        row = {**common, **known}
-        found += [
-            Each(
-                "bodies",
-                (program(_centre, "body", body_pose=POSE, body_centre=VECTOR),),
+
+    columns: StepColumns
+    has_pairs: bool
+    has_obstacles: bool
+
+    @property
+    def rows(self) -> Table:
+        """Return the table of all inequality rows."""
+        columns = self.columns
+        return Table(
+            "rows",
+            (
+                index_field(columns.row, columns.approach_rows),
+                index_field(columns.is_near, columns.approach_nears),
+                number_field(columns.row_number),
             ),
-            Each(
-                "pairs",
-                (
-                    program(
-                        _may_matter,
-                        "pair_near is_wanted",
-                        centre_a=VECTOR,
-                        centre_b=VECTOR,
-                        radii=(),
-                        pair_rates=(n,),
-                        **near,
-                    ),
-                    When(
-                        "is_wanted",
-                        (
-                            Call("distance", ("X_A", "X_B"), RESULTS),
-                            program(
-                                _pair_row,
-                                f"pair_row {names}",
-                                X_A=POSE,
-                                X_B=POSE,
-                                twists_a=V,
-                                twists_b=V,
-                                value=(),
-                                points=(2, 3),
-                                normal=VECTOR,
-                                pair_number=(),
-                                velocity=(c,),
-                                **row,
-                            ),
-                        ),
-                    ),
-                ),
-            ),
-        ]
-    if width:
-        given = {"given_obstacle": (width,), "obstacle_sum": ()}
-        found += [
-            program(_no_sum, "obstacle_sum", margin=()),
-            Each("given_obstacles", (program(_added, "obstacle_sum", **given),)),
-        ]
-        near = {"speeds": (n,), **common, "least_distance": ()}
-        placed = {"end_a": VECTOR, "end_b": VECTOR}
-        found.append(
-            Each(
-                "rods",
-                (
-                    program(
-                        placed_rod,
-                        "end_a end_b",
-                        rod_pose=POSE,
-                        rod_a=VECTOR,
-                        rod_b=VECTOR,
-                    ),
-                    Each(
-                        "meetings",
-                        (
-                            program(
-                                _may_meet,
-                                "meeting_near is_wanted",
-                                **placed,
-                                rod_radius=(),
-                                rod_rates=(n,),
-                                obstacle=(width,),
-                                **near,
-                            ),
-                            When(
-                                "is_wanted",
-                                (
-                                    program(
-                                        _meeting_row,
-                                        f"meeting_row {names}",
-                                        rod_pose=POSE,
-                                        rod_twists=V,
-                                        **placed,
-                                        rod_radius=(),
-                                        obstacle=(width,),
-                                        meeting_number=(),
-                                        velocity=(c,),
-                                        **common,
-                                        **known,
-                                    ),
-                                ),
-                            ),
-                        ),
-                        within="of_rod",
-                    ),
-                ),
-            )
         )
-    return tuple(found)
+
+    @property
+    def bodies(self) -> Table:
+        """Return the table of spheres around shapes."""
+        columns = self.columns
+        return Table(
+            "bodies",
+            (
+                index_field(columns.body_pose, POSES),
+                number_field(columns.body_centre),
+                index_field(columns.body, CENTRES),
+            ),
+        )
+
+    @property
+    def pairs(self) -> Table:
+        """Return the table of pairs of shapes of links."""
+        columns = self.columns
+        return Table(
+            "pairs",
+            (
+                index_field(columns.centre_a, CENTRES),
+                index_field(columns.centre_b, CENTRES),
+                number_field(columns.radii),
+                index_field(columns.X_A, POSES),
+                index_field(columns.X_B, POSES),
+                index_field(columns.twists_a, TWISTS),
+                index_field(columns.twists_b, TWISTS),
+                number_field(columns.pair_rates),
+                code(DISTANCE),
+                index_field(columns.pair_row, columns.approach_rows),
+                index_field(columns.pair_near, columns.approach_nears),
+                number_field(columns.pair_number),
+            ),
+        )
+
+    @property
+    def capsules(self) -> Table:
+        """Return the table of capsules around links."""
+        columns = self.columns
+        return Table(
+            "capsules",
+            (
+                index_field(columns.capsule_pose, POSES),
+                index_field(columns.capsule_twists, TWISTS),
+                number_field(columns.capsule_a),
+                number_field(columns.capsule_b),
+                number_field(columns.capsule_radius),
+                number_field(columns.capsule_rates),
+                span(CONTACTS_OF, "contacts"),
+            ),
+        )
+
+    @property
+    def contacts(self) -> Table:
+        """Return the table of pairs of a capsule and an obstacle."""
+        columns = self.columns
+        return Table(
+            "contacts",
+            (
+                index_field(columns.obstacle, columns.obstacles),
+                index_field(columns.contact_row, columns.approach_rows),
+                index_field(columns.contact_near, columns.approach_nears),
+                number_field(columns.contact_number),
+            ),
+        )
+
+    @property
+    def given_obstacles(self) -> Table:
+        """Return the table of the obstacles that there are."""
+        columns = self.columns
+        field = index_field(columns.given_obstacle, columns.obstacles)
+        return Table("given_obstacles", (field,))
+
+    @property
+    def listed(self) -> tuple[Table, ...]:
+        """Return all that are needed."""
+        listed = [self.rows]
+        if self.has_pairs:
+            listed += [self.bodies, self.pairs]
+        if self.has_obstacles:
+            listed += [self.capsules, self.contacts, self.given_obstacles]
+        return tuple(listed)
 
 
-def _begin(margin: Any) -> Any:
-    return NO_PAIRS + 0.0 * margin, -1.0, 0.0
+class PairSides(NamedTuple):
+    """The links of a pair: their poses, and their twists per unit rate."""
+
+    X_A: Matrix
+    X_B: Matrix
+    twists_a: Matrix
+    twists_b: Matrix
 
 
-def _no_sum(margin: Any) -> Any:
+class NearestPoints(NamedTuple):
+    """The distance of a pair, its nearest points, and the direction from a to b."""
+
+    value: Number
+    points: Matrix
+    normal: Vector
+
+
+class CapsuleLink(NamedTuple):
+    """The link of a capsule: its pose, and its twists per unit rate."""
+
+    capsule_pose: Matrix
+    capsule_twists: Matrix
+
+
+class Relevance(NamedTuple):
+    """Whether the row of a pair counts, (1,), and whether its distance is computed."""
+
+    near: Vector
+    is_wanted: Number
+
+
+class ApproachRow(NamedTuple):
+    """The row of a pair, and what is known of all pairs with that."""
+
+    row: Vector
+    so_far: PairsSoFar
+
+
+class Distance(NamedTuple):
+    """The distance of a pair, and how it changes.
+
+    Attributes:
+        value: The distance [m].
+        slopes: By how much it rises with each column of twists [m/s per unit].
+        drift: By how much it rises by the motion of an obstacle [m/s].
+    """
+
+    value: Number
+    slopes: Vector
+    drift: Number
+
+
+def approach_stages(tables: ApproachTables) -> tuple[Stage, ...]:
+    """Return the stages that write rows, and the columns of `PairsSoFar`.
+
+    They read `speeds`, the greatest speed of each joint, `ApproachLimit` and `rest`.
+    """
+    stages: list[Stage] = [tables.columns.stage(_begin)]
+    if tables.has_pairs:
+        stages += _pair_stages(tables)
+    if tables.has_obstacles:
+        stages += _obstacle_stages(tables)
+    return tuple(stages)
+
+
+def _pair_stages(tables: ApproachTables) -> list[Stage]:
+    """Return the stages of pairs of links.
+
+    Spheres around shapes tell for most pairs that they cannot come too near in this
+    step, and are not the nearest; distances are computed for the others alone.
+    """
+    columns = tables.columns
+    answers = columns.value, columns.gap, columns.points, columns.normal
+    return [
+        each(tables.bodies, columns.stage(_centre, writes=columns.body)),
+        each(
+            tables.pairs,
+            columns.stage(_may_matter, writes=(columns.pair_near, columns.is_wanted)),
+            when(
+                columns.is_wanted,
+                call(DISTANCE, (columns.X_A, columns.X_B), answers),
+                columns.stage(
+                    _pair_row, writes=(columns.pair_row, *columns.group(PairsSoFar))
+                ),
+            ),
+        ),
+    ]
+
+
+def _obstacle_stages(tables: ApproachTables) -> list[Stage]:
+    """Return the stages of capsules around links and obstacles."""
+    columns = tables.columns
+    total = columns.obstacle_sum
+    contact = each(
+        tables.contacts,
+        columns.stage(_may_touch, writes=(columns.contact_near, columns.is_wanted)),
+        when(
+            columns.is_wanted,
+            columns.stage(
+                _contact_row, writes=(columns.contact_row, *columns.group(PairsSoFar))
+            ),
+        ),
+        within=CONTACTS_OF,
+    )
+    return [
+        columns.stage(_no_sum, writes=total),
+        each(tables.given_obstacles, columns.stage(_added, writes=total)),
+        each(tables.capsules, columns.stage(placed_capsule), contact),
+    ]
+
+
+def _begin(margin: Number) -> PairsSoFar:
+    return PairsSoFar(NO_PAIRS + 0.0 * margin, -1.0, 0.0)
+
+
+def _no_sum(margin: Number) -> Number:
     return 0.0 * margin
 
 
-def _added(given_obstacle: Any, obstacle_sum: Any) -> Any:
+def _added(given_obstacle: Vector, obstacle_sum: Number) -> Number:
     """Return the sum of all numbers of obstacles, which tells whether one is NaN."""
     return sum(given_obstacle, obstacle_sum)
 
 
-def _centre(body_pose: Any, body_centre: Any) -> Any:
+def _centre(body_pose: Matrix, body_centre: Vector) -> Vector3:
     return Pose.from_matrix(body_pose) @ three(body_centre)
 
 
-def _may_matter(  # noqa: PLR0913, PLR0917
-    centre_a: Any,
-    centre_b: Any,
-    radii: Any,
-    pair_rates: Any,
-    speeds: Any,
-    pace: Any,
-    margin: Any,
-    braking_time: Any,
-    least: Any,
-) -> Any:
-    """Return whether a pair can come too near, and whether its distance is wanted."""
+def _may_matter(
+    centre_a: Vector,
+    centre_b: Vector,
+    radii: Number,
+    pair_rates: Vector,
+    speeds: Vector,
+    limit: ApproachLimit,
+    least_distance: Number,
+) -> Relevance:
+    """Return whether a pair of links matters, from spheres around them."""
     between = norm(subtract(three(centre_a), three(centre_b)))
+    return _matters(between - radii, pair_rates, speeds, limit, least_distance)
+
+
+def _may_touch(
+    capsule: WorldCapsule,
+    capsule_rates: Vector,
+    obstacle: Vector,
+    speeds: Vector,
+    limit: ApproachLimit,
+    least_distance: Number,
+) -> Relevance:
+    """Return whether a capsule and an obstacle matter, from spheres around them."""
+    a, b = three(capsule.end_a), three(capsule.end_b)
+    middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
+    p, q = three(obstacle[:3]), three(obstacle[3:6])
+    if len(obstacle) == OBSTACLE:
+        centre, other = scale(0.5, add(p, q)), 0.5 * norm(subtract(q, p))
+    else:  # a box: its centre, and half of its diagonal
+        centre, other = p, norm(q)
+    between = norm(subtract(middle, centre))
+    bound = between - own - other - capsule.capsule_radius - obstacle[9]
+    # The obstacle counts as one more joint, with its speed as the rate.
+    speed = norm(three(obstacle[6:9]))
     return _matters(
-        between - radii, pair_rates, speeds, pace, margin, braking_time, least
+        bound, [*capsule_rates, 1.0], [*speeds, speed], limit, least_distance, speed
     )
 
 
 def _matters(
     bound: Number,
-    rates: Any,
-    speeds: Any,
-    pace: Any,
-    margin: Any,
-    braking_time: Any,
-    least: Any,
+    rates: Vector,
+    speeds: Vector,
+    limit: ApproachLimit,
+    least: Number,
     drift: Number = 0.0,
-) -> Any:
-    """Return that from a lower bound of the distance.
+) -> Relevance:
+    """Return whether a pair can come too near, and whether its distance is wanted.
 
-    drift: The greatest speed that does not end with braking [m/s].
+    The row of a pair counts if the greatest rates can break it: if the pair approaches
+    faster than pace times the room that a lower bound of the distance leaves. The
+    distance is wanted for that, and where it may be the least of all.
+
+    Args:
+        bound: A lower bound of the distance [m].
+        rates: Greatest approach per unit rate of joints.
+        speeds: Greatest rates.
+        limit: How fast pairs may approach.
+        least: The least distance so far [m].
+        drift: The greatest speed that does not end with braking [m/s].
     """
     fastest = inner(list(rates), list(speeds))
-    room = maximum(bound - margin, 0.0)
-    room = maximum(room - 0.5 * braking_time * drift, 0.0)
-    is_near = select(fastest < pace * room, 0.0, 1.0)
+    room = maximum(bound - limit.margin, 0.0)
+    room = maximum(room - 0.5 * limit.braking_time * drift, 0.0)
+    is_near = select(fastest < limit.pace * room, 0.0, 1.0)
     so_far = select(least < 0.0, 0.0, least)
-    return [is_near], select(bound < so_far, 1.0, is_near)
+    return Relevance([is_near], select(bound < so_far, 1.0, is_near))
 
 
-def _pair_row(  # noqa: PLR0913, PLR0917
-    X_A: Any,
-    X_B: Any,
-    twists_a: Any,
-    twists_b: Any,
-    value: Any,
-    points: Any,
-    normal: Any,
-    number: Any,
-    velocity: Any,
-    *known: Any,
-) -> Any:
-    n = three(normal)
-    moved = [
-        b - a
-        for a, b in zip(
-            _along(X_A, twists_a, three(points[0]), n),
-            _along(X_B, twists_b, three(points[1]), n),
-            strict=True,
-        )
-    ]
-    return _finished(moved, 0.0, value, number, velocity, *known)
+def _pair_row(
+    sides: PairSides,
+    nearest: NearestPoints,
+    pair_number: Number,
+    velocity: Vector,
+    limit: ApproachLimit,
+    rest: Vector,
+    so_far: PairsSoFar,
+) -> ApproachRow:
+    """Return the row of a pair of links."""
+    n = three(nearest.normal)
+    point_a, point_b = (three(point) for point in nearest.points)
+    approach = zip(
+        _along(sides.X_A, sides.twists_a, point_a, n),
+        _along(sides.X_B, sides.twists_b, point_b, n),
+        strict=True,
+    )
+    distance = Distance(nearest.value, [b - a for a, b in approach], 0.0)
+    return _row(distance, pair_number, velocity, limit, rest, so_far)
 
 
-def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
-    """Return the velocity of a point of a link along a direction, by each column."""
+def _contact_row(
+    link: CapsuleLink,
+    capsule: WorldCapsule,
+    obstacle: Vector,
+    contact_number: Number,
+    velocity: Vector,
+    limit: ApproachLimit,
+    rest: Vector,
+    so_far: PairsSoFar,
+) -> ApproachRow:
+    """Return the row of a capsule and an obstacle, whose normal leads to the link."""
+    gap = gap_to_obstacle(capsule, obstacle)
+    slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
+    drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
+    distance = Distance(gap.value, slopes, drift)
+    return _row(distance, contact_number, velocity, limit, rest, so_far)
+
+
+def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number]:
+    """Return the velocity of a point of a link along a direction, by each column.
+
+    That is n'(v + w x r) = f'(v, w), where f is the wrench of n at the point.
+    """
     origin = three([X[k][3] for k in range(3)])
     moment = cross(subtract(point, origin), n)
     wrench = [*n, *moment]
@@ -282,45 +443,51 @@ def _along(X: Any, twists: Any, point: Vector3, n: Vector3) -> list[Number]:
     ]
 
 
-def _finished(  # noqa: PLR0913, PLR0917
-    moved: list[Number],
-    drift: Number,
-    value: Number,
+def _row(
+    distance: Distance,
     number: Number,
-    velocity: Any,
-    pace: Number,
-    margin: Number,
-    braking_time: Number,
-    brake: Any,
-    least: Number,
-    nearest: Number,
-    is_strained: Number,
-) -> Any:
+    velocity: Vector,
+    limit: ApproachLimit,
+    rest: Vector,
+    so_far: PairsSoFar,
+) -> ApproachRow:
     """Return a row a x >= b with what b is made of, and what is known so far.
 
-    Behind a come b, by how much the distance rises without x [m/s], and the room [m].
     Where joints can change a distance by hardly anything, as where links turn about an
     axis of symmetry, its row is rounding: it is 0, and b is far below.
+
+    Args:
+        distance: The distance and its slopes.
+        number: The number of the pair.
+        velocity: Limits of rates.
+        limit: How fast pairs may approach.
+        rest: The rates of maximum braking.
+        so_far: What is known of the pairs before.
     """
+    value, slopes, drift = distance
     c = len(velocity)
     able = inner(
-        [absolute(a) for a in moved[:c]], [minimum(v, FASTEST) for v in velocity]
+        [absolute(a) for a in slopes[:c]], [minimum(v, FASTEST) for v in velocity]
     )
     is_able = able > UNABLE
-    rest = drift + (moved[c] if len(moved) > c else 0.0)
-    room = value - margin - 0.5 * braking_time * maximum(0.0 - drift, 0.0)
-    row = [select(is_able, a, 0.0) for a in moved[:c]]
-    wanted = least_rise(row, room, rest, pace)
+    # Joints that are not moved here add a last column, with their rates in it.
+    still = drift + (slopes[c] if len(slopes) > c else 0.0)
+    # An obstacle goes on while joints brake: half of the braking time, as these do.
+    room = value - limit.margin - 0.5 * limit.braking_time * maximum(0.0 - drift, 0.0)
+    row = [select(is_able, a, 0.0) for a in slopes[:c]]
+    wanted = least_rise(row, room, still, limit.pace)
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     # A pair inside the margin that joints cannot move is to be reported, too.
-    breaks = inner(row, list(brake)) < wanted - BROKEN
+    breaks = inner(row, list(rest)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
-    is_less = value < least
-    return (
-        [*row, wanted, rest, room],
-        select(is_less, value, least),
-        select(is_less, number, nearest),
-        maximum(strains, is_strained),
+    is_less = value < so_far.least_distance
+    return ApproachRow(
+        [*row, wanted, still, room],
+        PairsSoFar(
+            select(is_less, value, so_far.least_distance),
+            select(is_less, number, so_far.nearest),
+            maximum(strains, so_far.is_strained),
+        ),
     )
 
 
@@ -343,48 +510,3 @@ def least_rise(
     square = inner(list(row), list(row))
     away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
     return select(room < 0.0, away, limit) - rest
-
-
-def _may_meet(  # noqa: PLR0913, PLR0917
-    end_a: Any,
-    end_b: Any,
-    rod_radius: Any,
-    rod_rates: Any,
-    obstacle: Any,
-    speeds: Any,
-    pace: Any,
-    margin: Any,
-    braking_time: Any,
-    least: Any,
-) -> Any:
-    a, b = three(end_a), three(end_b)
-    middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
-    p, q = three(obstacle[:3]), three(obstacle[3:6])
-    if len(obstacle) == OBSTACLE:
-        centre, other = scale(0.5, add(p, q)), 0.5 * norm(subtract(q, p))
-    else:
-        centre, other = p, norm(q)
-    between = norm(subtract(middle, centre))
-    bound = between - own - other - rod_radius - obstacle[9]
-    speed = norm(three(obstacle[6:9]))
-    fastest = [*rod_rates, 1.0]
-    return _matters(
-        bound, fastest, [*speeds, speed], pace, margin, braking_time, least, speed
-    )
-
-
-def _meeting_row(
-    rod_pose: Any,
-    rod_twists: Any,
-    end_a: Any,
-    end_b: Any,
-    rod_radius: Any,
-    obstacle: Any,
-    number: Any,
-    velocity: Any,
-    *known: Any,
-) -> Any:
-    gap = gap_of_rods(end_a, end_b, rod_radius, obstacle)
-    moved = _along(rod_pose, rod_twists, gap.point, gap.normal)
-    drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
-    return _finished(moved, drift, gap.value, number, velocity, *known)

@@ -6,7 +6,7 @@ distances of pairs, the optimal rates within these, and how much of them is safe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, cast
@@ -15,21 +15,23 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
+from armillary.control import frame_tasks, joint_tasks, mass_task
 from armillary.control.approach import Approach
 from armillary.control.obstacles import OBSTACLE, Obstacles
 from armillary.control.options import Numbers, Options, per_joint
-from armillary.control.rate_bounds import rate_bounds
+from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
 from armillary.control.step import Step, StepLayout
-from armillary.control.step_kernel import StepKernels
-from armillary.control.task_parts import TaskStages
-from armillary.control.task_stages import task_settings, task_stages
+from armillary.control.step_pipeline import SETTINGS, step_pipeline
+from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.moving_links import moving_links
@@ -76,7 +78,7 @@ def controller_of(
     twists = kept(
         moving, ("twists", chosen), lambda: MovingTwists(moving, tuple(chosen))
     )
-    stages = tuple(task_stages(task, k, twists) for k, task in enumerate(listed))
+    stages = tuple(_stages_of(task, k, twists) for k, task in enumerate(listed))
     numbers = Numbers.of(cell, options)
     if options.conflict == "slow" and not any(each.weights for each in stages):
         raise ModelError(
@@ -96,6 +98,31 @@ def controller_of(
         is_single=several is None,
         torques=_torque_limits(cell, options.torque, twists, bound),
         _again=partial(_made_again, tasks=tasks, options=options, joints=joints),
+    )
+
+
+_MAKERS: Final[Mapping[type, Maker]] = {
+    **frame_tasks.MAKERS,
+    **joint_tasks.MAKERS,
+    **mass_task.MAKERS,
+}
+"""From the type of a task to what makes its stages."""
+
+
+def _stages_of(task: Any, number: int, twists: MovingTwists) -> TaskStages:
+    """Return the stages of a task, the k-th with k = `number`.
+
+    Raises:
+        UnknownName: It names a frame or joint that does not exist.
+        ModelError: It requests nothing, or is not a task.
+        TraceError: Its function is not a formula.
+    """
+    for kind, make in _MAKERS.items():
+        if isinstance(task, kind):
+            return make(task, number, twists)
+    raise ModelError(
+        f"A task is one of those of armillary.tasks, such as tasks.Frame('tool0'), not "
+        f"a {type(task).__name__}."
     )
 
 
@@ -132,6 +159,86 @@ def _check_avoid(cell: Workcell, state: State, avoid: Any) -> None:
     if avoid.is_exact:
         raise ModelError(
             "A controller avoids meshes by their hulls; make the check without exact."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class StepKernels:
+    """The code of a step with room for some obstacles.
+
+    One row takes half the time in scalar code that it takes in vectors of which only
+    one lane counts; either is compiled when it is first called.
+
+    Attributes:
+        twists: Of the moving links.
+        stages: Those of the tasks.
+        approach: The pairs that are kept apart.
+        settings: The records of the table of settings.
+        state: Whose attachments and moved bases count.
+        conflict: What happens where constraints do not allow the rates that tasks
+            request.
+        torques: The limits of torques, if they count.
+    """
+
+    twists: MovingTwists
+    stages: Sequence[TaskStages]
+    approach: Approach
+    settings: Mapping[str, Any]
+    state: State
+    conflict: str
+    torques: TorqueLimits | None = None
+
+    @property
+    def layout(self) -> StepLayout:
+        """Return what the numbers of an answer are of."""
+        return StepLayout(self.twists.moving.cell, self.approach, self.twists.joints)
+
+    def with_obstacles(self, count: int) -> Kernel:
+        """Return the kernel for so many obstacles, at most `approach.slots`."""
+        single = self._kernel(count, 1)
+        batches: list[Kernel] = []
+
+        def compute(
+            *inputs: Any, out: Any = None, threads: Any = None
+        ) -> npt.NDArray[Any]:
+            row = single.compact_row(inputs)
+            if row is not None:
+                return single(*row) if out is None else single(*row, out=out)
+            if not batches:
+                batches.append(self._kernel(count, None))
+            return batches[0](*inputs, out=out, threads=threads)
+
+        return single.with_batches(compute)
+
+    def _kernel(self, count: int, lanes: int | None) -> Kernel:
+        code = self._code(lanes)
+        native = code.native
+        tables, callees = self.approach.records(native.dtype, native.lanes, count)
+        tables |= self.twists.records(self.state)
+        tables[SETTINGS] = self.settings
+        if self.torques is not None:
+            tables |= self.torques.records(self.approach.pair_room)
+        for found in self.stages:
+            tables |= found.records(self.state)
+        return code(tables, callees)
+
+    def _code(self, lanes: int | None) -> CompiledPipeline:
+        return kept(
+            self, ("code", lanes), lambda: compile_pipeline(self._pipeline, lanes=lanes)
+        )
+
+    @property
+    def _pipeline(self) -> Pipeline:
+        return kept(
+            self,
+            "pipeline",
+            lambda: step_pipeline(
+                self.twists,
+                self.stages,
+                self.approach,
+                self.conflict,
+                has_torques=self.torques is not None,
+            ),
         )
 
 
@@ -266,8 +373,8 @@ class Controller:
         """
         inputs = [*self._targets(targets), *self._target_rates(target_rates)]
         ports = [Port("q", (len(self.cell.joint_names),))]
-        ports += [each.port for each in self.stages]
-        ports += [each.rate_port for each in self.stages]
+        ports += [target for target, _ in (each.ports for each in self.stages)]
+        ports += [rate for _, rate in (each.ports for each in self.stages)]
         start = q, self._still if qd is None else qd
         return simulated(
             self._stepped,
@@ -283,17 +390,19 @@ class Controller:
     def _brake(self, q: Array, qd: Array) -> tuple[Array, Array]:
         """Return joint positions and rates after a step of maximum braking, (n,)."""
         own, chosen = self.numbers, list(self.twists.joints)
-        _, _, rest, *_ = rate_bounds(
+        bounds = rate_bounds(
             q[chosen].tolist(),
             qd[chosen].tolist(),
-            own.lower[chosen].tolist(),
-            own.upper[chosen].tolist(),
-            own.velocity[chosen].tolist(),
-            own.acceleration[chosen].tolist(),
+            JointLimits(
+                own.lower[chosen].tolist(),
+                own.upper[chosen].tolist(),
+                own.velocity[chosen].tolist(),
+                own.acceleration[chosen].tolist(),
+            ),
             own.dt,
         )
         rates = qd.copy()
-        rates[chosen] = rest
+        rates[chosen] = bounds.rest
         return q + own.dt * rates, rates
 
     def _targets(self, targets: Any) -> list[Any]:
@@ -324,7 +433,7 @@ class Controller:
     @cached_property
     def _at_rest(self) -> list[Any]:
         """Return the rates of targets at rest."""
-        return [np.zeros(each.rate) for each in self.stages]
+        return [np.zeros(rate.shape) for _, rate in (s.ports for s in self.stages)]
 
     @cached_property
     def _still(self) -> Array:
@@ -404,7 +513,9 @@ class Controller:
             found["firm_weights"] = [firm_weights(weights, levels)]
         rate = 1.0 / own.dt
         for each in self.stages:
-            found |= task_settings(each, self.state, rate)
+            gain = min(each.task.gain, rate)
+            given = {each.columns.gain().name: gain, **each.settings(self.state)}
+            found |= {name: [value] for name, value in given.items()}
         return found
 
 

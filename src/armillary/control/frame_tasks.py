@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.task_parts import (
-    POSE,
-    VECTOR,
+from armillary.control.columns import VECTOR, StepColumns
+from armillary.control.task_stages import (
+    Goal,
+    Maker,
     PlacedFrame,
     Records,
-    Rows,
+    TaskRows,
     TaskStages,
     by_rows,
+    columns_of_task,
     without_others,
 )
 from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import numbers_of
-from armillary.kernel.pipeline import program
-from armillary.kernel.tables import Field, index, reals
+from armillary.kernel.columns import index_field, number_field
+from armillary.kernel.tables import Field
 from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
@@ -31,7 +33,9 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.rotation import log
 from armillary.spatial.vector import (
+    Matrix,
     Number,
+    Vector,
     Vector3,
     add,
     apply,
@@ -45,6 +49,7 @@ from armillary.spatial.vector import (
     three,
     transpose,
 )
+from armillary.trace import Port
 from armillary.trace.functions import (
     absolute,
     atan2,
@@ -54,7 +59,7 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["of_align_axis", "of_frame", "of_look_at", "of_position"]
+__all__ = ["MAKERS"]
 
 TINY: Final = 1e-300
 
@@ -68,35 +73,51 @@ OPPOSITE: Final = 1e-9
 """Sine of the angle to the opposite direction below which any way to turn will do."""
 
 
-def _placed_fields(k: int) -> tuple[Field, ...]:
-    return tuple(
-        field
-        for name in ("", "base_")
-        for field in (
-            index(f"{name}pose_{k}", POSES),
-            index(f"{name}twists_{k}", TWISTS),
-            reals(f"{name}offset_{k}", POSE),
-        )
+class LinkFrame(NamedTuple):
+    """The link of a frame, its twists, and where the frame is in it."""
+
+    pose: Matrix
+    twists: Matrix
+    offset: Matrix
+
+
+class BaseFrame(NamedTuple):
+    """The same of the frame that a task is relative to."""
+
+    base_pose: Matrix
+    base_twists: Matrix
+    base_offset: Matrix
+
+
+def _placed_fields(columns: StepColumns) -> tuple[Field, ...]:
+    return (
+        index_field(columns.pose(), POSES),
+        index_field(columns.twists(), TWISTS),
+        number_field(columns.offset()),
+        index_field(columns.base_pose(), POSES),
+        index_field(columns.base_twists(), TWISTS),
+        number_field(columns.base_offset()),
     )
 
 
-def _placed(task: Any, k: int, twists: MovingTwists, state: State) -> Records:
+def _placed(
+    task: Any, columns: StepColumns, twists: MovingTwists, state: State
+) -> Records:
     """Return the values of `_placed_fields` in a state."""
-    found: dict[str, Any] = {}
-    for name, frame in (("", task.frame), ("base_", task.relative_to)):
-        at = twists.moving.cell.frame(frame)
-        row, pose = twists.moving.fixed_to(state.tree, at.link)
-        found[f"{name}pose_{k}"] = row
-        found[f"{name}twists_{k}"] = row
-        found[f"{name}offset_{k}"] = (pose @ at.pose).matrix()[:3]
-    return found
+    values: list[Any] = []
+    for name in (task.frame, task.relative_to):
+        frame = twists.moving.cell.frame(name)
+        row, pose = twists.moving.fixed_to(state.tree, frame.link)
+        values += [row, row, (pose @ frame.pose).matrix()[:3]]
+    names = (field.name for field in _placed_fields(columns))
+    return dict(zip(names, values, strict=True))
 
 
 def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
     return [subtract(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
+def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a pose, the k-th."""
     position = chosen_axes(task.position, "position")
     rotation = chosen_axes(task.rotation, "rotation")
@@ -114,43 +135,39 @@ def of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     in_frame = axes == task.frame
 
     def rows(
-        frame: PlacedFrame,
-        base: PlacedFrame,
-        target: Any,
-        rate: Any,
-        gain: Any,
-        most: Any,
-    ) -> Rows:
-        goal = base.pose @ Pose.from_matrix(target)
+        frame: PlacedFrame, base: PlacedFrame, goal: Goal, most: Vector
+    ) -> TaskRows:
+        target, rate, gain = goal
+        desired = base.pose @ Pose.from_matrix(target)
         R = (frame if in_frame else base).pose.rotation
-        found = Rows([], [])
+        request = _Request.empty()
         if any(position):
-            at, to = frame.pose.position, goal.position
+            at, to = frame.pose.position, desired.position
             moves = _relative(frame.linear(at), base.linear(to))
             pull = _Pull(subtract(to, at), base.pose.rotate(rate[:3]), gain, most[0])
-            _add(found, moves, pull, R, position)
+            request.add(moves, pull, R, position)
         if any(rotation):
-            turn = multiply(goal.rotation, transpose(frame.pose.rotation))
+            turn = multiply(desired.rotation, transpose(frame.pose.rotation))
             moves = _relative(frame.angular, base.angular)
             pull = _Pull(log(turn), base.pose.rotate(rate[3:]), gain, most[1])
-            _add(found, moves, pull, R, rotation)
-        return found
+            request.add(moves, pull, R, rotation)
+        return request.task
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, target: Any, *_: Any) -> Any:
-        to = (base.pose @ Pose.from_matrix(target)).position
+    def bends(frame: PlacedFrame, base: PlacedFrame, goal: Goal, _: Vector) -> Matrix:
+        to = (base.pose @ Pose.from_matrix(goal.target)).position
         R = (frame if in_frame else base).pose.rotation
-        found = _curved(frame, base, frame.pose.position, to, R, position)
+        bent = _curved(frame, base, frame.pose.position, to, R, position)
         # Rotations are left out: at the nearest orientation joints can still turn it.
-        return [*found, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
+        return [*bent, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
 
-    given = {f"most_{k}": (task.speed, task.turn_speed)}
     weights = (task.weight,) * sum(position)
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
-    shapes = (4, 4), (6,)
-    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
+    columns = columns_of_task(twists, k, m=len(weights), target=(4, 4), rate=(6,))
+    speeds = _Setting(columns.most(), (task.speed, task.turn_speed))
+    return _stages_of_frames(task, columns, twists, (rows, bends), speeds, weights)
 
 
-def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
+def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a position, the k-th."""
     chosen = chosen_axes(task.axes, "axes")
     if not any(chosen):
@@ -160,41 +177,33 @@ def of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStage
         )
 
     def rows(
-        frame: PlacedFrame,
-        base: PlacedFrame,
-        target: Any,
-        rate: Any,
-        gain: Any,
-        most: Any,
-    ) -> Rows:
+        frame: PlacedFrame, base: PlacedFrame, goal: Goal, most: Vector
+    ) -> TaskRows:
+        target, rate, gain = goal
         at, to = frame.pose.position, base.pose @ three(target)
         moves = _relative(frame.linear(at), base.linear(to))
-        found = Rows([], [])
+        request = _Request.empty()
         pull = _Pull(subtract(to, at), base.pose.rotate(rate), gain, most[0])
-        _add(found, moves, pull, base.pose.rotation, chosen)
-        return found
+        request.add(moves, pull, base.pose.rotation, chosen)
+        return request.task
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, target: Any, *_: Any) -> Any:
-        at, to = frame.pose.position, base.pose @ three(target)
+    def bends(frame: PlacedFrame, base: PlacedFrame, goal: Goal, _: Vector) -> Matrix:
+        at, to = frame.pose.position, base.pose @ three(goal.target)
         return _curved(frame, base, at, to, base.pose.rotation, chosen)
 
-    given = {f"most_{k}": (task.speed, 0.0)}
     weights = (task.weight,) * sum(chosen)
-    shapes = VECTOR, VECTOR
-    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
+    columns = columns_of_task(twists, k, m=len(weights), target=VECTOR, rate=VECTOR)
+    speeds = _Setting(columns.most(), (task.speed, 0.0))
+    return _stages_of_frames(task, columns, twists, (rows, bends), speeds, weights)
 
 
-def of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
+def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a direction, the k-th."""
 
     def rows(
-        frame: PlacedFrame,
-        base: PlacedFrame,
-        target: Any,
-        rate: Any,
-        gain: Any,
-        axis: Any,
-    ) -> Rows:
+        frame: PlacedFrame, base: PlacedFrame, goal: Goal, axis: Vector
+    ) -> TaskRows:
+        target, rate, gain = goal
         a = frame.pose.rotate(axis)
         greatest = largest(target)
         part = scale(1.0 / greatest, three(target))  # NaN where there is no direction
@@ -204,22 +213,18 @@ def of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskSt
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
         moves = [cross(w, a) for w in _relative(frame.angular, base.angular)]
         wanted = add(scale(gain, _turn(a, to)), _carried(turns, to, a))
-        return Rows(by_rows(moves), list(wanted))
+        return TaskRows(by_rows(moves), list(wanted))
 
     return _of_direction(task, k, twists, rows)
 
 
-def of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
+def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
     def rows(
-        frame: PlacedFrame,
-        base: PlacedFrame,
-        target: Any,
-        rate: Any,
-        gain: Any,
-        axis: Any,
-    ) -> Rows:
+        frame: PlacedFrame, base: PlacedFrame, goal: Goal, axis: Vector
+    ) -> TaskRows:
+        target, rate, gain = goal
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
         ray = subtract(to, at)
@@ -232,90 +237,94 @@ def of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
             moves.append(subtract(cross(w, a), turn))
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), d))
         wanted = add(scale(gain, _turn(a, d)), _carried(turns, d, a))
-        return Rows(by_rows(moves), list(wanted))
+        return TaskRows(by_rows(moves), list(wanted))
 
     return _of_direction(task, k, twists, rows)
 
 
-def _of_direction(task: Any, k: int, twists: MovingTwists, rows: Any) -> TaskStages:
-    axis = numbers_of("axis=", task.axis)
-    if axis.shape != VECTOR or not (np.isfinite(axis).all() and axis.any()):
+def _of_direction(
+    task: Any, k: int, twists: MovingTwists, rows: RowsOfFrames
+) -> TaskStages:
+    given = numbers_of("axis=", task.axis)
+    if given.shape != VECTOR or not (np.isfinite(given).all() and given.any()):
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, *given: Any) -> Any:
-        a = frame.pose.rotate(given[-1])
+    def bends(frame: PlacedFrame, base: PlacedFrame, _: Goal, axis: Vector) -> Matrix:
+        a = frame.pose.rotate(axis)
         turns = _relative(frame.angular, base.angular)
         return by_rows([cross(w, cross(w, a)) for w in turns])
 
+    columns = columns_of_task(twists, k, m=3, target=VECTOR, rate=VECTOR)
+    unit = _Setting(columns.axis(), given / np.linalg.norm(given))
     weights = (task.weight,) * 3
-    given = {f"axis_{k}": axis / np.linalg.norm(axis)}
-    shapes = VECTOR, VECTOR
-    return _stages_of_frames(task, k, twists, (rows, bends), shapes, given, weights)
+    return _stages_of_frames(task, columns, twists, (rows, bends), unit, weights)
+
+
+class _Setting(NamedTuple):
+    """A setting that the formulas of a task read, with its value."""
+
+    port: Port
+    value: Any
+
+
+RowsOfFrames: TypeAlias = Callable[[PlacedFrame, PlacedFrame, Goal, Vector], TaskRows]
+"""From the frame, what it is relative to, the goal and a setting to rows."""
+
+BendsOfFrames: TypeAlias = Callable[[PlacedFrame, PlacedFrame, Goal, Vector], Matrix]
+"""The same to second derivatives."""
 
 
 def _stages_of_frames(
     task: Any,
-    k: int,
+    columns: StepColumns,
     twists: MovingTwists,
-    formulas: tuple[Any, Any],
-    shapes: tuple[tuple[int, ...], tuple[int, ...]],
-    given: Mapping[str, Any],
+    formulas: tuple[RowsOfFrames, BendsOfFrames],
+    setting: _Setting,
     weights: tuple[float, ...],
 ) -> TaskStages:
     """Return the stages of a task of a frame.
 
     Args:
         task: The task.
-        k: Its number.
+        columns: Its columns.
         twists: Of the moving links.
-        formulas: Of its rows, and of their second derivatives. They take the frame,
-            what it is relative to, the target, its rate, the gain, and `given`.
-        shapes: Those of the target and of its rate.
-        given: Further settings that it reads, with their values.
+        formulas: Of its rows, and of their second derivatives.
+        setting: What these read beside the goal.
         weights: Of its rows.
     """
-    target, rate = shapes
     cell = twists.moving.cell
     for name in (task.frame, task.relative_to):
         cell.frame(name)
-    V = (6, twists.columns)
-    more = {name: np.shape(value) for name, value in given.items()}
-    inputs: dict[str, tuple[int, ...]] = {}
-    for name in ("", "base_"):
-        inputs |= {
-            f"{name}pose_{k}": POSE,
-            f"{name}twists_{k}": V,
-            f"{name}offset_{k}": POSE,
-        }
-    inputs |= {f"target_{k}": target, f"target_rate_{k}": rate}
-    inputs |= {f"gain_{k}": (), **more}
-
     rows, bends = formulas
     c = len(twists.joints)
 
-    def equations(*values: Any) -> Any:
-        frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
-        return without_others(rows(frame, base, *values[6:]), twists)
+    def request(
+        frame: LinkFrame, base: BaseFrame, goal: Goal, setting: Vector
+    ) -> TaskRows:
+        placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
+        return without_others(rows(*placed, goal, setting), twists)
 
-    def second(*values: Any) -> Any:
-        frame, base = PlacedFrame.of(*values[:3]), PlacedFrame.of(*values[3:6])
-        return [list(row[:c]) for row in bends(frame, base, *values[6:])]
+    def curvature(
+        frame: LinkFrame, base: BaseFrame, goal: Goal, setting: Vector
+    ) -> Matrix:
+        placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
+        return [list(row[:c]) for row in bends(*placed, goal, setting)]
 
-    made = program(equations, f"rows_{k} wanted_{k}", **inputs)
-    fields = (*_placed_fields(k), reals(f"gain_{k}"))
-    fields += tuple(reals(name, shape) for name, shape in more.items())
+    read = {"setting": setting.port}
+    second = columns.stage(curvature, writes=columns.curvature(), **read)
     return TaskStages(
         task=task,
-        number=k,
-        target=target,
-        rate=rate,
-        fields=fields,
-        stages=(made,),
+        columns=columns,
+        fields=(*_placed_fields(columns), number_field(setting.port)),
+        stages=(columns.stage(request, **read),),
         weights=weights,
-        curvature=(program(second, f"curvature_{k}", **inputs),),
-        settings=lambda state: {**_placed(task, k, twists, state), **given},
+        curvature=(second,),
+        settings=lambda state: {
+            **_placed(task, columns, twists, state),
+            setting.port.name: setting.value,
+        },
     )
 
 
@@ -335,24 +344,40 @@ class _Pull(NamedTuple):
     most: Number
 
 
-def _add(
-    found: Rows,
-    moves: Sequence[Vector3],
-    pull: _Pull,
-    axes: Any,
-    chosen: Sequence[bool],
-) -> None:
-    """Add rows of a vector, in some of its coordinates along axes."""
-    back = transpose(axes)
-    error, rate = apply(back, pull.error), apply(back, pull.rate)
-    parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
-    length = sqrt(maximum(inner(parts, parts), TINY))
-    pace = minimum(pull.gain, pull.most / length)
-    columns = [apply(back, move) for move in moves]
-    for i, counts in enumerate(chosen):
-        if counts:
-            found.rows.append([column[i] for column in columns])
-            found.wanted.append(pace * error[i] + rate[i])
+class _Request(NamedTuple):
+    """The rows of a task, and what they are to be, while they are collected."""
+
+    rows: list[list[Number]]
+    wanted: list[Number]
+
+    @classmethod
+    def empty(cls) -> _Request:
+        """Return no rows."""
+        return cls([], [])
+
+    @property
+    def task(self) -> TaskRows:
+        """Return them all."""
+        return TaskRows(*self)
+
+    def add(
+        self, moves: Sequence[Vector3], pull: _Pull, axes: Any, chosen: Sequence[bool]
+    ) -> None:
+        """Add rows of a vector, in some of its coordinates along axes.
+
+        The error fades at the gain, but not faster than its greatest rate: both are
+        those of the coordinates that count.
+        """
+        back = transpose(axes)
+        error, rate = apply(back, pull.error), apply(back, pull.rate)
+        parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
+        length = sqrt(maximum(inner(parts, parts), TINY))
+        pace = minimum(pull.gain, pull.most / length)
+        columns = [apply(back, move) for move in moves]
+        for i, counts in enumerate(chosen):
+            if counts:
+                self.rows.append([column[i] for column in columns])
+                self.wanted.append(pace * error[i] + rate[i])
 
 
 def _curved(
@@ -414,3 +439,11 @@ def _carried(rate: Vector3, start: Vector3, end: Vector3) -> Vector3:
     """
     part = dot(rate, end) / maximum(1.0 + dot(start, end), OPPOSITE * OPPOSITE)
     return subtract(rate, scale(part, add(start, end)))
+
+
+MAKERS: Final[Mapping[type, Maker]] = {
+    tasks.Frame: _of_frame,
+    tasks.Position: _of_position,
+    tasks.AlignAxis: _of_align_axis,
+    tasks.LookAt: _of_look_at,
+}

@@ -3,52 +3,68 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.task_parts import TaskStages, joint_indices
+from armillary.control.task_stages import (
+    Goal,
+    Maker,
+    TaskRows,
+    TaskStages,
+    columns_of_task,
+    joint_indices,
+)
 from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
+from armillary.kernel.columns import number_field
 from armillary.kernel.pipeline import program
-from armillary.kernel.tables import reals
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import jvp
 
-__all__ = ["of_coupling", "of_function", "of_posture"]
+__all__ = ["MAKERS"]
 
 
-def of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
+class PostureRates(NamedTuple):
+    """The weights of joints, and the rates that a posture requests of them."""
+
+    diagonal: Vector
+    pull: Vector
+
+
+def _of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a posture, the k-th."""
     chosen = joint_indices(twists, task.joints)
     if not chosen:
         raise ModelError("A posture needs one joint at least; joints= names none.")
-    c, n = len(twists.joints), twists.moving.joints
+    n = twists.moving.joints
+    columns = columns_of_task(twists, k, target=(n,), rate=(n,))
     counts = [task.weight * (j in chosen) for j in twists.joints]
-
-    def equations(q: Any, target: Any, rate: Any, gain: Any, counts: Any) -> Any:
-        pull = [gain * (target[j] - q[j]) + rate[j] for j in twists.joints]
-        return list(counts), pull
-
-    inputs = {"q": (n,), f"target_{k}": (n,), f"target_rate_{k}": (n,)}
-    inputs |= {f"gain_{k}": (), f"counts_{k}": (c,)}
     return TaskStages(
         task=task,
-        number=k,
-        target=(n,),
-        rate=(n,),
-        fields=(reals(f"gain_{k}"), reals(f"counts_{k}", (c,))),
-        stages=(program(equations, f"diagonal_{k} pull_{k}", **inputs),),
-        settings=lambda _: {f"counts_{k}": counts},
+        columns=columns,
+        fields=(number_field(columns.counts()),),
+        stages=(columns.stage(partial(_posture, joints=twists.joints)),),
+        settings=lambda _: {columns.counts().name: counts},
     )
 
 
-def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStages:
+def _posture(
+    q: Vector, goal: Goal, counts: Vector, *, joints: tuple[int, ...]
+) -> PostureRates:
+    target, rate, gain = goal
+    return PostureRates(
+        list(counts), [gain * (target[j] - q[j]) + rate[j] for j in joints]
+    )
+
+
+def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a coupling, the k-th."""
     given: Any = task.factors
     if not (isinstance(given, Mapping) and given):
@@ -56,83 +72,98 @@ def of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStage
             "A coupling needs the factor of one joint at least, such as "
             f"{{'joint1': 2.0}}; not {quote(task.factors)}."
         )
-    n = twists.moving.joints
-    sums = np.zeros(n)
+    factors = np.zeros(twists.moving.joints)
     for name, factor in task.factors.items():
         if not (isinstance(factor, Real) and abs(factor) <= sys.float_info.max):
             raise ModelError(
                 f"The factor of {quote(name)} is a finite number, not {quote(factor)}."
             )
-        sums[joint_indices(twists, (name,))] = factor
-
-    def equations(
-        q: Any, qd: Any, target: Any, rate: Any, gain: Any, factors: Any
-    ) -> Any:
-        moved = sum((factors[j] * qd[j] for j in twists.others), 0.0)
-        wanted = rate + gain * (target - inner(list(factors), list(q))) - moved
-        return [[factors[j] for j in twists.joints]], [wanted]
-
-    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (), f"target_rate_{k}": ()}
-    inputs |= {f"gain_{k}": (), f"factors_{k}": (n,)}
+        factors[joint_indices(twists, (name,))] = factor
+    columns = columns_of_task(twists, k, m=1, target=(), rate=())
     return TaskStages(
         task=task,
-        number=k,
-        target=(),
-        rate=(),
-        fields=(reals(f"gain_{k}"), reals(f"factors_{k}", (n,))),
-        stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
+        columns=columns,
+        fields=(number_field(columns.factors()),),
+        stages=(columns.stage(partial(_coupling, twists=twists)),),
         weights=(task.weight,),
-        settings=lambda _: {f"factors_{k}": sums},
+        settings=lambda _: {columns.factors().name: factors},
     )
 
 
-def of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStages:
+def _coupling(
+    q: Vector, qd: Vector, goal: Goal, factors: Vector, *, twists: MovingTwists
+) -> TaskRows:
+    """Return f' x = rate + gain (target - f'q), less what other joints add to it."""
+    target, rate, gain = goal
+    moved = sum((factors[j] * qd[j] for j in twists.others), 0.0)
+    wanted = rate + gain * (target - inner(list(factors), list(q))) - moved
+    return TaskRows([[factors[j] for j in twists.joints]], [wanted])
+
+
+def _of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a function, the k-th."""
-    n = twists.moving.joints
     if not callable(task.function):
         raise ModelError(
             f"tasks.Function needs a function of q, not {quote(task.function)}."
         )
-
-    def values(q: Any) -> list[Any]:
-        found = task.function(q)
-        listed = [found] if np.ndim(found) == 0 else list(found)
-        if not listed or any(np.ndim(value) for value in listed):
-            raise ModelError(
-                "The function of tasks.Function must return a number or a list of "
-                f"numbers, at least one; it returned an array of shape "
-                f"{np.shape(found)}."
-            )
-        return listed
-
-    m = program(values, "value", q=(n,)).outputs[0].shape[0]
-
-    def equations(q: Any, qd: Any, target: Any, rate: Any, gain: Any) -> Any:
-        rows: list[list[Number]] = []
-        wanted: list[Number] = []
-        for value, to, pace in zip(values(q), target, rate, strict=True):
-            slopes = gradient(value, list(q))
-            moved = sum((slopes[j] * qd[j] for j in twists.others), 0.0)
-            rows.append([slopes[j] for j in twists.joints])
-            wanted.append(pace + gain * (to - value) - moved)
-        return rows, wanted
-
-    def second(q: Any) -> Any:
-        # d^2 f / dq_j^2: each element of a gradient, differentiated by its own joint.
-        slopes = [gradient(value, list(q)) for value in values(q)]
-        return [
-            [jvp([row[j]], [(q[j], 1.0)])[0] for j in twists.joints] for row in slopes
-        ]
-
-    inputs = {"q": (n,), "qd": (n,), f"target_{k}": (m,), f"target_rate_{k}": (m,)}
-    inputs |= {f"gain_{k}": ()}
+    values = partial(_values, task.function)
+    (m,) = program(values, "value", q=(twists.moving.joints,)).outputs[0].shape
+    columns = columns_of_task(twists, k, m=m, target=(m,), rate=(m,))
+    second = partial(_second, values=values, joints=twists.joints)
     return TaskStages(
         task=task,
-        number=k,
-        target=(m,),
-        rate=(m,),
-        fields=(reals(f"gain_{k}"),),
-        stages=(program(equations, f"rows_{k} wanted_{k}", **inputs),),
+        columns=columns,
+        stages=(columns.stage(partial(_function, values=values, twists=twists)),),
         weights=(task.weight,) * m,
-        curvature=(program(second, f"curvature_{k}", q=(n,)),),
+        curvature=(columns.stage(second, writes=columns.curvature()),),
     )
+
+
+def _values(function: Callable[[Any], Any], q: Vector) -> list[Number]:
+    """Return the numbers that a user's function returns."""
+    result = function(q)
+    listed = [result] if np.ndim(result) == 0 else list(result)
+    if not listed or any(np.ndim(value) for value in listed):
+        raise ModelError(
+            "The function of tasks.Function must return a number or a list of "
+            f"numbers, at least one; it returned an array of shape "
+            f"{np.shape(result)}."
+        )
+    return listed
+
+
+def _function(
+    q: Vector,
+    qd: Vector,
+    goal: Goal,
+    *,
+    values: Callable[[Vector], list[Number]],
+    twists: MovingTwists,
+) -> TaskRows:
+    """Return the gradients of the values as rows, by automatic differentiation."""
+    rows: list[list[Number]] = []
+    wanted: list[Number] = []
+    for value, to, rate in zip(values(q), goal.target, goal.target_rate, strict=True):
+        slopes = gradient(value, list(q))
+        moved = sum((slopes[j] * qd[j] for j in twists.others), 0.0)
+        rows.append([slopes[j] for j in twists.joints])
+        wanted.append(rate + goal.gain * (to - value) - moved)
+    return TaskRows(rows, wanted)
+
+
+def _second(
+    q: Vector,
+    *,
+    values: Callable[[Vector], list[Number]],
+    joints: tuple[int, ...],
+) -> Matrix:
+    """Return d^2 f / dq_j^2: elements of gradients, differentiated by their joint."""
+    slopes = [gradient(value, list(q)) for value in values(q)]
+    return [[jvp([row[j]], [(q[j], 1.0)])[0] for j in joints] for row in slopes]
+
+
+MAKERS: Final[Mapping[type, Maker]] = {
+    tasks.Posture: _of_posture,
+    tasks.Coupling: _of_coupling,
+    tasks.Function: _of_function,
+}

@@ -15,14 +15,17 @@ with r, or with the rates that separate pairs.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from armillary.control.active_set import active_set_stages, packed
-from armillary.control.task_parts import TaskStages
-from armillary.kernel.pipeline import Stage, When, program
+from armillary.control.columns import StepColumns
+from armillary.control.task_stages import TaskRows
+from armillary.kernel.columns import when
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import maximum, select, sqrt
 
 __all__ = ["aside", "line_stages"]
@@ -36,7 +39,9 @@ ALIGNED: Final = 1e-7
 TINY: Final = 1e-300  # keeps quotients finite where v is 0
 
 
-def aside(got: list[Number], wanted: list[Number]) -> tuple[list[Number], Number]:
+def aside(
+    got: Sequence[Number], wanted: Sequence[Number]
+) -> tuple[list[Number], Number]:
     """Return the part of task rates across a direction, and 1 where that counts.
 
     The part is (1 - u u') got, with u = wanted / |wanted|.
@@ -49,49 +54,63 @@ def aside(got: list[Number], wanted: list[Number]) -> tuple[list[Number], Number
     return left, select(sqrt(inner(left, left)) > size, 1.0, 0.0)
 
 
-def line_stages(task: TaskStages, c: int, rows: Table) -> tuple[Stage, ...]:
+class Begun(NamedTuple):
+    """Braking, where the line begins without a direction, and whether that is aside."""
+
+    braking: Vector
+    rest: Vector
+    is_aside: Number
+
+
+class Nearest(NamedTuple):
+    """H, packed, and g of the rates that are nearest to braking."""
+
+    hessian: Vector
+    gradient: Vector
+
+
+def line_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     """Return the stages that write rates in the direction of a task into `rest`.
 
     Those of braking, which were there, are then in `braking`.
 
     Args:
-        task: The stages of the task.
-        c: How many rates.
+        columns: The columns of the task.
         rows: The table of rows.
     """
-    k, m = task.number, len(task.weights)
-    asked = {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
-
-    def begin(rest: Any, separating: Any, J: Any, v: Any) -> Any:
-        got = [inner(list(row), list(separating)) for row in J]
-        return list(rest), list(separating), aside(got, list(v))[1]
-
-    def model(braking: Any, J: Any, v: Any) -> Any:
-        # H = 1 + K J' (1 - u u') J and g = -r; a projection is its own square.
-        columns = [aside(list(column), list(v))[0] for column in zip(*J, strict=True)]
-        H = [
-            [
-                STRAIGHT * inner(a, b) + (1.0 if i == j else 0.0)
-                for j, b in enumerate(columns)
-            ]
-            for i, a in enumerate(columns)
-        ]
-        return packed(H), [0.0 - rate for rate in braking]
-
-    def chosen(x: Any, finished: Any, rest: Any, J: Any, v: Any) -> Any:
-        got = [inner(list(row), list(x)) for row in J]
-        is_aside = aside(got, list(v))[1]
-        is_found = select(finished > 0.0, 1.0 - is_aside, 0.0)
-        return [select(is_found > 0.0, a, b) for a, b in zip(x, rest, strict=True)]
-
     return (
-        program(begin, "braking rest is_aside", rest=(c,), separating=(c,), **asked),
-        When(
-            "is_aside",
-            (
-                program(model, "hessian gradient", braking=(c,), **asked),
-                *active_set_stages(c, rows),
-                program(chosen, "rest", x=(c,), finished=(), rest=(c,), **asked),
-            ),
+        columns.stage(_begin),
+        when(
+            columns.is_aside,
+            columns.stage(_model),
+            *active_set_stages(columns, rows),
+            columns.stage(_chosen, writes=columns.rest),
         ),
     )
+
+
+def _begin(rest: Vector, separating: Vector, task: TaskRows) -> Begun:
+    got = [inner(row, list(separating)) for row in task.rows]
+    return Begun(list(rest), list(separating), aside(got, task.wanted)[1])
+
+
+def _model(braking: Vector, task: TaskRows) -> Nearest:
+    """Return H = 1 + K J' (1 - u u') J and g = -r."""
+    # A projection is its own square: one of J' and J suffices.
+    across = [aside(column, task.wanted)[0] for column in zip(*task.rows, strict=True)]
+    H = [
+        [
+            STRAIGHT * inner(a, b) + (1.0 if i == j else 0.0)
+            for j, b in enumerate(across)
+        ]
+        for i, a in enumerate(across)
+    ]
+    return Nearest(packed(H), [0.0 - rate for rate in braking])
+
+
+def _chosen(x: Vector, finished: Number, rest: Vector, task: TaskRows) -> Vector:
+    """Return x where it has the direction, else the rates that separate pairs."""
+    got = [inner(row, list(x)) for row in task.rows]
+    is_aside = aside(got, task.wanted)[1]
+    is_found = select(finished > 0.0, 1.0 - is_aside, 0.0)
+    return [select(is_found > 0.0, a, b) for a, b in zip(x, rest, strict=True)]

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.task_parts import (
-    POSE,
-    VECTOR,
+from armillary.control.columns import VECTOR, StepColumns
+from armillary.control.task_stages import (
+    Goal,
+    Maker,
     PlacedFrame,
     Records,
-    Rows,
+    TaskRows,
     TaskStages,
     by_rows,
+    columns_of_task,
     without_others,
 )
 from armillary.errors import ModelError
-from armillary.kernel.pipeline import Each, Stage, program
-from armillary.kernel.tables import Table, index, reals
+from armillary.kernel.columns import each, index_field, number_field
+from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import POSES
 from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.kinematics.state import State
-from armillary.spatial.vector import cross, three
+from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 
-__all__ = ["of_centre_of_mass"]
+__all__ = ["MAKERS"]
 
 MASSES: Final = "masses"
 """The table with a record for each moving link that has a mass."""
@@ -68,121 +70,117 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
     return {MASSES: records}
 
 
-def of_centre_of_mass(
+def _mass_table(columns: StepColumns) -> Table:
+    return Table(
+        MASSES,
+        (
+            index_field(columns.mass_pose, POSES),
+            index_field(columns.mass_twists, TWISTS),
+            number_field(columns.share),
+            number_field(columns.mass_centre),
+        ),
+    )
+
+
+class LinkMass(NamedTuple):
+    """The link that a mass moves with, its part of all mass, and where it is."""
+
+    mass_pose: Matrix
+    mass_twists: Matrix
+    share: Number
+    mass_centre: Vector
+
+
+class CentreOfMasses(NamedTuple):
+    """The sum over masses: where their centre is, and its velocity per unit rate."""
+
+    centre: Vector
+    centre_rates: Matrix
+
+
+def _of_centre_of_mass(
     task: tasks.CentreOfMass, k: int, twists: MovingTwists
 ) -> TaskStages:
     """Return the stages of a task of the centre of mass, the k-th."""
-    chosen = chosen_axes(task.axes, "axes")
-    if not any(chosen):
+    axes = chosen_axes(task.axes, "axes")
+    chosen = [i for i in range(3) if axes[i]]
+    if not chosen:
         raise ModelError(
             "A CentreOfMass task requests no coordinate: axes= is empty. Name some, "
             "such as axes='xy'."
         )
-    C = twists.columns
-
-    def begin(gain: Any) -> Any:
-        return [0.0] * 3, [[0.0] * C for _ in range(3)]
-
-    def gather(
-        mass_pose: Any,
-        mass_twists: Any,
-        share: Any,
-        mass_centre: Any,
-        centre: Any,
-        moves: Any,
-    ) -> Any:
-        at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
-        p = at.pose @ three(mass_centre)
-        rows = by_rows(at.linear(p))
-        return (
-            [a + share * b for a, b in zip(centre, p, strict=True)],
-            [
-                [a + share * b for a, b in zip(old, new, strict=True)]
-                for old, new in zip(moves, rows, strict=True)
-            ],
-        )
-
-    def end(centre: Any, moves: Any, target: Any, rate: Any, gain: Any) -> Any:
-        kept = [i for i in range(3) if chosen[i]]
-        found = Rows(
-            [list(moves[i]) for i in kept],
-            [rate[i] + gain * (target[i] - centre[i]) for i in kept],
-        )
-        return without_others(found, twists)
-
-    sums = {f"centre_{k}": VECTOR, f"moves_{k}": (3, C)}
-    record = {
-        "mass_pose": POSE,
-        "mass_twists": (6, C),
-        "share": (),
-        "mass_centre": VECTOR,
-    }
-    names = " ".join(sums)
-    last = {**sums, f"target_{k}": VECTOR, f"target_rate_{k}": VECTOR, f"gain_{k}": ()}
-    table = Table(
-        MASSES,
-        (
-            index("mass_pose", POSES),
-            index("mass_twists", TWISTS),
-            reals("share"),
-            reals("mass_centre", VECTOR),
-        ),
-    )
+    columns = columns_of_task(twists, k, m=len(chosen), target=VECTOR, rate=VECTOR)
+    table, bends = _mass_table(columns), columns.bends()
+    no_bends = partial(_no_bends, width=twists.columns)
+    end = partial(_curvature, chosen=chosen, c=len(twists.joints))
     return TaskStages(
         task=task,
-        number=k,
-        target=VECTOR,
-        rate=VECTOR,
-        fields=(reals(f"gain_{k}"),),
+        columns=columns,
         stages=(
-            program(begin, names, **{f"gain_{k}": ()}),
-            Each(MASSES, (program(gather, names, **record, **sums),)),
-            program(end, f"rows_{k} wanted_{k}", **last),
+            columns.stage(partial(_begin, width=twists.columns)),
+            each(table, columns.stage(_add_mass)),
+            columns.stage(partial(_end, chosen=chosen, twists=twists)),
         ),
-        weights=(task.weight,) * sum(chosen),
-        curvature=_curvature(k, twists, chosen, record),
+        weights=(task.weight,) * len(chosen),
+        curvature=(
+            columns.stage(no_bends, writes=bends),
+            each(table, columns.stage(_add_bends, writes=bends)),
+            columns.stage(end, writes=columns.curvature()),
+        ),
         tables=(table,),
         records=partial(_mass_records, twists),
     )
 
 
-def _curvature(
-    k: int,
-    twists: MovingTwists,
-    chosen: Sequence[bool],
-    record: Mapping[str, tuple[int, ...]],
-) -> tuple[Stage, ...]:
-    """Return the stages that write the second derivatives of the centre of mass.
+def _begin(gain: Number, *, width: int) -> CentreOfMasses:
+    del gain
+    return CentreOfMasses([0.0] * 3, [[0.0] * width for _ in range(3)])
 
-    Those of each mass are w x v, as in `frame_tasks.py`, weighted by its share.
 
-    Args:
-        k: The number of the task.
-        twists: Of the moving links.
-        chosen: Which of x, y and z count.
-        record: The fields of masses.
-    """
-
-    def begin(gain: Any) -> Any:
-        return [[0.0] * twists.columns for _ in range(3)]
-
-    def gather(
-        mass_pose: Any, mass_twists: Any, share: Any, mass_centre: Any, bends: Any
-    ) -> Any:
-        at = PlacedFrame.of(mass_pose, mass_twists, np.eye(4)[:3])
-        moves = at.linear(at.pose @ three(mass_centre))
-        turned = [cross(w, v) for w, v in zip(at.angular, moves, strict=True)]
-        return [
-            [a + share * b for a, b in zip(old, new, strict=True)]
-            for old, new in zip(bends, by_rows(turned), strict=True)
-        ]
-
-    def end(bends: Any) -> Any:
-        return [list(bends[i][: len(twists.joints)]) for i in range(3) if chosen[i]]
-
-    name, bends = f"bends_{k}", {f"bends_{k}": (3, twists.columns)}
-    return (
-        program(begin, name, **{f"gain_{k}": ()}),
-        Each(MASSES, (program(gather, name, **record, **bends),)),
-        program(end, f"curvature_{k}", **bends),
+def _add_mass(mass: LinkMass, total: CentreOfMasses) -> CentreOfMasses:
+    """Return the centre of mass, sum_i share_i p_i, with one more link."""
+    link = PlacedFrame.of(mass.mass_pose, mass.mass_twists, np.eye(4)[:3])
+    p = link.pose @ three(mass.mass_centre)
+    return CentreOfMasses(
+        [a + mass.share * b for a, b in zip(total.centre, p, strict=True)],
+        _plus(total.centre_rates, mass.share, by_rows(link.linear(p))),
     )
+
+
+def _plus(total: Matrix, share: Number, rows: Matrix) -> Matrix:
+    return [
+        [a + share * b for a, b in zip(old, new, strict=True)]
+        for old, new in zip(total, rows, strict=True)
+    ]
+
+
+def _end(
+    total: CentreOfMasses, goal: Goal, *, chosen: list[int], twists: MovingTwists
+) -> TaskRows:
+    target, rate, gain = goal
+    wanted = [rate[i] + gain * (target[i] - total.centre[i]) for i in chosen]
+    task = TaskRows([list(total.centre_rates[i]) for i in chosen], wanted)
+    return without_others(task, twists)
+
+
+def _no_bends(gain: Number, *, width: int) -> Matrix:
+    del gain
+    return [[0.0] * width for _ in range(3)]
+
+
+def _add_bends(mass: LinkMass, bends: Matrix) -> Matrix:
+    """Return the second derivatives, sum_i share_i w x v, with one more link.
+
+    w x v is that of each point, as in `frame_tasks.py`.
+    """
+    link = PlacedFrame.of(mass.mass_pose, mass.mass_twists, np.eye(4)[:3])
+    moves = link.linear(link.pose @ three(mass.mass_centre))
+    turned = [cross(w, v) for w, v in zip(link.angular, moves, strict=True)]
+    return _plus(bends, mass.share, by_rows(turned))
+
+
+def _curvature(bends: Matrix, *, chosen: list[int], c: int) -> Matrix:
+    return [list(bends[i][:c]) for i in chosen]
+
+
+MAKERS: Final[Mapping[type, Maker]] = {tasks.CentreOfMass: _of_centre_of_mass}

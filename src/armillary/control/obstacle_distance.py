@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from armillary.collision.distance.capsule import slab_segment
+from armillary.control.columns import WorldCapsule
 from armillary.control.obstacles import OBSTACLE
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
+    Matrix,
     Number,
+    Vector,
     Vector3,
     add,
     cross,
@@ -20,16 +23,25 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["RodGap", "gap_of_rods", "placed_rod"]
+__all__ = ["CapsuleEnds", "ObstacleGap", "gap_to_obstacle", "placed_capsule"]
 
 
-def placed_rod(rod_pose: Any, rod_a: Any, rod_b: Any) -> Any:
+class CapsuleEnds(NamedTuple):
+    """The ends of the segment of a capsule in the world [m]."""
+
+    end_a: Vector
+    end_b: Vector
+
+
+def placed_capsule(
+    capsule_pose: Matrix, capsule_a: Vector, capsule_b: Vector
+) -> CapsuleEnds:
     """Return the ends of a capsule of a link in the world [m]."""
-    X = Pose.from_matrix(rod_pose)
-    return X @ three(rod_a), X @ three(rod_b)
+    X = Pose.from_matrix(capsule_pose)
+    return CapsuleEnds(X @ three(capsule_a), X @ three(capsule_b))
 
 
-class RodGap(NamedTuple):
+class ObstacleGap(NamedTuple):
     """How far a capsule of a link is from an obstacle.
 
     Attributes:
@@ -43,17 +55,21 @@ class RodGap(NamedTuple):
     normal: Vector3
 
 
-def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGap:
-    """Return how far a capsule in the world is from an obstacle."""
-    a, b = three(end_a), three(end_b)
+def gap_to_obstacle(capsule: WorldCapsule, obstacle: Vector) -> ObstacleGap:
+    """Return how far a capsule is from an obstacle.
+
+    obstacle: Its numbers, as in `Obstacles.numbers`.
+    """
+    a, b, radius = three(capsule.end_a), three(capsule.end_b), capsule.capsule_radius
     if len(obstacle) != OBSTACLE:
-        return _gap_of_box(a, b, rod_radius, obstacle)
+        return _gap_to_box(a, b, radius, obstacle)
     p, q = three(obstacle[:3]), three(obstacle[3:6])
     on_a, on_b = _nearest(a, b, p, q)
     between = subtract(on_a, on_b)
     square = dot(between, between)
     is_apart = square > 1e-20
     length = sqrt(select(is_apart, square, 1.0))
+    # Where segments cross, any direction across both of them separates them.
     sideways = cross(subtract(b, a), subtract(q, p))
     n = three(
         [
@@ -61,15 +77,18 @@ def gap_of_rods(end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any) -> RodGa
             for x, y in zip(between, _direction(sideways), strict=True)
         ]
     )
-    value = select(is_apart, length, 0.0) - rod_radius - obstacle[9]
-    return RodGap(value, on_a, n)
+    value = select(is_apart, length, 0.0) - radius - obstacle[9]
+    return ObstacleGap(value, on_a, n)
 
 
-def _gap_of_box(a: Vector3, b: Vector3, rod_radius: Any, obstacle: Any) -> RodGap:
+def _gap_to_box(
+    a: Vector3, b: Vector3, radius: Number, obstacle: Vector
+) -> ObstacleGap:
     """Return how far a capsule in the world is from a box that may be rounded."""
     R = [[obstacle[10 + 3 * i + j] for j in range(3)] for i in range(3)]
     X = Pose.from_matrix([[*R[i], obstacle[i]] for i in range(3)])
     to_box = X.inverse()
+    # In the frame of the box the nearest points are those of a slab and a segment.
     along = subtract(b, a)
     length = norm(along)
     found = slab_segment(
@@ -78,8 +97,8 @@ def _gap_of_box(a: Vector3, b: Vector3, rod_radius: Any, obstacle: Any) -> RodGa
         to_box.rotate(_direction(along)),
         0.5 * length,
     )
-    value = found.value - rod_radius - obstacle[9]
-    return RodGap(value, X @ found.on_b, X.rotate(found.normal))
+    value = found.value - radius - obstacle[9]
+    return ObstacleGap(value, X @ found.on_b, X.rotate(found.normal))
 
 
 def _direction(a: Vector3) -> Vector3:
@@ -100,6 +119,7 @@ def _nearest(a: Vector3, b: Vector3, p: Vector3, q: Vector3) -> tuple[Vector3, V
     along, across = maximum(uu, 1e-30), maximum(vv, 1e-30)
     flat = uu * vv - uv * uv
     is_flat = flat > 1e-12 * uu * vv
+    # Parallel segments have many nearest points; any s will do to begin with.
     s = select(is_flat, (uv * vw - vv * uw) / select(is_flat, flat, 1.0), 0.5)
     s = _part(s)
     t = _part((uv * s + vw) / across)

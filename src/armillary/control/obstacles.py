@@ -18,11 +18,11 @@ from armillary.spatial.pose import Pose
 __all__ = [
     "OBSTACLE",
     "OF_BOXES",
+    "BoundingCapsule",
     "Obstacles",
-    "Rod",
     "as_boxes",
+    "capsule_around",
     "obstacles_of",
-    "rod_around",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -301,7 +301,7 @@ def as_boxes(numbers: Array) -> Array:
     return found
 
 
-class Rod(NamedTuple):
+class BoundingCapsule(NamedTuple):
     """A capsule in a frame.
 
     Attributes:
@@ -315,7 +315,7 @@ class Rod(NamedTuple):
     radius: float
 
 
-def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
+def capsule_around(shape: Primitive, pose: Pose) -> BoundingCapsule | None:
     """Return a capsule around a shape, None where there is none: of a half space.
 
     It is exact for spheres and capsules.
@@ -327,11 +327,11 @@ def rod_around(shape: Primitive, pose: Pose) -> Rod | None:
     X = pose @ shape.pose
     if isinstance(shape, Sphere):
         at = np.array(X.position)
-        return Rod(at, at, float(shape.radius))
+        return BoundingCapsule(at, at, float(shape.radius))
     if isinstance(shape, Capsule):
         half = 0.5 * float(shape.length)
         ends = [np.array(X @ (0.0, 0.0, s)) for s in (-half, half)]
-        return Rod(ends[0], ends[1], float(shape.radius))
+        return BoundingCapsule(ends[0], ends[1], float(shape.radius))
     points = _corners(shape)
     if points is None:
         return None
@@ -353,7 +353,7 @@ def _corners(shape: Primitive) -> Array | None:
     return grid.reshape(3, -1).T
 
 
-def _around(points: Array) -> Rod:
+def _around(points: Array) -> BoundingCapsule:
     """Return a capsule around points, about one of their principal axes or edges."""
     centre = points.mean(axis=0)
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
@@ -361,7 +361,7 @@ def _around(points: Array) -> Rod:
     return min(found, key=_volume)
 
 
-def _about(points: Array, axis: Array) -> Rod:
+def _about(points: Array, axis: Array) -> BoundingCapsule:
     """Return a capsule around points whose segment has a direction."""
     along = points @ axis
     across = points - along[:, None] * axis
@@ -375,9 +375,12 @@ def _about(points: Array, axis: Array) -> Rod:
         low = high = 0.5 * (low + high)
         at = middle + low * axis
         radius = float(np.linalg.norm(points - at, axis=1).max())
-    return Rod(middle + low * axis, middle + high * axis, radius * (1.0 + 1e-12))
+    return BoundingCapsule(
+        middle + low * axis, middle + high * axis, radius * (1.0 + 1e-12)
+    )
 
 
-def _volume(rod: Rod) -> float:
-    length = float(np.linalg.norm(rod.b - rod.a))
-    return float(rod.radius**2 * (length + 4.0 / 3.0 * rod.radius))
+def _volume(capsule: BoundingCapsule) -> float:
+    a, b, radius = capsule
+    length = float(np.linalg.norm(b - a))
+    return float(radius**2 * (length + 4.0 / 3.0 * radius))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt, truncate
 
-__all__ = ["SOURCES", "UNLIMITED", "rate_bounds"]
+__all__ = ["SOURCES", "UNLIMITED", "JointLimits", "StepBounds", "rate_bounds"]
 
 SOURCES: Final = "position", "velocity", "acceleration"
 """The limits that a bound of a rate may come from."""
@@ -23,15 +22,44 @@ ROUNDING: Final = 1e-6
 """Part of the greatest change of a rate that may be due to rounding."""
 
 
-def rate_bounds(
-    q: Sequence[Number],
-    qd: Sequence[Number],
-    lower: Sequence[Number],
-    upper: Sequence[Number],
-    velocity: Sequence[Number],
-    acceleration: Sequence[Number],
-    dt: Number,
-) -> Any:
+class JointLimits(NamedTuple):
+    """Limits of joints.
+
+    Attributes:
+        lower: Lower limits of positions [m or rad], shape (c,).
+        upper: Upper limits, likewise.
+        velocity: Greatest rates [m/s or rad/s], shape (c,).
+        acceleration: Greatest accelerations [m/s^2 or rad/s^2], shape (c,).
+    """
+
+    lower: Vector
+    upper: Vector
+    velocity: Vector
+    acceleration: Vector
+
+
+class StepBounds(NamedTuple):
+    """Bounds of rates in a step.
+
+    Attributes:
+        low: The least rates, shape (c,).
+        high: The greatest rates, shape (c,).
+        rest: The rates of maximum braking, all joints in proportion, shape (c,).
+        passed: Above 0 where a joint will pass a limit.
+        braking_time: How long maximum braking takes from here [s].
+        sources: For each joint, shape (c,), 3 times the index in `SOURCES` of the limit
+            that its greatest rate comes from, plus that of its least rate.
+    """
+
+    low: Vector
+    high: Vector
+    rest: Vector
+    passed: Number
+    braking_time: Number
+    sources: Vector
+
+
+def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepBounds:
     """Return bounds of the rates in a step of dt, and the rates of maximum braking.
 
     Rates change by at most a dt. A joint may approach a limit only as fast as it can
@@ -41,29 +69,18 @@ def rate_bounds(
     Args:
         q: Joint positions [m or rad], shape (c,).
         qd: Rates before the step [m/s or rad/s], shape (c,).
-        lower: Lower limits of positions [m or rad], shape (c,).
-        upper: Upper limits, likewise.
-        velocity: Greatest rates [m/s or rad/s], shape (c,).
-        acceleration: Greatest accelerations a [m/s^2 or rad/s^2], shape (c,).
+        limits: Limits of the joints; accelerations are a.
         dt: The length of the step [s].
-
-    Returns:
-        The least and the greatest rates, shape (c,) each; the rates of maximum braking,
-        all joints in proportion, shape (c,); a number above 0 where a joint will pass a
-        limit; how long maximum braking takes from here [s]; and for each joint, shape
-        (c,), 3 times the index in `SOURCES` of the limit that its greatest rate comes
-        from, plus that of its least rate.
     """
     low: list[Number] = []
     high: list[Number] = []
     sources: list[Number] = []
     passed: Number = 0.0
     braking: Number = 0.0
-    for x, v, down, up, most, a in zip(
-        q, qd, lower, upper, velocity, acceleration, strict=True
-    ):
+    for x, v, down, up, most, a in zip(q, qd, *limits, strict=True):
         change = a * dt
         fall, rise = _fastest(x - down, a, dt), _fastest(up - x, a, dt)
+        # What limits of positions and rates allow, then what accelerations do.
         least, greatest = 0.0 - minimum(most, fall), minimum(most, rise)
         lowest, highest = v - change, v + change
         passed = select(greatest < lowest - ROUNDING * change, 1.0, passed)
@@ -76,11 +93,12 @@ def rate_bounds(
         )
         speed = select(v < 0.0, 0.0 - v, v)
         braking = maximum(braking, speed / a)
+    # In proportion: all joints come to rest in the time that the slowest needs.
     share = maximum(1.0 - dt / maximum(braking, dt), 0.0)
     rest = [
         minimum(maximum(share * v, a), b) for v, a, b in zip(qd, low, high, strict=True)
     ]
-    return low, high, rest, passed, braking, sources
+    return StepBounds(low, high, rest, passed, braking, sources)
 
 
 def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Number:

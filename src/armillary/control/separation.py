@@ -15,26 +15,21 @@ inseparable: no joint moves its links apart, or that conflicts with other constr
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NamedTuple
 
-from armillary.control.active_set import (
-    BOUND,
-    FREE,
-    active_set_stages,
-    first_of,
-    packed,
-)
+from armillary.control.active_set import BOUND, active_set_stages, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
-from armillary.kernel.pipeline import Each, Stage, When, program
+from armillary.control.columns import STUCK, RateBounds, StepColumns
+from armillary.ik.active_rows import FREE
+from armillary.ik.scaled_rates import when_near
+from armillary.kernel.columns import each, when
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import maximum, minimum, select
 
-__all__ = ["STUCK", "separation_stages"]
-
-STUCK: Final = 4
-"""How many pairs that cannot be separated are named."""
+__all__ = ["separation_stages"]
 
 KEEPING: Final = 1e-4
 """The factor e, which weighs nearness to braking against slopes of distances [m]."""
@@ -46,7 +41,35 @@ INSIDE: Final = 5e-4
 """How far inside the margin a pair is at least that is reported [m]."""
 
 
-def separation_stages(c: int, rows: Table) -> tuple[Stage, ...]:
+class Begun(NamedTuple):
+    """Braking, the answer where it breaks no row, and that no pair is stuck."""
+
+    separating: Vector
+    stuck: Vector
+
+
+class LeastSquares(NamedTuple):
+    """H, packed, and g of 1/2 x'H x + g'x."""
+
+    hessian: Vector
+    gradient: Vector
+
+
+class Gathered(NamedTuple):
+    """A row that braking meets, and H and g so far."""
+
+    row: Vector
+    model: LeastSquares
+
+
+class Required(NamedTuple):
+    """A row with its final b, and the inseparable pairs so far."""
+
+    row: Vector
+    stuck: Vector
+
+
+def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
     They read `is_strained`, `rest`, `low`, `high`, `pace`, and the rows. They change
@@ -55,46 +78,46 @@ def separation_stages(c: int, rows: Table) -> tuple[Stage, ...]:
     the distance rises without the joints [m/s], and the room beyond the margin [m].
 
     Args:
-        c: How many rates.
+        columns: The columns.
         rows: The table of rows.
     """
-    half = (c * (c + 1) // 2,)
-    row: dict[str, tuple[int, ...]] = {"row": (c + 3,), "row_number": ()}
-    model: dict[str, tuple[int, ...]] = {"hessian": half, "gradient": (c,)}
-    gathered = program(_gather, "row hessian gradient", **row, rest=(c,), **model)
-    vectors = dict.fromkeys(("separating", "low", "high"), (c,))
-    asked = program(
-        _ask, "row stuck", **row, pace=(), **vectors, stuck=(STUCK,), finished=()
-    )
+
+    def for_each_near(stage: Stage) -> Stage:
+        return each(rows, *when_near(columns, columns.is_near, stage))
+
     return (
-        program(_begin, "separating stuck", rest=(c,)),
-        When(
-            "is_strained",
-            (
-                program(_start, "hessian gradient", rest=(c,)),
-                _near(rows, gathered),
-                *active_set_stages(c, rows),
-                program(list[Number], "separating", x=(c,)),
-                _near(rows, asked),
-            ),
+        columns.stage(_begin),
+        when(
+            columns.is_strained,
+            columns.stage(_start),
+            for_each_near(columns.stage(_gather)),
+            *active_set_stages(columns, rows),
+            columns.stage(_taken, writes=columns.separating),
+            for_each_near(columns.stage(_require)),
         ),
     )
 
 
-def _begin(rest: Any) -> Any:
-    """Return braking, which holds where it breaks no row, and that no pair is stuck."""
-    return list(rest), [FREE + 0.0 * rest[0]] * STUCK
+def _begin(rest: Vector) -> Begun:
+    return Begun(list(rest), [FREE + 0.0 * rest[0]] * STUCK)
 
 
-def _start(rest: Any) -> Any:
+def _start(rest: Vector) -> LeastSquares:
     """Return H and g of 1/2 e^2 |x - r|^2."""
     e = KEEPING * KEEPING
     c = len(rest)
     H = [[e if i == k else 0.0 for k in range(c)] for i in range(c)]
-    return packed(H), [0.0 - e * rate for rate in rest]
+    return LeastSquares(packed(H), [0.0 - e * rate for rate in rest])
 
 
-def _gather(row: Any, row_number: Any, rest: Any, hessian: Any, gradient: Any) -> Any:
+def _taken(x: Vector) -> Vector:
+    """Return the rates that the solver found."""
+    return list(x)
+
+
+def _gather(
+    row: Vector, row_number: Number, rest: Vector, model: LeastSquares
+) -> Gathered:
     """Return a row that braking meets, and H and g with 1/2 (b - a x)^2 added.
 
     That is added for pairs alone, and only where braking breaks their row.
@@ -104,24 +127,24 @@ def _gather(row: Any, row_number: Any, rest: Any, hessian: Any, gradient: Any) -
     breaks = select(row_number < BOUND, select(braking < b, 1.0, 0.0), 0.0)
     counts = [breaks * x for x in a]
     products = packed([[x * y for y in a] for x in counts])
-    H = [x + y for x, y in zip(hessian, products, strict=True)]
-    g = [x - y * b for x, y in zip(gradient, counts, strict=True)]
+    H = [x + y for x, y in zip(model.hessian, products, strict=True)]
+    g = [x - y * b for x, y in zip(model.gradient, counts, strict=True)]
     # While rates are sought, rows require no more than braking gives.
     eased = [*a, minimum(b, braking), still, room]
     is_pair = row_number < BOUND
-    return [select(is_pair, x, y) for x, y in zip(eased, row, strict=True)], H, g
+    kept = [select(is_pair, x, y) for x, y in zip(eased, row, strict=True)]
+    return Gathered(kept, LeastSquares(H, g))
 
 
-def _ask(
-    row: Any,
-    row_number: Any,
-    pace: Any,
-    separating: Any,
-    low: Any,
-    high: Any,
-    stuck: Any,
-    finished: Any,
-) -> Any:
+def _require(
+    row: Vector,
+    row_number: Number,
+    pace: Number,
+    separating: Vector,
+    bounds: RateBounds,
+    stuck: Vector,
+    finished: Number,
+) -> Required:
     """Return a row with its final b, and `stuck` with its pair if that is inseparable.
 
     In the row as it is read, b is what `_gather` has left of it.
@@ -140,8 +163,9 @@ def _ask(
     b = select(is_able, b, eased)
     # The greatest speed at which bounds of rates let the distance rise.
     most: Number = still
-    for slope, least, greatest in zip(a, low, high, strict=True):
+    for slope, least, greatest in zip(a, *bounds, strict=True):
         most = most + maximum(slope * least, slope * greatest)
+    # Inseparable: the distance does not rise, though joints could make it rise.
     stays = rises + still < minimum(STILL, maximum(0.5 * most, 1e-300))
     stays = select(is_able, select(stays, 1.0, 0.0), 1.0)
     is_stuck = select(room < 0.0 - INSIDE, stays, 0.0)
@@ -153,10 +177,4 @@ def _ask(
         here = select(number < 0.0, left, 0.0)
         named.append(select(here > 0.0, row_number, number))
         left = left - here
-    return [*a, select(is_pair > 0.0, b, eased), still, room], named
-
-
-def _near(rows: Table, stage: Stage) -> Stage:
-    """Return a stage that runs for each row that counts."""
-    near = program(first_of, "near", is_near=(1,))
-    return Each(rows.name, (near, When("near", (stage,))))
+    return Required([*a, select(is_pair > 0.0, b, eased), still, room], named)

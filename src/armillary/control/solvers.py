@@ -6,25 +6,25 @@ the direction that tasks request, and scales the rates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple
 
-from armillary.control.active_set import (
-    BOUND,
-    FREE,
-    active_set_stages,
-    first_of,
-    packed,
-)
+from armillary.control.active_set import BOUND, active_set_stages, packed
+from armillary.control.columns import StepColumns
 from armillary.control.line import line_stages
-from armillary.control.task_parts import TaskStages
+from armillary.control.task_stages import TaskStages
 from armillary.control.unreached import unreached_stages
-from armillary.ik.scaled_rates import ScaledRates
-from armillary.kernel.pipeline import Each, Stage, When, While, program
+from armillary.ik.active_rows import FREE
+from armillary.ik.scaled_rates import rate_stages, when_near
+from armillary.kernel.columns import each, repeat
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import LDLFactor, inner, shifted
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, truncate
 
 __all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
@@ -55,60 +55,92 @@ class Solver(NamedTuple):
 
     Attributes:
         stages: They write `x`, `finished` and `tasks_scale`, and two more columns:
-        holding: The name of the column of the numbers of active constraints.
-        pressures: The name of the column of their multipliers.
-        room: The most active constraints that there can be.
-        braking: The column of the rates of braking.
+        holding: The numbers of active constraints.
+        pressures: Their multipliers.
+        braking: The rates of braking.
         line: The task whose direction is kept, if one is.
     """
 
     stages: tuple[Stage, ...]
-    holding: str
-    pressures: str
-    room: int
-    braking: str = "rest"
+    holding: Port
+    pressures: Port
+    braking: Port
     line: TaskStages | None = None
 
 
-def bending(tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table) -> Solver:
+class LimitRooms(NamedTuple):
+    """Distances of joints from their lower and upper limits [m or rad]."""
+
+    below: Vector
+    above: Vector
+
+
+class LeastSquares(NamedTuple):
+    """H, its lower half row by row, and g of 1/2 x'H x + g'x."""
+
+    hessian: Vector
+    gradient: Vector
+
+
+# Motion deviates: one quadratic program for each level of priority
+
+
+def bending(
+    columns: StepColumns, tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
+) -> Solver:
     """Return the solver of least squares: motion deviates at active constraints."""
-    c = len(twists.joints)
-    best: tuple[Stage, ...] = active_set_stages(c, rows)
+    best: tuple[Stage, ...] = active_set_stages(columns, rows)
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
-        best = _one_level_after_another(tasks, c, best, max(levels) + 1)
+        best = _level_after_level(columns, tasks, best, max(levels) + 1)
     else:
-        first = program(_first, "level_stiffness", stiffness=(1, c))
-        best = first, _least_squares(tasks, c, "weights"), *best
-    stages = *_unreached(tasks, twists), *best, program(_whole, "tasks_scale", x=(c,))
-    return Solver(stages, "slots", "multipliers", c)
+        requests = [each.columns.wanted() for each in tasks if each.weights]
+        best = (
+            columns.stage(_first_level, writes=columns.level_stiffness),
+            _least_squares_stage(columns, tasks, columns.weights, requests),
+            *best,
+        )
+    stages = (
+        *_unreached(columns, tasks, twists),
+        *best,
+        columns.stage(_whole, writes=columns.tasks_scale),
+    )
+    return Solver(stages, columns.slots, columns.multipliers, columns.rest)
 
 
 def _unreached(
-    tasks: Sequence[TaskStages], twists: MovingTwists, *, keeps_direction: bool = False
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    twists: MovingTwists,
+    *,
+    keeps_direction: bool = False,
 ) -> tuple[Stage, ...]:
-    """Return the stages that write `stiffness`, and `below` and `above`.
-
-    These are the distances of joints from their lower and upper limits [m or rad].
-    """
-    chosen, c = twists.joints, len(twists.joints)
-
-    def rooms(q: Any, lower: Any, upper: Any) -> Any:
-        own = [q[k] for k in chosen]
-        below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
-        return below, [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
-
-    given = {"q": (twists.moving.joints,), "lower": (c,), "upper": (c,)}
+    """Return the stages that write `stiffness`, and the columns of `LimitRooms`."""
     return (
-        program(rooms, "below above", **given),
+        columns.stage(partial(_rooms, joints=twists.joints)),
         *unreached_stages(
-            tasks, priority_levels(tasks), c, keeps_direction=keeps_direction
+            columns, tasks, priority_levels(tasks), keeps_direction=keeps_direction
         ),
     )
 
 
-def _first(stiffness: Any) -> Any:
+def _rooms(
+    q: Vector, lower: Vector, upper: Vector, *, joints: tuple[int, ...]
+) -> LimitRooms:
+    own = [q[k] for k in joints]
+    below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
+    above = [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
+    return LimitRooms(below, above)
+
+
+def _first_level(stiffness: Matrix) -> Vector:
     return list(stiffness[0])
+
+
+def _whole(x: Vector) -> Number:
+    """Return the scale of tasks that are not scaled."""
+    del x
+    return 1.0
 
 
 def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
@@ -130,255 +162,167 @@ def firm_weights(weights: Sequence[float], levels: Sequence[int]) -> list[float]
     ]
 
 
-def _one_level_after_another(
-    tasks: Sequence[TaskStages], c: int, best: tuple[Stage, ...], levels: int
+class LevelStart(NamedTuple):
+    """The first iteration: what J x is to be, and nothing solved yet."""
+
+    goal: Vector
+    iteration: Number
+    has_level: Number
+    x: Vector
+    slots: Vector
+    multipliers: Vector
+    finished: Number
+
+
+class LevelWeights(NamedTuple):
+    """What counts in an iteration."""
+
+    level_weights: Vector
+    level_stiffness: Vector
+
+
+class LevelReached(NamedTuple):
+    """What J x is to be in the next iteration, if there is one."""
+
+    goal: Vector
+    iteration: Number
+    has_level: Number
+
+
+def _level_after_level(
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    best: tuple[Stage, ...],
+    levels: int,
 ) -> tuple[Stage, ...]:
     """Return stages that find the best rates of each level within those before it.
 
-    Great weights keep what J x the levels before have reached, in two turns: the second
-    one asks for more by what the first one missed (the method of multipliers,
-    Hestenes 1969), after which about the square of 1 / FIRM is missing.
+    Great weights keep what J x the levels before have reached, in two iterations: the
+    second one asks for more by what the first one missed (the method of multipliers,
+    Hestenes 1969), after which about the square of 1 / FIRM is missing. The first level
+    takes one iteration, since there is nothing before it.
     """
-    listed = [each for each in tasks if each.weights]
-    sizes = [len(each.weights) for each in listed]
-    R = sum(sizes)
-    rows = {f"rows_{each.number}": (len(each.weights), c) for each in listed}
-    wanted = {f"wanted_{each.number}": (len(each.weights),) for each in listed}
-    all_rows = {"goal": (R,), "priority_level": (R,)}
-
-    def begin(*values: Any) -> Any:
-        goals = [number for value in values for number in value]
-        none = [0.0] * c
-        return goals, 0.0, 1.0, none, [FREE] * c, none, 0.0
-
-    def weigh(weights: Any, firm: Any, level: Any, turn: Any, stiffness: Any) -> Any:
-        now = truncate(0.5 * (turn + 1.0))
-        now_weights = [
-            select(at < now, strong, select(at > now, 0.0, weight))
-            for weight, strong, at in zip(weights, firm, level, strict=True)
-        ]
-        stiff: list[Number] = [0.0] * c
-        for number, row in enumerate(stiffness):
-            is_now = absolute(now - number) < 0.5
-            stiff = [select(is_now, a, b) for a, b in zip(row, stiff, strict=True)]
-        return now_weights, stiff
-
-    def reached(goal: Any, level: Any, turn: Any, x: Any, *values: Any) -> Any:
-        now = truncate(0.5 * (turn + 1.0))
-        is_second = 2.0 * now == turn
-        goals: list[Number] = []
-        all_values = [row for value in values for row in value]
-        for old, at, row in zip(goal, level, all_values, strict=True):
-            got = inner(list(row), list(x))
-            held = select(is_second, got, old + select(at < now, old - got, 0.0))
-            goals.append(select(at > now, old, held))
-        after = turn + 1.0
-        return goals, after, select(after < 2 * levels - 1, 1.0, 0.0)
-
-    weights = {"weights": (R,), "firm_weights": (R,)}
-    weights |= {"priority_level": (R,), "turn": (), "stiffness": (levels, c)}
+    listed = [each.columns for each in tasks if each.weights]
+    J, v = [each.rows() for each in listed], [each.wanted() for each in listed]
     return (
-        program(begin, "goal turn has_level x slots multipliers finished", **wanted),
-        While(
-            "has_level",
-            (
-                program(weigh, "level_weights level_stiffness", **weights),
-                _least_squares(tasks, c, "level_weights", "goal"),
-                *best,
-                program(
-                    reached,
-                    "goal turn has_level",
-                    **all_rows,
-                    turn=(),
-                    x=(c,),
-                    **rows,
-                ),
-            ),
-            2 * levels - 1,
+        columns.stage(partial(_start_levels, c=columns.x.size), wanted=v),
+        repeat(
+            columns.has_level,
+            columns.stage(_weigh),
+            _least_squares_stage(columns, tasks, columns.level_weights, [columns.goal]),
+            *best,
+            columns.stage(partial(_reached, levels=levels), rows=J),
+            limit=2 * levels - 1,
         ),
     )
 
 
-def slowing(
-    tasks: Sequence[TaskStages],
-    twists: MovingTwists,
-    rows: Table,
+def _start_levels(wanted: Sequence[Vector], *, c: int) -> LevelStart:
+    none = [0.0] * c
+    goal = list(chain.from_iterable(wanted))
+    return LevelStart(goal, 0.0, 1.0, none, [FREE] * c, none, 0.0)
+
+
+def _weigh(
+    weights: Vector,
+    firm_weights: Vector,
+    priority_level: Vector,
+    iteration: Number,
+    stiffness: Matrix,
+) -> LevelWeights:
+    """Return the weights of an iteration: firm before its level, 0 behind it."""
+    now = truncate(0.5 * (iteration + 1.0))
+    level_weights = [
+        select(at < now, strong, select(at > now, 0.0, weight))
+        for weight, strong, at in zip(
+            weights, firm_weights, priority_level, strict=True
+        )
+    ]
+    stiff: list[Number] = [0.0 for _ in stiffness[0]]
+    for number, row in enumerate(stiffness):
+        is_now = absolute(now - number) < 0.5
+        stiff = [select(is_now, a, b) for a, b in zip(row, stiff, strict=True)]
+    return LevelWeights(level_weights, stiff)
+
+
+def _reached(
+    goal: Vector,
+    priority_level: Vector,
+    iteration: Number,
+    x: Vector,
+    rows: Sequence[Matrix],
     *,
-    has_torques: bool = False,
-) -> Solver:
-    """Return the solver of strict priorities: motion keeps its direction and slows.
+    levels: int,
+) -> LevelReached:
+    """Return the goals after an iteration.
 
-    Tasks are in the order of their priorities, and of the list among equal ones. In the
-    null space of all tasks, rates are the nearest to those that postures request.
+    After the second iteration of a level, rows up to it are to keep what they have;
+    after the first, those before it ask for more by what they missed.
     """
-    c = len(twists.joints)
-    listed = sorted(
-        (each for each in tasks if each.weights), key=lambda each: each.task.priority
-    )
-    postures = [each for each in tasks if not each.weights]
-    sizes = [len(each.weights) for each in listed]
-    count = max(priority_levels(tasks)) + 1
-    inputs: dict[str, tuple[int, ...]] = {"damping": (), "stiffness": (count, c)}
-    for each in listed:
-        k, m = each.number, len(each.weights)
-        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
-    for each in postures:
-        k = each.number
-        inputs |= {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
-
-    def hierarchy(*values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        listed_rows = [row for each in listed for row in given[f"rows_{each.number}"]]
-        wanted = [w for each in listed for w in given[f"wanted_{each.number}"]]
-        null: list[Number] = []
-        for i in range(c):
-            pairs = [
-                (given[f"diagonal_{each.number}"][i], given[f"pull_{each.number}"][i])
-                for each in postures
-            ]
-            total = sum((weight for weight, _ in pairs), 0.0)
-            pulled = sum((weight * rate for weight, rate in pairs), 0.0)
-            null.append(pulled / maximum(total, 1e-300))
-        # `stiffness` becomes a metric W = 1 + 8 S / d^2 of rates. The factor 8 is there
-        # as the filters of levels weigh J W^-1 J' against damping to the power of 8.
-        totals = [sum(column, 0.0) for column in zip(*given["stiffness"], strict=True)]
-        stiff = [1.0 + 8.0 * each / given["damping"] for each in totals]
-        return listed_rows, wanted, stiff, 1.0, null
-
-    def held(
-        slots: Any,
-        pressures: Any,
-        held: Any,
-        touched: Any,
-        scales: Any,
-        x: Any,
-        low: Any,
-        high: Any,
-    ) -> Any:
-        least: Number = 1.0
-        for scale in scales:
-            least = minimum(least, scale)
-        numbers: list[Number] = []
-        for k, (side, rate, a, b) in enumerate(zip(held, x, low, high, strict=True)):
-            # Where tasks are slowed down, the solver may have let go of a bound.
-            up = select(rate >= b - NEXT_TO * (1.0 + absolute(b)), 1.0, 0.0)
-            down = select(rate <= a + NEXT_TO * (1.0 + absolute(a)), -1.0, 0.0)
-            at = select(least < 1.0, select(up > 0.0, up, down), 0.0)
-            at = select(side == 0.0, at, side)
-            lower = select(at < 0.0, BOUND + 2 * k, FREE)
-            numbers.append(select(at > 0.0, BOUND + 2 * k + 1, lower))
-        numbers.insert(0, select(least < 1.0, touched, FREE))
-        return [*slots, *numbers], [*pressures, *([0.0] * (c + 1))], scales[0]
-
-    rates = ScaledRates(sizes, c, rows, c + 3, null=True)
-    found = dict.fromkeys(("slots", "pressures", "held"), (c,))
-    found |= {
-        "touched": (),
-        "scales": (len(sizes),),
-        **dict.fromkeys(("x", "low", "high"), (c,)),
-    }
-    stages = (
-        *_unreached(tasks, twists, keeps_direction=True),
-        # Rounding of the line is too much for limits of torques, M (x - v) / dt.
-        *(() if has_torques else line_stages(listed[0], c, rows)),
-        program(hierarchy, "task_rows wanted metric sharp null", **inputs),
-        *rates.stages,
-        *_touched(c, rows),
-        program(held, "holding holding_pressures tasks_scale", **found),
-    )
-    braking = "rest" if has_torques else "braking"
-    room = 2 * c + 1
-    return Solver(stages, "holding", "holding_pressures", room, braking, listed[0])
+    now = truncate(0.5 * (iteration + 1.0))
+    is_second = 2.0 * now == iteration
+    goals: list[Number] = []
+    for old, at, row in zip(goal, priority_level, chain(*rows), strict=True):
+        got = inner(list(row), list(x))
+        held = select(is_second, got, old + select(at < now, old - got, 0.0))
+        goals.append(select(at > now, old, held))
+    after = iteration + 1.0
+    return LevelReached(goals, after, select(after < 2 * levels - 1, 1.0, 0.0))
 
 
-def _touched(c: int, rows: Table) -> tuple[Stage, ...]:
-    """Return stages that find the row that x is nearest to, beside those in slots.
+def _least_squares_stage(
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    weights: Port,
+    requests: Sequence[Port],
+) -> Stage:
+    """Return the stage that finds H and g of 1/2 x'H x + g'x.
 
-    A row that depends on those of tasks holds x by their scale, and is in no slot.
+    Args:
+        columns: The columns.
+        tasks: The tasks.
+        weights: The weights of all rows.
+        requests: What J x is to be, in the order of the rows.
     """
-
-    def begin(x: Any) -> Any:
-        return FREE + 0.0 * x[0], TOUCHING
-
-    def touch(
-        row: Any, number: Any, x: Any, slots: Any, touched: Any, nearest: Any
-    ) -> Any:
-        greatest: Number = 1.0
-        for rate in x:
-            greatest = maximum(greatest, absolute(rate))
-        size = greatest * sum(map(absolute, row[:c]), TINY)
-        part = (inner(list(row[:c]), list(x)) - row[c]) / size
-        for slot in slots:
-            part = select(slot == number, 1.0, part)
-        is_nearer = part < nearest
-        return select(is_nearer, number, touched), select(is_nearer, part, nearest)
-
-    found = {"row": (c + 3,), "row_number": (), "x": (c,), "slots": (c,)}
-    found |= {"touched": (), "nearest_part": ()}
-    near = program(touch, "touched nearest_part", **found)
-    return (
-        program(begin, "touched nearest_part", x=(c,)),
-        Each(
-            rows.name, (program(first_of, "near", is_near=(1,)), When("near", (near,)))
-        ),
+    listed = [each.columns for each in tasks if each.weights]
+    postures = [each.columns for each in tasks if not each.weights]
+    return columns.stage(
+        _least_squares,
+        weights=weights if listed else None,
+        rows=[each.rows() for each in listed],
+        requests=requests if listed else [],
+        diagonals=[each.diagonal() for each in postures],
+        pulls=[each.pull() for each in postures],
     )
 
 
 def _least_squares(
-    tasks: Sequence[TaskStages], c: int, weighing: str, goal: str = ""
-) -> Stage:
-    """Return the stage that finds H and g of 1/2 x' H x + g' x.
-
-    Args:
-        tasks: The tasks.
-        c: How many rates.
-        weighing: The column of the weights of all rows.
-        goal: The column of what all rows are to be; without one it is what tasks want.
-    """
-    inputs: dict[str, tuple[int, ...]] = {"damping": ()}
-    inputs |= dict.fromkeys(("level_stiffness", "below", "above"), (c,))
-    count = sum(len(each.weights) for each in tasks)
-    if count:
-        inputs[weighing] = (count,)
-    if goal:
-        inputs[goal] = (count,)
-    for each in tasks:
-        k, m = each.number, len(each.weights)
-        inputs |= (
-            {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
-            if m
-            else {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
-        )
-
-    def equations(*values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        weights = iter(given.get(weighing, ()))
-        goals: Iterator[Any] = iter(given.get(goal, ()))
-        H: list[list[Number]] = [[0.0] * c for _ in range(c)]
-        g: list[Number] = [0.0] * c
-        postures: list[Any] = []
-        for each in tasks:
-            k = each.number
-            if not each.weights:
-                pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], strict=True)
-                postures += list(pulls)
-                continue
-            pairs = zip(given[f"rows_{k}"], given[f"wanted_{k}"], strict=True)
-            for row, asked in pairs:
-                weight, wanted = next(weights), next(goals, asked)
-                for i in range(c):
-                    scaled = weight * row[i]
-                    g[i] = g[i] - scaled * wanted
-                    for j in range(i + 1):
-                        H[i][j] = H[i][j] + scaled * row[j]
-        free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if postures else None
-        found = _Postures.of(free, postures, c)
-        found.add(H, g, given["damping"])
-        rooms = given["below"], given["above"]
-        found.stiffen(H, g, given["level_stiffness"], rooms)
-        return packed(H), g
-
-    return program(equations, "hessian gradient", **inputs)
+    damping: Number,
+    level_stiffness: Vector,
+    rooms: LimitRooms,
+    rows: Sequence[Matrix],
+    requests: Sequence[Vector],
+    diagonals: Sequence[Vector],
+    pulls: Sequence[Vector],
+    weights: Vector = (),
+) -> LeastSquares:
+    """Return H = J'W J + P + d^2 + S and the g that belongs to it."""
+    c = len(level_stiffness)
+    H: list[list[Number]] = [[0.0] * c for _ in range(c)]
+    g: list[Number] = [0.0] * c
+    # Tasks: sum_k w_k (v_k - J_k x)^2 / 2.
+    for weight, row, v in zip(weights, chain(*rows), chain(*requests), strict=True):
+        for i in range(c):
+            scaled = weight * row[i]
+            g[i] = g[i] - scaled * v
+            for j in range(i + 1):
+                H[i][j] = H[i][j] + scaled * row[j]
+    # Postures, where the tasks leave freedom, then damping and stiffness about them.
+    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if pulls else None
+    postures = _Postures.of(free, diagonals, pulls, c)
+    postures.add(H, g, damping)
+    postures.stiffen(H, g, level_stiffness, rooms)
+    return LeastSquares(packed(H), g)
 
 
 class _Postures(NamedTuple):
@@ -396,21 +340,27 @@ class _Postures(NamedTuple):
     rates: list[Number]
 
     @classmethod
-    def of(cls, free: LDLFactor | None, pulls: list[Any], c: int) -> _Postures:
+    def of(
+        cls,
+        free: LDLFactor | None,
+        diagonals: Sequence[Vector],
+        pulls: Sequence[Vector],
+        c: int,
+    ) -> _Postures:
         """Project the rates of postures.
 
         Args:
             free: The factor of G + e; None without postures.
-            pulls: Of each posture its c pairs of a weight and a rate.
+            diagonals: The weights of each posture.
+            pulls: Its rates.
             c: How many rates.
         """
         total: list[Number] = [0.0] * c
         pulled: list[Number] = [0.0] * c
-        for first in range(0, len(pulls), c):
-            posture = pulls[first : first + c]
+        for diagonal, pull in zip(diagonals, pulls, strict=True):
             assert free is not None
-            left = free.solve([FREEDOM * rate for _, rate in posture])
-            for i, ((weight, _), rate) in enumerate(zip(posture, left, strict=True)):
+            left = free.solve([FREEDOM * rate for rate in pull])
+            for i, (weight, rate) in enumerate(zip(diagonal, left, strict=True)):
                 total[i] = total[i] + weight
                 pulled[i] = pulled[i] + weight * rate
         rates = [a / maximum(b, TINY) for a, b in zip(pulled, total, strict=True)]
@@ -427,15 +377,17 @@ class _Postures(NamedTuple):
             g[i] = g[i] - (weight + damping) * rate
 
     def stiffen(
-        self, H: list[list[Number]], g: list[Number], stiffness: Any, rooms: Any
+        self,
+        H: list[list[Number]],
+        g: list[Number],
+        stiffness: Vector,
+        rooms: LimitRooms,
     ) -> None:
         """Add |x - part rates|^2 to H and g, with stiffness as the weights.
 
         Stiffness exceeds damping by far. So the rates of postures are reduced in one
         common part where one of them leads to a limit that is near: where that limit
         stops one joint, stiffness must not make others move instead.
-
-        rooms: Distances of joints from their lower and upper limits [m or rad].
         """
         # The greatest part of 0 to 1 with |part rate| <= FAINT + HOLDING room.
         part: Number = 1.0
@@ -447,6 +399,151 @@ class _Postures(NamedTuple):
             g[i] = g[i] - part * stiff * rate
 
 
-def _whole(x: Any) -> Number:
-    """Return the scale of tasks that are not scaled."""
-    return 1.0
+# Motion keeps its direction: a hierarchy is followed from braking
+
+
+class HierarchyColumns(NamedTuple):
+    """The problem of `ik/scaled_rates.py`, beside its bounds."""
+
+    task_rows: Matrix
+    task_wanted: Vector
+    metric: Vector
+    sharp: Number
+    null: Vector
+
+
+class Held(NamedTuple):
+    """The constraints that hold x, and the scale of the first task."""
+
+    holding: Vector
+    holding_pressures: Vector
+    tasks_scale: Number
+
+
+def slowing(
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    twists: MovingTwists,
+    rows: Table,
+    *,
+    has_torques: bool = False,
+) -> Solver:
+    """Return the solver of strict priorities: motion keeps its direction and slows.
+
+    Tasks are in the order of their priorities, and of the list among equal ones. In the
+    null space of all tasks, rates are the nearest to those that postures request.
+    """
+    listed = sorted(
+        (each for each in tasks if each.weights), key=lambda each: each.task.priority
+    )
+    first, postures = listed[0], [each for each in tasks if not each.weights]
+    hierarchy = columns.stage(
+        _hierarchy,
+        rows=[each.columns.rows() for each in listed],
+        wanted=[each.columns.wanted() for each in listed],
+        diagonals=[each.columns.diagonal() for each in postures],
+        pulls=[each.columns.pull() for each in postures],
+    )
+    stages = (
+        *_unreached(columns, tasks, twists, keeps_direction=True),
+        # Rounding of the line is too much for limits of torques, M (x - v) / dt.
+        *(() if has_torques else line_stages(first.columns, rows)),
+        hierarchy,
+        *rate_stages(columns, [len(each.weights) for each in listed], rows, null=True),
+        columns.stage(_none_touched),
+        each(rows, *when_near(columns, columns.is_near, columns.stage(_touch))),
+        columns.stage(_held),
+    )
+    braking = columns.rest if has_torques else columns.braking
+    return Solver(stages, columns.holding, columns.holding_pressures, braking, first)
+
+
+def _hierarchy(
+    damping: Number,
+    stiffness: Matrix,
+    rows: Sequence[Matrix],
+    wanted: Sequence[Vector],
+    diagonals: Sequence[Vector],
+    pulls: Sequence[Vector],
+) -> HierarchyColumns:
+    """Return all tasks as one hierarchy, with the mean of postures for what is free."""
+    null: list[Number] = []
+    for i in range(len(stiffness[0])):
+        pairs = [(weight[i], p[i]) for weight, p in zip(diagonals, pulls, strict=True)]
+        total = sum((weight for weight, _ in pairs), 0.0)
+        pulled = sum((weight * rate for weight, rate in pairs), 0.0)
+        null.append(pulled / maximum(total, 1e-300))
+    # `stiffness` becomes a metric W = 1 + 8 S / d^2 of rates. The factor 8 is there
+    # as the filters of levels weigh J W^-1 J' against damping to the power of 8.
+    totals = [sum(column, 0.0) for column in zip(*stiffness, strict=True)]
+    metric = [1.0 + 8.0 * total / damping for total in totals]
+    return HierarchyColumns(
+        [row for J in rows for row in J],
+        [number for v in wanted for number in v],
+        metric,
+        1.0,
+        null,
+    )
+
+
+class Touched(NamedTuple):
+    """The row that x is nearest to, and how near, in parts of its size."""
+
+    touched: Number
+    nearest_part: Number
+
+
+def _none_touched(x: Vector) -> Touched:
+    return Touched(FREE + 0.0 * x[0], TOUCHING)
+
+
+def _touch(
+    row: Vector, row_number: Number, x: Vector, slots: Vector, nearest: Touched
+) -> Touched:
+    """Return the row that x is nearest to so far, beside those in slots.
+
+    A row that depends on those of tasks holds x by their scale, and is in no slot.
+    """
+    touched, nearest_part = nearest
+    c = len(x)
+    greatest: Number = 1.0
+    for rate in x:
+        greatest = maximum(greatest, absolute(rate))
+    size = greatest * sum(map(absolute, row[:c]), TINY)
+    part = (inner(list(row[:c]), list(x)) - row[c]) / size
+    for slot in slots:
+        part = select(slot == row_number, 1.0, part)
+    is_nearer = part < nearest_part
+    return Touched(
+        select(is_nearer, row_number, touched), select(is_nearer, part, nearest_part)
+    )
+
+
+def _held(
+    slots: Vector,
+    pressures: Vector,
+    held: Vector,
+    touched: Number,
+    scales: Vector,
+    x: Vector,
+    low: Vector,
+    high: Vector,
+) -> Held:
+    """Return the numbers of rows, of the row that x touches, and of bounds of rates."""
+    least: Number = 1.0
+    for scale in scales:
+        least = minimum(least, scale)
+    numbers: list[Number] = [select(least < 1.0, touched, FREE)]
+    for k, (side, rate, a, b) in enumerate(zip(held, x, low, high, strict=True)):
+        # Where tasks are slowed down, the solver may have let go of a bound.
+        up = select(rate >= b - NEXT_TO * (1.0 + absolute(b)), 1.0, 0.0)
+        down = select(rate <= a + NEXT_TO * (1.0 + absolute(a)), -1.0, 0.0)
+        at = select(least < 1.0, select(up > 0.0, up, down), 0.0)
+        at = select(side == 0.0, at, side)
+        lower = select(at < 0.0, BOUND + 2 * k, FREE)
+        numbers.append(select(at > 0.0, BOUND + 2 * k + 1, lower))
+    return Held(
+        [*slots, *numbers],
+        [*pressures, *([0.0] * len(numbers))],
+        scales[0],
+    )

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from armillary.control.active_set import BOUND, OTHER
 from armillary.control.approach import Approach
 from armillary.control.approach_stages import NO_PAIRS
+from armillary.control.columns import STUCK
 from armillary.control.rate_bounds import SOURCES
-from armillary.control.separation import STUCK
 from armillary.ik.reason import RateReason
 from armillary.model.workcell import Workcell
 

@@ -1,70 +1,90 @@
-"""The pipeline of a step of a controller.
+"""The pipeline of a step of a controller: which quadratic program is solved, and how.
 
 Rates x, of c joints, solve a quadratic program. With tasks i that request J_i x = v_i
-with weights W_i, and postures that request rates p_j with weights P_j (diagonal),
+with weights W_i, and postures j that request rates p_j with weights P_j (diagonal),
 
-    sum_i |J_i x - v_i|^2_Wi + sum_j |x - N p_j|^2_Pj + |x - N p|^2_(d^2 + S)  least,
+    minimise    sum_i |J_i x - v_i|^2_Wi        (1)  what tasks request
+              + sum_j |x - N p_j|^2_Pj          (2)  what postures request
+              + |x - N p|^2_(d^2)               (3)  damping
+              + |x - N p|^2_S                   (4)  stiffness, out of reach
+    subject to  low <= x <= high                (5)  limits of joints
+                a_k x >= b_k for near pairs k   (6)  distances
+                M (x - qd) / dt + h within      (7)  torques
 
-    low <= x <= high,    a_k x >= b_k  for all pairs k that are near.
-
-- N p is the part of the rates of a posture that other tasks leave free, e (G + e)^-1 p
-  with G = sum J' W J and a small e (`solvers.py`); p without an index is the weighted
-  mean over postures.
-- d is the damping, and the diagonal S >= 0 that of tasks that are out of reach
-  (`unreached.py`); in its term, N p is reduced where it leads to limits of joints.
-- `low` and `high` let joints stop before their limits (`rate_bounds.py`).
-- a_k is the slope of the distance of pair k, and b_k the least speed at which it rises:
-  -pace (distance - margin) outside of the margin (`approach_stages.py`). Inside, b_k is
-  reduced to what all pairs can have together (`separation.py`), so that the program has
-  a solution.
+| row | columns | written by | symbols |
+| --- | --- | --- | --- |
+| (1) | `rows_i`, `wanted_i`, `weights` | `frame_tasks.py`, `joint_tasks.py`, `mass_task.py` | J_i, v_i, W_i |
+| (2) | `diagonal_j`, `pull_j` | `_posture` of `joint_tasks.py` | P_j, p_j; N p = e (G + e)^-1 p, with G = sum J'WJ and a small e, is what tasks leave free of p (`solvers.py`) |
+| (3) | `damping` | a setting | d^2; p without an index is the weighted mean of postures |
+| (4) | `stiffness` | `unreached.py` | the diagonal S >= 0 of tasks that are out of reach; in its term N p is reduced where it leads to limits of joints |
+| (5) | `low`, `high` | `rate_bounds.py` | from them joints can stop before their limits |
+| (6) | table `rows`, of `approach_rows` | `approach_stages.py`, `separation.py` | a_k is the slope of the distance of pair k; b_k = -pace (distance - margin) outside of the margin. Inside, it is reduced to what all pairs can have together, so that the program has a solution |
+| (7) | table `torque_limits`, in the same rows | `torque_limits.py` | M and h from one kernel of dynamics |
 
 With priorities, one program after another is solved within those before it. With
 `conflict="slow"` x has J_1 x = s v_1 with the greatest s <= 1 (`line.py`), and lower
 tasks follow in what is left (`ik/scaled_rates.py`). Then rates are scaled towards
 braking until joints can stop before the margin, and the reason is found.
-"""
+
+The stages, in their order:
+
+| stage | reads | writes |
+| --- | --- | --- |
+| `MovingTwists.stages` | `q`, `qd` | poses and twists of links |
+| those of each task | poses, twists, `target`, `target_rate`, `gain` | `rows`, `wanted`, or `diagonal`, `pull` |
+| `_request_sum` | these | `request_sum`, NaN where one is |
+| `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `rest` (maximum braking), `pace`, `braking_time` |
+| `approach_stages` | poses, twists, `obstacles` | the rows of pairs, `least_distance`, `is_strained` |
+| `torque_stages` | `mass_rows` | the rows of torques; `rest` within them |
+| `separation_stages` | rows, `rest` | rows that some rates meet, `separating`, `stuck` |
+| `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints |
+| `torque_guard` | `x`, rows of torques | `x`, braking where these are missed |
+| `safe_stages` | `x`, `rest`, rows | `x`, `scale`, `is_stoppable`, `has_near` |
+| `stop_stages` | `x`, `rest`, `braking` | the same, from distances where motion would stop |
+| `torque_verdict` | `x`, rows of torques | `passed` |
+| `_reason` | `x`, `rows`, `wanted`, active constraints | `reason` |
+| `_answer` | all of these | `answer` |
+
+Columns are declared in `columns.py`.
+"""  # noqa: E501
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from typing import Final, NamedTuple
 
-from armillary.control.active_set import (
-    BOUND,
-    FREE,
-)
-from armillary.control.approach import NEARS, ROWS, Approach
+from armillary.control.active_set import BOUND
+from armillary.control.approach import Approach
+from armillary.control.approach_stages import approach_stages
+from armillary.control.columns import STUCK, StepColumns
 from armillary.control.line import aside
-from armillary.control.rate_bounds import rate_bounds
-from armillary.control.separation import STUCK, separation_stages
-from armillary.control.solvers import Solver, bending, slowing
-from armillary.control.stop_stages import stop_stages
-from armillary.control.task_parts import TaskStages
+from armillary.control.rate_bounds import JointLimits, rate_bounds
+from armillary.control.separation import separation_stages
+from armillary.control.solvers import Solver, bending, priority_levels, slowing
+from armillary.control.stop_stages import safe_stages, stop_stages
+from armillary.control.task_stages import TaskStages
 from armillary.control.torque_limits import (
-    softened_rest,
     torque_guard,
-    torque_port,
     torque_stages,
     torque_table,
     torque_verdict,
 )
+from armillary.ik.active_rows import FREE
 from armillary.ik.reason import RateReason
-from armillary.kernel.pipeline import Each, Pipeline, Stage, When, program
-from armillary.kernel.tables import Field, Table, reals
-from armillary.kinematics.inputs import PASSIVE
-from armillary.kinematics.moving_twists import RATES, MovingTwists
+from armillary.kernel.columns import each, number_field
+from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.tables import Table
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
-from armillary.trace import Port
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["ANSWER", "SETTINGS", "step_pipeline"]
+__all__ = ["SETTINGS", "step_pipeline"]
 
 SETTINGS: Final = "settings"
-ANSWER: Final = "answer"
-
-ROW_SETTINGS: Final = ("weights", "judged", "priority_level", "firm_weights")
-"""What settings hold for each row of the tasks."""
+"""The table with one record: limits of joints, gains, weights, settings of tasks."""
 
 MET: Final = 0.02
 """Part of what is wanted that may be missing where it is met."""
@@ -81,12 +101,6 @@ SLOW: Final = 1e-4
 DEEP: Final = 5e-4
 """How far below the margin distances are where links are inside of it [m]."""
 
-BROKEN: Final = 1e-9
-"""By how much a distance may fall faster than is allowed [m/s]."""
-
-SLACK: Final = 0.05
-"""Part by which braking may come nearer than foretold: distances are not linear."""
-
 
 def step_pipeline(
     twists: MovingTwists,
@@ -98,360 +112,347 @@ def step_pipeline(
 ) -> Pipeline:
     """Return the pipeline of a step.
 
-    Its result is `ANSWER`: the next positions and the rates, of all n joints; the
+    Its result is `answer`: the next positions and the rates, of all n joints; the
     reason; the scale; the least distance and the row of that pair; the rows of pairs
     that are not separated; which limits bounds of rates come from; then the numbers of
     the constraints that hold the rates, and how much each presses.
     """
-    n, c = twists.moving.joints, len(twists.joints)
-    rows = [each for each in tasks if each.weights]
-    counts = [len(each.weights) for each in rows]
-    fields: tuple[Field, ...] = (
-        reals("lower", (c,)),
-        reals("upper", (c,)),
-        reals("velocity", (c,)),
-        reals("acceleration", (c,)),
-        reals("dt"),
-        reals("most_pace"),
-        reals("damping"),
-        reals("margin"),
-    )
-    names = ROW_SETTINGS if rows else ()
-    fields += tuple(reals(name, (sum(counts),)) for name in names)
-    fields += tuple(field for each in tasks for field in each.fields)
-    extra = [table for each in tasks for table in each.tables]
-    if has_torques:
-        extra.append(torque_table(ROWS, NEARS))
-    tables = (Table(SETTINGS, fields, is_single=True), *dict.fromkeys(extra))
+    levels = priority_levels(tasks)
+    count = sum(bool(task.weights) for task in tasks)
+    columns = StepColumns.for_step(twists, levels, tasks=count, **approach.sizes)
+    pairs = approach.tables(columns)
+    settings = _settings(columns, tasks)
+    torques = torque_table(columns) if has_torques else None
     if conflict == "bend":
-        solver = bending(tasks, twists, approach.rows)
+        solver = bending(columns, tasks, twists, pairs.rows)
     else:
-        solver = slowing(tasks, twists, approach.rows, has_torques=has_torques)
+        solver = slowing(columns, tasks, twists, pairs.rows, has_torques=has_torques)
     stages: tuple[Stage, ...] = (
-        *(stage for each in tasks for stage in each.stages),
-        _asked_sum(twists, tasks),
-        _bounds(twists),
-        *approach.stages,
-        *((*torque_stages(twists), *softened_rest(twists)) if has_torques else ()),
-        *separation_stages(c, approach.rows),
+        *(stage for task in tasks for stage in task.stages),
+        _request_sum_stage(columns, twists, tasks),
+        columns.stage(partial(_bounds, joints=twists.joints)),
+        *approach_stages(pairs),
+        *(torque_stages(columns, torques, twists.joints) if torques else ()),
+        *separation_stages(columns, pairs.rows),
         *solver.stages,
-        *(torque_guard(c) if has_torques else ()),
-        *_safe(twists, approach),
-        *stop_stages(twists, approach, solver.braking),
-        *(torque_verdict(c) if has_torques else ()),
-        _judged(tasks, c, solver),
-        _answer(twists, solver, approach),
+        *(torque_guard(columns, torques) if torques else ()),
+        *safe_stages(columns, pairs.rows, twists.joints),
+        *stop_stages(twists, pairs, solver.braking),
+        *(torque_verdict(columns, torques) if torques else ()),
+        _reason_stage(columns, tasks, solver),
+        _answer_stage(columns, twists, solver, has_obstacles=approach.slots > 0),
     )
-    masses = (torque_port(twists),) if has_torques else ()
-    targets = *(each.port for each in tasks), *(each.rate_port for each in tasks)
+    tables = [table for task in tasks for table in task.tables]
+    tables += [torques] if torques else []
+    targets, rates = zip(*(task.ports for task in tasks), strict=True)
+    given = [columns.mass_rows] if torques else []
+    given += [columns.obstacles] if approach.slots else []
     return Pipeline(
         "control_step",
-        (Port("q", (n,)), Port(RATES, (n,)), *targets, *masses, *approach.ports),
-        (*twists.tables, *tables, *approach.tables),
-        (*twists.stages, Each(SETTINGS, stages)),
-        (ANSWER,),
-        approach.blank,
+        (columns.q, columns.qd, *targets, *rates, *given),
+        (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
+        (*twists.stages, each(settings, *stages)),
+        (StepColumns.answer.name,),
+        approach.padding(columns),
     )
 
 
-def _bounds(twists: MovingTwists) -> Stage:
-    """Return the stage that finds bounds of rates, and how fast pairs may approach."""
-    n, chosen = twists.moving.joints, twists.joints
-
-    def equations(
-        q: Any,
-        qd: Any,
-        lower: Any,
-        upper: Any,
-        velocity: Any,
-        acceleration: Any,
-        dt: Any,
-        most_pace: Any,
-    ) -> Any:
-        own_q, own_qd = [q[k] for k in chosen], [qd[k] for k in chosen]
-        low, high, rest, passed, braking, sources = rate_bounds(
-            own_q, own_qd, lower, upper, velocity, acceleration, dt
-        )
-        speeds: list[Number] = [absolute(qd[k]) for k in range(n)]
-        for k, a, b in zip(chosen, low, high, strict=True):
-            speeds[k] = maximum(absolute(a), absolute(b))
-        # After this step braking takes one more at most, and goes half as far.
-        pace = minimum(most_pace, 1.0 / (0.5 * (braking + dt) + dt))
-        return low, high, rest, passed, speeds, pace, braking, sources
-
-    c = (len(chosen),)
-    inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
-    inputs |= dict.fromkeys(("lower", "upper", "velocity", "acceleration"), c)
-    inputs |= {"dt": (), "most_pace": ()}
-    names = "low high rest passed speeds pace braking_time sources"
-    return program(equations, names, **inputs)
-
-
-def _safe(twists: MovingTwists, approach: Approach) -> tuple[Stage, ...]:
-    """Return stages that scale rates towards braking where pairs would come too near.
-
-    With x, the approach of a pair is v, and braking all joints together takes T. A
-    motion can be stopped while room is left if v (T / 2 + dt) <= room; that then holds
-    for braking in the next step as well. Between braking x_0 and the best x_1 the left
-    side is a product of two numbers, of which v is linear and T is convex. Joints stop
-    at their limits while others still brake, so rates count as far as these let them.
-    """
-    n, c = twists.moving.joints, len(twists.joints)
-    names = "scale is_stoppable has_near"
-    vectors = dict.fromkeys(("x", "rest", "lower", "upper", "acceleration"), (c,))
-    begun = {"q": (n,), **vectors, "dt": ()}
-    row = {"row": (c + 3,), "full_way": (c,), "brake_way": (c,)}
-    row |= dict.fromkeys(("brake_reach", "full_reach", *names.split()), ())
-    bounds = {"x": (c,), "rest": (c,), "low": (c,), "high": (c,), "scale": ()}
-
-    def begin(q: Any, *values: Any) -> Any:
-        return _begin_safe([q[k] for k in twists.joints], *values)
-
-    return (
-        program(begin, f"brake_way brake_reach full_way full_reach {names}", **begun),
-        Each(
-            approach.rows.name,
-            (
-                program(_is_pair, "near", is_near=(1,), row_number=()),
-                When(
-                    "near",
-                    (program(_safe_row, names, **row),),
-                ),
-            ),
-        ),
-        program(_scaled, "x", **bounds),
-    )
-
-
-def _is_pair(is_near: Any, row_number: Any) -> Any:
-    return select(row_number < BOUND, is_near[0], 0.0)
-
-
-def _begin_safe(
-    q: Any, x: Any, rest: Any, lower: Any, upper: Any, acceleration: Any, dt: Any
-) -> Any:
-    """Return rates as far as limits let joints go, and how far a unit of speed goes.
-
-    For braking from the rates in `rest`, then from those in x.
-    """
-    ways: list[list[Number]] = []
-    reach: list[Number] = []
-    for rates in (rest, x):
-        time: Number = 0.0
-        for rate, most in zip(rates, acceleration, strict=True):
-            time = maximum(time, absolute(rate) / most)
-        reach.append(0.5 * time + dt)
-        ways.append(
-            [
-                maximum(
-                    minimum(rate, maximum(high - at, 0.0) / reach[-1]),
-                    minimum(low - at, 0.0) / reach[-1],
-                )
-                for at, rate, low, high in zip(q, rates, lower, upper, strict=True)
-            ]
-        )
-    return ways[0], reach[0], ways[1], maximum(*reach), 1.0, 1.0, 0.0
-
-
-def _safe_row(
-    row: Any,
-    full_way: Any,
-    brake_way: Any,
-    brake_reach: Any,
-    full_reach: Any,
-    scale: Any,
-    is_stoppable: Any,
-    has_near: Any,
-) -> Any:
-    c = len(full_way)
-    a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
-    least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
-    most = 0.0 - (still + inner(a, list(full_way)))
-    is_broken = most * full_reach > room + BROKEN * full_reach
-    left = room - least * brake_reach
-    span = most * full_reach - least * brake_reach
-    part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
-    part = select(span > 0.0, minimum(part, 1.0), 0.0)
-    fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
-    # Where braking fails as well, rates that retreat faster are better than braking.
-    slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
-    part = select(most > least, part, slower)
-    scale = select(is_broken, minimum(scale, part), scale)
-    # Where nothing else moves, the stopping path is computed, which is exact; what
-    # comes by itself needs no slack.
-    comes = minimum(0.0 - still, least) * brake_reach > room + BROKEN * brake_reach
-    is_pushed = select(comes, 0.0 - still, select(fails, 0.0 - still, 0.0))
-    is_pushed = select(is_broken, is_pushed, 0.0)
-    is_stoppable = select(is_pushed > 0.0, 0.0, is_stoppable)
-    return scale, is_stoppable, maximum(has_near, 1.0)
-
-
-def _scaled(x: Any, rest: Any, low: Any, high: Any, scale: Any) -> Any:
-    return [
-        minimum(maximum(r + scale * (v - r), a), b)
-        for v, r, a, b in zip(x, rest, low, high, strict=True)
+def _settings(columns: StepColumns, tasks: Sequence[TaskStages]) -> Table:
+    """Return the table of settings; `Controller` has its record."""
+    ports = [
+        columns.lower,
+        columns.upper,
+        columns.velocity,
+        columns.acceleration,
+        columns.dt,
+        columns.most_pace,
+        columns.damping,
+        columns.margin,
     ]
+    if any(task.weights for task in tasks):
+        ports += [columns.weights, columns.judged]
+        ports += [columns.priority_level, columns.firm_weights]
+    fields = [number_field(port) for port in ports]
+    for task in tasks:
+        fields += [number_field(task.columns.gain()), *task.fields]
+    return Table(SETTINGS, tuple(fields), is_single=True)
 
 
-def _judged(tasks: Sequence[TaskStages], c: int, solver: Solver) -> Stage:
-    """Return the stage that says why."""
-    inputs: dict[str, tuple[int, ...]] = {"x": (c,), "low": (c,), "high": (c,)}
-    inputs |= dict.fromkeys(
-        ("scale", "is_stoppable", "passed", "finished", "least_distance", "margin"), ()
+# What tasks and limits of joints give
+
+
+def _request_sum_stage(
+    columns: StepColumns, twists: MovingTwists, tasks: Sequence[TaskStages]
+) -> Stage:
+    """Return the stage that sums what tasks request, which tells whether one is NaN.
+
+    Bounds of rates can hide it: where both are equal, any rate becomes that number. So
+    can distances hide passive joints of loops that cannot be closed.
+    """
+    requests = [
+        task.columns.wanted() if task.weights else task.columns.pull() for task in tasks
+    ]
+    if twists.moving.selection.passive:
+        requests.append(columns.passive)
+    return columns.stage(_request_sum, requests=requests, writes=columns.request_sum)
+
+
+def _request_sum(requests: Sequence[Vector]) -> Number:
+    return sum((number for request in requests for number in request), 0.0)
+
+
+class JointBounds(NamedTuple):
+    """Bounds of rates, see `StepBounds`, and how fast pairs may approach."""
+
+    low: Vector
+    high: Vector
+    rest: Vector
+    passed: Number
+    speeds: Vector
+    pace: Number
+    braking_time: Number
+    sources: Vector
+
+
+def _bounds(
+    q: Vector,
+    qd: Vector,
+    limits: JointLimits,
+    dt: Number,
+    most_pace: Number,
+    *,
+    joints: tuple[int, ...],
+) -> JointBounds:
+    """Return bounds of rates, and how fast pairs may approach."""
+    own_q, own_qd = [q[k] for k in joints], [qd[k] for k in joints]
+    bounds = rate_bounds(own_q, own_qd, limits, dt)
+    # Of the greatest speeds, those of other joints are the rates that they have.
+    speeds: list[Number] = [absolute(rate) for rate in qd]
+    for k, a, b in zip(joints, bounds.low, bounds.high, strict=True):
+        speeds[k] = maximum(absolute(a), absolute(b))
+    # After this step braking takes one more at most, and goes half as far.
+    pace = minimum(most_pace, 1.0 / (0.5 * (bounds.braking_time + dt) + dt))
+    return JointBounds(
+        bounds.low,
+        bounds.high,
+        bounds.rest,
+        bounds.passed,
+        speeds,
+        pace,
+        bounds.braking_time,
+        bounds.sources,
     )
-    inputs |= {solver.holding: (solver.room,)}
-    listed = [each for each in tasks if each.weights]
-    if listed:
-        inputs["judged"] = (sum(len(each.weights) for each in listed),)
-    for each in listed:
-        k, m = each.number, len(each.weights)
-        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,)}
-    alone = [] if listed else [each.number for each in tasks]
-    for k in alone:
-        inputs |= {f"diagonal_{k}": (c,), f"pull_{k}": (c,)}
-
-    def equations(*values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        x = list(given["x"])
-        asked: Number = 0.0
-        missing: Number = 0.0
-        moved: Number = 0.0
-        counted = iter(given.get("judged", ()))
-        for each in listed:
-            k = each.number
-            for row, wanted in zip(
-                given[f"rows_{k}"], given[f"wanted_{k}"], strict=True
-            ):
-                counts = next(counted)
-                got = inner(list(row), x)
-                asked = asked + counts * wanted * wanted
-                missing = missing + counts * (wanted - got) * (wanted - got)
-                moved = moved + counts * got * got
-        for k in alone:  # postures count where there is nothing else
-            pulls = zip(given[f"diagonal_{k}"], given[f"pull_{k}"], x, strict=True)
-            for weight, wanted, got in pulls:
-                counts = select(weight > 0.0, 1.0, 0.0)
-                asked = asked + counts * wanted * wanted
-                missing = missing + counts * (wanted - got) * (wanted - got)
-                moved = moved + counts * got * got
-        size = sqrt(asked)
-        short = sqrt(missing)
-        is_met = short <= MET * size + SLOW
-        avoiding: Number = select(given["scale"] < 1.0, 1.0, 0.0)
-        limited: Number = 0.0
-        for slot in given[solver.holding]:
-            is_bound = slot >= BOUND
-            limited = select(is_bound, 1.0, limited)
-            avoiding = select(is_bound, avoiding, select(slot > FREE, 1.0, avoiding))
-        is_still = sqrt(moved) <= STILL * size + SLOW
-        reason: Any = select(
-            short > SINGULAR * size + SLOW,
-            float(RateReason.SINGULAR),
-            float(RateReason.MET),
-        )
-        reason = select(limited > 0.0, float(RateReason.LIMITS), reason)
-        blocked = select(
-            is_still, float(RateReason.BLOCKED), float(RateReason.AVOIDING)
-        )
-        reason = select(avoiding > 0.0, blocked, reason)
-        if solver.line is not None:
-            reason = _said_aside(reason, given, solver.line.number)
-        reason = select(is_met, float(RateReason.MET), reason)
-        reason = select(
-            given["finished"] > 0.0,
-            reason,
-            select(given["is_stoppable"] > 0.0, float(RateReason.UNFINISHED), reason),
-        )
-        reason = select(given["passed"] > 0.0, float(RateReason.BRAKING), reason)
-        reason = select(given["is_stoppable"] > 0.0, reason, float(RateReason.PUSHED))
-        is_deep = given["least_distance"] < given["margin"] - DEEP
-        return select(is_deep, float(RateReason.INSIDE), reason)
-
-    return program(equations, "reason", **inputs)
 
 
-def _said_aside(reason: Any, given: Mapping[str, Any], line: int) -> Any:
+# Why rates are what they are
+
+
+class Outcome(NamedTuple):
+    """What bounds, the solver and the search for a stop have said."""
+
+    scale: Number
+    is_stoppable: Number
+    passed: Number
+    finished: Number
+    least_distance: Number
+    margin: Number
+
+
+class _Achieved(NamedTuple):
+    """The size of what is requested, of what is missing, and of what is achieved."""
+
+    request: Number
+    missing: Number
+    rates: Number
+
+
+def _reason_stage(
+    columns: StepColumns, tasks: Sequence[TaskStages], solver: Solver
+) -> Stage:
+    """Return the stage that says why rates are what they are."""
+    listed = [task for task in tasks if task.weights]
+    # Postures count where there is nothing else.
+    alone = [task for task in tasks if not listed]
+    line = None if solver.line is None else listed.index(solver.line)
+    return columns.stage(
+        partial(_reason, line=line),
+        holding=solver.holding,
+        judged=columns.judged if listed else None,
+        rows=[task.columns.rows() for task in listed],
+        wanted=[task.columns.wanted() for task in listed],
+        postures=[
+            port
+            for task in alone
+            for port in (task.columns.diagonal(), task.columns.pull())
+        ],
+        writes=columns.reason,
+    )
+
+
+def _reason(
+    x: Vector,
+    outcome: Outcome,
+    holding: Vector,
+    rows: Sequence[Matrix],
+    wanted: Sequence[Vector],
+    postures: Sequence[Vector],
+    judged: Vector = (),
+    *,
+    line: int | None,
+) -> Number:
+    """Return the first reason that holds, from the last line to the first.
+
+    Args:
+        x: The rates.
+        outcome: What stages before have said.
+        holding: The numbers of active constraints.
+        rows: J of each task.
+        wanted: v of each task.
+        postures: Of each posture its weights, then its rates.
+        judged: 1 for rows of tasks that count.
+        line: The task whose direction is kept, by its place among tasks with rows.
+    """
+    requests = [
+        (counts, v, inner(list(row), list(x)))
+        for counts, v, row in zip(judged, chain(*wanted), chain(*rows), strict=True)
+    ]
+    for diagonal, pull in zip(postures[::2], postures[1::2], strict=True):
+        weighed = zip(diagonal, pull, x, strict=True)
+        requests += [(select(w > 0.0, 1.0, 0.0), v, got) for w, v, got in weighed]
+    size, short, moved = _achieved(requests)
+    is_still = moved <= STILL * size + SLOW
+    limited, avoiding = _held_by(holding, outcome.scale)
+    reason: Number = select(
+        short > SINGULAR * size + SLOW,
+        float(RateReason.SINGULAR),
+        float(RateReason.MET),
+    )
+    reason = select(limited > 0.0, float(RateReason.LIMITS), reason)
+    blocked = select(is_still, float(RateReason.BLOCKED), float(RateReason.AVOIDING))
+    reason = select(avoiding > 0.0, blocked, reason)
+    if line is not None:
+        reason = _said_aside(reason, x, rows[line], wanted[line])
+    is_met = short <= MET * size + SLOW
+    reason = select(is_met, float(RateReason.MET), reason)
+    stops = outcome.is_stoppable > 0.0
+    unfinished = select(stops, float(RateReason.UNFINISHED), reason)
+    reason = select(outcome.finished > 0.0, reason, unfinished)
+    reason = select(outcome.passed > 0.0, float(RateReason.BRAKING), reason)
+    reason = select(stops, reason, float(RateReason.PUSHED))
+    is_deep = outcome.least_distance < outcome.margin - DEEP
+    return select(is_deep, float(RateReason.INSIDE), reason)
+
+
+def _achieved(requests: Sequence[tuple[Number, Number, Number]]) -> _Achieved:
+    """Return the sizes, from 1 for what counts, what is requested and what is got."""
+    asked: Number = 0.0
+    missing: Number = 0.0
+    moved: Number = 0.0
+    for counts, wanted, got in requests:
+        asked = asked + counts * wanted * wanted
+        missing = missing + counts * (wanted - got) * (wanted - got)
+        moved = moved + counts * got * got
+    return _Achieved(sqrt(asked), sqrt(missing), sqrt(moved))
+
+
+def _held_by(holding: Vector, scale: Number) -> tuple[Number, Number]:
+    """Return whether bounds of rates hold x, and whether pairs or torques do."""
+    avoiding: Number = select(scale < 1.0, 1.0, 0.0)
+    limited: Number = 0.0
+    for slot in holding:
+        is_bound = slot >= BOUND
+        limited = select(is_bound, 1.0, limited)
+        avoiding = select(is_bound, avoiding, select(slot > FREE, 1.0, avoiding))
+    return limited, avoiding
+
+
+def _said_aside(reason: Number, x: Vector, J: Matrix, v: Vector) -> Number:
     """Return the reason, `ASIDE` where limits or pairs turn rates off their direction.
 
-    line: The number of the task whose direction is kept.
+    Args:
+        reason: The reason without that.
+        x: The rates.
+        J: The rows of the task whose direction is kept.
+        v: What it requests.
     """
-    J, v = given[f"rows_{line}"], list(given[f"wanted_{line}"])
-    _, is_aside = aside([inner(list(row), list(given["x"])) for row in J], v)
+    _, is_aside = aside([inner(list(row), list(x)) for row in J], list(v))
     is_free = reason < float(RateReason.SINGULAR) + 0.5
     is_aside = select(is_free, 0.0, is_aside)
     return select(is_aside > 0.0, float(RateReason.ASIDE), reason)
 
 
-def _asked_sum(twists: MovingTwists, tasks: Sequence[TaskStages]) -> Stage:
-    """Return the stage that sums what tasks ask for, which tells whether one is NaN.
-
-    Bounds of rates can hide it: where both are equal, any rate becomes that number. So
-    can distances hide passive joints of loops that cannot be closed.
-    """
-    c = len(twists.joints)
-    inputs: dict[str, tuple[int, ...]] = {
-        f"wanted_{each.number}" if each.weights else f"pull_{each.number}": (
-            len(each.weights) or c,
-        )
-        for each in tasks
-    }
-    passive = twists.moving.selection.passive
-    if passive:
-        inputs[PASSIVE] = (len(passive),)
-
-    def equations(*values: Any) -> Any:
-        return sum((number for value in values for number in value), 0.0)
-
-    return program(equations, "asked_sum", **inputs)
+# What a step answers
 
 
-def _answer(twists: MovingTwists, solver: Solver, approach: Approach) -> Stage:
-    n, chosen = twists.moving.joints, twists.joints
-    c = len(chosen)
+class JointStep(NamedTuple):
+    """Positions and rates before the step, the rates of it, limits, and its length."""
 
-    def equations(  # noqa: PLR0913, PLR0917
-        q: Any,
-        qd: Any,
-        x: Any,
-        lower: Any,
-        upper: Any,
-        dt: Any,
-        reason: Any,
-        scale: Any,
-        least: Any,
-        nearest: Any,
-        stuck: Any,
-        sources: Any,
-        holding: Any,
-        pressures: Any,
-        tasks_scale: Any,
-        asked_sum: Any,
-        obstacle_sum: Any = 0.0,
-    ) -> Any:
-        rates = list(qd)
-        for k, rate in zip(chosen, x, strict=True):
-            rates[k] = rate
-        after = [a + dt * b for a, b in zip(q, rates, strict=True)]
-        for k, low, high in zip(chosen, lower, upper, strict=True):
-            # Rounding does not lead beyond a limit; beyond it nothing is jumped.
-            at = after[k]
-            at = select(q[k] <= high, minimum(at, high), at)
-            after[k] = select(q[k] >= low, maximum(at, low), at)
-        numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
-        numbers += [*stuck, *sources, *holding, *pressures]
-        total = sum([*after, *rates, least, asked_sum], obstacle_sum)
-        is_number = absolute(total) < float("inf")
-        nan = float("nan")
-        found = [select(is_number, number, nan) for number in numbers]
-        found[2 * n] = select(is_number, reason, float(RateReason.INVALID))
-        return found
+    q: Vector
+    qd: Vector
+    x: Vector
+    lower: Vector
+    upper: Vector
+    dt: Number
 
-    inputs: dict[str, tuple[int, ...]] = {"q": (n,), RATES: (n,)}
-    inputs |= dict.fromkeys(("x", "lower", "upper"), (c,))
-    inputs |= dict.fromkeys(("dt", "reason", "scale", "least_distance", "nearest"), ())
-    inputs |= {"stuck": (STUCK,), "sources": (c,)}
-    inputs |= dict.fromkeys((solver.holding, solver.pressures), (solver.room,))
-    inputs |= {"tasks_scale": (), "asked_sum": ()}
-    if approach.slots:
-        inputs["obstacle_sum"] = ()
-    return program(equations, ANSWER, **inputs)
+
+class Verdict(NamedTuple):
+    """The reason, scales, nearest and inseparable pairs, and sources of bounds."""
+
+    reason: Number
+    scale: Number
+    tasks_scale: Number
+    least_distance: Number
+    nearest: Number
+    stuck: Vector
+    sources: Vector
+
+
+def _answer_stage(
+    columns: StepColumns,
+    twists: MovingTwists,
+    solver: Solver,
+    *,
+    has_obstacles: bool,
+) -> Stage:
+    """Return the stage that writes the answer; `Step` says what its numbers are."""
+    n, c = twists.moving.joints, len(twists.joints)
+    size = 2 * n + 4 + STUCK + c + solver.holding.size + solver.pressures.size
+    return columns.stage(
+        partial(_answer, joints=twists.joints),
+        holding=solver.holding,
+        pressures=solver.pressures,
+        obstacle_sum=columns.obstacle_sum if has_obstacles else None,
+        writes=columns.port(StepColumns.answer, answer=size),
+    )
+
+
+def _answer(
+    step: JointStep,
+    verdict: Verdict,
+    holding: Vector,
+    pressures: Vector,
+    request_sum: Number,
+    obstacle_sum: Number = 0.0,
+    *,
+    joints: tuple[int, ...],
+) -> Vector:
+    """Return all numbers of the answer, NaN where anything given is."""
+    n = len(step.q)
+    rates = list(step.qd)
+    for k, rate in zip(joints, step.x, strict=True):
+        rates[k] = rate
+    after = [a + step.dt * b for a, b in zip(step.q, rates, strict=True)]
+    for k, low, high in zip(joints, step.lower, step.upper, strict=True):
+        # Rounding does not lead beyond a limit; beyond it nothing is jumped.
+        at, before = after[k], step.q[k]
+        at = select(before <= high, minimum(at, high), at)
+        after[k] = select(before >= low, maximum(at, low), at)
+    reason, scale, tasks_scale, least, nearest, *lists = verdict
+    numbers = [*after, *rates, reason, scale * tasks_scale, least, nearest]
+    numbers += [*chain(*lists), *holding, *pressures]
+    # A sum is a finite number only if all of its terms are.
+    total = sum([*after, *rates, least, request_sum], obstacle_sum)
+    is_number = absolute(total) < float("inf")
+    answer = [select(is_number, number, float("nan")) for number in numbers]
+    answer[2 * n] = select(is_number, reason, float(RateReason.INVALID))
+    return answer

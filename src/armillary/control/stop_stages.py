@@ -12,23 +12,29 @@ passes a corner on the way may come nearer there; docs/control.md says by how mu
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final, NamedTuple
 
-from armillary.control.active_set import first_of
-from armillary.control.approach import Approach
+from armillary.control.active_set import BOUND
 from armillary.control.approach_stages import (
+    CONTACTS_OF,
+    DISTANCE,
     NO_PAIRS,
-    POSE,
-    RESULTS,
-    VECTOR,
+    ApproachTables,
 )
-from armillary.control.obstacle_distance import gap_of_rods, placed_rod
-from armillary.kernel.pipeline import Call, Each, Stage, When, While, program
-from armillary.kinematics.moving_twists import RATES, MovingTwists
-from armillary.spatial.vector import Number
+from armillary.control.columns import RateBounds, StepColumns, WorldCapsule
+from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
+from armillary.ik.scaled_rates import when_near
+from armillary.kernel.columns import call, each, repeat, when
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Table
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.spatial.ldl import inner
+from armillary.spatial.vector import Number, Vector
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select
 
-__all__ = ["stop_stages"]
+__all__ = ["safe_stages", "stop_stages"]
 
 TRIES: Final = 4
 """Rates that are tried: `x`, half and a quarter of the way from `rest`, and `rest`."""
@@ -40,8 +46,211 @@ ROUNDING: Final = 1e-9
 """By how much distances may fall there where they are below that already [m]."""
 
 
+SLACK: Final = 0.05
+"""Part by which braking may come nearer than foretold: distances are not linear."""
+
+BROKEN: Final = 1e-9
+"""By how much a distance may fall faster than is allowed [m/s]."""
+
+
+class Rates(NamedTuple):
+    """The best rates, and those that the way to them begins with."""
+
+    x: Vector
+    rest: Vector
+
+
+# Where rows say that pairs come too near
+
+
+class Reach(NamedTuple):
+    """How far joints go from the rates of braking and from the best ones.
+
+    Attributes:
+        brake_way: The rates of braking, as far as limits let joints go, shape (c,).
+        brake_reach: How far a unit of speed goes with these until all is at rest [s].
+        full_way: The best rates, likewise.
+        full_reach: The greater of both distances per unit of speed [s].
+    """
+
+    brake_way: Vector
+    brake_reach: Number
+    full_way: Vector
+    full_reach: Number
+
+
+class Safety(NamedTuple):
+    """The part of the way from braking to x that is safe, by the rows so far."""
+
+    scale: Number
+    is_stoppable: Number
+    has_near: Number
+
+
+class SafetyStart(NamedTuple):
+    """What is known before the first row."""
+
+    reach: Reach
+    safety: Safety
+
+
+class PositionLimits(NamedTuple):
+    """Limits of positions, and greatest changes of rates."""
+
+    lower: Vector
+    upper: Vector
+    acceleration: Vector
+
+
+def safe_stages(
+    columns: StepColumns, rows: Table, joints: tuple[int, ...]
+) -> tuple[Stage, ...]:
+    """Return stages that scale rates towards braking where pairs would come too near.
+
+    With x, the approach of a pair is v, and braking all joints together takes T. A
+    motion can be stopped while room is left if v (T / 2 + dt) <= room; that then holds
+    for braking in the next step as well. Between braking x_0 and the best x_1 the left
+    side is a product of two numbers, of which v is linear and T is convex. Joints stop
+    at their limits while others still brake, so rates count as far as these let them.
+    """
+    row = (
+        columns.stage(_is_pair, writes=columns.near),
+        when(columns.near, columns.stage(_safe_row)),
+    )
+    return (
+        columns.stage(partial(_begin_safe, joints=joints)),
+        each(rows, *row),
+        columns.stage(_scaled, writes=columns.x),
+    )
+
+
+def _is_pair(is_near: Vector, row_number: Number) -> Number:
+    return select(row_number < BOUND, is_near[0], 0.0)
+
+
+def _begin_safe(
+    q: Vector,
+    rates: Rates,
+    limits: PositionLimits,
+    dt: Number,
+    *,
+    joints: tuple[int, ...],
+) -> SafetyStart:
+    """Return how far joints go while braking from `rest`, and from x."""
+    at = [q[k] for k in joints]
+    brake_way, brake_reach = _way(at, rates.rest, limits, dt)
+    full_way, full_reach = _way(at, rates.x, limits, dt)
+    reach = Reach(brake_way, brake_reach, full_way, maximum(brake_reach, full_reach))
+    return SafetyStart(reach, Safety(1.0, 1.0, 0.0))
+
+
+def _way(
+    q: Vector, rates: Vector, limits: PositionLimits, dt: Number
+) -> tuple[list[Number], Number]:
+    """Return rates as far as limits let joints go, and how far a unit of speed goes."""
+    time: Number = 0.0
+    for rate, most in zip(rates, limits.acceleration, strict=True):
+        time = maximum(time, absolute(rate) / most)
+    reach = 0.5 * time + dt
+    way = [
+        maximum(
+            minimum(rate, maximum(high - at, 0.0) / reach),
+            minimum(low - at, 0.0) / reach,
+        )
+        for at, rate, low, high in zip(
+            q, rates, limits.lower, limits.upper, strict=True
+        )
+    ]
+    return way, reach
+
+
+def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
+    """Return the safety with one more row.
+
+    Args:
+        row: The row: a, b, the rise of the distance without the joints, the room.
+        reach: How far joints go.
+        safety: By the rows before.
+    """
+    brake_way, brake_reach, full_way, full_reach = reach
+    scale, is_stoppable, has_near = safety
+    c = len(full_way)
+    a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
+    least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
+    most = 0.0 - (still + inner(a, list(full_way)))
+    is_broken = most * full_reach > room + BROKEN * full_reach
+    # The part of the way from braking to x at which the room is just enough.
+    left = room - least * brake_reach
+    span = most * full_reach - least * brake_reach
+    part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
+    part = select(span > 0.0, minimum(part, 1.0), 0.0)
+    fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
+    # Where braking fails as well, rates that retreat faster are better than braking.
+    slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
+    part = select(most > least, part, slower)
+    scale = select(is_broken, minimum(scale, part), scale)
+    # Where nothing else moves, the stopping path is computed, which is exact; what
+    # comes by itself needs no slack.
+    comes = minimum(0.0 - still, least) * brake_reach > room + BROKEN * brake_reach
+    is_pushed = select(comes, 0.0 - still, select(fails, 0.0 - still, 0.0))
+    is_pushed = select(is_broken, is_pushed, 0.0)
+    is_stoppable = select(is_pushed > 0.0, 0.0, is_stoppable)
+    return Safety(scale, is_stoppable, maximum(has_near, 1.0))
+
+
+def _scaled(rates: Rates, bounds: RateBounds, scale: Number) -> Vector:
+    return [
+        minimum(maximum(r + scale * (v - r), a), b)
+        for v, r, a, b in zip(*rates, *bounds, strict=True)
+    ]
+
+
+# Where distances at the end of a stopping path say it
+
+
+class Begun(NamedTuple):
+    """The stopping path of the best rates, which is tried first."""
+
+    start: Vector
+    stop_scale: Number
+    stopping: Number
+    best_scale: Number
+    best_least: Number
+
+
+class StoppingEnd(NamedTuple):
+    """Joint positions where a stopping path ends, and no distance there yet."""
+
+    q: Vector
+    stop_least: Number
+
+
+class Best(NamedTuple):
+    """Whether motion can be stopped, and the best of the scales that were tried."""
+
+    is_stoppable: Number
+    best_scale: Number
+    best_least: Number
+
+
+class Tried(NamedTuple):
+    """The scale that is tried next, if any, and the best so far."""
+
+    stop_scale: Number
+    stopping: Number
+    best: Best
+
+
+class Stopped(NamedTuple):
+    """The positions that the step began with, and the rates and scale to take."""
+
+    q: Vector
+    x: Vector
+    scale: Number
+
+
 def stop_stages(
-    twists: MovingTwists, approach: Approach, last: str
+    twists: MovingTwists, tables: ApproachTables, brake: Port
 ) -> tuple[Stage, ...]:
     """Return the stages that change `x` and `scale` where stopping would be too late.
 
@@ -49,177 +258,147 @@ def stop_stages(
 
     Args:
         twists: Of the moving links.
-        approach: The pairs.
-        last: The column of the rates that are tried last, those of braking. If it is
-            not `rest`, rates of `rest` are tried before them.
+        tables: Those of pairs.
+        brake: The rates that are tried last, those of braking. If they are not `rest`,
+            rates of `rest` are tried before them.
     """
-    has_more = last != "rest"
+    columns, chosen = tables.columns, twists.joints
+    has_more = brake != columns.rest
+    last = brake if has_more else None
     least_scale = -1.0 if has_more else 0.0
-    n, c = twists.moving.joints, len(twists.joints)
-    chosen = twists.joints
-
-    def begin(q: Any, has_near: Any) -> Any:
-        return list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS
-
-    def end_of_braking(  # noqa: PLR0913, PLR0917
-        start: Any,
-        qd: Any,
-        x: Any,
-        rest: Any,
-        stop_scale: Any,
-        acceleration: Any,
-        lower: Any,
-        upper: Any,
-        dt: Any,
-        brake: Any = None,
-    ) -> Any:
-        # All joints slow down together, in the time T that the slowest of them needs:
-        # after this step they still move by v T / 2, on a straight line.
-        rates = list(qd)
-        time: Number = 0.0
-        tried = _between(x, rest, stop_scale, brake)
-        for k, v, most in zip(chosen, tried, acceleration, strict=True):
-            rates[k] = v
-            time = maximum(time, absolute(rates[k]) / most)
-        way = dt + 0.5 * time
-        end = [a + way * v for a, v in zip(start, rates, strict=True)]
-        for k, low, high in zip(chosen, lower, upper, strict=True):
-            # At its limit a joint stops while others still brake.
-            end[k] = minimum(end[k], maximum(high, start[k]))
-            end[k] = maximum(end[k], minimum(low, start[k]))
-        return end, NO_PAIRS
-
-    def judged(
-        stop_least: Any,
-        margin: Any,
-        least_distance: Any,
-        stop_scale: Any,
-        is_stoppable: Any,
-        best_scale: Any,
-        best_least: Any,
-    ) -> Any:
-        is_safe = stop_least >= minimum(margin - LOST, least_distance - ROUNDING)
-        less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
-        less = select(stop_scale > 0.0, less, least_scale)
-        is_last = stop_scale <= least_scale
-        again = select(is_safe, 0.0, select(is_last, 0.0, 1.0))
-        is_best = select(is_safe, 1.0, select(stop_least > best_least, 1.0, 0.0))
-        best_scale = select(is_best > 0.0, stop_scale, best_scale)
-        best_least = select(is_best > 0.0, stop_least, best_least)
-        is_stoppable = select(is_safe, is_stoppable, select(is_last, 0.0, is_stoppable))
-        return less, again, is_stoppable, best_scale, best_least
-
-    def ended(
-        start: Any,
-        x: Any,
-        rest: Any,
-        low: Any,
-        high: Any,
-        scale: Any,
-        best_scale: Any,
-        brake: Any = None,
-    ) -> Any:
-        best = _between(x, rest, best_scale, brake)
-        found = [
-            select(best_scale < 1.0, minimum(maximum(r, a), b), v)
-            for v, r, a, b in zip(x, best, low, high, strict=True)
-        ]
-        return list(start), found, scale * maximum(best_scale, 0.0)
-
-    vector = dict.fromkeys(("x", "rest"), (c,))
-    braking = {"start": (n,), RATES: (n,), **vector, "stop_scale": ()}
-    braking |= dict.fromkeys(("acceleration", "lower", "upper"), (c,))
-    braking["dt"] = ()
-    if has_more:
-        braking[last] = (c,)
-    kept = "is_stoppable best_scale best_least"
-    names = f"stop_least margin least_distance stop_scale {kept}".split()
-    end = {"start": (n,), **vector, "low": (c,), "high": (c,)}
-    end |= {"scale": (), "best_scale": ()}
-    if has_more:
-        end[last] = (c,)
     return (
-        program(
-            begin,
-            "start stop_scale stopping best_scale best_least",
-            q=(n,),
-            has_near=(),
+        columns.stage(_begin),
+        repeat(
+            columns.stopping,
+            columns.stage(partial(_end_of_braking, chosen=chosen), brake=last),
+            *twists.moving.stages,
+            *_distances(tables),
+            columns.stage(partial(_judged, least_scale=least_scale)),
+            limit=TRIES + has_more,
         ),
-        While(
-            "stopping",
-            (
-                program(end_of_braking, "q stop_least", **braking),
-                *twists.moving.stages,
-                *_distances(approach),
-                program(
-                    judged, f"stop_scale stopping {kept}", **dict.fromkeys(names, ())
-                ),
-            ),
-            TRIES + has_more,
-        ),
-        program(ended, "q x scale", **end),
+        columns.stage(_ended, brake=last),
     )
 
 
-def _between(x: Any, rest: Any, scale: Any, brake: Any) -> list[Number]:
+def _begin(q: Vector, has_near: Number) -> Begun:
+    return Begun(list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS)
+
+
+def _end_of_braking(
+    start: Vector,
+    qd: Vector,
+    rates: Rates,
+    stop_scale: Number,
+    limits: PositionLimits,
+    dt: Number,
+    brake: Vector | None = None,
+    *,
+    chosen: tuple[int, ...],
+) -> StoppingEnd:
+    """Return where joints come to rest from the rates of a scale.
+
+    All joints slow down together, in the time T that the slowest of them needs: after
+    this step they still move by v T / 2, on a straight line.
+    """
+    moved = list(qd)
+    time: Number = 0.0
+    tried = _between(rates, stop_scale, brake)
+    for k, v, most in zip(chosen, tried, limits.acceleration, strict=True):
+        moved[k] = v
+        time = maximum(time, absolute(v) / most)
+    way = dt + 0.5 * time
+    end = [a + way * v for a, v in zip(start, moved, strict=True)]
+    for k, low, high in zip(chosen, limits.lower, limits.upper, strict=True):
+        # At its limit a joint stops while others still brake.
+        end[k] = minimum(end[k], maximum(high, start[k]))
+        end[k] = maximum(end[k], minimum(low, start[k]))
+    return StoppingEnd(end, NO_PAIRS)
+
+
+def _judged(
+    stop_least: Number,
+    margin: Number,
+    least_distance: Number,
+    stop_scale: Number,
+    best: Best,
+    *,
+    least_scale: float,
+) -> Tried:
+    """Return the scale to try next: 1, 1/2, 1/4, 0, then below 0 for braking."""
+    is_safe = stop_least >= minimum(margin - LOST, least_distance - ROUNDING)
+    less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
+    less = select(stop_scale > 0.0, less, least_scale)
+    is_last = stop_scale <= least_scale
+    again = select(is_safe, 0.0, select(is_last, 0.0, 1.0))
+    # Where no scale is safe, the one with the greatest distance is taken.
+    is_best = select(is_safe, 1.0, select(stop_least > best.best_least, 1.0, 0.0))
+    stopped = select(is_last, 0.0, best.is_stoppable)
+    return Tried(
+        less,
+        again,
+        Best(
+            select(is_safe, best.is_stoppable, stopped),
+            select(is_best > 0.0, stop_scale, best.best_scale),
+            select(is_best > 0.0, stop_least, best.best_least),
+        ),
+    )
+
+
+def _ended(
+    start: Vector,
+    rates: Rates,
+    bounds: RateBounds,
+    scale: Number,
+    best_scale: Number,
+    brake: Vector | None = None,
+) -> Stopped:
+    best = _between(rates, best_scale, brake)
+    x = [
+        select(best_scale < 1.0, minimum(maximum(r, a), b), v)
+        for v, r, a, b in zip(rates.x, best, *bounds, strict=True)
+    ]
+    return Stopped(list(start), x, scale * maximum(best_scale, 0.0))
+
+
+def _between(rates: Rates, scale: Number, brake: Vector | None) -> list[Number]:
     """Return the rates that are tried with a scale of 0 to 1, or below 0 for braking.
 
     From a scale of 0 on they are `rest` + scale (x - `rest`).
 
     brake: The rates of braking; None where `rest` has them.
     """
-    found = [r + scale * (v - r) for v, r in zip(x, rest, strict=True)]
+    tried = [r + scale * (v - r) for v, r in zip(*rates, strict=True)]
     if brake is None:
-        return found
-    return [select(scale < 0.0, b, a) for a, b in zip(found, brake, strict=True)]
+        return tried
+    return [select(scale < 0.0, b, a) for a, b in zip(tried, brake, strict=True)]
 
 
-def _distances(approach: Approach) -> list[Stage]:
+def _distances(tables: ApproachTables) -> list[Stage]:
     """Return the stages that find the least distance of pairs that are near."""
-    found: list[Stage] = []
-    if approach.check is not None:
-        less = {"value": (), "stop_least": ()}
-        found.append(
-            Each(
-                "pairs",
-                (
-                    program(first_of, "near", pair_near=(1,)),
-                    When(
-                        "near",
-                        (
-                            Call("distance", ("X_A", "X_B"), RESULTS),
-                            program(_least, "stop_least", **less),
-                        ),
-                    ),
-                ),
-            )
+    columns = tables.columns
+    least = columns.stop_least
+    stages: list[Stage] = []
+    if tables.has_pairs:
+        answers = columns.value, columns.gap, columns.points, columns.normal
+        distance = (
+            call(DISTANCE, (columns.X_A, columns.X_B), answers),
+            columns.stage(_least, writes=least),
         )
-    if approach.slots:
-        ends = dict.fromkeys(("end_a", "end_b"), VECTOR)
-        rod = {"rod_radius": (), "obstacle": (approach.width,), "stop_least": ()}
-        place = {"rod_pose": POSE, "rod_a": VECTOR, "rod_b": VECTOR}
-        meet = (
-            program(first_of, "near", meeting_near=(1,)),
-            When("near", (program(_least_of_rods, "stop_least", **ends, **rod),)),
-        )
-        found.append(
-            Each(
-                "rods",
-                (
-                    program(placed_rod, "end_a end_b", **place),
-                    Each("meetings", meet, within="of_rod"),
-                ),
-            )
-        )
-    return found
+        near = when_near(columns, columns.pair_near, *distance)
+        stages.append(each(tables.pairs, *near))
+    if tables.has_obstacles:
+        gap = columns.stage(_least_to_obstacle, writes=least)
+        near = when_near(columns, columns.contact_near, gap)
+        contacts = each(tables.contacts, *near, within=CONTACTS_OF)
+        stages.append(each(tables.capsules, columns.stage(placed_capsule), contacts))
+    return stages
 
 
-def _least(value: Any, stop_least: Any) -> Any:
+def _least(value: Number, stop_least: Number) -> Number:
     return minimum(value, stop_least)
 
 
-def _least_of_rods(
-    end_a: Any, end_b: Any, rod_radius: Any, obstacle: Any, stop_least: Any
-) -> Any:
-    gap = gap_of_rods(end_a, end_b, rod_radius, obstacle).value
-    return minimum(gap, stop_least)
+def _least_to_obstacle(
+    capsule: WorldCapsule, obstacle: Vector, stop_least: Number
+) -> Number:
+    return minimum(gap_to_obstacle(capsule, obstacle).value, stop_least)

@@ -1,65 +1,185 @@
-"""The stages of tasks: rows J and requested rates J x, from poses and twists.
+"""The stages of a task: rows J and requested rates J x = v, and what they are made of.
 
-A new kind of task is a class in `tasks`, and a function in a module beside this one
-that returns its `TaskStages`; `_MAKERS` names both.
+A new kind of task is a class in `tasks.py`, and in `frame_tasks.py`, `joint_tasks.py`
+or a module beside them a function that returns its `TaskStages`, with a row in `MAKERS`
+of that module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
 
 from armillary.control import tasks
-from armillary.control.frame_tasks import (
-    of_align_axis,
-    of_frame,
-    of_look_at,
-    of_position,
-)
-from armillary.control.joint_tasks import of_coupling, of_function, of_posture
-from armillary.control.mass_task import of_centre_of_mass
-from armillary.control.task_parts import TaskStages
-from armillary.errors import ModelError
+from armillary.control.columns import StepColumns
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Field, Table
+from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    add,
+    cross,
+    subtract,
+    three,
+)
+from armillary.trace import Port
 
-__all__ = ["task_settings", "task_stages"]
+__all__ = [
+    "Goal",
+    "Maker",
+    "PlacedFrame",
+    "Records",
+    "TaskRows",
+    "TaskStages",
+    "by_rows",
+    "columns_of_task",
+    "joint_indices",
+    "without_others",
+]
+
+Records: TypeAlias = Mapping[str, Any]
+"""Values of the fields of a table, by their names."""
 
 
-def task_stages(task: tasks.Task, number: int, twists: MovingTwists) -> TaskStages:
-    """Return the stages of a task, the k-th with k = `number`.
+def no_records(state: State) -> dict[str, Any]:
+    """Return nothing: what a task reads that has no settings or tables of its own."""
+    del state
+    return {}
+
+
+class TaskRows(NamedTuple):
+    """The rates that a task requests: J x = v.
+
+    Attributes:
+        rows: J, a row for each number.
+        wanted: v, the requested values of J x.
+    """
+
+    rows: Matrix
+    wanted: Vector
+
+
+class Goal(NamedTuple):
+    """What a task is given.
+
+    Attributes:
+        target: Its target.
+        target_rate: The derivative of that by time.
+        gain: The rate at which errors decay [1/s].
+    """
+
+    target: Any
+    target_rate: Any
+    gain: Number
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStages:
+    """The stages of a task, and the values that they read.
+
+    Attributes:
+        task: The task.
+        columns: The columns of the task, by its number in the list of tasks.
+        fields: The settings that it reads, beside its gain.
+        stages: They write the columns of `TaskRows`, or for a posture `diagonal` and
+            `pull`.
+        curvature: They write `curvature`, for each of its rows the second derivatives
+            of the number whose gradient that row is, with respect to each joint twice;
+            none where they are 0. They run only where a task misses what it requests.
+        weights: Of its rows; none for a posture.
+        settings: From a state to the values of `fields`.
+        tables: Further tables.
+        records: From a state to the records of `tables`, by their names.
+    """
+
+    task: tasks.Task
+    columns: StepColumns
+    fields: tuple[Field, ...] = ()
+    stages: tuple[Stage, ...]
+    weights: tuple[float, ...] = ()
+    curvature: tuple[Stage, ...] = ()
+    settings: Callable[[State], Records] = no_records
+    tables: tuple[Table, ...] = ()
+    records: Callable[[State], Mapping[str, Records]] = no_records
+
+    @property
+    def ports(self) -> tuple[Port, Port]:
+        """Return the inputs that hold its target, and the rate of its target."""
+        return self.columns.target(), self.columns.target_rate()
+
+
+Maker: TypeAlias = Callable[[Any, int, MovingTwists], TaskStages]
+"""From a task, its number and the twists of links to its stages."""
+
+
+def columns_of_task(
+    twists: MovingTwists, number: int, *, m: int = 0, **shapes: tuple[int, ...]
+) -> StepColumns:
+    """Return the columns of a task.
+
+    Args:
+        twists: Of the moving links.
+        number: Its number in the list of tasks.
+        m: How many rows it has.
+        shapes: Those of `target` and `rate`, that of its target.
+    """
+    return StepColumns.for_step(twists, ()).of(number, m=m, **shapes)
+
+
+class PlacedFrame(NamedTuple):
+    """A frame: its pose, and the twists at the origin of its link."""
+
+    pose: Pose
+    origin: Vector3
+    twists: Matrix
+
+    @classmethod
+    def of(cls, pose: Matrix, twists: Matrix, offset: Any) -> PlacedFrame:
+        """Return a frame at an offset from a link with a pose and twists."""
+        link = Pose.from_matrix(pose)
+        columns = [list(column) for column in zip(*twists, strict=True)]
+        return cls(link @ Pose.from_matrix(offset), link.position, columns)
+
+    def linear(self, point: Vector3) -> list[Vector3]:
+        """Return the velocity of a point that is fixed to it, by each column."""
+        arm = subtract(point, self.origin)
+        return [add(three(c[:3]), cross(three(c[3:]), arm)) for c in self.twists]
+
+    @property
+    def angular(self) -> list[Vector3]:
+        """Return its angular velocity, by each column."""
+        return [three(column[3:]) for column in self.twists]
+
+
+def by_rows(columns: Sequence[Vector3]) -> list[list[Number]]:
+    """Return the three rows of columns."""
+    return [[column[i] for column in columns] for i in range(3)]
+
+
+def without_others(task: TaskRows, twists: MovingTwists) -> TaskRows:
+    """Return rows of the moved joints; the effect of the others is subtracted.
+
+    The others move at known rates, and have one column together: what these add.
+    """
+    c = len(twists.joints)
+    wanted = [
+        v - row[c] if len(row) > c else v
+        for v, row in zip(task.wanted, task.rows, strict=True)
+    ]
+    return TaskRows([list(row[:c]) for row in task.rows], wanted)
+
+
+def joint_indices(twists: MovingTwists, names: Sequence[str] | None) -> list[int]:
+    """Return the indices of joints in q.
 
     Raises:
-        UnknownName: It names a frame or joint that does not exist.
-        ModelError: It requests nothing, or is not a task.
-        TraceError: Its function is not a formula.
+        UnknownName: A joint does not exist.
     """
-    for kind, make in _MAKERS.items():
-        if isinstance(task, kind):
-            return make(task, number, twists)
-    raise ModelError(
-        f"A task is one of those of armillary.tasks, such as tasks.Frame('tool0'), not "
-        f"a {type(task).__name__}."
-    )
-
-
-def task_settings(found: TaskStages, state: State, rate: float) -> dict[str, Any]:
-    """Return the record of the settings of a task in a state.
-
-    rate: Steps per second [1/s].
-    """
-    gain = min(found.task.gain, rate)
-    values = {f"gain_{found.number}": gain, **found.settings(state)}
-    return {name: [value] for name, value in values.items()}
-
-
-_MAKERS: Final[Mapping[type, Any]] = {
-    tasks.Frame: of_frame,
-    tasks.Position: of_position,
-    tasks.AlignAxis: of_align_axis,
-    tasks.LookAt: of_look_at,
-    tasks.Posture: of_posture,
-    tasks.CentreOfMass: of_centre_of_mass,
-    tasks.Coupling: of_coupling,
-    tasks.Function: of_function,
-}
+    return list(selection_of(twists.moving.cell, names).inputs)

@@ -9,38 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.control.columns import StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.setting import setting_of
-from armillary.kernel.pipeline import Each, Stage, program
-from armillary.kernel.tables import Table, index, reals
+from armillary.kernel.columns import each, index_field, number_field
+from armillary.kernel.pipeline import Stage
+from armillary.kernel.tables import Table
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.bound_state import home
-from armillary.kinematics.moving_twists import RATES, MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number
-from armillary.trace import Port
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 __all__ = [
     "TorqueLimits",
-    "softened_rest",
     "torque_guard",
-    "torque_port",
     "torque_stages",
     "torque_table",
     "torque_verdict",
 ]
-
-MASS_ROWS: Final = "mass_rows"
-"""The input with a row of M for each joint that is moved, and its h behind it."""
 
 LIMITED: Final = "torque_limits"
 """The table with two records for each joint that is moved: its least, its greatest."""
@@ -81,8 +78,8 @@ class TorqueLimits:
             return [[*M[k], h[k]] for k in chosen]
 
         setting = setting_of(cell, {"state": None if state is home(cell) else state})
-        question = (MASS_ROWS, *chosen)
-        kernel = setting.kernel(question, equations, ("qd",), output=MASS_ROWS)
+        name = StepColumns.mass_rows.name
+        kernel = setting.kernel((name, *chosen), equations, ("qd",), output=name)
         return cls(kernel, limits[chosen])
 
     def records(self, first: int) -> dict[str, Mapping[str, Any]]:
@@ -100,122 +97,169 @@ class TorqueLimits:
         }
 
 
-def torque_table(rows: str, nears: str) -> Table:
-    """Return the table of limits; what they ask for goes to two columns of rows."""
+class TorqueRow(NamedTuple):
+    """A row a x >= b with a of unit length, and that it counts."""
+
+    torque_row: Vector
+    torque_near: Vector
+
+
+class Braking(NamedTuple):
+    """Maximum braking, and the part of it that torques allow so far."""
+
+    full_rest: Vector
+    rest_part: Number
+
+
+class Guarded(NamedTuple):
+    """The rates that torques allow, and maximum braking without limits of torques."""
+
+    x: Vector
+    rest: Vector
+
+
+def torque_table(columns: StepColumns) -> Table:
+    """Return the table of limits, whose rows are behind those of pairs."""
     return Table(
         LIMITED,
         (
-            index("mass_row", MASS_ROWS),
-            reals("torque_side"),
-            reals("torque"),
-            index("torque_row", rows),
-            index("torque_near", nears),
+            index_field(columns.mass_row, columns.mass_rows),
+            number_field(columns.torque_side),
+            number_field(columns.torque),
+            index_field(columns.torque_row, columns.approach_rows),
+            index_field(columns.torque_near, columns.approach_nears),
         ),
     )
 
 
-def torque_port(twists: MovingTwists) -> Port:
-    """Return the input with M and h."""
-    return Port(MASS_ROWS, (len(twists.joints), twists.moving.joints + 1))
+def torque_stages(
+    columns: StepColumns, table: Table, chosen: tuple[int, ...]
+) -> tuple[Stage, ...]:
+    """Return the stages that write the rows of torques, and brake within them.
 
+    `rest` becomes the hardest braking within the limits, between full braking, which is
+    kept in `full_rest`, and going on at the same rates; all is linear.
 
-def torque_stages(twists: MovingTwists) -> tuple[Stage, ...]:
-    """Return the stages that write the rows: a with unit length, b, and two zeros."""
-    n, chosen = twists.moving.joints, twists.joints
-
-    def row(mass_row: Any, torque_side: Any, torque: Any, qd: Any, dt: Any) -> Any:
-        M = [mass_row[k] for k in chosen]
-        length = sqrt(maximum(inner(M, M), TINY))
-        a: list[Number] = [torque_side * x / length for x in M]
-        # side (M (x - v) / dt + h) >= -torque
-        room = torque + torque_side * mass_row[n]
-        b = inner(a, [qd[k] for k in chosen]) - room * dt / length
-        counts = select(length > 1e-100, select(torque < np.inf, 1.0, 0.0), 0.0)
-        return [*a, b, 0.0, 0.0], [counts]
-
-    given = {"mass_row": (n + 1,), "torque_side": (), "torque": (), RATES: (n,)}
-    stage = program(row, "torque_row torque_near", **given, dt=())
-    return (Each(LIMITED, (stage,)),)
-
-
-def softened_rest(twists: MovingTwists) -> tuple[Stage, ...]:
-    """Return the stages that brake less hard in `rest`, so that torques allow it.
-
-    Full braking is kept in `full_rest`. Between that and going on at the same rates the
-    hardest braking within the limits is found; all is linear.
+    Args:
+        columns: The columns.
+        table: The table of limits.
+        chosen: Indices of the joints that are moved.
     """
-    n, chosen = twists.moving.joints, twists.joints
-    c = len(chosen)
-
-    def begin(rest: Any) -> Any:
-        return list(rest), 1.0
-
-    def part(
-        torque_row: Any, torque_near: Any, qd: Any, rest: Any, rest_part: Any
-    ) -> Any:
-        a, b = list(torque_row[:c]), torque_row[c]
-        going = inner(a, [qd[k] for k in chosen]) - b
-        braking = inner(a, list(rest)) - b
-        is_short = select(braking < 0.0, torque_near[0], 0.0) * maximum(going, 0.0)
-        found = minimum(rest_part, going / maximum(going - braking, TINY))
-        return select(is_short > 0.0, found, rest_part)
-
-    def softened(qd: Any, rest: Any, low: Any, high: Any, rest_part: Any) -> Any:
-        found: list[Number] = []
-        for k, r, a, b in zip(chosen, rest, low, high, strict=True):
-            v = qd[k]
-            rate = minimum(maximum(v + rest_part * (r - v), a), b)
-            found.append(select(rest_part < 1.0, rate, r))
-        return found
-
-    row = {"torque_row": (c + 3,), "torque_near": (1,), RATES: (n,), "rest": (c,)}
-    vectors = {RATES: (n,), "rest": (c,), "low": (c,), "high": (c,)}
     return (
-        program(begin, "full_rest rest_part", rest=(c,)),
-        Each(LIMITED, (program(part, "rest_part", **row, rest_part=()),)),
-        program(softened, "rest", **vectors, rest_part=()),
+        each(table, columns.stage(partial(_torque_row, chosen=chosen))),
+        columns.stage(_begin_braking),
+        each(
+            table,
+            columns.stage(partial(_part, chosen=chosen), writes=columns.rest_part),
+        ),
+        columns.stage(partial(_softened, chosen=chosen), writes=columns.rest),
     )
 
 
-def torque_guard(c: int) -> tuple[Stage, ...]:
+def _torque_row(
+    mass_row: Vector,
+    torque_side: Number,
+    torque: Number,
+    qd: Vector,
+    dt: Number,
+    *,
+    chosen: tuple[int, ...],
+) -> TorqueRow:
+    """Return side (M (x - v) / dt + h) >= -torque as a row, divided by |M| / dt."""
+    M = [mass_row[k] for k in chosen]
+    length = sqrt(maximum(inner(M, M), TINY))
+    a: list[Number] = [torque_side * x / length for x in M]
+    room = torque + torque_side * mass_row[len(qd)]
+    b = inner(a, [qd[k] for k in chosen]) - room * dt / length
+    counts = select(length > 1e-100, select(torque < np.inf, 1.0, 0.0), 0.0)
+    return TorqueRow([*a, b, 0.0, 0.0], [counts])
+
+
+def _begin_braking(rest: Vector) -> Braking:
+    return Braking(list(rest), 1.0)
+
+
+def _part(
+    torque_row: Vector,
+    torque_near: Vector,
+    qd: Vector,
+    rest: Vector,
+    rest_part: Number,
+    *,
+    chosen: tuple[int, ...],
+) -> Number:
+    """Return the part of full braking that this row and those before it allow."""
+    c = len(rest)
+    a, b = list(torque_row[:c]), torque_row[c]
+    coasting = inner(a, [qd[k] for k in chosen]) - b
+    braking = inner(a, list(rest)) - b
+    # Coasting meets the row and braking misses it: the row is met up to that part.
+    is_short = select(braking < 0.0, torque_near[0], 0.0) * maximum(coasting, 0.0)
+    part = minimum(rest_part, coasting / maximum(coasting - braking, TINY))
+    return select(is_short > 0.0, part, rest_part)
+
+
+def _softened(
+    qd: Vector,
+    rest: Vector,
+    low: Vector,
+    high: Vector,
+    rest_part: Number,
+    *,
+    chosen: tuple[int, ...],
+) -> Vector:
+    """Return that part of the way from the present rates to full braking."""
+    softened: list[Number] = []
+    for k, r, a, b in zip(chosen, rest, low, high, strict=True):
+        v = qd[k]
+        rate = minimum(maximum(v + rest_part * (r - v), a), b)
+        softened.append(select(rest_part < 1.0, rate, r))
+    return softened
+
+
+def torque_guard(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
     """Return the stages that brake where the best rates take more than the limits.
 
     That is where nothing between the bounds of rates keeps them. They also restore the
     full braking in `rest`.
     """
-
-    def guarded(x: Any, full_rest: Any, torque_excess: Any) -> Any:
-        is_kept = torque_excess <= 0.0
-        found = [select(is_kept, a, b) for a, b in zip(x, full_rest, strict=True)]
-        return found, list(full_rest)
-
-    given = {"x": (c,), "full_rest": (c,), "torque_excess": ()}
-    return *_excess(c), program(guarded, "x rest", **given)
+    return *_excess(columns, table), columns.stage(_guarded)
 
 
-def torque_verdict(c: int) -> tuple[Stage, ...]:
+def _guarded(x: Vector, full_rest: Vector, torque_excess: Number) -> Guarded:
+    is_met = torque_excess <= 0.0
+    rates = [select(is_met, a, b) for a, b in zip(x, full_rest, strict=True)]
+    return Guarded(rates, list(full_rest))
+
+
+def torque_verdict(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
     """Return the stages that make `passed` 1 where the rates take too much."""
-
-    def judged(passed: Any, torque_excess: Any) -> Any:
-        return select(torque_excess <= 0.0, passed, 1.0)
-
-    return *_excess(c), program(judged, "passed", passed=(), torque_excess=())
+    judge = columns.stage(_judged, writes=columns.passed)
+    return *_excess(columns, table), judge
 
 
-def _excess(c: int) -> tuple[Stage, ...]:
+def _judged(passed: Number, torque_excess: Number) -> Number:
+    return select(torque_excess <= 0.0, passed, 1.0)
+
+
+def _excess(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
     """Return the stages that find by how much rows are missed most, 0 if none is."""
-
-    def begin(dt: Any) -> Any:
-        return 0.0 * dt
-
-    def missed(torque_row: Any, torque_near: Any, x: Any, torque_excess: Any) -> Any:
-        a, b = list(torque_row[:c]), torque_row[c]
-        least = b - BROKEN * (1.0 + absolute(b))
-        short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)
-        return maximum(torque_excess, short)
-
-    row = {"torque_row": (c + 3,), "torque_near": (1,), "x": (c,), "torque_excess": ()}
+    excess = columns.torque_excess
     return (
-        program(begin, "torque_excess", dt=()),
-        Each(LIMITED, (program(missed, "torque_excess", **row),)),
+        columns.stage(_no_excess, writes=excess),
+        each(table, columns.stage(_missed, writes=excess)),
     )
+
+
+def _no_excess(dt: Number) -> Number:
+    return 0.0 * dt
+
+
+def _missed(
+    torque_row: Vector, torque_near: Vector, x: Vector, torque_excess: Number
+) -> Number:
+    c = len(x)
+    a, b = list(torque_row[:c]), torque_row[c]
+    least = b - BROKEN * (1.0 + absolute(b))
+    short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)
+    return maximum(torque_excess, short)

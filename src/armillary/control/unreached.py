@@ -20,13 +20,16 @@ Nor does a conflict of tasks: their least squares are what the user has asked fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from armillary.control.task_parts import TaskStages
-from armillary.kernel.pipeline import Stage, When, program
+from armillary.control.columns import StepColumns
+from armillary.control.task_stages import TaskStages
+from armillary.kernel.columns import when
+from armillary.kernel.pipeline import Stage
 from armillary.spatial.ldl import LDLFactor, Rows, gram, inner
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, select, sqrt
 
 __all__ = ["unreached_stages"]
@@ -46,118 +49,127 @@ SINGULAR: Final = 1e-6
 """Square of singular values of a task, with its weights, that count as 0."""
 
 
+class _Curved(NamedTuple):
+    """A task with curvature.
+
+    Attributes:
+        task: Its stages.
+        first: The number of its first row among the rows of all tasks.
+        level: Its level of priority.
+    """
+
+    task: TaskStages
+    first: int
+    level: int
+
+
 def unreached_stages(
+    columns: StepColumns,
     tasks: Sequence[TaskStages],
     levels: Sequence[int],
-    c: int,
     *,
     keeps_direction: bool = False,
 ) -> tuple[Stage, ...]:
     """Return the stages that write `stiffness`, the positive diagonal of S.
 
-    Its shape is (p, c): of the tasks of each of p levels of priority.
+    It has a row for each level of priority, the sum over its tasks.
 
     Args:
+        columns: The columns.
         tasks: The tasks.
         levels: The level of each row of tasks.
-        c: How many rates.
         keeps_direction: Whether rates are to keep the direction that tasks request.
             Then r is only what damping suppresses near singularities.
     """
-    count = max(levels, default=0) + 1
-
-    def none(damping: Any) -> Any:
-        return [[0.0 * damping] * c] * count
-
-    begin = program(none, "stiffness", damping=())
-    starts = accumulate((len(each.weights) for each in tasks), initial=0)
-    bent = [
-        _Bent(each, start)
-        for each, start in zip(tasks, starts, strict=False)
+    begin = columns.stage(
+        partial(_none, shape=columns.stiffness.shape), writes=columns.stiffness
+    )
+    firsts = accumulate((len(each.weights) for each in tasks), initial=0)
+    curved = [
+        _Curved(each, first, levels[first])
+        for each, first in zip(tasks, firsts, strict=False)
         if each.weights and each.curvature
     ]
-    if not bent:
+    if not curved:
         return (begin,)
-    return (
-        begin,
-        _misses(bent, len(levels), c, keeps_direction=keeps_direction),
-        When(
-            "is_missing",
-            (
-                *(stage for each in bent for stage in each.task.curvature),
-                _stiffened(bent, [levels[each.start] for each in bent], count, c),
-            ),
-        ),
+    own = [each.task.columns for each in curved]
+    missing = [each.missing() for each in own]
+    gains = [each.gain() for each in own]
+    miss = columns.stage(
+        partial(_miss, curved=curved, keeps_direction=keeps_direction),
+        rows=[each.rows() for each in own],
+        wanted=[each.wanted() for each in own],
+        gains=gains,
+        writes=(columns.is_missing, *missing),
     )
+    stiffen = columns.stage(
+        partial(
+            _stiffened,
+            levels=[each.level for each in curved],
+            shape=columns.stiffness.shape,
+        ),
+        missing=missing,
+        curvatures=[each.curvature() for each in own],
+        gains=gains,
+        writes=columns.stiffness,
+    )
+    curvatures = (stage for each in curved for stage in each.task.curvature)
+    return begin, miss, when(columns.is_missing, *curvatures, stiffen)
 
 
-class _Bent(NamedTuple):
-    """A task with curvature, and the number of the first of its rows among all."""
-
-    task: TaskStages
-    start: int
+def _none(damping: Number, *, shape: tuple[int, ...]) -> Matrix:
+    levels, c = shape
+    return [[0.0 * damping] * c] * levels
 
 
-def _misses(
-    bent: Sequence[_Bent], row_count: int, c: int, *, keeps_direction: bool
-) -> Stage:
-    """Return the stage that writes `missing_k`, W r of each task, and `is_missing`."""
-    inputs: dict[str, tuple[int, ...]] = {}
-    for task, _ in bent:
-        k, m = task.number, len(task.weights)
-        inputs |= {f"rows_{k}": (m, c), f"wanted_{k}": (m,), f"gain_{k}": ()}
-
-    def miss(weights: Any, damping: Any, *values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        found: list[Any] = []
-        is_missing: Number = 0.0
-        for task, start in bent:
-            k = task.number
-            own = weights[start : start + len(task.weights)]
-            J, v, gain = given[f"rows_{k}"], given[f"wanted_{k}"], given[f"gain_{k}"]
-            least, most, part = SINGULAR, FURTHEST * gain, MISSING
-            if keeps_direction:
-                least, most, part = damping, None, SUPPRESSED
-            missing, short = _missing(J, v, own, (least, most, part))
-            found.append(missing)
-            is_missing = maximum(is_missing, short)
-        return is_missing, *found
-
-    names = ["is_missing", *(f"missing_{each.task.number}" for each in bent)]
-    return program(miss, " ".join(names), weights=(row_count,), damping=(), **inputs)
+def _miss(
+    weights: Vector,
+    damping: Number,
+    rows: Sequence[Matrix],
+    wanted: Sequence[Vector],
+    gains: Vector,
+    *,
+    curved: Sequence[_Curved],
+    keeps_direction: bool,
+) -> Any:
+    """Return 1 if a task misses much of its request, and W r of each task."""
+    is_missing: Number = 0.0
+    all_missing: list[Vector] = []
+    for each, J, v, gain in zip(curved, rows, wanted, gains, strict=True):
+        own = weights[each.first : each.first + len(v)]
+        sizes = SINGULAR, FURTHEST * gain, MISSING
+        if keeps_direction:
+            sizes = damping, None, SUPPRESSED
+        missing, is_short = _missing(J, v, own, sizes)
+        all_missing.append(missing)
+        is_missing = maximum(is_missing, is_short)
+    return is_missing, *all_missing
 
 
 def _stiffened(
-    bent: Sequence[_Bent], levels: Sequence[int], count: int, c: int
-) -> Stage:
-    """Return the stage that writes `stiffness`: the sum of S over tasks of a level.
-
-    levels: Of the tasks.
-    """
-    inputs: dict[str, tuple[int, ...]] = {}
-    for task, _ in bent:
-        k, m = task.number, len(task.weights)
-        inputs |= {f"missing_{k}": (m,), f"curvature_{k}": (m, c), f"gain_{k}": ()}
-
-    def stiffen(*values: Any) -> Any:
-        given = dict(zip(inputs, values, strict=True))
-        found: list[list[Number]] = [[0.0] * c for _ in range(count)]
-        for (task, _), level in zip(bent, levels, strict=True):
-            k = task.number
-            diagonal: list[Number] = [0.0] * c
-            rows = zip(given[f"missing_{k}"], given[f"curvature_{k}"], strict=True)
-            for r, row in rows:
-                part = r / given[f"gain_{k}"]
-                diagonal = [a - part * b for a, b in zip(diagonal, row, strict=True)]
-            own = found[level]
-            own[:] = [a + maximum(b, 0.0) for a, b in zip(own, diagonal, strict=True)]
-        return found
-
-    return program(stiffen, "stiffness", **inputs)
+    missing: Sequence[Vector],
+    curvatures: Sequence[Matrix],
+    gains: Vector,
+    *,
+    levels: Sequence[int],
+    shape: tuple[int, ...],
+) -> Matrix:
+    """Return the sum of S over tasks of a level, of S = -sum_k W r_k d2f_k / gain."""
+    S: list[list[Number]] = [[0.0] * shape[1] for _ in range(shape[0])]
+    for r, bends, gain, level in zip(missing, curvatures, gains, levels, strict=True):
+        diagonal: list[Number] = [0.0] * len(S[level])
+        for short, row in zip(r, bends, strict=True):
+            part = short / gain
+            diagonal = [a - part * b for a, b in zip(diagonal, row, strict=True)]
+        # Only what damps is added.
+        S[level] = [
+            a + maximum(b, 0.0) for a, b in zip(S[level], diagonal, strict=True)
+        ]
+    return S
 
 
 def _missing(
-    J: Any, v: Any, weights: Any, sizes: tuple[Any, Any, Any]
+    J: Matrix, v: Vector, weights: Vector, sizes: tuple[Number, Number | None, float]
 ) -> tuple[list[Number], Number]:
     """Return W (v - J x), and 1 where that is much of W v.
 
@@ -174,6 +186,7 @@ def _missing(
     y = _forces(rows, v, weights, least)
     x = [inner(list(column), y) for column in zip(*rows, strict=True)]
     if most is not None:
+        # Along the direction of rates that are too great, s^2 is `value`.
         square = inner(x, x)
         forces = sum((a * a / w for a, w in zip(y, weights, strict=True)), 0.0)
         value = square / maximum(forces, TINY)
@@ -191,7 +204,7 @@ def _missing(
     return missing, select(short > much * much * asked, 1.0, 0.0)
 
 
-def _forces(rows: Rows, v: Any, weights: Any, e: Any) -> list[Number]:
+def _forces(rows: Rows, v: Vector, weights: Vector, e: Number) -> list[Number]:
     """Return y of (J J' + e W^-1) y = v."""
     G = gram(rows)
     for k, weight in enumerate(weights):

@@ -8,9 +8,8 @@ import numpy as np
 
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.inverse import inverse_dynamics
-from armillary.dynamics.joint_efforts import joint_dynamics, joint_efforts
 from armillary.dynamics.mass_matrix import mass_matrix
-from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.multibody import Multibody, joint_dynamics, joint_efforts
 from armillary.dynamics.sparse import add_to
 from armillary.spatial.articulated import ArticulatedInertia
 from armillary.spatial.ldl import SINGULAR, LDLFactor, Rows

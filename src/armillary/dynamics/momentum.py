@@ -5,13 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armillary.dynamics.bodies import GROUND
-from armillary.dynamics.multibody import Multibody
+from armillary.dynamics.multibody import Multibody, joint_dynamics
 from armillary.spatial.ldl import Rows
 from armillary.spatial.pose import Pose
-from armillary.spatial.twist import Vector6, inverse_transform_wrench
-from armillary.spatial.vector import EYE, ZERO, Number, Vector3, add, apply
+from armillary.spatial.twist import Vector6, inverse_transform_wrench, power
+from armillary.spatial.vector import EYE, ZERO, Number, Vector3, add, apply, dot
 
-__all__ = ["centre_of_mass", "centre_of_mass_jacobian", "momentum"]
+__all__ = [
+    "centre_of_mass",
+    "centre_of_mass_jacobian",
+    "kinetic_energy",
+    "momentum",
+    "potential_energy",
+]
+
+
+# energies of the bodies that joints move
+
+
+def kinetic_energy(bodies: Multibody, qd: Sequence[Number]) -> Number:
+    """Return the sum of V . (I V) / 2, and of I n^2 q'^2 / 2 of motors [J]."""
+    rates = bodies.all_rates(qd)
+    total: Number = 0.0
+    for inertia, V in zip(bodies.inertias, bodies.velocities(rates), strict=True):
+        total = total + power(V, inertia.apply(V))
+    for drive, dynamics in joint_dynamics(bodies):
+        rate = drive.multiplier * rates.get(drive.of, 0.0)
+        total = total + dynamics.armature * (rate * rate)
+    return 0.5 * total
+
+
+def potential_energy(bodies: Multibody) -> Number:
+    """Return minus the sum of m g . c, and that of k (q - rest)^2 / 2 of springs [J].
+
+    c is the centre of mass in the world, g the acceleration of falling bodies.
+    """
+    total = 0.0 - dot(bodies.gravity, bodies.composites[GROUND].first_moment)
+    for drive, dynamics in joint_dynamics(bodies):
+        stretch = drive.at(bodies.q) - dynamics.rest
+        total = total + 0.5 * dynamics.stiffness * (stretch * stretch)
+    return total
+
+
+# the centre of mass of all bodies, its motion, and their momentum
 
 
 def centre_of_mass(bodies: Multibody) -> Vector3:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from armillary.dynamics.bodies import GROUND, Bodies
+from armillary.dynamics.sparse import add_to
 from armillary.kinematics.closing.rates import followed_rates, passive_rates
 from armillary.model.drive import Drive
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.tree import Tree
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
@@ -32,7 +34,13 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import Scalar, Traced, jvp
 
-__all__ = ["Accelerations", "Coordinates", "Multibody"]
+__all__ = [
+    "Accelerations",
+    "Coordinates",
+    "Multibody",
+    "joint_dynamics",
+    "joint_efforts",
+]
 
 Rates = Mapping[int, Number]
 """The rate or acceleration of each coordinate that moves, by its index."""
@@ -307,3 +315,34 @@ def _free_columns(X_WB: Pose) -> list[Vector6]:
     inverse = transpose(X_WB.rotation)
     axes = [apply(inverse, axis) for axis in EYE]
     return [(*axis, *ZERO) for axis in axes] + [(*ZERO, *axis) for axis in axes]
+
+
+# forces in joints themselves: of motors, friction and springs
+
+
+def joint_dynamics(bodies: Multibody) -> Iterator[tuple[Drive, JointDynamics]]:
+    """Yield what moves each joint that has such forces, and how they depend on that."""
+    tree = bodies.tree
+    for link, drives in zip(tree.links, tree.drives, strict=True):
+        if link.dynamics != NO_DYNAMICS:
+            yield drives[0], link.dynamics
+
+
+def joint_efforts(
+    bodies: Multibody,
+    rates: Mapping[int, Number],
+    accelerations: Mapping[int, Number],
+) -> dict[int, Number]:
+    """Return the forces of coordinates that motors, friction and springs take.
+
+    Args:
+        bodies: In their configuration.
+        rates: Of all coordinates that move.
+        accelerations: Of all coordinates that move.
+    """
+    found: dict[int, Number] = {}
+    for drive, dynamics in joint_dynamics(bodies):
+        by, k = drive.multiplier, drive.of
+        rate, acceleration = by * rates.get(k, 0.0), by * accelerations.get(k, 0.0)
+        add_to(found, k, by * dynamics.effort(drive.at(bodies.q), rate, acceleration))
+    return found

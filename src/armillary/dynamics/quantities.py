@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Unpack
 
-from armillary.dynamics import coriolis, energy, operational
-from armillary.dynamics import momentum as whole
-from armillary.dynamics import reaction as reactions
+from armillary.dynamics import mass_matrix, operational
+from armillary.dynamics import momentum as formulas
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.operational import TwistRows
 from armillary.dynamics.setting import Options, setting_of
@@ -51,7 +50,7 @@ def kinetic_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         A kernel of two (..., n) -> (...,) [J].
     """
     return setting_of(cell, options).kernel(
-        "kinetic_energy", energy.kinetic_energy, ("qd",), output="energy"
+        "kinetic_energy", formulas.kinetic_energy, ("qd",), output="energy"
     )
 
 
@@ -66,7 +65,7 @@ def potential_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         A kernel (..., n) -> (...,) [J].
     """
     return setting_of(cell, options).kernel(
-        "potential_energy", energy.potential_energy, output="energy"
+        "potential_energy", formulas.potential_energy, output="energy"
     )
 
 
@@ -84,7 +83,7 @@ def centre_of_mass(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         ModelError: As for `inverse_dynamics`; or there is no mass, only moments.
     """
     return setting_of(cell, options).kernel(
-        "centre_of_mass", whole.centre_of_mass, output="centre"
+        "centre_of_mass", formulas.centre_of_mass, output="centre"
     )
 
 
@@ -97,7 +96,7 @@ def centre_of_mass_jacobian(cell: Workcell, **options: Unpack[Options]) -> AnyKe
         A kernel (..., n) -> (..., 3, n), in the world [m/s].
     """
     return setting_of(cell, options).kernel(
-        "centre_of_mass_jacobian", whole.centre_of_mass_jacobian, output="jacobian"
+        "centre_of_mass_jacobian", formulas.centre_of_mass_jacobian, output="jacobian"
     )
 
 
@@ -126,7 +125,7 @@ def momentum(
 
     def equations(bodies: Multibody, qd: Any) -> Any:
         point = None if at is None else operational.frame_pose(bodies, at).position
-        return whole.momentum(bodies, qd, point)
+        return formulas.momentum(bodies, qd, point)
 
     return setting_of(cell, options).kernel(
         ("momentum", at),
@@ -151,7 +150,7 @@ def coriolis_matrix(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         A kernel of two (..., n) -> (..., n, n) [kg m^2/s, kg m/s or kg/s].
     """
     return setting_of(cell, options).kernel(
-        "coriolis_matrix", coriolis.coriolis_matrix, ("qd",), output="coriolis"
+        "coriolis_matrix", mass_matrix.coriolis_matrix, ("qd",), output="coriolis"
     )
 
 
@@ -256,11 +255,11 @@ def reaction(
     tree, bodies = setting.tree_and_bodies
     name = cell.qualified(frame)
     key = "cut", name, tuple(options.get("free_bases", ()))
-    cut = kept(tree, key, lambda: reactions.Cut.at(tree, bodies, name))
+    cut = kept(tree, key, lambda: operational.Cut.at(tree, bodies, name))
     to = cut.frame if axes is None else cell.frame(axes)
 
     def equations(bodies: Multibody, carried: Any, qd: Any, qdd: Any) -> Any:
-        return reactions.reaction(bodies, cut, carried, to, qd, qdd)
+        return operational.reaction(bodies, cut, carried, to, qd, qdd)
 
     return setting.kernel(
         ("reaction", cut.frame, cut.bodies, to),

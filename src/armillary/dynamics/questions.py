@@ -11,7 +11,7 @@ from typing import Any, Unpack
 import numpy as np
 import numpy.typing as npt
 
-from armillary.dynamics import derivatives, forward, inverse, regressor
+from armillary.dynamics import derivatives, forward, inverse
 from armillary.dynamics import mass_matrix as composite
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.multibody import Multibody
@@ -243,7 +243,7 @@ def inertial_regressor(
     chosen = _links(setting, links)
 
     def equations(bodies: Multibody, qd: Any, qdd: Any) -> Any:
-        return regressor.regressor(bodies, qd, qdd, chosen)
+        return inverse.regressor(bodies, qd, qdd, chosen)
 
     return setting.kernel(
         ("inertial_regressor", chosen),

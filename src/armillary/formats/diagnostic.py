@@ -147,8 +147,10 @@ class Unsupported:
                 self.add(f"{name.replace('_', ' ')!r} of a {noun}")
         for name in kind.__struct_fields__:
             if name in fields:
-                found: Any = getattr(value, name)
-                for item in cast(Any, found if isinstance(found, tuple) else (found,)):
+                contents: Any = getattr(value, name)
+                for item in cast(
+                    Any, contents if isinstance(contents, tuple) else (contents,)
+                ):
                     self.add_fields(item, written)
 
     def take(self) -> list[Diagnostic]:
@@ -156,20 +158,20 @@ class Unsupported:
 
         They come in the order in which the kinds were first counted.
         """
-        found: list[Diagnostic] = []
+        diagnostics: list[Diagnostic] = []
         for kind, (place, severity, count) in self._found.items():
             times = ""
             if count > 1:
                 first = f"; there are {count}, and this is the first"
                 times = first if place.path else f" ({count} times)"
             message = f"{kind} is not kept{times}"
-            found.append(
+            diagnostics.append(
                 Diagnostic(
                     place=place, severity=severity, code="not-kept", message=message
                 )
             )
         self._found.clear()
-        return found
+        return diagnostics
 
 
 @cache
@@ -177,13 +179,13 @@ def _other_fields(
     kind: type[msgspec.Struct], written: frozenset[str]
 ) -> list[tuple[str, Any]]:
     """Return the fields of a type that are not written, each with its default."""
-    found: list[tuple[str, Any]] = []
+    defaults: list[tuple[str, Any]] = []
     for field in msgspec.structs.fields(kind):
         if field.name not in written:
             factory = field.default_factory
             is_made = factory is not msgspec.NODEFAULT
-            found.append((field.name, factory() if is_made else field.default))
-    return found
+            defaults.append((field.name, factory() if is_made else field.default))
+    return defaults
 
 
 class _Collected:

@@ -25,8 +25,8 @@ follow the rows:
   it with all tables.
 
 The children that an element may have, and whether it has text, are in the table too.
-`report_unknown` compares a whole file with the tables of a format; without it,
-`xml.report_unused` reports what no reader has asked for.
+`Elements` are the tables of a format; its `report_unknown` compares a whole file with
+them. Without it, `xml.report_unused` reports what no reader has asked for.
 
 To add an element to a format, or an attribute to an element, add its table or row.
 """
@@ -48,6 +48,7 @@ __all__ = [
     "REQUIRED",
     "SIZE",
     "TEXT",
+    "Elements",
     "Kind",
     "Row",
     "Table",
@@ -55,7 +56,6 @@ __all__ = [
     "choice",
     "numbers",
     "one_of",
-    "report_unknown",
 ]
 
 C = TypeVar("C")
@@ -203,8 +203,8 @@ class Row(Generic[C]):
         names, read = self.attributes, self.kind.read
         if len(names) == 1:
             return read(element, names[0], context, self.default)
-        found = [read(element, name, context, self.default) for name in names]
-        return None if None in found else tuple(found)
+        values = [read(element, name, context, self.default) for name in names]
+        return None if None in values else tuple(values)
 
     def write(self, value: Any) -> dict[str, Value]:
         """Return the attributes of a value, nothing for None and for the default."""
@@ -254,17 +254,8 @@ class Table(Generic[C]):
         """Return the value of each field, None where there is an error."""
         return {row.key: row.read(element, context) for row in self.rows}
 
-    def read_whole(self, element: Element, context: C) -> dict[str, Any] | None:
-        """Return the value of each field, or None if there is an error in one."""
-        values = self.read(element, context)
-        return None if None in values.values() else values
-
-    def known_children(self, element: Element) -> tuple[Element, ...]:
-        """Return the children that the table names, in the order of the file."""
-        return element.children_named(*self.children)
-
     def write(
-        self, source: Any = None, *children: Element, text: str = "", **fields: Any
+        self, source: Any = None, /, *children: Element, text: str = "", **fields: Any
     ) -> Element:
         """Return the element of some values.
 
@@ -294,23 +285,52 @@ def all_numbers(values: Mapping[str, Any]) -> list[float]:
     return numbers
 
 
-def report_unknown(
-    root: Element, tables: Mapping[str, Table[Any]], report: Report
-) -> None:
-    """Report what the tables do not have, in an element and in all below it.
+@final
+class Elements(Generic[C]):
+    """The tables of a format, or of one kind of its files, by the names of elements."""
 
-    An unknown element whose name is like a known one is an error: all that follows may
-    depend on it. What is below an unknown element is not looked at.
-    """
-    pending = [root]
-    while pending:
-        element = pending.pop()
-        table = tables.get(element.name)
-        if table is None:
-            continue
-        for key in table.attributes:
-            element.attribute(key)
-        if table.has_text:
-            element.read_text()
-        pending.extend(table.known_children(element))
-    report_unused(root, report, misspelt=Severity.ERROR)
+    __slots__ = ("tables",)
+
+    def __init__(self, *tables: Table[C]) -> None:
+        self.tables: Final = {table.name: table for table in tables}
+
+    def __getitem__(self, name: str) -> Table[C]:
+        return self.tables[name]
+
+    def read(self, element: Element, context: C) -> dict[str, Any]:
+        """Return the value of each field, None where there is an error."""
+        return self.tables[element.name].read(element, context)
+
+    def read_whole(self, element: Element, context: C) -> dict[str, Any] | None:
+        """Return the value of each field, or None if there is an error in one."""
+        values = self.read(element, context)
+        return None if None in values.values() else values
+
+    def children(self, element: Element) -> tuple[Element, ...]:
+        """Return the children that an element may have, in the order of the file."""
+        return element.children_named(*self.tables[element.name].children)
+
+    def write(
+        self, kind: str, source: Any = None, /, *children: Element, **fields: Any
+    ) -> Element:
+        """Return an element of a kind with some values, see `Table.write`."""
+        return self.tables[kind].write(source, *children, **fields)
+
+    def report_unknown(self, root: Element, report: Report) -> None:
+        """Report what the tables do not have, in an element and in all below it.
+
+        An unknown element whose name is like a known one is an error: all that follows
+        may depend on it. What is below an unknown element is not looked at.
+        """
+        pending = [root]
+        while pending:
+            element = pending.pop()
+            if element.name not in self.tables:
+                continue
+            table = self.tables[element.name]
+            for key in table.attributes:
+                element.attribute(key)
+            if table.has_text:
+                element.read_text()
+            pending.extend(self.children(element))
+        report_unused(root, report, misspelt=Severity.ERROR)

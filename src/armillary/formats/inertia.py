@@ -24,9 +24,9 @@ def possible_inertia(
     message = f"the inertia of {of} is impossible: {fault.message}"
     if fault.is_refused:
         point = inertia.point_mass()
-        kept = point.fault() is None
-        doing = "its moments are taken as zero" if kept else "it is left out"
+        has_mass = point.fault() is None
+        doing = "its moments are taken as zero" if has_mass else "it is left out"
         report.tolerating(doing).error(place, "bad-inertia", message)
-        return point if kept else None
+        return point if has_mass else None
     report.warning(place, "bad-inertia", message)
     return inertia

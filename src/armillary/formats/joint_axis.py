@@ -56,8 +56,8 @@ def joint_axis_of(joint: Joint) -> JointAxis | None:
     try:
         if isinstance(joint, Mechanism) or not _is_plain(joint):
             return None
-        found = _about_origin(joint)
-        return found if found is not None and _is_same(found, joint) else None
+        axis = _about_origin(joint)
+        return axis if axis is not None and _is_same(axis, joint) else None
     except JointError:
         return None
 
@@ -87,12 +87,12 @@ def _about_origin(joint: Joint) -> JointAxis | None:
     )
 
 
-def _is_same(found: JointAxis, joint: Joint) -> bool:
-    kind = Prismatic if found.slides else Revolute
-    plain = kind(axis=found.axis, precursor=found.before)
+def _is_same(axis: JointAxis, joint: Joint) -> bool:
+    kind = Prismatic if axis.slides else Revolute
+    plain = kind(axis=axis.axis, precursor=axis.before)
     size = 1.0 + float(norm(joint.transform(0.0).position))
     return all(
-        (plain.transform(q) @ found.after).approx_equal(
+        (plain.transform(q) @ axis.after).approx_equal(
             joint.transform(q), TOLERANCE * (size + abs(q))
         )
         for q in SAMPLES
@@ -115,33 +115,33 @@ def _is_plain(joint: Joint) -> bool:
 
 def _part(step: Instruction, arguments: Sequence[_Part | None]) -> _Part | None:
     """Return what a step computes, None if that is not a part."""
-    given = [part for part in arguments if part is not None]
-    found: _Part | None = None
-    match step.name, given:
+    known = [part for part in arguments if part is not None]
+    result: _Part | None = None
+    match step.name, known:
         case "const", _:
-            found = step.value, 0.0, 0.0, 0.0
+            result = step.value, 0.0, 0.0, 0.0
         case "input", _:
-            found = 0.0, 1.0, 0.0, 0.0
+            result = 0.0, 1.0, 0.0, 0.0
         case "add", [a, b]:
-            found = _sum(a, b)
+            result = _sum(a, b)
         case "sub", [a, b]:
-            found = _sum(a, _scaled(b, -1.0))
+            result = _sum(a, _scaled(b, -1.0))
         case "neg", [a]:
-            found = _scaled(a, -1.0)
+            result = _scaled(a, -1.0)
         case "mul", [a, b] if _is_constant(a):
-            found = _scaled(b, a[0])
+            result = _scaled(b, a[0])
         case "mul", [a, b] if _is_constant(b):
-            found = _scaled(a, b[0])
+            result = _scaled(a, b[0])
         case "div", [a, b] if _is_constant(b) and b[0] != 0.0:
-            found = _scaled(a, 1.0 / b[0])
+            result = _scaled(a, 1.0 / b[0])
         case (("sin" | "cos"), [a]) if a[2:] == (0.0, 0.0) and a[1] in {1.0, -1.0}:
             # sin(a + q) = sin a cos q + cos a sin q, and so on.
             s, c = math.sin(a[0]), math.cos(a[0])
             sine, cosine = (0.0, 0.0, s, a[1] * c), (0.0, 0.0, c, -a[1] * s)
-            found = sine if step.name == "sin" else cosine
+            result = sine if step.name == "sin" else cosine
         case _:
             pass
-    return found
+    return result
 
 
 def _sum(a: _Part, b: _Part) -> _Part:

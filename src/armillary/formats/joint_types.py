@@ -27,20 +27,20 @@ def by_tag(
         pairs = list(cast(Mapping[str, Any], joints).items())
     else:
         pairs = [(getattr(kind, "tag", ""), kind) for kind in joints]
-    found: dict[str, type[Joint]] = {}
+    kinds: dict[str, type[Joint]] = {}
     for tag, given in pairs:
         if not (isinstance(given, type) and issubclass(given, Joint)):
             shown = quote(cast(object, given))
             raise ModelError(f"joints= takes subclasses of Joint, not {shown}.")
         kind: type[Joint] = given
-        taken = found.get(tag, JOINT_TYPES.get(tag, kind))
+        taken = kinds.get(tag, JOINT_TYPES.get(tag, kind))
         if taken is not kind:
             raise ModelError(
                 f"Joint type {quote(tag)} is {taken.__module__}.{taken.__qualname__} "
                 f"already; give {kind.__qualname__} another tag."
             )
-        found[tag] = kind
-    return found
+        kinds[tag] = kind
+    return kinds
 
 
 @final
@@ -76,11 +76,11 @@ class PluginJoints(Mapping[str, type[Joint]]):
     def _offers(self) -> dict[str, list[Offer]]:
         """Return the allowed offers by tag."""
         allowed = {*map(normal, self._packages), *map(normal, configured())}
-        found: dict[str, list[Offer]] = {}
+        offers_by_tag: dict[str, list[Offer]] = {}
         for offer in offers():
             if normal(offer.package) in allowed and offer.tag not in JOINT_TYPES:
-                found.setdefault(offer.tag, []).append(offer)
-        return found
+                offers_by_tag.setdefault(offer.tag, []).append(offer)
+        return offers_by_tag
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._offers)
@@ -114,12 +114,12 @@ def joint_type(offer: Offer) -> type[Joint]:
     Raises:
         PluginError: It cannot be imported, or is not that joint type.
     """
-    found = load(offer)
-    if not (isinstance(found, type) and issubclass(found, Joint)):
-        raise _wrong(offer, f"{quote(cast(Any, found))}, not a subclass of Joint")
-    if found.tag != offer.tag:
-        raise _wrong(offer, f"a class whose tag is {quote(found.tag)}")
-    return found
+    kind = load(offer)
+    if not (isinstance(kind, type) and issubclass(kind, Joint)):
+        raise _wrong(offer, f"{quote(cast(Any, kind))}, not a subclass of Joint")
+    if kind.tag != offer.tag:
+        raise _wrong(offer, f"a class whose tag is {quote(kind.tag)}")
+    return kind
 
 
 def _wrong(offer: Offer, what: str) -> PluginError:

@@ -29,12 +29,12 @@ class FreeNames:
 
     def derive(self, name: str) -> str:
         """Return `name`, or `name_2`, `name_3` and so on where that is taken."""
-        found, count = name, 1
-        while found in self._taken:
+        free, count = name, 1
+        while free in self._taken:
             count += 1
-            found = f"{name}_{count}"
-        self._taken.add(found)
-        return found
+            free = f"{name}_{count}"
+        self._taken.add(free)
+        return free
 
 
 def check_unique(kind: str, named: Iterable[tuple[str, Place]], report: Report) -> None:
@@ -64,12 +64,12 @@ def shown_cycle(cycle: Sequence[str]) -> str:
 
 def depth_first(root: str, children: Mapping[str, Sequence[str]]) -> list[str]:
     """Return all names below a root: parents first, children in their order."""
-    waiting, found = [root], list[str]()
+    waiting, ordered = [root], list[str]()
     while waiting:
         name = waiting.pop()
-        found.append(name)
+        ordered.append(name)
         waiting.extend(reversed(children.get(name, ())))
-    return found
+    return ordered
 
 
 def broken_rules(links: Sequence[Link]) -> list[tuple[Problem, int | None]]:

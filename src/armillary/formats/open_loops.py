@@ -31,8 +31,10 @@ def report_open_loops(
                 report,
             )
     if cell.loops:
-        own = {f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names}
-        free = [name for name in cell.passive_names if name not in own]
+        own_joints = {
+            f"{m.name}/{n}" for m in cell.manipulators for n in m.passive_names
+        }
+        free = [name for name in cell.passive_names if name not in own_joints]
         _report(f"cell {quote(cell.name)}", cell.loops, free, report)
 
 

@@ -56,9 +56,9 @@ def folders_of(name: str, home: Path, kind: str) -> Iterator[Path]:
 
     home: The folder of the file that refers to it.
     """
-    own = own_folder(home, kind)
-    if own is not None and (own.name == name or _declared(own, kind) == name):
-        yield own
+    around = own_folder(home, kind)
+    if around is not None and (around.name == name or _declared(around, kind) == name):
+        yield around
     if kind == MODEL:
         for variable in _MODEL_PATHS:
             yield from (folder / name for folder in _listed(variable))
@@ -90,7 +90,7 @@ def _below(path: str) -> dict[str, Path]:
 
     Of two with the same name the first counts, as in ROS.
     """
-    found: dict[str, Path] = {}
+    packages: dict[str, Path] = {}
     left = _MOST_FOLDERS
     for entry in filter(os.path.isabs, path.split(os.pathsep)):
         pending = [(Path(entry), 0)]
@@ -98,22 +98,22 @@ def _below(path: str) -> dict[str, Path]:
             left -= 1
             folder, depth = pending.pop()
             if (folder / _MARKS[PACKAGE]).is_file():
-                found.setdefault(_declared(folder, PACKAGE) or folder.name, folder)
+                packages.setdefault(_declared(folder, PACKAGE) or folder.name, folder)
             elif depth < _DEEPEST:
                 pending.extend((each, depth + 1) for each in _inside(folder))
-    return found
+    return packages
 
 
 def _inside(folder: Path) -> list[Path]:
     """Return the subfolders to search for packages, last name first."""
     try:
         with os.scandir(folder) as entries:
-            found = {each.name: each for each in entries}
-            if any(name in found for name in _IGNORE):
+            entries_by_name = {each.name: each for each in entries}
+            if any(name in entries_by_name for name in _IGNORE):
                 return []
             names = [
                 name
-                for name, each in found.items()
+                for name, each in entries_by_name.items()
                 if not name.startswith(".") and each.is_dir()
             ]
     except OSError:

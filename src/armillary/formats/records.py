@@ -57,21 +57,21 @@ class PoseInFile(Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
     rpy: Three | UnsetType = UNSET
 
 
-def pose_of(given: PoseInFile) -> Pose:
+def pose_of(record: PoseInFile) -> Pose:
     """Return the pose that a file gives; what holds it checks that it is rigid.
 
     Raises:
         ModelError: It has two rotations, or an invalid quaternion.
     """
-    position = ZERO if given.position is UNSET else given.position
-    if given.quaternion_wxyz is UNSET and given.rpy is UNSET:
-        return Pose(EYE if given.rotation is UNSET else given.rotation, position)
-    forms = [name for name in _ROTATIONS if getattr(given, name) is not UNSET]
+    position = ZERO if record.position is UNSET else record.position
+    if record.quaternion_wxyz is UNSET and record.rpy is UNSET:
+        return Pose(EYE if record.rotation is UNSET else record.rotation, position)
+    forms = [name for name in _ROTATIONS if getattr(record, name) is not UNSET]
     if len(forms) > 1:
         raise ModelError(f"A pose has {' and '.join(forms)}; give one of them.")
-    if given.rpy is not UNSET:
-        return Pose.from_rpy(*given.rpy, position)
-    return Pose.from_quaternion(given.quaternion_wxyz, position)
+    if record.rpy is not UNSET:
+        return Pose.from_rpy(*record.rpy, position)
+    return Pose.from_quaternion(record.quaternion_wxyz, position)
 
 
 def pose_record(pose: Pose) -> Record:
@@ -87,7 +87,7 @@ def pose_record(pose: Pose) -> Record:
     return record
 
 
-def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
+def joint_of(record: dict[str, Any], own_kinds: Mapping[str, type[Joint]]) -> Joint:
     """Return the joint that a file gives; opaque if its type is unknown.
 
     Raises:
@@ -100,11 +100,11 @@ def joint_of(record: dict[str, Any], own: Mapping[str, type[Joint]]) -> Joint:
             "A joint has no type, or one that is not a string; give it one of "
             f"{', '.join(JOINT_TYPES)}, or the tag of your own class."
         )
-    kind = JOINT_TYPES.get(tag) or own.get(tag) or _script(tag)
+    kind = JOINT_TYPES.get(tag) or own_kinds.get(tag) or _script(tag)
     if kind is None:
         return _opaque(tag, record)
     parameters = {
-        key: _value(given, own) for key, given in record.items() if key != TYPE
+        key: _value(given, own_kinds) for key, given in record.items() if key != TYPE
     }
     _check_names(kind, parameters)
     return kind(**parameters)
@@ -182,23 +182,23 @@ def _record(value: Any) -> Record:
     return value
 
 
-def _value(record: Record, own: Mapping[str, type[Joint]]) -> Any:
+def _value(record: Record, own_kinds: Mapping[str, type[Joint]]) -> Any:
     """Return a parameter that a file gives: an object is a joint or a pose."""
     if isinstance(record, dict):
         if TYPE in record:
-            return joint_of(cast(dict[str, Any], record), own)
+            return joint_of(cast(dict[str, Any], record), own_kinds)
         return pose_of(msgspec.convert(record, PoseInFile))
     if isinstance(record, list):
         items = cast(list[Any], record)
         is_flat = _NESTED.isdisjoint(map(type, items))
-        return tuple(items if is_flat else (_value(item, own) for item in items))
+        return tuple(items if is_flat else (_value(item, own_kinds) for item in items))
     return record
 
 
-def _check_names(kind: type[Joint], given: Mapping[str, Any]) -> None:
+def _check_names(kind: type[Joint], names: Mapping[str, Any]) -> None:
     """Refuse parameters that the class does not have, and missing ones."""
     defaults = defaults_of(kind)
-    for name in given:
+    for name in names:
         if name not in defaults:
             guess = f"{suggestion(name, defaults)} It has".lstrip()
             raise JointError(
@@ -206,7 +206,7 @@ def _check_names(kind: type[Joint], given: Mapping[str, Any]) -> None:
                 f"{', '.join(defaults)}."
             )
     for name, default in defaults.items():
-        if default is msgspec.NODEFAULT and name not in given:
+        if default is msgspec.NODEFAULT and name not in names:
             raise JointError(f"{kind.__name__} needs the parameter {quote(name)}.")
 
 

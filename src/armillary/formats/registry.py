@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.collision.home_contacts import with_home_pairs
+from armillary.collision.pairs import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import (
@@ -207,27 +207,27 @@ def _with_self(
     if is_wanted is False:
         rules = cell.rules
         for name in robots:
-            own = links_of(name)
-            rules = rules.without_self(name).exclude(own, own)
+            links = links_of(name)
+            rules = rules.without_self(name).exclude(links, links)
         return cell.replace(rules=rules)
     if is_wanted is None:
         beside = srdf_beside(path, robots[0])
-        found = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
+        hint = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
         report.note(
             Place(path),
             "self-collision",
             f"the file says nothing of collisions, so {quote(robots[0])} is tested "
             "against itself, except links that share a joint or touch at home",
-            hint=found or "Name its rules with srdf=..., or use self_collision=False.",
+            hint=hint or "Name its rules with srdf=..., or use self_collision=False.",
         )
     return cell.replace(rules=cell.rules.include_self(*robots))
 
 
 def log(report: Report) -> None:
     """Send diagnostics to the log `armillary.formats`, notes with level INFO."""
-    for found in report.diagnostics:
-        is_warning = found.severity is Severity.WARNING
-        _log.log(logging.WARNING if is_warning else logging.INFO, "%s", found)
+    for diagnostic in report.diagnostics:
+        is_warning = diagnostic.severity is Severity.WARNING
+        _log.log(logging.WARNING if is_warning else logging.INFO, "%s", diagnostic)
 
 
 def save(
@@ -269,14 +269,14 @@ def save(
             hint="Name a format with format=..., or end the name in "
             f"{_endings(*FORMATS, SRDF)}.",
         )
-    folder, own = os.path.split(name)
+    folder, file_name = os.path.split(name)
     report = Report()
     if chosen.names_pairs:
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
-        files = chosen.write_files(cell, own, report)
+        files = chosen.write_files(cell, file_name, report)
     else:
-        files = {own: chosen.write(cell, report)}
+        files = {file_name: chosen.write(cell, report)}
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)
@@ -399,9 +399,9 @@ def _recognised(path: str, data: bytes) -> Format:
             hint=hint,
         )
     # If the contents look like no format, the reader of the named one explains why.
-    found = named or seen
-    assert found is not None
-    return found
+    chosen = named or seen
+    assert chosen is not None
+    return chosen
 
 
 def _unread(path: str, data: bytes) -> _Unread | None:

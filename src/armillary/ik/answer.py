@@ -10,8 +10,8 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
 from armillary.ik.method import Candidates, Method, residual_of
 from armillary.ik.numeric import NumericSearch
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason, succeeded
 
 Array = npt.NDArray[np.float64]
@@ -21,7 +21,9 @@ BEYOND = 0.02  # how far beyond limits an answer is sought within them [m or rad
 WORTH_SEARCHING = 100.0  # most tolerances that a local search is expected to close
 
 
-def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Candidates:
+def answer(
+    forms: Sequence[Method], numeric: NumericSearch, query: IKQuery
+) -> Candidates:
     """Return the answer to each target as its only candidate.
 
     That is the nearest candidate of the first form. Where it is much farther from
@@ -70,7 +72,7 @@ def answer(forms: Sequence[Method], numeric: NumericSearch, query: Query) -> Can
 
 
 def _approached(
-    found: Candidates, numeric: NumericSearch, query: Query, wanted: Array
+    found: Candidates, numeric: NumericSearch, query: IKQuery, wanted: Array
 ) -> Candidates:
     """Return answers with those that are far from `near` by a local search."""
     q, reason = found.q[:, 0], found.reason[:, 0]
@@ -97,7 +99,7 @@ def _approached(
 def _search_free(
     found: Candidates,
     numeric: NumericSearch,
-    query: Query,
+    query: IKQuery,
     rows: npt.NDArray[np.int64],
 ) -> None:
     """Write over answers to some targets, which touch something, those that do not."""
@@ -107,7 +109,9 @@ def _search_free(
         found.take(rows[free], others, free)
 
 
-def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Truths:
+def _jumps(
+    found: Candidates, problem: IKProblem, query: IKQuery, near: Array
+) -> Truths:
     """Return which answers are much farther from `near` than their targets, or none."""
     steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
     steps = np.where(found.success[:, 0], steps, np.inf)
@@ -116,7 +120,7 @@ def _jumps(found: Candidates, problem: Problem, query: Query, near: Array) -> Tr
     return (steps > LEAST_STEP**2) & (apart < np.minimum(steps / STEEP, NEARBY))
 
 
-def _met_at_limits(found: Candidates, numeric: NumericSearch, query: Query) -> None:
+def _met_at_limits(found: Candidates, numeric: NumericSearch, query: IKQuery) -> None:
     """Replace misses that a small change turns into answers with joints at limits.
 
     A branch that is a little beyond limits, put at them, misses by about as much; a
@@ -141,7 +145,7 @@ def _met_at_limits(found: Candidates, numeric: NumericSearch, query: Query) -> N
 
 
 def _put_at_limits(
-    found: Candidates, problem: Problem, query: Query, wanted: Array
+    found: Candidates, problem: IKProblem, query: IKQuery, wanted: Array
 ) -> None:
     """Write over misses what is nearest to them within limits."""
     reason = found.reason[:, 0]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, printable, quote
 from armillary.ik.method import Candidates, Method
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions
@@ -139,7 +139,7 @@ def _elsewhere(how: str) -> ModelError:
     )
 
 
-def marked(found: Candidates, query: Query) -> Candidates:
+def marked(found: Candidates, query: IKQuery) -> Candidates:
     """Return candidates; those that would succeed but touch are `IN_COLLISION`.
 
     All are tested in one call; what is found is changed.
@@ -153,7 +153,7 @@ def marked(found: Candidates, query: Query) -> Candidates:
 
 
 def nearest_free(
-    found: Candidates, method: Method, query: Query, problem: Problem
+    found: Candidates, method: Method, query: IKQuery, problem: IKProblem
 ) -> Candidates:
     """Return the nearest candidates, others in place of those that touch something.
 
@@ -181,9 +181,9 @@ def nearest_free(
 
 def search_free(
     found: Candidates,
-    search: Callable[[Query], Candidates],
-    query: Query,
-    problem: Problem,
+    search: Callable[[IKQuery], Candidates],
+    query: IKQuery,
+    problem: IKProblem,
 ) -> Candidates:
     """Return what a search found, other answers in place of those that touch something.
 
@@ -220,11 +220,11 @@ def search_free(
 
 
 def _tried(
-    search: Callable[[Query], Candidates],
-    query: Query,
+    search: Callable[[IKQuery], Candidates],
+    query: IKQuery,
     rows: npt.NDArray[np.int64],
     starts: Array,
-    problem: Problem,
+    problem: IKProblem,
 ) -> Candidates:
     """Return what is found from each of several starts, shape (count, b, n)."""
     shape = starts.shape[:2]
@@ -248,7 +248,7 @@ def _tried(
     )
 
 
-def _wanted(query: Query, rows: npt.NDArray[np.int64], problem: Problem) -> Array:
+def _wanted(query: IKQuery, rows: npt.NDArray[np.int64], problem: IKProblem) -> Array:
     """Return what answers to some targets are to be near, shape (count, n)."""
     wanted = query.wanted
     there = wanted[rows] if wanted.ndim > 1 else np.tile(wanted, (len(rows), 1))

@@ -9,7 +9,7 @@ from armillary.errors import unknown
 from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
-from armillary.ik.problem import Goal, Problem, with_moved_loops
+from armillary.ik.problem import Goal, IKProblem, with_moved_loops
 from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
@@ -22,6 +22,7 @@ from armillary.kinematics.kernels import (
 )
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
+from armillary.model.fields import kept
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
@@ -62,8 +63,9 @@ def solver_of(  # noqa: PLR0913
     ends = [to, *(goal.frame for goal in goals)]
     selection = selection_of(cell, joints, None, ends)
     tree = Tree.of(cell)
+    # A form need not be hashable; its solver holds it, so its id is not used again.
     key: tuple[Any, ...] = tuple(goals), listed_joints(joints), id(closed)
-    known: dict[Any, InverseKinematics] = vars(cell).setdefault("solvers", {})
+    known = kept(cell, "solvers", dict[Any, InverseKinematics])
     branch = None
     if state is not None:
         bound = bound_state(cell, state)
@@ -77,13 +79,13 @@ def solver_of(  # noqa: PLR0913
             tree = bound.tree
             selection = moved._replace(rest=_at_home(selection, where))
             key = *key, *_decisive(tree, selection), id(branch)
-            known = vars(cell).setdefault("solvers_of_states", {})
+            known = kept(cell, "solvers of states", dict[Any, InverseKinematics])
             if key not in known and len(known) >= MOST_KEPT:
                 known.pop(next(iter(known)), None)
     solver = known.get(key)
     if solver is None:
         selection = with_moved_loops(tree, selection, ends)
-        problem = Problem(tree, tuple(goals), selection, branch)
+        problem = IKProblem(tree, tuple(goals), selection, branch)
         solver = InverseKinematics(problem, closed or mechanism_form(problem))
         solver = known.setdefault(key, solver)
     if avoid is None:

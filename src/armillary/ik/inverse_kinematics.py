@@ -11,16 +11,15 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
-from armillary.ik.best import least_of
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.legs import rod_form
 from armillary.ik.numeric import NumericSearch
-from armillary.ik.objective import Purpose, purpose_kernel
+from armillary.ik.objective import Purpose, least_of, purpose_kernel
 from armillary.ik.path import Path
 from armillary.ik.path_planner import Planner
-from armillary.ik.problem import Problem
+from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
-from armillary.ik.rod_form import rod_form
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
@@ -48,7 +47,7 @@ class InverseKinematics:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: IKProblem,
         own: ClosedForm | None = None,
         avoid: Avoidance | None = None,
     ) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.method import RANKS, Candidates
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.search_step import check_program, largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, rigid_program
@@ -31,7 +31,7 @@ BEYOND_LIMITS: Final = 1e9
 class LoopCheck:
     """Tells which joint positions reach targets of a problem, loops closed."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: IKProblem) -> None:
         """Prepare for a problem whose joints move loops."""
         self.problem = problem
 
@@ -62,7 +62,7 @@ class LoopCheck:
 
 
 def candidates_of_branches(
-    check: LoopCheck, branches: Array, query: Query, *, every: bool
+    check: LoopCheck, branches: Array, query: IKQuery, *, every: bool
 ) -> Candidates:
     """Return branches of a closed form as candidates, verified with loops closed.
 
@@ -115,7 +115,7 @@ class _Judge:
     """
 
     def __init__(
-        self, check: LoopCheck, branches: Array, query: Query, every: bool
+        self, check: LoopCheck, branches: Array, query: IKQuery, every: bool
     ) -> None:
         problem = self._problem = check.problem
         n = len(problem.joints)

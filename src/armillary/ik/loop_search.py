@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.loop_check import LoopCheck
-from armillary.ik.problem import Limits, Problem
+from armillary.ik.problem import IKProblem, Limits
 from armillary.ik.search_step import LIMIT_SLACK
 from armillary.kernel.search import Plan, Search, SearchResult
 from armillary.kernel.search_layout import SOLVED, UNSOLVED
@@ -31,7 +31,7 @@ ROUNDS: Final = 6
 """How often what was found on another branch is sought again."""
 
 
-def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array:
+def loop_tolerances(problem: IKProblem, squares: Array, exactness: float) -> Array:
     """Return the largest errors of a search: tighter ones of goals, then of loops.
 
     Args:
@@ -44,7 +44,7 @@ def loop_tolerances(problem: Problem, squares: Array, exactness: float) -> Array
     return np.append(TIGHTER**2 * squares, closed**2)
 
 
-def loop_constants(problem: Problem) -> Array:
+def loop_constants(problem: IKProblem) -> Array:
     """Return for each block of moved loops a number of its determinant's sign."""
     cell, branch = problem.tree.cell, problem.branch
     seed = (branch or home_branch(cell)).seed
@@ -66,7 +66,9 @@ class ClosedSamples:
             cannot be closed.
     """
 
-    def __init__(self, problem: Problem, rng: np.random.Generator, count: int) -> None:
+    def __init__(
+        self, problem: IKProblem, rng: np.random.Generator, count: int
+    ) -> None:
         """Draw about so many, at least one."""
         self.closing = problem.closed(_passive_program(problem))
         self._rest = np.array([problem.selection.rest[k] for k in _passive(problem)])
@@ -105,7 +107,7 @@ class LoopSearch:
     """
 
     def __init__(
-        self, problem: Problem, search: Search, samples: ClosedSamples
+        self, problem: IKProblem, search: Search, samples: ClosedSamples
     ) -> None:
         """Prepare to verify what a search for q and passive joints finds."""
         self._search, self._samples = search, samples
@@ -186,11 +188,11 @@ class LoopSearch:
         )
 
 
-def _passive(problem: Problem) -> tuple[int, ...]:
+def _passive(problem: IKProblem) -> tuple[int, ...]:
     return problem.selection.passive
 
 
-def _passive_program(problem: Problem) -> Any:
+def _passive_program(problem: IKProblem) -> Any:
     def passive(_: Any, q: Any) -> Any:
         return [q[k] for k in _passive(problem)]
 

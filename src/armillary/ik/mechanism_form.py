@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from armillary.ik.problem import Problem
+from armillary.ik.problem import IKProblem
 from armillary.kinematics.joint_vector import with_numbers
 from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.frame import FrameRef
@@ -62,7 +62,7 @@ class MechanismForm(ClosedForm):
         return with_numbers(self._rest, self._order, q)
 
 
-def mechanism_form(problem: Problem) -> MechanismForm | None:
+def mechanism_form(problem: IKProblem) -> MechanismForm | None:
     """Return the closed form of the mechanism that chosen joints move, None if none.
 
     All that it takes must be chosen, and nothing else between the frames may be moved

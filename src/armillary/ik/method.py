@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.query import Query, Tolerance
+from armillary.ik.query import IKQuery, Tolerance
 from armillary.ik.reason import Reason, succeeded
 
 Array = npt.NDArray[np.float64]
@@ -25,7 +25,7 @@ ARRAYS = "q", "reason", "residual", "steps", "starts"
 
 
 class Method(Protocol):
-    """A way to find joint positions for targets of a `Problem`.
+    """A way to find joint positions for targets of a `IKProblem`.
 
     Methods are tried in order: what one leaves in doubt, the next starts from. See
     `answer.py` for how an answer is made of candidates.
@@ -36,7 +36,7 @@ class Method(Protocol):
         """Return the name of each candidate; empty where they have none."""
         ...
 
-    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return candidates for each target.
 
         Those in which links touch by `query.avoid` have the reason `IN_COLLISION`.

@@ -1,17 +1,43 @@
-"""Numeric search: joint positions for targets, for any tree of joints."""
+"""Numeric search: joint positions for targets, for any tree of joints.
+
+One search is a native loop (`kernel/search.py`) of the step of `search_step.py`. Its
+lanes work on one target each and take the next when they are done:
+
+    start      `near` or `seed` if given, then the nearest of a table of sampled poses,
+               |scales (target - pose)|, then random positions
+    iterate    q' = step(q), until all squared errors are within the tolerance
+    restart    from the next start, after `steps` steps, or when the error no longer
+               falls by `stale_factor`; after `patient_after` starts none is given up
+               early
+
+so an answer depends on its target alone, not on the batch. What a search misses gets
+its reason in this order (`_settle`):
+
+    OUT_OF_REACH   it is farther than the joints can lead, by `reach_bound.py`
+    -              searched once more with the whole budget of starts
+    LIMITS         found with limits of two turns, and not within the true ones, from
+                   there put at them
+    NOT_FOUND      all else
+
+Near a vector (`nearest_found`) the first start is that vector, with a step that is
+pulled to it. What ends farther than CLOSE is compared with what is found from starts
+around the vector and anywhere; for redundant arms the best is then drawn to the vector,
+by searches from half of the way. All answers (`search_all`) are those from many starts,
+the same for all targets, made sharp, with multiples of 2 pi taken out, and merged.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import ShapeError
 from armillary.ik.avoidance import marked, search_free
-from armillary.ik.enumerate import search_all
 from armillary.ik.loop_search import (
     ClosedSamples,
     LoopSearch,
@@ -19,20 +45,14 @@ from armillary.ik.loop_search import (
     loop_tolerances,
 )
 from armillary.ik.method import Candidates
-from armillary.ik.nearest import LOCAL, nearest_found, turn_near
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query, query_of
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery, query_of
 from armillary.ik.reason import Reason
-from armillary.ik.search_step import (
-    largest_errors,
-    residual_of_errors,
-    step_program,
-)
+from armillary.ik.search_step import largest_errors, residual_of_errors, step_program
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import (
-    SOLVED,
     Plan,
     Search,
     SearchOptions,
@@ -40,15 +60,16 @@ from armillary.kernel.search import (
     make_plan,
     shared_search,
 )
+from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
 from armillary.kernel.seed_table import SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
 Array = npt.NDArray[np.float64]
-Whole = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int64]
 Run = Callable[..., SearchResult]
 
-TABLE_SIZE = 32768
-PER_CELL = 128
+TABLE_SIZE = 32768  # sampled poses
+PER_CELL = 128  # of them are compared with a target
 TABLE_SEED = 271828
 MOST_PLANS = 64
 # A search is brief at first: what it misses is mostly out of reach, by its distance.
@@ -74,7 +95,7 @@ class NumericSearch:
 
     branches: tuple[tuple[str, ...], ...] = ()
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: IKProblem) -> None:
         """Prepare the search for a problem; see `cell.ik`."""
         self.problem = problem
         self._bound = [
@@ -96,7 +117,7 @@ class NumericSearch:
         query = query_of(self.problem, targets, **options)
         return Solution(self.candidates(query), query.batch)
 
-    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return what is found for each target, from `near`, `seed` or the table.
 
         Every candidate is what is found from `query.starts` starts each.
@@ -105,7 +126,7 @@ class NumericSearch:
             return marked(self._all(query), query)
         return search_free(self._found(query), self._found, query, self.problem)
 
-    def _found(self, query: Query) -> Candidates:
+    def _found(self, query: IKQuery) -> Candidates:
         """Return what is found for each target, whatever it touches."""
         rows, near = _rows(query), query.near is not None
         threads = 1 if len(rows) == 1 else query.threads or default_threads()
@@ -125,7 +146,7 @@ class NumericSearch:
             turn_near(found, first, self.problem)
         return _candidates(found, reasons)
 
-    def local(self, query: Query) -> Candidates:
+    def local(self, query: IKQuery) -> Candidates:
         """Return what is found from `near` alone, by steps as short as can be."""
         first = self._within(query)
         rows = np.concatenate((_rows(query), first), axis=1)
@@ -135,7 +156,7 @@ class NumericSearch:
         return marked(_candidates(found), query)
 
     def follow(
-        self, query: Query, start: Array, options: SearchOptions = FOLLOWING
+        self, query: IKQuery, start: Array, options: SearchOptions = FOLLOWING
     ) -> Candidates:
         """Return what is found for a sequence of targets, each from the one before.
 
@@ -157,7 +178,7 @@ class NumericSearch:
 
     # inside
 
-    def _all(self, query: Query) -> Candidates:
+    def _all(self, query: IKQuery) -> Candidates:
         query = query._replace(explain=False)
         asked = self._found(query)
         if query.avoid is not None:
@@ -165,7 +186,7 @@ class NumericSearch:
         query = query._replace(search_options=ONCE)
         return search_all(asked, self._found, query, self.problem)
 
-    def _near(self, run: Run, rows: Array, near: Array, query: Query) -> SearchResult:
+    def _near(self, run: Run, rows: Array, near: Array, query: IKQuery) -> SearchResult:
         """Return the nearest answers that are found; where none is, any other."""
 
         def search(rows: Array, options: SearchOptions, seeds: Array) -> SearchResult:
@@ -181,7 +202,7 @@ class NumericSearch:
         failures = int((found.endings[:, 0] != SOLVED).sum())
         return found._replace(failures=failures)
 
-    def _within(self, query: Query) -> Array:
+    def _within(self, query: IKQuery) -> Array:
         """Return `wanted` for each target, within the limits, shape (count, n)."""
         lower, upper = self.problem.finite_limits
         vectors = np.empty((len(query.targets), len(lower)))
@@ -209,7 +230,7 @@ class NumericSearch:
         return ClosedSamples(self.problem, rng, TABLE_SIZE)
 
     def _plan(
-        self, query: Query, options: SearchOptions | None, *, limited: bool = True
+        self, query: IKQuery, options: SearchOptions | None, *, limited: bool = True
     ) -> Plan:
         key = query.tolerance, options, query.random_seed, limited
         plan = self._plans.get(key)
@@ -262,7 +283,7 @@ class NumericSearch:
         self,
         found: SearchResult,
         rows: Array,
-        query: Query,
+        query: IKQuery,
         search: Run,
         first: Array | None,
     ) -> npt.NDArray[np.int8]:
@@ -288,6 +309,8 @@ class NumericSearch:
             found.take(left, search(rows[left], self._plan(query, WHOLE), seeds=seeds))
             reasons[left] = found.endings[left, 0]
             left = left[reasons[left] == Reason.NOT_FOUND]
+        # Do limits block those that are left? Without them, is there an answer; and
+        # put at them, does a search from there find one within?
         limits = self.problem.limits
         if query.explain and left.size and np.isfinite(limits[1] - limits[0]).any():
             query = query._replace(random_seed=0)
@@ -306,7 +329,7 @@ class NumericSearch:
         return reasons
 
 
-def _rows(query: Query) -> Array:
+def _rows(query: IKQuery) -> Array:
     """Return targets as rows of sixteen numbers for each goal."""
     count, goals = query.targets.shape[:2]
     return np.ascontiguousarray(query.targets).reshape(count, POSE_SIZE * goals)
@@ -329,3 +352,264 @@ def _candidates(
         starts=lambda: endings[:, 2],
         settled=True,
     )
+
+
+# The nearest of several answers
+
+# From `near` itself: late given up, for nothing else is as near.
+LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
+# From elsewhere: one of many.
+ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
+CLOSE = 0.5  # an answer of which no joint is farther is taken at once [m or rad]
+NEAR_AT_ONCE = 256  # targets: not many more are begun after a deadline
+SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
+EACH = 3  # starts of each spread
+RANDOM = 8  # starts anywhere
+HALVINGS = 3
+
+
+def nearest_found(
+    search: Callable[[Array, SearchOptions, Array], SearchResult],
+    rows: Array,
+    near: Array,
+    problem: IKProblem,
+    random_seed: int,
+) -> SearchResult:
+    """Return for each target what a search from `near` finds, or nearer answers.
+
+    Where that ends farther than CLOSE, or fails, further starts are tried, whole turns
+    are added, and the answer with the least sum of squares of steps is taken.
+
+    Args:
+        search: Takes targets, a search_options and starts.
+        rows: Targets, shape (count, m).
+        near: Joint positions within limits, shape (count, n).
+        problem: What they are for.
+        random_seed: Another number gives other further starts.
+    """
+    found = search(rows, LOCAL, near)
+    steps = np.abs(found.unknowns - near)
+    if not found.failures and steps.max(initial=0.0) <= CLOSE:
+        return found  # the case of servo loops
+    if _stopped(found):
+        return found
+    solved = found.endings[:, 0] == SOLVED
+    # what is farther than CLOSE, or NaN, is looked at again
+    close = (steps <= CLOSE).all(axis=1)
+    left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
+    left = left[solved[left] | ~problem.out_of_reach(rows[left])]
+    if not left.size:
+        return found
+    starts = _starts(problem, random_seed)
+    for k in range(0, left.size, NEAR_AT_ONCE):
+        part = left[k : k + NEAR_AT_ONCE]
+        if _improve(search, rows[part], near[part], problem, starts, found, part):
+            break
+    failures = int((found.endings[:, 0] != SOLVED).sum())
+    return found._replace(failures=failures)
+
+
+def _starts(problem: IKProblem, random_seed: int) -> tuple[Array, Array]:
+    """Return starts as steps from `near` and as vectors, each of shape (k, n)."""
+    low, high = problem.start_range
+    around, anywhere = _draws(len(low), random_seed)
+    scale = np.minimum(1.0, (high - low) / np.pi)
+    return around * scale, low + anywhere * (high - low)
+
+
+@lru_cache(maxsize=64)
+def _draws(n: int, random_seed: int) -> tuple[Array, Array]:
+    """Return random steps, of each of SPREADS, and vectors between 0 and 1."""
+    rng = np.random.default_rng([random_seed, n])
+    spread = np.repeat(SPREADS, EACH)[:, np.newaxis]
+    around = spread * rng.uniform(-1.0, 1.0, (len(spread), n))
+    return around, rng.uniform(0.0, 1.0, (RANDOM, n))
+
+
+def _improve(
+    search: Callable[[Array, SearchOptions, Array], SearchResult],
+    rows: Array,
+    near: Array,
+    problem: IKProblem,
+    starts: tuple[Array, Array],
+    found: SearchResult,
+    at: Places,
+) -> bool:
+    """Write over some of what was found the nearest answer that more starts find.
+
+    Returns whether the deadline ended that.
+    """
+    # All starts of a target in a row: some around `near`, then some anywhere.
+    count, n = near.shape
+    offsets, vectors = starts
+    seeds = np.concatenate(
+        [
+            near[:, np.newaxis] + offsets,
+            np.broadcast_to(vectors, (count, *vectors.shape)),
+        ],
+        axis=1,
+    )
+    width = seeds.shape[1]
+    seeds = np.clip(seeds.reshape(-1, n), *problem.limits)
+    others = search(np.repeat(rows, width, axis=0), ELSEWHERE, seeds)
+    best = found.at(at)
+    turn_near(best, near, problem)
+    distance = _distance(best, near)
+    repeated = np.repeat(near, width, axis=0)
+    turn_near(others, repeated, problem)
+    distances = _distance(others, repeated).reshape(count, width)
+    k = distances.argmin(axis=1)
+    better = np.flatnonzero(distances[np.arange(count), k] < distance)
+    best.take(better, others.at(better * width + k[better]))
+    # On the manifold of answers of a redundant arm, half of the way to `near` leads
+    # off it by the square of the way only: a search from there ends nearer.
+    for _ in range(HALVINGS if problem.is_redundant and not _stopped(others) else 0):
+        distance = _distance(best, near)
+        seeds = 0.5 * (best.unknowns + near)
+        closer = search(rows, ELSEWHERE, seeds)
+        better = _distance(closer, near) < distance
+        best.take(np.flatnonzero(better), closer.at(better))
+    found.take(at, best)
+    return _stopped(others)
+
+
+def _stopped(found: SearchResult) -> bool:
+    """Return whether a search was stopped by its deadline."""
+    return bool((found.endings[:, 0] == STOPPED).any())
+
+
+def turn_near(found: SearchResult, near: Array, problem: IKProblem) -> SearchResult:
+    """Add whole turns to what was found, and return it."""
+    found.unknowns[:] = nearest_turns(
+        found.unknowns, near, problem.limits, problem.turning
+    ).clip(*problem.limits)
+    return found
+
+
+def _distance(found: SearchResult, near: Array) -> Array:
+    """Return the sums of squares of steps, infinite where there is no answer."""
+    solved = found.endings[:, 0] == SOLVED
+    squares = ((found.unknowns - near) ** 2).sum(axis=1)
+    return np.where(solved, squares, np.inf)
+
+
+# All answers
+
+# Answers of which no joint differs by more are the same: angles [rad], or lengths as a
+# part of the arm's.
+APART = 1e-3
+SHARP = 1e-6  # error of answers that are compared, in the same units
+STARTS_AT_ONCE = 65536
+START_SEED = 314159
+
+
+def search_all(
+    asked: Candidates,
+    search: Callable[[IKQuery], Candidates],
+    query: IKQuery,
+    problem: IKProblem,
+) -> Candidates:
+    """Return the distinct answers to targets, as many as there are at most.
+
+    Answers that differ by whole turns of joints are one: that nearest to `near`, else
+    to zero.
+
+    Args:
+        asked: The answers to a call; they come first.
+        search: Finds a candidate for each target from the start in `seed`.
+        query: The targets; `starts` starts are tried for each, the same ones.
+        problem: What they are for.
+
+    Raises:
+        ShapeError: There is no start.
+    """
+    n, starts = len(problem.joints), query.starts
+    if starts < 1:
+        raise ShapeError(f"all needs at least 1 start, not {starts}.")
+    rng = np.random.default_rng(START_SEED)
+    seeds = rng.uniform(*_start_range(problem), (starts, n))
+    found: list[tuple[Array, Array]] = []
+    piece = max(1, STARTS_AT_ONCE // starts)
+    while len(found) < len(query.targets):
+        k = len(found)
+        count = len(query.targets[k : k + piece])
+        if query.is_late:
+            count, starts = len(query.targets) - k, 0
+        rows = np.repeat(np.arange(k, k + count), starts)
+        there = query.at(rows, near=None, seed=np.tile(seeds[:starts], (count, 1)))
+        tried, first = search(there), asked.at(slice(k, k + count))
+        shape = count, starts
+        answered = first.success | (first.reason == Reason.IN_COLLISION)
+        q = np.concatenate([first.q, tried.q.reshape(*shape, n)], axis=1)
+        residual = np.concatenate(
+            [first.residual, tried.residual.reshape(*shape, 2)], axis=1
+        )
+        success = np.concatenate([answered, tried.success.reshape(shape)], axis=1)
+        # Of equal answers the first is kept; whole turns are taken out before that.
+        at = np.nonzero(success)
+        q[at], residual[at] = _sharpened(
+            q[at], residual[at], search, query.at(k + at[0], near=None), problem
+        )
+        near = np.zeros(n) if query.near is None else query.near
+        near = np.clip(near, *problem.finite_limits)
+        near = near[k : k + count, np.newaxis] if near.ndim > 1 else near
+        q = problem.within(nearest_turns(q, near, problem.limits, problem.turning))
+        for vectors, remains, solved in zip(q, residual, success, strict=True):
+            some = np.flatnonzero(solved)
+            distinct = some[problem.distinct(vectors[some], APART)]
+            found.append((vectors[distinct], remains[distinct]))
+    return _padded(found, n)
+
+
+def _start_range(problem: IKProblem) -> tuple[Array, Array]:
+    """Return the least and greatest starts, (n,) each: of turning joints one turn."""
+    lower, upper = problem.start_range
+    least = np.clip(-math.pi, lower, np.maximum(lower, upper - math.tau))
+    least = np.where(problem.turning, least, lower)
+    most = np.where(problem.turning, np.minimum(upper, least + math.tau), upper)
+    return least, most
+
+
+def _sharpened(
+    q: Array,
+    residual: Array,
+    search: Callable[[IKQuery], Candidates],
+    query: IKQuery,
+    problem: IKProblem,
+) -> tuple[Array, Array]:
+    """Return answers so exact that equal and different ones can be distinguished.
+
+    With a tolerance that is wide for the size of an arm, copies of an answer differ.
+
+    Args:
+        q: Answers, shape (count, n).
+        residual: What remains there, shape (count, 2).
+        search: As for `search_all`.
+        query: Their targets.
+        problem: What they are for.
+    """
+    distance, angle = query.tolerance
+    # Answers within the tolerance are apart by about as much, in parts of the arm.
+    if max(distance / problem.size, angle) <= 10.0 * SHARP or not len(q):
+        return q, residual
+    tolerance = min(distance, SHARP * problem.size), min(angle, SHARP)
+    sharp = search(query._replace(seed=q, tolerance=tolerance))
+    # Targets out of reach, which the tolerance admits, are met as well as they can be.
+    remains = sharp.residual[:, 0]
+    good = np.asarray((remains <= query.tolerance).all(axis=1))[:, np.newaxis]
+    return (
+        np.where(good, sharp.q[:, 0], q),
+        np.where(good, remains, residual),
+    )
+
+
+def _padded(found: list[tuple[Array, Array]], n: int) -> Candidates:
+    """Return as many candidates for each target as any has, NaN where there are not."""
+    shape = len(found), max((len(q) for q, _ in found), default=0)
+    q, residual = np.full((*shape, n), np.nan), np.full((*shape, 2), np.nan)
+    reason = np.full(shape, Reason.NOT_FOUND, np.int8)
+    for k, (vectors, remains) in enumerate(found):
+        q[k, : len(vectors)] = vectors
+        residual[k, : len(vectors)] = remains
+        reason[k, : len(vectors)] = Reason.SOLVED
+    return Candidates(q=q, reason=reason, residual=residual)

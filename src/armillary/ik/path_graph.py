@@ -18,7 +18,7 @@ MOST_TURNS = 4  # of one joint: where more are within limits, those around the s
 MOST_STATES = 1024  # combinations of turns of all joints
 
 
-class Turns:
+class WholeTurns:
     """The whole turns by which joints may be away from an answer.
 
     A joint that turns without limits is compared up to whole turns. One whose limits
@@ -141,7 +141,7 @@ class Turns:
 
 
 def through(
-    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
+    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
 ) -> Candidates:
     """Return the way through layers that `shortest` finds, one candidate for each pose.
 
@@ -158,7 +158,7 @@ def through(
 
 
 def shortest(
-    layers: Candidates, turns: Turns, largest_step: float, start: Array | None
+    layers: Candidates, turns: WholeTurns, largest_step: float, start: Array | None
 ) -> tuple[Indices, Array]:
     """Return the way with the fewest jumps, and of those the least squares of steps.
 
@@ -223,7 +223,7 @@ def _enter(
     cost: Array,
     before: Array,
     q: Array,
-    turns: Turns,
+    turns: WholeTurns,
     largest_step: float,
     entered: Array,
     source: Indices,

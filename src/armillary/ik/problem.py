@@ -113,14 +113,14 @@ def with_moved_loops(
 
 def _restored(
     tree: Tree, goals: tuple[Goal, ...], selection: Inputs, seed: Array | None
-) -> Problem:
+) -> IKProblem:
     """Return a problem that was pickled, the branch of its loops known by `seed`."""
     branch = None if seed is None else Branch(tree.cell, seed.tolist())
-    return Problem(tree, goals, selection, branch)
+    return IKProblem(tree, goals, selection, branch)
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class IKProblem:
     """Goals that joints are to reach all at once: what every method is made of.
 
     Attributes:

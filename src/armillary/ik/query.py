@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
-from armillary.ik.problem import Goal, Problem
+from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.targets import as_joints, as_matrices, as_reals, at_positions
 from armillary.kernel.search import SearchOptions, deadline_after
 from armillary.kinematics.state import State
@@ -26,7 +26,7 @@ TOLERANCE: Tolerance = (1e-6, 1e-6)
 """What may remain of a target that is met, if nothing is said [m, rad]."""
 
 
-class Query(NamedTuple):
+class IKQuery(NamedTuple):
     """Targets, and what an answer to each is to be like; see `InverseKinematics`.
 
     Attributes:
@@ -62,7 +62,7 @@ class Query(NamedTuple):
     starts: int
     avoid: Avoid | None
 
-    def at(self, rows: Any, **changes: Any) -> Query:
+    def at(self, rows: Any, **changes: Any) -> IKQuery:
         """Return the query of some of the targets, as a batch of one dimension.
 
         Args:
@@ -96,7 +96,7 @@ class Query(NamedTuple):
 
 
 def query_of(  # noqa: PLR0913
-    problem: Problem,
+    problem: IKProblem,
     targets: Any,
     *,
     near: Any = None,
@@ -110,7 +110,7 @@ def query_of(  # noqa: PLR0913
     explain: bool = True,
     starts: int = 64,
     avoid: Avoid | None = None,
-) -> Query:
+) -> IKQuery:
     """Return a query of targets and options as callers give them.
 
     Args:
@@ -138,7 +138,7 @@ def query_of(  # noqa: PLR0913
         poses = targets.reshape(1, 1, 4, 4)
     else:
         poses, batch = as_poses(targets, problem.goals)
-    return Query(
+    return IKQuery(
         poses,
         batch,
         problem.home,
@@ -166,7 +166,7 @@ def _is_plain(targets: Any) -> bool:
     )
 
 
-def joint_vectors(problem: Problem, values: Any, name: str, batch: Batch) -> Array:
+def joint_vectors(problem: IKProblem, values: Any, name: str, batch: Batch) -> Array:
     """Return joint vectors, shape (n,) or (count, n); of a state those of its joints.
 
     Raises:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.joint_ranges import Range, farthest, ranges_of
+from armillary.kinematics.speed_bounds import Range, farthest, ranges_of
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose

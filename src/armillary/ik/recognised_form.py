@@ -25,8 +25,8 @@ from armillary.ik.closed_forms.program import (
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, Method, residual_of, squares_of
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query, Tolerance
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery, Tolerance
 from armillary.ik.reason import Reason, succeeded
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
@@ -59,7 +59,7 @@ class RecognisedForm:
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: IKProblem) -> None:
         """Recognise the arm.
 
         Raises:
@@ -133,7 +133,7 @@ class RecognisedForm:
         program = best_program(self._arm, compared=True)
         return bind(shared_kernel(program), self.values)
 
-    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return every branch for each target, or the nearest, which the kernel picks.
 
         An arm angle that is not given is all of ALL_ANGLES for every branch; for the
@@ -144,7 +144,7 @@ class RecognisedForm:
             return marked(self._all(query), query)
         return nearest_free(self._nearest(query), self, query, self._problem)
 
-    def _all(self, query: Query) -> Candidates:
+    def _all(self, query: IKQuery) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
         if angle is None and self._arm.has_arm_angle:
             angle = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
@@ -165,7 +165,7 @@ class RecognisedForm:
             complete=each == 1,
         )
 
-    def _nearest(self, query: Query) -> Candidates:
+    def _nearest(self, query: IKQuery) -> Candidates:
         targets, near = query.targets[:, 0], query.wanted
         allowed, kernel = self.allowed(query.tolerance), self._best
         angle, free = query.arm_angle, has_free_elbow(self, query)
@@ -320,7 +320,7 @@ def _strictly(
     return kernel(targets[rows], exact, *there, *angle)
 
 
-def has_free_elbow(method: Method, query: Query) -> bool:
+def has_free_elbow(method: Method, query: IKQuery) -> bool:
     """Tell whether a closed form needs an arm angle and the query gives none."""
     is_form = isinstance(method, RecognisedForm)
     return is_form and method.arm_angle is not None and query.arm_angle is None

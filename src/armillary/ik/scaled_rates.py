@@ -1,34 +1,40 @@
-"""Rates that meet tasks in their order, scaled down by inequalities, as stages.
+"""Stages of rates that meet tasks in order, scaled by bounds and inequalities.
 
-It is the hierarchy of `task_priority.py` with rows a_k'x >= b_k of a table. Each turn
-finds how everything moves, goes through the rows for the first that x comes to, and
-moves there. So the code does not grow with the rows, and rows that do not count in a
-step cost nothing.
+It is the hierarchy of `task_priority.py`, followed corner by corner in a native loop,
+where the optimal rates x may also be bounded by rows a_k'x >= b_k of a table. Each
+iteration finds how everything moves, looks through the rows for the first that x comes
+to, and moves there. So the code does not grow with the rows, and rows that do not count
+in a step cost nothing.
 
-The way begins with rates `rest`, where bounds and rows hold; a row that does not hold
-there may not get worse.
+The way begins with rates `rest`, where bounds and rows are met; a row that is missed
+there may not get worse. `cell.differential_ik` begins at 0 and has bounds alone,
+controllers with `conflict="slow"` begin with braking.
+
+Stages: `_begun` finds filters and the start; in a loop while `active`, `_level` begins
+a level where one has ended, `_direction` finds how all changes on the way, `_look`
+finds the first row that x comes to, and `_moved` goes to the next event; `_kept` writes
+x. What they read and write is in their signatures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from types import SimpleNamespace
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
+from armillary.ik.active_rows import FAR, FREE, Hit, Slots
 from armillary.ik.task_priority import Direction, Follower, Hierarchy, Progress
-from armillary.ik.wall_slots import FAR, FREE, Hit, Slots
-from armillary.kernel.pipeline import Each, Stage, When, While
+from armillary.kernel.columns import Column, Columns, Numbered, each, repeat, when
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import Rows, inner
-from armillary.spatial.vector import Number
-from armillary.trace import Program, trace
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
-__all__ = ["ScaledRates"]
+__all__ = ["RateColumns", "first_of", "rate_stages", "when_near"]
 
-TURNS: Final = 100
+ITERATIONS: Final = 100
 """Most corners of a way; most ways have fewer than 20."""
 
 BROKEN: Final = 1e-9
@@ -38,277 +44,348 @@ ROUNDING: Final = 1e-6
 """Part of the way from rest to x that may be given up for such rows."""
 
 FEW: Final = 3
-"""Rows for which there is code of its own; more of them hold x at once seldom."""
+"""Active rows for which there is code of its own; there are seldom more."""
 
-_PROBLEM = "task_rows wanted metric rest low high damping sharp"
-_PROGRESS = "z remaining level scales task_pressures held change"
-_SLOTS = "slots slot_rows pressures"
-_DIRECTION = "moves pulls free rates least forces bound_pressures"
-_HIT = "hit_time hit_number hit_row"
+RATE = "rad/s or m/s"
 
 
-class ScaledRates:
-    """The stages that follow a hierarchy within bounds and inequalities.
+class RateColumns(Columns):
+    """What the stages of rates read and write.
 
-    They read the columns `task_rows` (m, n), `wanted` (m,), `metric` (n,), the diagonal
-    of W, `rest`, `low` and `high` (n,), `damping` and `sharp`, and with `null` the
-    column `null` (n,); see `Hierarchy`. They write
-
-    - `x` (n,), and `scales`, one for each level;
-    - `slots` and `pressures` (n,): the numbers of the rows that hold x, -1 for none,
-      and how much each presses;
-    - `held` (n,): 1 where x is at its greatest, -1 at its least;
-    - `finished`: 0 where there were too many turns. Then x is within the limits, but
-      not the best.
+    Sizes: c rates; R rows of tasks in `tasks` levels, m of one level; a record of a row
+    has `row` numbers.
     """
 
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        n: int,
-        rows: Table,
-        width: int,
-        *,
-        null: bool,
-        turns: int = TURNS,
-    ) -> None:
-        """Prepare the stages of one form of problem.
+    # The problem, see `Hierarchy`
+    task_rows = Column("J of all levels, the highest first", "R", "c")
+    task_wanted = Column("v: requested values of J x", "R")
+    metric = Column("diagonal of W", "c")
+    rest = Column("rates that the way begins with", "c", unit=RATE)
+    low = Column("least rates", "c", unit=RATE)
+    high = Column("greatest rates", "c", unit=RATE)
+    damping = Column("d: square of singular values below which directions are damped")
+    sharp = Column("above 0 where damping vanishes away from singularities")
+    null = Column("rates r for the freedom that tasks leave", "c", unit=RATE)
 
-        Args:
-            sizes: How many rows each level of tasks has, m in all.
-            n: How many rates.
-            rows: The table of inequalities. Its field `row` begins with a_k and b_k,
-                `row_number` is k; if there is a field `is_near`, shape (1,), rows count
-                where it is above 0.
-            width: How many numbers `row` has, n + 1 or more.
-            null: Whether rates are wanted for the freedom that is left.
-            turns: Most corners of a way.
-        """
-        self._turns = turns
-        m, vector = sum(sizes), (n,)
-        self._sizes, self._n, self._rows = tuple(sizes), n, rows
-        self._filters = [f"filter_{p}" for p in range(len(sizes))]
-        self._problem = _PROBLEM + (" null" if null else "")
-        self._shapes: dict[str, tuple[int, ...]] = {
-            "task_rows": (m, n),
-            "wanted": (m,),
-            "scales": (len(sizes),),
-            "task_pressures": (m,),
-            "change": (m,),
-            "slot_rows": (n, n),
-            "pulls": (m + n,),
-            "row": (width,),
-            "is_near": (1,),
-            **{f"filter_{p}": (size, size) for p, size in enumerate(sizes)},
-        }
-        vectors = "metric rest low high null z held slots pressures free rates forces"
-        for name in f"{vectors} bound_pressures hit_row x".split():
-            self._shapes[name] = vector
+    # Inequalities, records of a table
+    row = Column("a, b of a'x >= b, and what b is made of", "row")
+    is_near = Column("above 0 where the row counts", 1)
+    row_number = Column("its number")
+    near = Column("above 0 where a row counts")
 
-    @property
-    def stages(self) -> tuple[Stage, ...]:
-        """Return them all."""
-        filters = " ".join(self._filters)
-        problem, state = f"{self._problem} {filters}", f"{_PROGRESS} {_SLOTS}"
-        look = f"row row_number rest z rates least slots {_HIT}"
-        move = f"{problem} {state} {_DIRECTION} {_HIT}"
-        turn = (
-            self._stage(
-                self._start, f"{_PROGRESS} {_HIT} few many", f"{problem} {state}"
-            ),
-            When("few", (self._aim(FEW, f"{problem} {state}"),)),
-            When("many", (self._aim(self._n, f"{problem} {state}"),)),
-            self._each(self._look, _HIT, look),
-            self._stage(self._move, f"{state} going", move),
-        )
-        return (
-            self._stage(
-                self._begin, f"{filters} {state} {_DIRECTION} going", self._problem
-            ),
-            While("going", turn, self._turns),
-            self._stage(_ended, "finished part", "going"),
-            self._each(self._keep, "part", "row rest z part"),
-            self._stage(_kept, "x finished", "rest z low high part finished"),
-        )
+    # How far the hierarchy has been followed, see `Progress` and `Slots`
+    filter = Numbered("1 - M^8 of a level", "m", "m")
+    z = Column("rates beyond `rest`", "c", unit=RATE)
+    remaining = Column("1 - t of the present level")
+    level = Column("its number from 1; 0 before the first")
+    scales = Column("t of each level", "tasks")
+    task_pressures = Column("multiplier of each row of tasks", "R")
+    held = Column("1 for rates at their greatest, -1 at their least, else 0", "c")
+    change = Column("b - c in the rows of the present level, 0 in others", "R")
+    slots = Column("numbers of active rows, -1 for none", "c")
+    slot_rows = Column("their a, brought to a common length", "c", "c")
+    pressures = Column("their multipliers", "c")
+    active = Column("above 0 while there are corners to come")
 
-    def _stage(
-        self, formula: Callable[[Any], dict[str, Any]], outputs: str, inputs: str
-    ) -> Program:
-        """Return a formula, from a namespace to columns, as a program."""
-        names, made = inputs.split(), outputs.split()
+    # How everything changes along the way, see `Direction` and `Hit`
+    moves = Column("1 where the line can be followed, else 0")
+    pulls = Column("change of multipliers, of tasks and then of slots", "R+c")
+    free = Column("1 for rates between their bounds, else 0", "c")
+    rates = Column("change of x", "c")
+    least = Column("changes of rates below this are rounding")
+    forces = Column("change of what presses rates against bounds", "c")
+    bound_pressures = Column("what presses rates against bounds", "c")
+    few = Column("above 0 where no more than `FEW` rows are active")
+    many = Column("above 0 where more are")
+    hit_time = Column("step after which x comes to a row")
+    hit_number = Column("the number of that row")
+    hit_row = Column("its a", "c")
 
-        def equations(*values: Any) -> Any:
-            found = formula(SimpleNamespace(**dict(zip(names, values, strict=True))))
-            assert list(found) == made
-            return tuple(found.values()) if len(made) > 1 else found[made[0]]
+    # The answer
+    x = Column("rates", "c", unit=RATE)
+    finished = Column("0 where x is not the best: too many iterations, or rounding")
+    part = Column("part of the way from rest to x on which all rows hold")
 
-        shapes = {name: self._shapes.get(name, ()) for name in names}
-        return trace(equations, name=made[0], outputs=made, **shapes)
-
-    def _each(
-        self, formula: Callable[[Any], dict[str, Any]], outputs: str, inputs: str
-    ) -> Stage:
-        """Return the stage that runs a formula for each row that counts."""
-        stage: Stage = self._stage(formula, outputs, inputs)
-        if any(field.name == "is_near" for field in self._rows.fields):
-            near = self._stage(
-                lambda given: {"counts": given.is_near[0]}, "counts", "is_near"
-            )
-            return Each(self._rows.name, (near, When("counts", (stage,))))
-        return Each(self._rows.name, (stage,))
-
-    def _follower(self, given: Any, filters: Sequence[Rows] | None = None) -> Follower:
-        """Return the follower of a problem, as motion beside `rest`."""
-        rest = list(given.rest)
-        rows = [list(row) for row in given.task_rows]
-        null: list[Number] | None = None
-        if hasattr(given, "null"):
-            null = [a - b for a, b in zip(given.null, rest, strict=True)]
-        hierarchy = Hierarchy(
-            rows=rows,
-            sizes=self._sizes,
-            wanted=[
-                a - inner(row, rest) for a, row in zip(given.wanted, rows, strict=True)
-            ],
-            weights=list(given.metric),
-            null=null,
-            bounds=(
-                [minimum(a - b, 0.0) for a, b in zip(given.low, rest, strict=True)],
-                [maximum(a - b, 0.0) for a, b in zip(given.high, rest, strict=True)],
-            ),
-            damping=given.damping,
-            sharp=given.sharp,
-        )
-        return Follower(hierarchy, filters)
-
-    def _kept_follower(self, given: Any) -> Follower:
-        return self._follower(given, [_rows(getattr(given, f)) for f in self._filters])
-
-    def _begin(self, given: Any) -> dict[str, Any]:
-        n, filters = self._n, self._follower(given).filters
-        start = [0.0] * Progress.size(self._sizes, n)
-        return {
-            **dict(zip(self._filters, filters, strict=True)),
-            **_progress_columns(Progress.read(self._sizes, n, start)),
-            **_slot_columns(Slots.empty(n)),
-            **{name: _zeros(self._shapes.get(name, ())) for name in _DIRECTION.split()},
-            "going": 1.0,
-        }
-
-    def _start(self, given: Any) -> dict[str, Any]:
-        """Return where a level begins, and no row that x comes to yet."""
-        at = self._kept_follower(given).begun(_progress(given))
-        many: Number = 0.0
-        for number in given.slots[FEW:]:
-            many = select(number > FREE, 1.0, many)
-        return {
-            **_progress_columns(at),
-            "hit_time": FAR,
-            "hit_number": FREE,
-            "hit_row": [0.0] * self._n,
-            "few": 1.0 - many,
-            "many": many,
-        }
-
-    def _aim(self, count: int, inputs: str) -> Program:
-        """Return how everything moves where the first slots alone hold rows."""
-
-        def aim(given: Any) -> dict[str, Any]:
-            at, slots = _progress(given), _slots(given).first(count)
-            d = self._kept_follower(given).direction(at, slots)
-            empty = [0.0] * (self._n - len(slots.rows))
-            d = d._replace(multipliers=[*d.multipliers, *empty])
-            return dict(zip(_DIRECTION.split(), d, strict=True))
-
-        return self._stage(aim, _DIRECTION, inputs)
-
-    def _look(self, given: Any) -> dict[str, Any]:
-        """Return the first of the rows before and of this one that x comes to."""
-        a, b = list(given.row[: self._n]), given.row[self._n]
-        speed = 0.0 - inner(a, list(given.rates))
-        room = _room_at_rest(given, a, b) + inner(a, list(given.z))
-        nears = speed > given.least * sum(map(absolute, a), 0.0)
-        time = select(nears, maximum(room, 0.0) / select(speed > 0.0, speed, 1.0), FAR)
-        for slot in given.slots:
-            time = select(slot == given.row_number, FAR, time)
-        first = time < given.hit_time
-        return {
-            "hit_time": select(first, time, given.hit_time),
-            "hit_number": select(first, given.row_number, given.hit_number),
-            "hit_row": [
-                select(first, u, v) for u, v in zip(a, given.hit_row, strict=True)
-            ],
-        }
-
-    def _move(self, given: Any) -> dict[str, Any]:
-        follower = self._kept_follower(given)
-        d = Direction(*(_listed(getattr(given, name)) for name in _DIRECTION.split()))
-        hit = Hit(given.hit_time, given.hit_number, list(given.hit_row))
-        at, slots = follower.moved(_progress(given), d, _slots(given), hit)
-        levels = len(self._sizes) + hasattr(given, "null")
-        more = select(at.level < float(levels), 1.0, 0.0)
-        return {
-            **_progress_columns(at),
-            **_slot_columns(slots),
-            "going": select(at.remaining > 0.0, 1.0, more),
-        }
-
-    def _keep(self, given: Any) -> dict[str, Any]:
-        """Return the part of the way from rest to x on which rows hold."""
-        a, b = list(given.row[: self._n]), given.row[self._n]
-        terms = [u * v for u, v in zip(a, given.z, strict=True)]
-        start = _room_at_rest(given, a, b)
-        greatest: Number = 1.0
-        for number in given.z:
-            greatest = maximum(greatest, absolute(number))
-        size = sum(map(absolute, a), 0.0) * greatest + start
-        broken = start + sum(terms, 0.0) < 0.0 - BROKEN * size
-        part = start / select(broken, 0.0 - sum(terms, 0.0), 1.0)
-        return {"part": select(broken, minimum(part, given.part), given.part)}
+    @staticmethod
+    def sizes_of(c: int, levels: Sequence[int], row: int = 0) -> dict[str, int]:
+        """Return the sizes of a hierarchy of c rates, and levels of so many rows."""
+        R = sum(levels)
+        return {"c": c, "R": R, "R+c": R + c, "tasks": len(levels), "row": row or c + 1}
 
 
-def _room_at_rest(given: Any, a: list[Number], b: Number) -> Number:
+class RateProblem(NamedTuple):
+    """A hierarchy and bounds of rates."""
+
+    task_rows: Matrix
+    task_wanted: Vector
+    metric: Vector
+    rest: Vector
+    low: Vector
+    high: Vector
+    damping: Number
+    sharp: Number
+
+
+class Started(NamedTuple):
+    """The start of a level, if one has ended, and no row that x comes to yet."""
+
+    at: Progress
+    hit: Hit
+    few: Number
+    many: Number
+
+
+class Followed(NamedTuple):
+    """The progress after an event, and whether more is to come."""
+
+    at: Progress
+    slots: Slots
+    active: Number
+
+
+def rate_stages(
+    columns: RateColumns,
+    levels: Sequence[int],
+    rows: Table,
+    *,
+    null: bool,
+    limit: int = ITERATIONS,
+) -> tuple[Stage, ...]:
+    """Return the stages that follow a hierarchy within bounds and inequalities.
+
+    They read the columns of `RateProblem`, and with `null` that one. They write `x`,
+    `scales`, `slots` and `pressures` of active rows, `held` and `finished`. Where they
+    do not finish, x is within all limits, but not the best.
+
+    Args:
+        columns: The columns.
+        levels: How many rows each level of tasks has.
+        rows: The table of inequalities, with the fields `row` and `row_number`; if it
+            has the field `is_near`, rows count where that is above 0.
+        null: Whether rates are requested for the freedom that is left.
+        limit: Most corners of a way.
+    """
+    filters = _filter_ports(columns, levels)
+    reads: dict[str, Any] = {} if null else {"null": None}
+    state: dict[str, Any] = {**reads, "filters": filters}
+    starts = (*filters, *columns.group(Progress, Slots, Direction), columns.active)
+
+    def sized(formula: Callable[..., Any], **more: int) -> Callable[..., Any]:
+        return partial(formula, sizes=tuple(levels), **more)
+
+    def for_each(stage: Stage) -> Stage:
+        if any(field.name == columns.is_near.name for field in rows.fields):
+            return each(rows, *when_near(columns, columns.is_near, stage))
+        return each(rows, stage)
+
+    def direction(count: int) -> Program:
+        return columns.stage(sized(_direction, count=count), **state)
+
+    return (
+        columns.stage(sized(_begun), writes=starts, **reads),
+        repeat(
+            columns.active,
+            columns.stage(sized(_level), **state),
+            when(columns.few, direction(FEW)),
+            when(columns.many, direction(columns.x.size)),
+            for_each(columns.stage(_look)),
+            columns.stage(sized(_moved), **state),
+            limit=limit,
+        ),
+        columns.stage(_ended),
+        for_each(columns.stage(_within, writes=columns.part)),
+        columns.stage(_kept),
+    )
+
+
+def _filter_ports(columns: RateColumns, levels: Sequence[int]) -> list[Port]:
+    return [columns.filter(p, m=size) for p, size in enumerate(levels)]
+
+
+def when_near(columns: RateColumns, flag: Port, *stages: Stage) -> tuple[Stage, Stage]:
+    """Return stages that run for records whose `flag`, shape (1,), is above 0."""
+    return (
+        columns.stage(first_of, numbers=flag, writes=columns.near),
+        when(columns.near, *stages),
+    )
+
+
+def first_of(numbers: Vector) -> Number:
+    """Return the first of numbers."""
+    return numbers[0]
+
+
+def _follower(
+    problem: RateProblem,
+    null: Vector | None,
+    sizes: tuple[int, ...],
+    filters: Sequence[Rows] | None = None,
+) -> Follower:
+    """Return the follower of a problem, as motion z = x - rest."""
+    rest = list(problem.rest)
+    hierarchy = Hierarchy(
+        rows=[list(row) for row in problem.task_rows],
+        sizes=sizes,
+        wanted=[
+            v - inner(row, rest)
+            for v, row in zip(problem.task_wanted, problem.task_rows, strict=True)
+        ],
+        weights=problem.metric,
+        null=None
+        if null is None
+        else [r - at for r, at in zip(null, rest, strict=True)],
+        bounds=(
+            [minimum(a - at, 0.0) for a, at in zip(problem.low, rest, strict=True)],
+            [maximum(b - at, 0.0) for b, at in zip(problem.high, rest, strict=True)],
+        ),
+        damping=problem.damping,
+        sharp=problem.sharp,
+    )
+    return Follower(hierarchy, filters)
+
+
+def _begun(
+    problem: RateProblem, null: Vector | None = None, *, sizes: tuple[int, ...]
+) -> Any:
+    """Return the filters of all levels, and everything at the start of the way."""
+    c = len(problem.rest)
+    return (
+        *_follower(problem, null, sizes).filters,
+        *Progress.start(sizes, c),
+        *Slots.empty(c),
+        *Direction.none(sum(sizes) + c, c),
+        1.0,
+    )
+
+
+def _level(
+    problem: RateProblem,
+    filters: Sequence[Rows],
+    at: Progress,
+    slots: Slots,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> Started:
+    """Return where a level begins, and no row that x comes to yet."""
+    at = _follower(problem, null, sizes, filters).begun(at)
+    many: Number = 0.0
+    for number in slots.slots[FEW:]:
+        many = select(number > FREE, 1.0, many)
+    nothing = Hit(FAR, FREE, [0.0] * len(problem.rest))
+    return Started(at, nothing, 1.0 - many, many)
+
+
+def _direction(
+    problem: RateProblem,
+    filters: Sequence[Rows],
+    at: Progress,
+    slots: Slots,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+    count: int,
+) -> Direction:
+    """Return how everything moves where the first `count` slots alone hold rows."""
+    few = slots.first(count)
+    d = _follower(problem, null, sizes, filters).direction(at, few)
+    empty = [0.0] * (len(problem.rest) - len(few.slots))
+    return d._replace(pulls=[*d.pulls, *empty])
+
+
+def _look(
+    row: Vector,
+    row_number: Number,
+    rest: Vector,
+    z: Vector,
+    rates: Vector,
+    least: Number,
+    slots: Vector,
+    hit: Hit,
+) -> Hit:
+    """Return the first of the rows before and of this one that x comes to."""
+    c = len(rest)
+    a, b = list(row[:c]), row[c]
+    # On the way, the room a'x - b of the row shrinks by `speed` per unit of t.
+    speed = 0.0 - inner(a, list(rates))
+    room = _room_at_rest(rest, a, b) + inner(a, list(z))
+    nears = speed > least * sum(map(absolute, a), 0.0)
+    time = select(nears, maximum(room, 0.0) / select(speed > 0.0, speed, 1.0), FAR)
+    for slot in slots:  # Active rows are held already.
+        time = select(slot == row_number, FAR, time)
+    first = time < hit.hit_time
+    return Hit(
+        select(first, time, hit.hit_time),
+        select(first, row_number, hit.hit_number),
+        [select(first, u, v) for u, v in zip(a, hit.hit_row, strict=True)],
+    )
+
+
+def _moved(
+    problem: RateProblem,
+    filters: Sequence[Rows],
+    at: Progress,
+    slots: Slots,
+    direction: Direction,
+    hit: Hit,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> Followed:
+    """Return all after the next event: a bound, a row, or the end of the level."""
+    follower = _follower(problem, null, sizes, filters)
+    at, slots = follower.moved(at, direction, slots, hit)
+    return Followed(at, slots, follower.has_more(at))
+
+
+def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
     """Return how far rest is from a row, 0 or more."""
-    return maximum(inner(a, list(given.rest)) - b, 0.0)
+    return maximum(inner(a, list(rest)) - b, 0.0)
 
 
-def _ended(given: Any) -> dict[str, Any]:
-    return {"finished": 1.0 - given.going, "part": 1.0}
+class Ended(NamedTuple):
+    """Whether the way has come to its end, and that all of it counts so far."""
+
+    finished: Number
+    part: Number
 
 
-def _kept(given: Any) -> dict[str, Any]:
+def _ended(active: Number) -> Ended:
+    return Ended(1.0 - active, 1.0)
+
+
+def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
+    """Return the part of the way from rest to x on which rows hold.
+
+    Rows that depend on each other leave rounding, by which x may miss one of them.
+    """
+    c = len(rest)
+    a, b = list(row[:c]), row[c]
+    terms = [u * v for u, v in zip(a, z, strict=True)]
+    start = _room_at_rest(rest, a, b)
+    greatest: Number = 1.0
+    for number in z:
+        greatest = maximum(greatest, absolute(number))
+    size = sum(map(absolute, a), 0.0) * greatest + start
+    is_broken = start + sum(terms, 0.0) < 0.0 - BROKEN * size
+    own = start / select(is_broken, 0.0 - sum(terms, 0.0), 1.0)
+    return select(is_broken, minimum(own, part), part)
+
+
+class Kept(NamedTuple):
+    """The rates, and whether they are the best."""
+
+    x: Vector
+    finished: Number
+
+
+def _kept(
+    rest: Vector, z: Vector, low: Vector, high: Vector, part: Number, finished: Number
+) -> Kept:
     """Return x, on the way from rest where rounding has led beyond a row."""
     x = [
-        minimum(maximum(r + given.part * z, a), b)
-        for r, z, a, b in zip(given.rest, given.z, given.low, given.high, strict=True)
+        minimum(maximum(r + part * step, a), b)
+        for r, step, a, b in zip(rest, z, low, high, strict=True)
     ]
-    is_cut = given.part < 1.0 - ROUNDING
-    return {"x": x, "finished": select(is_cut, 0.0, given.finished)}
-
-
-def _progress(given: Any) -> Progress:
-    return Progress(*(_listed(getattr(given, name)) for name in _PROGRESS.split()))
-
-
-def _progress_columns(at: Progress) -> dict[str, Any]:
-    return dict(zip(_PROGRESS.split(), at, strict=True))
-
-
-def _slots(given: Any) -> Slots:
-    return Slots(list(given.slots), _rows(given.slot_rows), list(given.pressures))
-
-
-def _slot_columns(slots: Slots) -> dict[str, Any]:
-    return dict(zip(_SLOTS.split(), slots, strict=True))
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if np.ndim(value) else value
-
-
-def _zeros(shape: tuple[int, ...]) -> Any:
-    return [_zeros(shape[1:]) for _ in range(shape[0])] if shape else 0.0
-
-
-def _rows(matrix: Iterable[Iterable[Number]]) -> Rows:
-    return [list(row) for row in matrix]
+    is_cut = part < 1.0 - ROUNDING
+    return Kept(x, select(is_cut, 0.0, finished))

@@ -1,13 +1,29 @@
-"""One damped Gauss-Newton step towards a target, as a program.
+"""One damped Gauss-Newton step towards targets, as a program.
 
-With the errors e(q) of all rows, their Jacobian J and H = J J' + (c e'e + c0) 1, the
-step is q' = q + J' H^-1 (e - J g) + g, with g = gain (q_near - q) where the answer is
-to stay near a given vector, cut to a greatest change and to the limits (Levenberg
-1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011). A joint that stands at
-a limit and is drawn beyond it counts as fixed for that step, so that the others take
-its share (an active set, as in Bertsekas, SIAM J. Control 20, 1982). Near a vector the
-step itself decides: joints that it leads beyond limits go there, and the others are
-solved for again.
+With the errors e(q) of all rows, their Jacobian J = -de/dq, and a wish g for the change
+of q, which is zero unless the answer is to stay near a given vector, the step is
+
+    q' = q + g + J' H^-1 (e - J g),    H = J J' + (c e'e + c0) 1
+
+so the change is what solves the damped rows with the least departure from g (Levenberg
+1944; the choice of damping is Sugihara's, IEEE T-RO 27, 2011). With more rows than
+unknowns the equal form (J'J + damping 1)^-1 J' is smaller. It is cut to a greatest
+change, and to the limits of joints, which are inequalities:
+
+- A search that is free to end anywhere takes a joint out of J that stands at a limit
+  and is drawn beyond it, (J'e)_k, so that the others take its share (an active set, as
+  in Bertsekas, SIAM J. Control 20, 1982).
+- Near a vector the step itself decides: joints that it leads beyond limits go there,
+  and the others are solved for again, with what is left of e.
+
+The wish is the pull g = gain (q_near - q); both its size and the end of it matter:
+
+    gain = 1/2 / sqrt(1 + |q_near - q|^2) * e'e / (e'e + PULLED^2)
+
+The rows of a goal are written in the axes that its choices are about. Their errors are
+the way to the target's position, and of rotations 1/2 sum_k r_k x t_k over the axes of
+both frames, sin(angle) about the axis between them. Passive joints of loops are
+unknowns beside q; the equations of the loops are rows beside those of goals.
 """
 
 from __future__ import annotations
@@ -19,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.problem import Goal, Problem
+from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import Tolerance
 from armillary.ik.targets import POSE_SIZE, pose_at
 from armillary.kinematics.closing.stages import block_programs
@@ -30,8 +46,10 @@ from armillary.model.tree import Tree
 from armillary.spatial.ldl import LDLFactor, gram, inner, shifted
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
+    Matrix,
     Number,
     Rows,
+    Vector,
     Vector3,
     add,
     apply,
@@ -47,10 +65,10 @@ from armillary.trace.functions import maximum, minimum, select, sqrt
 
 Array = npt.NDArray[np.float64]
 
-DAMPING, LEAST_DAMPING = 0.01, 1e-9
+DAMPING, LEAST_DAMPING = 0.01, 1e-9  # c and c0
 LEAST_PIVOT = 1e-14
-LARGEST_CHANGE = 1.0
-GAIN = 0.5
+LARGEST_CHANGE = 1.0  # of a joint in one step [m or rad]
+GAIN = 0.5  # of the pull
 LIMIT_SLACK = 1e-9  # of passive joints, which rounding may lead beyond limits
 PULLED = 1e-7  # errors below which the pull to a given vector fades
 
@@ -64,7 +82,7 @@ class Residual(NamedTuple):
     rotation: Number
 
 
-def step_program(problem: Problem, *, near: bool = False) -> Program:
+def step_program(problem: IKProblem, *, near: bool = False) -> Program:
     """Return the program q, targets, limits -> the next q, and the errors of this one.
 
     Of the limits only which of them are infinite is compiled; the numbers are an input,
@@ -83,54 +101,66 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
         for each goal its squared distance [m^2] and squared sine of its angle, 4 more
         beyond a right angle, then with loops how far they are open.
     """
-    goals, selection = problem.goals, problem.selection
-    unknowns = (*selection.inputs, *selection.passive)
-    limits = [
-        [*own.tolist(), *passive.tolist()]
-        for own, passive in zip(problem.limits, problem.passive_limits, strict=True)
-    ]
-    n, count = len(selection.inputs), len(unknowns)
-    blocks = problem.tree.cell.loop_system.needed(selection.passive)
-    size = POSE_SIZE * len(goals) + (n if near else 0)
+    step = _Step(problem, near)
+    return trace(
+        step.next,
+        name="ik_step",
+        outputs=("q", "errors"),
+        q=(len(step.unknowns),),
+        target=(step.target_size,),
+        constants=(step.constant_size,),
+    )
 
-    def equations(
-        q: Sequence[Number], target: Sequence[Number], constants: Sequence[Number]
-    ) -> Any:
-        ends, signs = constants[: 2 * count], constants[2 * count :][: len(blocks)]
-        others = _shaped(selection, constants[2 * count + len(blocks) :])
-        now, whole = selection.applied(problem.tree, q[:n], others, q[n:])
-        bounds = [
-            (
-                ends[k] if low > -math.inf else low,
-                ends[count + k] if high < math.inf else high,
+
+class _Step:
+    """The step of a problem.
+
+    Attributes:
+        unknowns: The places of q and of passive joints in the vector of all joints.
+        blocks: The blocks of loops that are closed.
+    """
+
+    def __init__(self, problem: IKProblem, near: bool) -> None:
+        self.goals, self.selection = problem.goals, problem.selection
+        self.tree, self.near = problem.tree, near
+        self.unknowns = (*self.selection.inputs, *self.selection.passive)
+        system = self.tree.cell.loop_system
+        self.blocks = system.needed(self.selection.passive)
+        self._limits = [
+            [*of_joints.tolist(), *of_passive.tolist()]
+            for of_joints, of_passive in zip(
+                problem.limits, problem.passive_limits, strict=True
             )
-            for k, (low, high) in enumerate(zip(*limits, strict=True))
         ]
-        residuals = [
-            _residual(now, whole, unknowns, goal, pose_at(target, k)[0])
-            for k, goal in enumerate(goals)
-        ]
+
+    @property
+    def target_size(self) -> int:
+        """Return how many numbers `target` has."""
+        n = len(self.selection.inputs)
+        return POSE_SIZE * len(self.goals) + (n if self.near else 0)
+
+    @property
+    def constant_size(self) -> int:
+        """Return how many numbers `constants` has."""
+        others = sum(map(math.prod, self.selection.shapes.values()))
+        return 2 * len(self.unknowns) + len(self.blocks) + others
+
+    def next(self, q: Vector, target: Vector, constants: Vector) -> Any:
+        """Return the next q, and the squared errors of this one."""
+        bounds, signs, others = self._split(constants)
+        residuals = self._residuals(q, target, signs, others)
         squares = [x for r in residuals for x in (r.position, r.rotation)]
-        if blocks:
-            residuals.append(_of_loops(now, whole, unknowns, blocks, signs))
-            squares.append(residuals[-1].position)
+        if self.blocks:  # loops have one number, and stand last
+            squares.pop()
         errors = [e for r in residuals for e in r.errors]
         rows = [row for r in residuals for row in r.jacobian]
-        if near:
-            there = target[POSE_SIZE * len(goals) :]
-            way = [b - a for a, b in zip(q[:n], there, strict=True)]
-            way += [0.0] * (count - n)
-            # at most GAIN in all: where answers lie on curves, more overshoots for ever
-            gain = GAIN / sqrt(1.0 + inner(way, way))
-            # damped, the pull moves the frames a little: it ends before the errors do
-            square = inner(errors, errors)
-            gain = gain * square / (square + PULLED**2)
-            pull = [gain * x for x in way]
+        if self.near:
+            pull = self._pull(q, target, errors)
             change = _change_within(q, rows, errors, pull, bounds)
         else:
             free = _free(q, rows, errors, bounds)
             rows = [_products(row, free) for row in rows]
-            change = _change(rows, errors, [0.0] * count)
+            change = _change(rows, errors, [0.0] * len(q))
         after = [
             _limited(
                 q[k] + _limited(change[k], -LARGEST_CHANGE, LARGEST_CHANGE), *bound
@@ -139,48 +169,82 @@ def step_program(problem: Problem, *, near: bool = False) -> Program:
         ]
         return after, squares
 
-    return trace(
-        equations,
-        name="ik_step",
-        outputs=("q", "errors"),
-        q=(count,),
-        target=(size,),
-        constants=(
-            2 * count + len(blocks) + sum(map(math.prod, selection.shapes.values())),
-        ),
-    )
+    def _split(
+        self, constants: Vector
+    ) -> tuple[list[tuple[Number, Number]], Vector, list[Any]]:
+        """Return bounds of unknowns, signs of blocks, and other inputs.
+
+        Infinite bounds are not read, as code without them is shorter.
+        """
+        count, blocks = len(self.unknowns), len(self.blocks)
+        bounds = [
+            (
+                constants[k] if low > -math.inf else low,
+                constants[count + k] if high < math.inf else high,
+            )
+            for k, (low, high) in enumerate(zip(*self._limits, strict=True))
+        ]
+        signs = constants[2 * count :][:blocks]
+        return bounds, signs, _shaped(self.selection, constants[2 * count + blocks :])
+
+    def _residuals(
+        self, q: Vector, target: Vector, signs: Vector, others: list[Any]
+    ) -> list[Residual]:
+        """Return the rows of each goal, then those of loops, if there are any."""
+        n = len(self.selection.inputs)
+        tree, whole = self.selection.applied(self.tree, q[:n], others, q[n:])
+        residuals = [
+            _residual(tree, whole, self.unknowns, goal, pose_at(target, k)[0])
+            for k, goal in enumerate(self.goals)
+        ]
+        if self.blocks:
+            residuals.append(_of_loops(tree, whole, self.unknowns, self.blocks, signs))
+        return residuals
+
+    def _pull(self, q: Vector, target: Vector, errors: Vector) -> list[Number]:
+        """Return the change that is wished for: towards the given vector."""
+        near = target[POSE_SIZE * len(self.goals) :]
+        n = len(near)
+        way = [b - a for a, b in zip(q[:n], near, strict=True)]
+        way += [0.0] * (len(q) - n)
+        # At most GAIN in all: where answers lie on curves, more overshoots for ever.
+        gain = GAIN / sqrt(1.0 + inner(way, way))
+        # Damped, the pull moves the frames a little: it ends before the errors do.
+        square = inner(errors, errors)
+        gain = gain * square / (square + PULLED**2)
+        return [gain * x for x in way]
 
 
-def check_program(problem: Problem) -> Program:
+def check_program(problem: IKProblem) -> Program:
     """Return the program that verifies q with loops closed.
 
     Returns:
         Inputs those of the selection, q (n,), `target` as of `step_program`, `allowed`,
         the largest errors of goals, and `ends` (2, m), the limits of passive joints.
         One output `checked`: for each goal the two numbers of `step_program`, then 1
-        where all is kept, else 0.
+        where all are met, else 0.
     """
     goals, selection = problem.goals, problem.selection
 
     def equations(
         tree: Tree,
-        q: Sequence[Number],
-        target: Sequence[Number],
-        allowed: Sequence[Number],
-        ends: Sequence[Sequence[Number]],
-    ) -> Any:
+        q: Vector,
+        target: Vector,
+        allowed: Vector,
+        ends: Matrix,
+    ) -> Vector:
         residuals = [
             _residual(tree, q, (), goal, pose_at(target, k)[0])
             for k, goal in enumerate(goals)
         ]
         squares = [x for r in residuals for x in (r.position, r.rotation)]
-        kept: Number = 1.0
+        is_met: Number = 1.0
         for square, largest in zip(squares, allowed, strict=True):
-            kept = select(square <= largest, kept, 0.0)
+            is_met = select(square <= largest, is_met, 0.0)
         for k, low, high in zip(selection.passive, *ends, strict=True):
-            kept = select(q[k] >= low - LIMIT_SLACK, kept, 0.0)
-            kept = select(q[k] <= high + LIMIT_SLACK, kept, 0.0)
-        return [*squares, kept]
+            is_met = select(q[k] >= low - LIMIT_SLACK, is_met, 0.0)
+            is_met = select(q[k] <= high + LIMIT_SLACK, is_met, 0.0)
+        return [*squares, is_met]
 
     return program_of(
         equations,
@@ -212,10 +276,10 @@ def residual_of_errors(errors: Array) -> Array:
 
 def _of_loops(
     tree: Tree,
-    q: Sequence[Number],
+    q: Vector,
     unknowns: Sequence[int],
     blocks: Sequence[int],
-    signs: Sequence[Number],
+    signs: Vector,
 ) -> Residual:
     """Return the rows of loops, lengths as parts of their sizes.
 
@@ -241,18 +305,18 @@ def _of_loops(
     return Residual(errors, jacobian, inner(errors, errors) + wrong, 0.0)
 
 
-def _shaped(selection: Inputs, numbers: Sequence[Number]) -> list[Any]:
+def _shaped(selection: Inputs, numbers: Vector) -> list[Any]:
     """Return the inputs of a selection besides q from their numbers in one row."""
-    found: list[Any] = []
+    inputs: list[Any] = []
     for shape in selection.shapes.values():
         size = math.prod(shape)
-        found.append(np.reshape(np.array(numbers[:size], dtype=object), shape))
+        inputs.append(np.reshape(np.array(numbers[:size], dtype=object), shape))
         numbers = numbers[size:]
-    return found
+    return inputs
 
 
 def _free(
-    q: Sequence[Number],
+    q: Vector,
     J: list[list[Number]],
     e: list[Number],
     bounds: Sequence[tuple[Number, Number]],
@@ -261,17 +325,17 @@ def _free(
     free: list[Number] = []
     for k, (low, high) in enumerate(bounds):
         pull = inner([row[k] for row in J], e)
-        kept: Number = 1.0
+        is_free: Number = 1.0
         if _is_finite(high):
-            kept = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), kept)
+            is_free = select(q[k] >= high, select(pull > 0.0, 0.0, 1.0), is_free)
         if _is_finite(low):
-            kept = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), kept)
-        free.append(kept)
+            is_free = select(q[k] <= low, select(pull < 0.0, 0.0, 1.0), is_free)
+        free.append(is_free)
     return free
 
 
 def _change_within(
-    q: Sequence[Number],
+    q: Vector,
     J: list[list[Number]],
     e: list[Number],
     g: list[Number],
@@ -295,7 +359,7 @@ def _change_within(
     return [a + b for a, b in zip(change, moved, strict=True)]
 
 
-def _products(a: Sequence[Number], b: Sequence[Number]) -> list[Number]:
+def _products(a: Vector, b: Vector) -> list[Number]:
     return [x * y for x, y in zip(a, b, strict=True)]
 
 
@@ -311,7 +375,7 @@ def _is_finite(limit: Number) -> bool:
 
 def _residual(
     tree: Tree,
-    q: Sequence[Number],
+    q: Vector,
     inputs: Sequence[int],
     goal: Goal,
     target: Pose,
@@ -321,6 +385,7 @@ def _residual(
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
     columns = open_jacobian(tree, q, twist)
     chosen = [columns[i] for i in inputs]
+    # Errors and columns are in the axes of `relative_to`.
     linear = subtract(target.position, X.position)
     angular, aligned = _rotation_error(X.rotation, target.rotation, goal)
     turn: Rows = transpose(target.rotation) if goal.in_target else IDENTITY.rotation
@@ -338,10 +403,11 @@ def _residual(
         whole_turn = all(counts)  # then the axes do not matter
         turned = error if whole_turn else apply(turn, error)
         ways = [half if whole_turn else apply(turn, half) for half in halves]
-        kept = [k for k in range(3) if counts[k]]
-        errors += [turned[k] for k in kept]
-        rows += [[way[k] for way in ways] for k in kept]
-        squares.append(sum((turned[k] * turned[k] for k in kept), 0.0))
+        counted = [k for k in range(3) if counts[k]]
+        errors += [turned[k] for k in counted]
+        rows += [[way[k] for way in ways] for k in counted]
+        squares.append(sum((turned[k] * turned[k] for k in counted), 0.0))
+    # sin(angle) is small near half a turn, too: more than any tolerance is added there.
     guard = select(aligned > 0.0, 0.0, 4.0) if goal.has_rotation else 0.0
     return Residual(errors, rows, squares[0], squares[1] + guard)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.method import Candidates
-from armillary.ik.problem import Problem
+from armillary.ik.problem import IKProblem
 from armillary.ik.reason import Reason
 from armillary.model.display import table
 
@@ -109,7 +109,7 @@ class Answers:
         self,
         found: Candidates,
         batch: Batch,
-        problem: Problem,
+        problem: IKProblem,
         branches: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         """Keep the candidates for the targets of a batch, and what they are called."""

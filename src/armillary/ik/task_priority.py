@@ -11,7 +11,7 @@ whose multiplier has vanished (parametric active sets: Best 1996; the aim, scali
 task that bounds do not allow, is that of Flacco, De Luca and Khatib, IEEE T-RO 31,
 2015). So the direction of the first task is kept, the t reached is the greatest there
 is, and x is within the bounds at every corner, also where one stops early.
-Inequalities A x >= b that hold at x = 0 are bounds likewise: `wall_slots.py` keeps the
+Inequalities A x >= b that hold at x = 0 are bounds likewise: `active_rows.py` keeps the
 rows that hold x, and `scaled_rates.py` looks for the first one that x comes to.
 
 What a level wants is b = c + (1 - M^8) (v - c) with M = d (S + d)^-1, S its matrix
@@ -24,11 +24,10 @@ place of M^8 it is damped least squares (Nakamura and Hanafusa 1986; Wampler 198
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate, chain, islice
+from itertools import accumulate
 from typing import NamedTuple, Self
 
-from armillary.ik.least_motion import least_motion
-from armillary.ik.wall_slots import FAR, NO_SLOTS, Hit, Slots
+from armillary.ik.active_rows import FAR, NO_SLOTS, Hit, Slots
 from armillary.spatial.ldl import (
     LDLFactor,
     Rows,
@@ -89,43 +88,28 @@ class Progress(NamedTuple):
     """How far the hierarchy has been followed.
 
     Attributes:
-        x: The rates.
+        z: The rates x, less those at the start of the way.
         remaining: 1 - t of the present level.
         level: Its number from 1; 0 before the first.
         scales: t of each level of tasks.
-        multipliers: y, a number for each row.
+        task_pressures: The multipliers y, a number for each row of tasks.
         held: For each rate 1 at its greatest, -1 at its least, 0 between.
         change: b - c in the rows of the present level, 0 in others.
     """
 
-    x: list[Number]
+    z: list[Number]
     remaining: Number
     level: Number
     scales: list[Number]
-    multipliers: list[Number]
+    task_pressures: list[Number]
     held: list[Number]
     change: list[Number]
 
     @classmethod
-    def read(cls, sizes: Sequence[int], n: int, numbers: Sequence[Number]) -> Self:
-        """Return the progress that `numbers` holds; zeros are the start."""
-        left = iter(numbers)
-        m = sum(sizes)
-        x = list(islice(left, n))
-        remaining, level = islice(left, 2)
-        parts = [list(islice(left, size)) for size in (len(sizes), m, n, m)]
-        return cls(x, remaining, level, *parts)
-
-    @property
-    def numbers(self) -> list[Number]:
-        """Return it all in one list."""
-        lists = self.scales, self.multipliers, self.held, self.change
-        return [*self.x, self.remaining, self.level, *chain.from_iterable(lists)]
-
-    @staticmethod
-    def size(sizes: Sequence[int], n: int) -> int:
-        """Return the length of that list."""
-        return 2 * (n + sum(sizes) + 1) + len(sizes)
+    def start(cls, sizes: Sequence[int], n: int) -> Self:
+        """Return the start of n rates, before levels of so many rows."""
+        rates, rows = [0.0] * n, [0.0] * sum(sizes)
+        return cls(rates, 0.0, 0.0, [0.0] * len(sizes), rows, rates, rows)
 
 
 class Follower:
@@ -202,9 +186,14 @@ class Follower:
         at = self.begun(at)
         direction = self.direction(at)
         if self._all.bounds is None:
-            x = [a + b for a, b in zip(at.x, direction.rates, strict=True)]
-            return at._replace(x=x, remaining=0.0, scales=self._scales(at, 0.0, True))
+            x = [a + b for a, b in zip(at.z, direction.rates, strict=True)]
+            return at._replace(z=x, remaining=0.0, scales=self._scales(at, 0.0, True))
         return self.moved(at, direction)[0]
+
+    def has_more(self, at: Progress) -> Number:
+        """Return 1 where corners are to come, else 0."""
+        more = select(at.level < float(self._all.levels), 1.0, 0.0)
+        return select(at.remaining > 0.0, 1.0, more)
 
     def begun(self, at: Progress) -> Progress:
         """Return the progress at the start of the next level where one has ended."""
@@ -219,7 +208,7 @@ class Follower:
             zip(self._all.spans, self.filters, strict=True)
         ):
             here = _equals(level, p + 1.0)
-            gap = [self._all.wanted[k] - inner(self._all.rows[k], at.x) for k in span]
+            gap = [self._all.wanted[k] - inner(self._all.rows[k], at.z) for k in span]
             b = _significant(apply_rows(filtered, gap), gap)
             change += [
                 select(starts > 0.0, here * u, at.change[k])
@@ -243,10 +232,12 @@ class Follower:
             [c * number for number in row]
             for c, row in zip(counts, h.rows, strict=True)
         ]
-        rows += slots.rows
+        rows += slots.slot_rows
         counts += slots.filled
-        change = [*at.change, *(0.0 for _ in slots.rows)]
-        small = self._small + SMALL * self._length**2 if slots.rows else self._small
+        change = [*at.change, *(0.0 for _ in slots.slot_rows)]
+        small = (
+            self._small + SMALL * self._length**2 if slots.slot_rows else self._small
+        )
         free = [m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)]
         last: Number = 0.0 if h.null is None else _equals(at.level, float(h.levels))
         null = h.null or [0.0] * len(free)
@@ -259,7 +250,7 @@ class Follower:
             weights=h.weights,
             pull=pull,
             small=small,
-            refinements=2 if slots.rows else 1,
+            refinements=2 if slots.slot_rows else 1,
         )
         right, rest = motion.right, motion.rest
         if h.bounds is None:
@@ -279,17 +270,17 @@ class Follower:
             for own, column in zip(pulls, columns, strict=True)
         ]
         position = last * (1.0 - at.remaining)
-        pressing = [*at.multipliers, *slots.multipliers]
+        pressing = [*at.task_pressures, *slots.pressures]
         return Direction(
             moves=moves,
-            multipliers=y,
+            pulls=y,
             free=free,
             rates=[moves * rate for rate in motion.rates],
             least=moves * PARALLEL * _greatest([*motion.rates, *pull]),
             forces=forces,
-            pressures=[
+            bound_pressures=[
                 inner(column, pressing) - w * (x - position * r)
-                for w, x, r, column in zip(h.weights, at.x, null, columns, strict=True)
+                for w, x, r, column in zip(h.weights, at.z, null, columns, strict=True)
             ],
         )
 
@@ -312,14 +303,14 @@ class Follower:
             hit: The first row that x comes to.
         """
         assert self._all.bounds is not None
-        n = len(at.x)
+        n = len(at.z)
         times = self._times(at, d)
         order: list[Number] = [float(k) for k in range(n)]
-        times += slots.times(d.multipliers[len(at.change) :])
-        order += [number + n for number in slots.numbers]
+        times += slots.times(d.pulls[len(at.change) :])
+        order += [number + n for number in slots.slots]
         if hit is not None:
-            times.append(hit.time)
-            order.append(hit.number + n)
+            times.append(hit.hit_time)
+            order.append(hit.hit_number + n)
         unending = select(at.remaining > 0.0, FAR, 0.0)
         limit = select(d.moves > 0.0, at.remaining, unending)
         step = limit
@@ -337,22 +328,24 @@ class Follower:
             rises = select(d.rates[k] > 0.0, 1.0, -1.0)
             stopped = select(d.free[k] > 0.0, rises, 0.0)
             held.append(select(here > 0.0, stopped, at.held[k]))
-            moved = at.x[k] + step * d.rates[k]
+            moved = at.z[k] + step * d.rates[k]
             moved = minimum(maximum(moved, low), high)
             end = select(rises > 0.0, high, low)
             x.append(select(here * d.free[k] > 0.0, end, moved))
         left = select(d.moves > 0.0, at.remaining - step, at.remaining)
         remaining = select(found > 0.0, maximum(left, 0.0), 0.0)
         paid = select(step < FAR, step, 0.0)
-        changes = [paid * b for b in d.multipliers]
+        changes = [paid * b for b in d.pulls]
         if hit is not None:
             slots = slots.pressed(changes[len(at.change) :])
             slots = slots.without(happens[n:-1])
             slots = slots.with_row(hit, happens[-1], self._all.weights, self._length)
         return at._replace(
-            x=x,
+            z=x,
             held=held,
-            multipliers=[a + b for a, b in zip(at.multipliers, changes, strict=False)],
+            task_pressures=[
+                a + b for a, b in zip(at.task_pressures, changes, strict=False)
+            ],
             remaining=remaining,
             scales=self._scales(at, remaining, d.moves > 0.0),
         ), slots
@@ -362,11 +355,11 @@ class Follower:
         assert self._all.bounds is not None
         times: list[Number] = []
         for k, (low, high) in enumerate(zip(*self._all.bounds, strict=True)):
-            room = select(d.rates[k] > 0.0, high - at.x[k], at.x[k] - low)
+            room = select(d.rates[k] > 0.0, high - at.z[k], at.z[k] - low)
             speed = absolute(d.rates[k])
             speed = select(speed > d.least, speed, 0.0)
             hit = _quotient(maximum(room, 0.0), speed)
-            pressure = maximum(at.held[k] * d.pressures[k], 0.0)
+            pressure = maximum(at.held[k] * d.bound_pressures[k], 0.0)
             leaves = _quotient(pressure, 0.0 - at.held[k] * d.forces[k])
             bound = select(self._movable[k] > 0.0, leaves, FAR)
             times.append(select(d.free[k] > 0.0, hit, bound))
@@ -380,6 +373,77 @@ class Follower:
         ]
 
 
+class LeastMotion(NamedTuple):
+    """Rates that meet equations, and what they rest on.
+
+    Attributes:
+        rates: The rates x.
+        multipliers: y, with W (x - r) = C' y for the rates that are free.
+        right: c - C r, what the equations ask for beyond r.
+        rest: The part of it that no rates meet; then C' rest is 0.
+    """
+
+    rates: list[Number]
+    multipliers: list[Number]
+    right: list[Number]
+    rest: list[Number]
+
+
+def least_motion(
+    rows: Rows,
+    wanted: Sequence[Number],
+    *,
+    counts: Sequence[Number],
+    free: Sequence[Number],
+    weights: Sequence[Number],
+    pull: Sequence[Number],
+    small: Number,
+    refinements: int,
+) -> LeastMotion:
+    """Return the free rates x with C x = c that make (x - r)' W (x - r) least.
+
+    What first rates miss is added to the rates, not only to y, which has lost more
+    digits (corrected seminormal equations: Bjorck, Numerical Methods for Least Squares
+    Problems, 1996, section 6.6.5).
+
+    Args:
+        rows: C; zeros in rows that do not count.
+        wanted: c, 0 in rows that do not count.
+        counts: 1 for rows that count, else 0.
+        free: 1 for rates that may move; others are 0.
+        weights: The diagonal of W.
+        pull: The rates r.
+        small: What is added to the diagonal of C W^-1 C' to keep it positive.
+        refinements: How often rates are corrected; each takes them nearer by the ratio
+            of `small` and the least eigenvalue of that matrix.
+    """
+    columns = list(map(list, zip(*rows, strict=True)))
+    shares = [f / w for f, w in zip(free, weights, strict=True)]
+    G = gram(rows, shares)
+    for k, count in enumerate(counts):
+        G[k][k] = G[k][k] + (1.0 - count)
+    factor = LDLFactor.of(shifted(G, small), small)
+
+    def added(rates: Sequence[Number], y: Sequence[Number]) -> list[Number]:
+        return [
+            rate + share * inner(column, y)
+            for rate, share, column in zip(rates, shares, columns, strict=True)
+        ]
+
+    def missed(rates: Sequence[Number]) -> list[Number]:
+        return [c - inner(row, rates) for c, row in zip(wanted, rows, strict=True)]
+
+    rates = [f * r for f, r in zip(free, pull, strict=True)]
+    right = missed(rates)
+    y = more = factor.solve(right)
+    rates = added(rates, y)
+    for _ in range(refinements):
+        more = factor.solve(missed(rates))
+        rates = added(rates, more)
+        y = [a + b for a, b in zip(y, more, strict=True)]
+    return LeastMotion(rates, y, right, [small * b for b in more])
+
+
 class Direction(NamedTuple):
     """How things change per unit of t.
 
@@ -388,21 +452,27 @@ class Direction(NamedTuple):
 
     Attributes:
         moves: 1 or 0.
-        multipliers: Change of y.
+        pulls: Change of y, of tasks and then of active rows.
         free: 1 for rates between their bounds, else 0.
         rates: Change of x.
         least: Rates below this are rounding.
         forces: Change of J' y - W (x - r) with x held: what would move it.
-        pressures: That number itself, which presses rates against their bounds.
+        bound_pressures: That number itself, which presses rates against their bounds.
     """
 
     moves: Number
-    multipliers: list[Number]
+    pulls: list[Number]
     free: list[Number]
     rates: list[Number]
     least: Number
     forces: list[Number]
-    pressures: list[Number]
+    bound_pressures: list[Number]
+
+    @classmethod
+    def none(cls, multipliers: int, n: int) -> Direction:
+        """Return no motion of n rates and so many multipliers."""
+        still = [0.0] * n
+        return cls(0.0, [0.0] * multipliers, still, still, 0.0, still, still)
 
 
 def _greatest(numbers: Sequence[Number]) -> Number:

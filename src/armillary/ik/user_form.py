@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from armillary.ik.loop_check import (
     candidates_of_branches,
 )
 from armillary.ik.method import Candidates, residual_of, squares_of
-from armillary.ik.problem import Problem
-from armillary.ik.query import Query
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.search_step import largest_errors, residual_of_errors
 from armillary.ik.targets import POSE_SIZE, is_rigid, rigid_program
@@ -41,7 +41,7 @@ from armillary.model.closed_form import ClosedForm, OutOfReach
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, dot, number, subtract
+from armillary.spatial.vector import Matrix, Number, Vector, dot, number, subtract
 from armillary.trace import Program, evaluate, trace
 from armillary.trace.functions import absolute, select
 
@@ -67,7 +67,7 @@ class UserForm:
     backwards = False
     arm_angle = None
 
-    def __init__(self, problem: Problem, form: ClosedForm) -> None:
+    def __init__(self, problem: IKProblem, form: ClosedForm) -> None:
         """Take over a user's closed form for a problem.
 
         Raises:
@@ -143,7 +143,7 @@ class UserForm:
         has_loops = bool(problem.selection.passive)
         return self.compiled and problem.can_search and not has_loops
 
-    def candidates(self, query: Query, *, every: bool = False) -> Candidates:
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return every branch for each target, verified on the model.
 
         Of all branches those that do not reach the target are NaN; else they are what
@@ -160,7 +160,7 @@ class UserForm:
             return marked(found, query)
         return nearest_free(found, self, query, self._problem)
 
-    def _of_tree(self, query: Query, every: bool) -> Candidates:
+    def _of_tree(self, query: IKQuery, every: bool) -> Candidates:
         targets, problem = query.targets[:, 0], self._problem
         n = len(problem.joints)
         near = query.near if every else query.wanted
@@ -187,7 +187,7 @@ class UserForm:
     def _picked(self) -> Kernel:
         return shared_kernel(picked_program(self._problem, self.form))
 
-    def _with_loops(self, query: Query, every: bool) -> Candidates:
+    def _with_loops(self, query: IKQuery, every: bool) -> Candidates:
         """Return every branch, or the nearest, verified with loops closed.
 
         The nearest is nearly always an answer; where it is not, all others are tried.
@@ -250,13 +250,13 @@ def inverse_program(form: ClosedForm, n: int) -> Program:
         Exception: What the user's code raises where it cannot be traced.
     """
 
-    def equations(matrix: Any) -> Any:
+    def equations(matrix: Matrix) -> list[list[Number]]:
         return branch_numbers(form, Pose.from_matrix(matrix), n)
 
     return trace(equations, name="own_inverse", outputs=("q",), target=(4, 4))
 
 
-def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Program:
+def verified_program(problem: IKProblem, form: ClosedForm, *, traced: bool) -> Program:
     """Return the program of every branch, verified by the kinematics of the model.
 
     Where q is beyond limits and reaches the target as well at them, it is put there.
@@ -269,56 +269,18 @@ def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Pro
         One output `branches` (b, n + 3): q, NaN where there is none; what remains, two
         such squares; the reason. For a target that is not a pose the numbers are NaN.
     """
-    goal, inputs = problem.goals[0], problem.selection.inputs
-    limits = list(zip(*(each.tolist() for each in problem.limits), strict=True))
-    turning = problem.turning.tolist()
+    n = len(problem.selection.inputs)
 
     def equations(
-        tree: Tree, near: Any, matrix: Any, allowed: Any, *found: Any
+        tree: Tree, near: Vector, matrix: Matrix, allowed: Vector, *branches: Matrix
     ) -> list[list[Number]]:
-        # unchecked: the reason tells whether it is rigid
-        position = [row[3] for row in matrix[:3]]
-        target = Pose.from_rotation_position([row[:3] for row in matrix[:3]], position)
+        target = _unchecked(matrix)
         rigid = is_rigid(target, matrix[3])
+        check = _BranchCheck(problem, tree, near, target, rigid, allowed)
+        rows = branches[0] if branches else branch_numbers(form, target, n)
+        return [check.verified(row) for row in rows]
 
-        def squares(q: list[Number]) -> list[Number]:
-            whole = with_numbers(near, inputs, q)
-            (X,) = poses_of(tree, whole, [goal.frame], goal.relative_to)
-            apart = subtract(X.position, target.position)
-            return [dot(apart, apart), chord_square(X, target)]
-
-        def is_met(squares: list[Number]) -> Any:
-            return (squares[0] <= allowed[0]) & (squares[1] <= allowed[1])
-
-        def verified(numbers: Sequence[Number]) -> list[Number]:
-            *q, is_reached = numbers
-            for k, (ends, turns) in enumerate(zip(limits, turning, strict=True)):
-                if turns:
-                    q[k] = nearest_turns(q[k], near[inputs[k]], ends, True)
-            inside = [clipped(x, *ends) for x, ends in zip(q, limits, strict=True)]
-            miss = squares(q)
-            is_same = all(x is y for x, y in zip(inside, q, strict=True))
-            there = miss if is_same else squares(inside)
-            met = is_met(miss)
-            kept = met & is_met(there)
-            exists: Any = is_reached == 1.0
-            is_finite: Any = rigid
-            for x in q:
-                is_finite = is_finite & (absolute(x) < math.inf)
-            reason = select(kept, SOLVED, select(met, LIMITS, NOT_FOUND))
-            reason = select(exists & is_finite, reason, OUT_OF_REACH)
-            q = [select(kept, x, y) for x, y in zip(inside, q, strict=True)]
-            miss = [select(kept, x, y) for x, y in zip(there, miss, strict=True)]
-            return [
-                *(select(is_finite, x, math.nan) for x in q),
-                *(select(rigid, x, math.nan) for x in miss),
-                select(rigid, reason, INVALID),
-            ]
-
-        rows = found[0] if found else branch_numbers(form, target, len(inputs))
-        return [verified(row) for row in rows]
-
-    given = {} if traced else {"found": (len(form.names), len(inputs) + 1)}
+    given = {} if traced else {"found": (len(form.names), n + 1)}
     return program_of(
         equations,
         problem.tree,
@@ -331,7 +293,85 @@ def verified_program(problem: Problem, form: ClosedForm, *, traced: bool) -> Pro
     )
 
 
-def picked_program(problem: Problem, form: ClosedForm) -> Program:
+@final
+@dataclass(frozen=True, slots=True)
+class _BranchCheck:
+    """The verification of branches of one target, on traced numbers.
+
+    Attributes:
+        problem: What is reached.
+        tree: What moves.
+        near: Near which turns of joints bring q.
+        target: A pose, if it is `rigid`.
+        rigid: Whether it is.
+        allowed: The largest squares, see `verified_program`.
+    """
+
+    problem: IKProblem
+    tree: Tree
+    near: Vector
+    target: Pose
+    rigid: Any
+    allowed: Vector
+
+    def squares(self, q: Vector) -> list[Number]:
+        """Return the squares of what remains of the target at q."""
+        goal = self.problem.goals[0]
+        whole = with_numbers(self.near, self.problem.selection.inputs, q)
+        (X,) = poses_of(self.tree, whole, [goal.frame], goal.relative_to)
+        apart = subtract(X.position, self.target.position)
+        return [dot(apart, apart), chord_square(X, self.target)]
+
+    def is_met(self, squares: Vector) -> Any:
+        """Return whether such squares are small enough."""
+        return (squares[0] <= self.allowed[0]) & (squares[1] <= self.allowed[1])
+
+    def verified(self, numbers: Vector) -> list[Number]:
+        """Return q, what remains, and the reason of a branch.
+
+        It is SOLVED where q reaches the target and does so as well when put at limits;
+        LIMITS where only the first holds.
+        """
+        *q, is_reached = numbers
+        limits = _pairs(self.problem.limits)
+        inputs, turning = self.problem.selection.inputs, self.problem.turning.tolist()
+        for k, (ends, turns) in enumerate(zip(limits, turning, strict=True)):
+            if turns:
+                q[k] = nearest_turns(q[k], self.near[inputs[k]], ends, True)
+        inside = [clipped(x, *ends) for x, ends in zip(q, limits, strict=True)]
+        miss = self.squares(q)
+        is_same = all(x is y for x, y in zip(inside, q, strict=True))
+        there = miss if is_same else self.squares(inside)
+        met = self.is_met(miss)
+        solved = met & self.is_met(there)
+        exists: Any = is_reached == 1.0
+        is_finite: Any = self.rigid
+        for x in q:
+            is_finite = is_finite & (absolute(x) < math.inf)
+        reason = select(solved, SOLVED, select(met, LIMITS, NOT_FOUND))
+        reason = select(exists & is_finite, reason, OUT_OF_REACH)
+        q = [select(solved, x, y) for x, y in zip(inside, q, strict=True)]
+        miss = [select(solved, x, y) for x, y in zip(there, miss, strict=True)]
+        return [
+            *(select(is_finite, x, math.nan) for x in q),
+            *(select(self.rigid, x, math.nan) for x in miss),
+            select(self.rigid, reason, INVALID),
+        ]
+
+
+def _unchecked(matrix: Matrix) -> Pose:
+    """Return a matrix as a pose, whether it is rigid or not."""
+    position = [row[3] for row in matrix[:3]]
+    return Pose.from_rotation_position([row[:3] for row in matrix[:3]], position)
+
+
+def _pairs(limits: tuple[Array, Array]) -> list[tuple[float, float]]:
+    """Return the least and greatest position of each joint."""
+    lower, upper = limits
+    return list(zip(lower.tolist(), upper.tolist(), strict=True))
+
+
+def picked_program(problem: IKProblem, form: ClosedForm) -> Program:
     """Return the program of the branch nearest to a vector, not yet verified.
 
     Those within limits come first.
@@ -340,12 +380,11 @@ def picked_program(problem: Problem, form: ClosedForm) -> Program:
         Inputs `near` (n,), within limits, and `target` (4, 4). One output `picked`
         (n + 1,): q, put at limits; 1 where there is one and the target is rigid.
     """
-    limits = list(zip(*(each.tolist() for each in problem.limits), strict=True))
+    limits = _pairs(problem.limits)
     turning = problem.turning.tolist()
 
-    def equations(near: Any, matrix: Any) -> list[Number]:
-        position = [row[3] for row in matrix[:3]]
-        target = Pose.from_rotation_position([row[:3] for row in matrix[:3]], position)
+    def equations(near: Vector, matrix: Matrix) -> list[Number]:
+        target = _unchecked(matrix)
         least: Number = math.inf
         best: list[Number] = [*near, 0.0]
         for *q, is_reached in branch_numbers(form, target, len(limits)):

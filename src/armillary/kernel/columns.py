@@ -25,12 +25,15 @@ Fields of tables are declared in the same way, as formulas read them like column
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias, final, overload
+
+import numpy as np
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
@@ -51,6 +54,10 @@ __all__ = [
 ]
 
 Reads: TypeAlias = Port | Sequence[Port] | None
+"""What a parameter reads: one column, a list of them, or nothing."""
+
+Size: TypeAlias = int | tuple[int, ...]
+"""A number of entries along an axis, or of those along several."""
 
 
 @final
@@ -89,7 +96,8 @@ class Numbered:
     """Columns with the same meaning, of which each of a numbered kind of thing has one.
 
     `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
-    differ from one to the next, are given there.
+    differ from one to the next, are given there. Formulas of the third thing name them
+    without the number, in stages of `columns.of(3, m=2)`; there `rows()` is the port.
 
     Attributes: as those of `Column`.
     """
@@ -118,7 +126,7 @@ class Numbered:
         if instance is None:
             return self
 
-        def port(number: int, **sizes: int) -> Port:
+        def port(number: int | None = None, **sizes: Size) -> Port:
             return instance.port(self, number, **sizes)
 
         return port
@@ -133,15 +141,31 @@ class Columns:
     owner: ClassVar[str] = ""
     """What messages call them; by default the name of the class."""
 
-    def __init__(self, **sizes: int) -> None:
+    number: int | None = None
+    """The number of the thing whose `Numbered` columns are meant."""
+
+    def __init__(self, **sizes: Size) -> None:
         """Set the sizes that shapes name."""
         self.sizes = sizes
 
-    def port(self, column: Column | Numbered, *number: int, **sizes: int) -> Port:
+    def of(self, number: int, **sizes: Size) -> Self:
+        """Return the columns of a numbered thing, beside those of all.
+
+        Args:
+            number: Its number.
+            sizes: Sizes of its columns.
+        """
+        made = copy.copy(self)
+        made.number, made.sizes = number, {**self.sizes, **sizes}
+        return made
+
+    def port(
+        self, column: Column | Numbered, number: int | None = None, **sizes: Size
+    ) -> Port:
         """Return the name and the shape of a column.
 
         Raises:
-            KernelError: A size of its shape is missing.
+            KernelError: A size of its shape or its number is missing.
         """
         known = {**self.sizes, **sizes}
         shape: list[int] = []
@@ -151,8 +175,17 @@ class Columns:
                     f"The column '{column.name}' of {self._label} has the size "
                     f"'{entries}', which is missing: there are {sorted(known)}."
                 )
-            shape.append(known[entries] if isinstance(entries, str) else entries)
-        return Port("_".join([column.name, *map(str, number)]), tuple(shape))
+            size = known[entries] if isinstance(entries, str) else entries
+            shape += (size,) if isinstance(size, int) else size
+        if isinstance(column, Column):
+            return Port(column.name, tuple(shape))
+        number = self.number if number is None else number
+        if number is None:
+            raise KernelError(
+                f"The columns '{column.name}' of {self._label} are numbered; name one "
+                "by of(number)."
+            )
+        return Port(f"{column.name}_{number}", tuple(shape))
 
     def named(self, name: str) -> Port:
         """Return the port of a column.
@@ -161,10 +194,14 @@ class Columns:
             UnknownName: No column of this name is declared.
         """
         column = getattr(type(self), name, None)
-        if not isinstance(column, Column):
+        if not isinstance(column, Column | Numbered):
             known = sorted({column.name for column in self.declared()})
             raise unknown("column", name, known, owner=self._label)
         return self.port(column)
+
+    def group(self, *kinds: Any) -> tuple[Port, ...]:
+        """Return the ports of the columns that the fields of `NamedTuple`s name."""
+        return tuple(self.named(name) for kind in kinds for name in _names(kind))
 
     @classmethod
     def declared(cls) -> Iterator[Column | Numbered]:
@@ -184,8 +221,9 @@ class Columns:
         """Return a formula as a program on these columns.
 
         Each positional parameter is the column of its name. A parameter whose type is a
-        `NamedTuple` gets one with the columns that its fields name. Keyword-only
-        parameters are not columns: `functools.partial` sets them.
+        `NamedTuple` gets one with the columns that its fields name, as lists; so may
+        fields of that and of what the formula returns be. Keyword-only parameters are
+        not columns: `functools.partial` sets them.
 
         Args:
             formula: A function of traced numbers and arrays of them.
@@ -222,7 +260,8 @@ class Columns:
         @functools.wraps(formula)
         def by_names(*values: Any) -> Any:
             left = iter(values)
-            return formula(**{reader.name: reader.take(left) for reader in readers})
+            found = formula(**{reader.name: reader.take(left) for reader in readers})
+            return tuple(_flat(found)) if _is_group(type(found)) else found
 
         program = trace(
             by_names,
@@ -247,8 +286,8 @@ class Columns:
         if given is not None:
             return _Reader(name, tuple(given), list)
         if name in groups:
-            group = groups[name]
-            return _Reader(name, tuple(map(self.named, group._fields)), group._make)
+            kind = groups[name]
+            return _Reader(name, self.group(kind), lambda values: _made(kind, values))
         return _Reader(name, (self.named(name),), None)
 
     @property
@@ -263,12 +302,12 @@ class _Reader:
 
     name: str
     ports: tuple[Port, ...]
-    group: Callable[[list[Any]], Any] | None
+    group: Callable[[Iterator[Any]], Any] | None
 
     def take(self, values: Iterator[Any]) -> Any:
         """Return the argument, from the values of all columns that are left."""
         mine = [next(values) for _ in self.ports]
-        return mine[0] if self.group is None else self.group(mine)
+        return mine[0] if self.group is None else self.group(map(_listed, mine))
 
 
 @final
@@ -299,12 +338,41 @@ class _Signature:
         types = typing.get_type_hints(function)
         groups = {name: kind for name, kind in types.items() if _is_group(kind)}
         returned = groups.pop("return", None)
-        return cls(label, names, groups, returned._fields if returned else ())
+        return cls(label, names, groups, tuple(_names(returned)) if returned else ())
 
 
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+def _names(kind: Any) -> Iterator[str]:
+    """Yield the fields of a `NamedTuple`, those of groups in place of groups."""
+    for name, part in typing.get_type_hints(kind).items():
+        if _is_group(part):
+            yield from _names(part)
+        else:
+            yield name
+
+
+def _made(kind: Any, values: Iterator[Any]) -> Any:
+    """Return a `NamedTuple` of the values of `_names`."""
+    parts = typing.get_type_hints(kind).values()
+    return kind(*(_made(p, values) if _is_group(p) else next(values) for p in parts))
+
+
+def _flat(group: Any) -> Iterator[Any]:
+    """Yield the values of `_names`."""
+    for value in group:
+        if _is_group(type(value)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _listed(value: Any) -> Any:
+    """Return an array as a list of its entries, or of its rows as lists."""
+    return [_listed(entry) for entry in value] if np.ndim(value) else value
 
 
 # Fields and regions, of declared columns
@@ -315,12 +383,12 @@ def number_field(column: Port) -> Field:
     return Field(column.name, "real", column.shape)
 
 
-def index_field(column: Port, into: Port) -> Field:
+def index_field(column: Port, into: Port | str) -> Field:
     """Return the field that is a position along the first axis of another column.
 
     Formulas read what that column holds there, by the name of the field.
     """
-    return Field(column.name, "index", (), into.name)
+    return Field(column.name, "index", (), into if isinstance(into, str) else into.name)
 
 
 def each(

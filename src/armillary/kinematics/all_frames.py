@@ -17,9 +17,8 @@ from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.closing.solver import solved_on
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, poses_in
 from armillary.model.fields import kept
-from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
@@ -44,7 +43,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound, to = bound_state(cell, state), cell.frame(relative_to)
-    (X,) = poses_of(bound.tree, bound.positions.tolist(), [cell.frame(frame)], to)
+    (X,) = poses_in(bound, [cell.frame(frame)], to)
     return X.matrix()
 
 

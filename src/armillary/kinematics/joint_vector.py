@@ -12,7 +12,14 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote
 from armillary.model.workcell import Workcell
 
-__all__ = ["NO_NUMBERS", "check_joints", "distinct", "numbers_of", "with_numbers"]
+__all__ = [
+    "NO_NUMBERS",
+    "check_joints",
+    "distinct",
+    "finite_numbers",
+    "numbers_of",
+    "with_numbers",
+]
 
 T = TypeVar("T")
 Array = npt.NDArray[np.float64]
@@ -44,6 +51,15 @@ def numbers_of(values: Any, name: str) -> Array:
         raise StateError(f"{name} holds a number that is not finite: {numbers}.")
     # An array over bytes cannot be made writeable again; one with its own memory can.
     return np.frombuffer(array.tobytes(), np.float64) if array.size else NO_NUMBERS
+
+
+def finite_numbers(values: Any, count: int) -> Array | None:
+    """Return so many finite numbers as a vector; None where they are anything else."""
+    try:
+        array = np.asarray(values, dtype=np.float64) + 0.0  # not -0.0
+    except (TypeError, ValueError):
+        return None
+    return array if array.shape == (count,) and np.isfinite(array).all() else None
 
 
 def with_numbers(

@@ -21,6 +21,7 @@ from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import Repeated, closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
+from armillary.kinematics.joint_vector import finite_numbers
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -265,11 +266,8 @@ def _point_of(
     """Return the frame whose origin is a point: a frame's, or one within a frame."""
     if point is None or isinstance(point, str):
         return cell.frame(frame if point is None else point)
-    try:
-        xyz = np.asarray(point, dtype=np.float64) + 0.0
-    except (TypeError, ValueError):
-        xyz = np.empty(0)
-    if xyz.shape != (3,) or not np.isfinite(xyz).all():
+    xyz = finite_numbers(point, 3)
+    if xyz is None:
         raise ModelError(
             "point= takes the name of a frame, or three finite numbers [m] in the "
             f"frame asked about; not {quote(point)}."
@@ -299,13 +297,10 @@ def gravity_vector(gravity: Any) -> Vector3:
     """
     if gravity is None:
         return EARTH
-    try:
-        given = np.array(gravity, dtype=np.float64)
-    except (TypeError, ValueError):
-        given = np.array([np.nan])
-    if given.shape != (3,) or not np.isfinite(given).all():
+    acceleration = finite_numbers(gravity, 3)
+    if acceleration is None:
         raise ModelError(
             f"gravity= takes three finite numbers [m/s^2], such as (0, 0, -9.81), not "
             f"{quote(gravity)}."
         )
-    return vector(given.tolist())
+    return vector(acceleration.tolist())

@@ -13,11 +13,14 @@ import numpy.typing as npt
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
 from armillary.kinematics.bound_state import bound_state, branch_of, home
-from armillary.kinematics.closing.assemblies import Assemblies
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.branches import Branches
-from armillary.kinematics.closing.reasons import LoopReason, loop_reasons
-from armillary.kinematics.closing.solver import solved_near, solved_on
+from armillary.kinematics.closing.branches import Assemblies, Branches
+from armillary.kinematics.closing.solver import (
+    LoopReason,
+    loop_reasons,
+    solved_near,
+    solved_on,
+)
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program

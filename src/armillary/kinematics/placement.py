@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from operator import lt
@@ -11,6 +10,7 @@ from typing import Any
 import msgspec
 
 from armillary.errors import ModelError, StateError, quote
+from armillary.kinematics.joint_vector import finite_numbers
 from armillary.model.check_pose import rigid
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
@@ -73,16 +73,13 @@ class BaseVelocity(
         """
         for name in ("linear", "angular"):
             given = getattr(self, name)
-            try:
-                numbers = tuple(float(number) + 0.0 for number in given)
-            except (TypeError, ValueError):
-                numbers = ()
-            if len(numbers) != 3 or not all(map(math.isfinite, numbers)):
+            numbers = finite_numbers(given, 3)
+            if numbers is None:
                 raise StateError(
                     f"The {name} velocity of {quote(self.manipulator)} must be three "
                     f"finite numbers, not {given!r}."
                 )
-            msgspec.structs.force_setattr(self, name, numbers)
+            msgspec.structs.force_setattr(self, name, tuple(numbers.tolist()))
 
 
 def name_of(thing: Placement | BaseVelocity) -> str:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, Self, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Self, TypeAlias, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
-from armillary.kinematics.closing.branches import Branches
-from armillary.kinematics.closing.of_state import (
+from armillary.kinematics.closing.branches import (
+    Branches,
     bound_passive,
     replaced_passive,
 )
@@ -31,21 +31,14 @@ from armillary.kinematics.placement import (
     name_of,
     placed_frame,
 )
-from armillary.kinematics.state_text import (
-    START,
-    Contents,
-    differences,
-    state_line,
-    state_tables,
-    without_repeats,
-)
 from armillary.kinematics.violations import refuse_violations
+from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.fields import EMPTY, TupleOf, Vector, default
 from armillary.model.frame import FrameRef
-from armillary.model.link_poses import poses_of
+from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
-from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
 
@@ -53,6 +46,115 @@ Array = npt.NDArray[np.float64]
 
 
 _EMPTY: Final = default(NO_NUMBERS)
+
+# what states hold, as plain values; what people see of them, and what differs
+
+Numbers: TypeAlias = tuple[float, ...]
+START: Final = 0.0
+"""The time that JSON leaves out, which it knows by its identity [s]."""
+
+
+class Contents(
+    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
+):
+    """What a state holds, as plain values; see `State`. It is what JSON has of it."""
+
+    q: Numbers = ()
+    qd: Numbers = ()
+    passive: Numbers = ()
+    placements: tuple[Placement, ...] = ()
+    base_velocities: tuple[BaseVelocity, ...] = ()
+    time: float = START
+
+
+def state_line(contents: Contents, cell: Workcell | None) -> str:
+    """Return the cell, numbers and moved bases of a state in a line."""
+    q, qd, passive = contents.q, contents.qd, contents.passive
+    placements = contents.placements
+    of = "" if cell is None else f" of {quote(cell.name)}"
+    parts = [f"<State{of}: q={numbers(q)}"]
+    if any(qd):
+        parts.append(f"qd={numbers(qd)}")
+    if passive:
+        parts.append(f"passive={numbers(passive)}")
+    for each in placements[:MOST_NUMBERS]:
+        parts.append(f"{quote(each.manipulator)} on {quote(each.on)}")
+    if len(placements) > MOST_NUMBERS:
+        parts.append(f"... {len(placements)} moved bases in all")
+    if contents.time:
+        parts.append(f"at {contents.time:g} s")
+    return ", ".join(parts) + ">"
+
+
+def state_tables(contents: Contents, cell: Workcell | None) -> str:
+    """Return the joints and moved bases of a state as HTML."""
+    q, qd, passive = contents.q, contents.qd, contents.passive
+    names = range(len(q)) if cell is None else cell.joint_names
+    joints = [
+        (name, f"{position:.6g}", f"{rate:.6g}")
+        for name, position, rate in zip(names, q, qd or [0.0] * len(q), strict=True)
+    ]
+    followers = range(len(passive)) if cell is None else cell.passive_names
+    joints += [
+        (f"{name} (passive)", f"{position:.6g}", "")
+        for name, position in zip(followers, passive, strict=True)
+    ]
+    shown = table("State", ("joint", "q", "qd"), joints)
+    if contents.placements:
+        bases = ((each.manipulator, each.on) for each in contents.placements)
+        shown += table("Moved bases", ("manipulator", "on"), bases)
+    return shown
+
+
+def without_repeats(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse a JSON object that has a key twice; readers would keep the last.
+
+    Raises:
+        FormatError: It has.
+    """
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise FormatError(f"This JSON is not a state: it has {quote(name)} twice.")
+
+
+def differences(
+    a: Contents, b: Contents, cell: Workcell | None
+) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    """Yield the name of what differs between two states, and its value in each.
+
+    cell: That of the first, if it is known; else joints are called by number.
+    """
+    n, m = len(a.q), len(a.passive)
+    joints: Sequence[str] = list(map(str, range(n)))
+    passive: Sequence[str] = [f"passive {k}" for k in range(m)]
+    if cell is not None:
+        joints, passive = cell.joint_names, cell.passive_names
+    for what, whole, names, here, there in (
+        ("", "q", joints, a.q, b.q),
+        ("rate of ", "q", joints, a.qd, b.qd),
+        ("", "passive", passive, a.passive, b.passive),
+    ):
+        if len(here) != len(there) or len(here) > len(names):
+            yield f"{what}{whole}", (here, there)
+            continue
+        for name, x, y in zip(names, here, there, strict=False):
+            if x != y:
+                yield f"{what}{name}", (x, y)
+    for what, before, after in (
+        ("base of ", a.placements, b.placements),
+        ("velocity of ", a.base_velocities, b.base_velocities),
+    ):
+        left = {each.manipulator: each for each in before}
+        right = {each.manipulator: each for each in after}
+        for name in sorted({*left, *right}):
+            if left.get(name) != right.get(name):
+                yield f"{what}{name}", (left.get(name), right.get(name))
+    if a.time != b.time:
+        yield "time", (a.time, b.time)
+
+
+# states: where everything of a cell is at a moment, and what is attached to what
 
 
 class State(
@@ -329,8 +431,7 @@ class State(
         """
         check_attachable(self.tree, part, by, replace=replace)
         base = placed_frame(self.cell, part)
-        where = self.positions.tolist()
-        (X,) = poses_of(self.tree, where, [base], self.cell.frame(by))
+        (X,) = poses_in(self, [base], self.cell.frame(by))
         on = self.cell.qualified(by)
         return self._placed(Placement(manipulator=part, on=on, pose=X.normalised()))
 
@@ -486,8 +587,20 @@ class State(
         return tuple(V for V in self.base_velocities if V.manipulator != name)
 
     def _pose(self, at: FrameRef) -> Pose:
-        (X,) = poses_of(self.tree, self.positions.tolist(), [at], IN_WORLD)
+        (X,) = poses_in(self, [at], IN_WORLD)
         return X
+
+
+def link_poses(state: State) -> LinkPoses:
+    """Return the poses of links in the world in a state, each computed once."""
+    return LinkPoses(state.tree, state.positions.tolist(), WORLD_LINK)
+
+
+def poses_in(
+    state: State, frames: Sequence[FrameRef], relative_to: FrameRef
+) -> list[Pose]:
+    """Return the poses of frames in a state, computed from what is between them."""
+    return poses_of(state.tree, state.positions.tolist(), frames, relative_to)
 
 
 def _of_contents(kind: type[State], *contents: Any) -> State:

@@ -9,12 +9,11 @@ from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.jacobian import Twist, velocity
 from armillary.kinematics.kernels import named_twist
 from armillary.kinematics.placement import placed_frame
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, link_poses
 from armillary.model.frame import FrameRef
-from armillary.model.link_poses import LinkPoses
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
-from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.model.workcell import Workcell
 from armillary.spatial.twist import move_twist, turn
 from armillary.spatial.vector import subtract, transpose
 
@@ -83,7 +82,7 @@ def _of_base(state: State, k: int, twist: Twist) -> Array:
     name = cell.manipulators[k].name if k >= 0 else ""
     for V in state.base_velocities:
         if V.manipulator == name:
-            poses = LinkPoses(state.tree, state.positions.tolist(), WORLD_LINK)
+            poses = link_poses(state)
             base = placed_frame(cell, name)
             to_point = subtract(
                 poses.pose(twist.point).position, poses.pose(base).position

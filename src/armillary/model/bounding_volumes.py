@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.model.cut_parts import cut_parts
 from armillary.model.geometry.body_pieces import BodyPieces
 from armillary.model.geometry.hull import check_spans_body, convex_hull
 from armillary.model.geometry.sphere_cover import sphere_cover
@@ -19,7 +23,12 @@ from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 from armillary.model.shapes.sphere import Sphere
 from armillary.spatial.pose import Pose
 
-__all__ = ["BoundingSpheres", "bounding_spheres", "convex_parts"]
+__all__ = [
+    "BoundingSpheres",
+    "bounding_spheres",
+    "convex_parts",
+    "cut_parts",
+]
 
 ROUND: Final = 2e-4
 """How far triangles may be inside a round primitive, as a part of its size."""
@@ -29,6 +38,63 @@ CONCAVITY: Final = 0.02
 """By default, how concave a part may be, as a part of the longest side of the box."""
 
 CUBES: Final = 8000
+
+# convex parts of a body by the library CoACD, in a process of its own
+
+LONGEST: Final = 600.0
+"""Seconds that it may take."""
+
+# It ends the process on bodies that it cannot cut, and prints.
+PROGRAM: Final = """
+import sys
+import coacd
+import numpy as np
+
+given = np.load(sys.argv[1])
+coacd.set_log_level("off")
+mesh = coacd.Mesh(given["vertices"], given["faces"])
+parts = coacd.run_coacd(
+    mesh, threshold=float(given["concavity"]), real_metric=True, seed=0
+)
+np.savez(sys.argv[2], *[part[0] for part in parts])
+"""
+
+
+def cut_parts(body: Triangles, concavity: float) -> list[npt.NDArray[np.float64]]:
+    """Return the corners of convex parts that are nearly a body, shapes (n, 3).
+
+    concavity: How concave a part may be [m].
+
+    Raises:
+        ModelError: CoACD is not installed, or cannot cut the body.
+    """
+    try:
+        found = importlib.util.find_spec("coacd")
+    except ValueError:
+        found = None
+    if found is None:
+        raise ModelError("Convex parts need CoACD: pip install 'armillary[parts]'.")
+    with tempfile.TemporaryDirectory() as folder:
+        given, parts = Path(folder, "given.npz"), Path(folder, "parts.npz")
+        numbers: dict[str, Any] = {
+            "vertices": body.vertices,
+            "faces": body.faces.astype(np.int32),
+            "concavity": concavity,
+        }
+        np.savez(given, **numbers)
+        command = [sys.executable, "-c", PROGRAM, str(given), str(parts)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            raise ModelError(
+                f"CoACD cannot cut the body of {len(body.faces)} triangles: {error}. "
+                "Take its hull, or repair it."
+            ) from error
+        with np.load(parts) as arrays:
+            return [np.asarray(arrays[name], np.float64) for name in arrays.files]
+
+
+# volumes around bodies for faster tests: spheres, and convex parts
 
 
 class BoundingSpheres(NamedTuple):

@@ -16,9 +16,8 @@ from armillary.model.frame import FrameRef
 from armillary.model.joint_drives import Drives, Ranges, read_only, renumbered
 from armillary.model.link import Link
 from armillary.model.link_poses import BareTree
-from armillary.model.loops.equations import PlacedLoop
+from armillary.model.loops.equations import PlacedLoop, loop_joints
 from armillary.model.loops.loop import Closure, Rod
-from armillary.model.loops.loop_joint import loop_joints
 from armillary.model.loops.system import LoopSystem, combined, loop_system
 from armillary.model.manipulator import Manipulator
 from armillary.spatial.pose import Pose

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
-from armillary.model.annotations import note_faults
 from armillary.model.display import sized
 from armillary.model.drive import Drive
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
 from armillary.model.frame import FrameRef
-from armillary.model.group import Group, members
+from armillary.model.group import Group, group_faults, members
 from armillary.model.joint_drives import (
     Ranges,
     joint_drives,
@@ -26,19 +25,82 @@ from armillary.model.joint_drives import (
 )
 from armillary.model.link import Link
 from armillary.model.link_poses import BareTree
-from armillary.model.loops.equations import PlacedLoop
+from armillary.model.loops.equations import PlacedLoop, loop_joints
 from armillary.model.loops.loop import Closure, Rod, store_loops
-from armillary.model.loops.loop_joint import loop_joints
 from armillary.model.loops.system import LoopSystem, loop_system
 from armillary.model.parameters import approx_equal
-from armillary.model.posture import Posture
+from armillary.model.posture import Posture, posture_faults
 from armillary.model.property import Property
 from armillary.model.validate import check_manipulator
-from armillary.model.wheels import Wheels
+from armillary.model.wheels import Wheels, wheel_faults
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
+__all__ = [
+    "Fault",
+    "Manipulator",
+    "note_faults",
+]
+
 Array = npt.NDArray[np.float64]
+
+# what is wrong with what is said of a manipulator beside its links
+
+
+class Fault(NamedTuple):
+    """What is wrong, and in which item of which field of a manipulator.
+
+    Attributes:
+        field: Such as `postures`.
+        place: Of the item, None for the field as a whole.
+        message: A sentence.
+    """
+
+    field: str
+    place: int | None
+    message: str
+
+
+def note_faults(
+    links: Sequence[Link],
+    joint_names: Sequence[str],
+    places: Container[str],
+    *,
+    postures: Sequence[Posture] = (),
+    home: str = "",
+    groups: Sequence[Group] = (),
+    properties: Sequence[Property] = (),
+    wheels: Wheels | None = None,
+) -> Iterator[Fault]:
+    """Yield what is wrong with what a manipulator has beside its links.
+
+    links: A legal tree.
+    joint_names: Of the joints that have a place in q.
+    places: Names of the links and frames.
+    """
+    for place, message in posture_faults(postures, joint_names):
+        yield Fault("postures", place, message)
+    if home and all(posture.name != home for posture in postures):
+        message = f"No posture is called {quote(home)}, in which it shall start."
+        yield Fault("home", None, message)
+    if groups:
+        names = {link.name for link in links}
+        joints = {link.coordinate for link in links if link.parent is not None}
+        for place, message in group_faults(groups, names, joints):
+            yield Fault("groups", place, message)
+    for place, each in enumerate(properties):
+        if each.of and each.of not in places:
+            message = (
+                f"Property {quote(each.name)} is about {quote(each.of)}, which is not "
+                "a link or frame here."
+            )
+            yield Fault("properties", place, message)
+    if wheels is not None:
+        for message in wheel_faults(wheels, joint_names):
+            yield Fault("wheels", None, message)
+
+
+# manipulators: trees of links
 
 
 class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):

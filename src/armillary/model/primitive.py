@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,47 @@ from armillary.model.geometry.triangles import Triangles
 from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import Vector3, three
+from armillary.spatial.vector import Number, Vector3, dot, three
 from armillary.trace import Op, evaluate, trace
+from armillary.trace.functions import by_precision, select, sqrt
+
+__all__ = [
+    "Primitive",
+    "farthest_of",
+    "on_circle",
+]
 
 Array = npt.NDArray[np.float64]
 
 MILLIMETRE = 1e-3
+
+# farthest points of simple bodies, on floats or traced scalars
+
+
+def on_circle(direction: Vector3, radius: Number) -> tuple[Number, Number]:
+    """Return x, y of a point of a disc about z that is farthest; (0, 0) along z."""
+    x, y, _ = direction
+    square = x * x + y * y
+    is_long = square > by_precision(square, double=1e-280, single=1e-36)
+    factor = select(is_long, radius / sqrt(select(is_long, square, 1.0)), 0.0)
+    return factor * x, factor * y
+
+
+def farthest_of(points: Sequence[Vector3], direction: Vector3) -> Vector3:
+    """Return the first of a few points that is farthest in a direction."""
+    x, y, z = points[0]
+    reach = dot((x, y, z), direction)
+    for point in points[1:]:
+        along = dot(point, direction)
+        is_farther = along > reach
+        reach = select(is_farther, along, reach)
+        x, y, z = (
+            select(is_farther, p, q) for p, q in zip(point, (x, y, z), strict=True)
+        )
+    return x, y, z
+
+
+# primitives: shapes that formulas describe, all of them convex
 
 
 class Primitive(Shape, frozen=True, kw_only=True):

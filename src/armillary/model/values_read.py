@@ -6,15 +6,17 @@ the key under which a traced formula is cached.
 
 Sweeps have digests of functions (`sweeps/identity.py`), which must be equal in all
 processes; these keys are compared within one process alone, and must be cheap: they are
-read at each use of a joint.
+read at each use of a joint. So the key of a class is cached with `Watch`es, which tell
+whether anything that was read is another object now, or an array holds other bytes.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
+from operator import is_
 from types import (
     CodeType,
     FunctionType,
@@ -24,7 +26,7 @@ from types import (
     ModuleType,
     SimpleNamespace,
 )
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -57,8 +59,59 @@ def values_read(joint: Any) -> Hashable:
     return tuple(found)
 
 
+class Watch(NamedTuple):
+    """Objects that a key depends on, and how to get them again.
+
+    Attributes:
+        get: Returns them, given `owner`.
+        owner: Where they are.
+        objects: What they were; held, so that no other object gets their identity.
+    """
+
+    get: Callable[[Any], Sequence[Any]]
+    owner: Any
+    objects: Sequence[Any]
+
+    def holds(self) -> bool:
+        """Return whether all of them are the same objects."""
+        now = self.get(self.owner)
+        return len(now) == len(self.objects) and all(map(is_, now, self.objects))
+
+
+class ArrayWatch(NamedTuple):
+    """An array that a key depends on, and what it held: numbers change in place."""
+
+    array: npt.NDArray[Any]
+    contents: Hashable
+
+    def holds(self) -> bool:
+        """Return whether it holds the same."""
+        return _array_key(self.array) == self.contents
+
+
+class ClassKey:
+    """A key of what the code of a class reads, hashed once."""
+
+    __slots__ = ("_hash", "_value")
+
+    def __init__(self, value: Hashable) -> None:
+        self._value, self._hash = value, hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, ClassKey) and self._value == other._value
+
+
 # Of each class the names of attributes that its code reads, as found the last time.
 _known_names: WeakKeyDictionary[type, frozenset[str]] = WeakKeyDictionary()
+# Of each class what was read the last time, and how to see that it is still true.
+_last_read: dict[type, tuple[ClassKey, list[Watch | ArrayWatch]]] = {}
+MOST_CLASSES: Final = 256  # of those: watches keep classes alive
+ABSENT: Final = object()
 
 
 def _read(kind: type) -> Hashable:
@@ -67,14 +120,56 @@ def _read(kind: type) -> Hashable:
     Functions that are called read further attributes, of which the names are known only
     once they are entered; so all is read again until no name is new.
     """
+    last = _last_read.get(kind)
+    if last is not None and all(watch.holds() for watch in last[1]):
+        return last[0]
     names = _known_names.get(kind, frozenset())
     while True:
         reader = _Reader(names)
-        read = reader.attributes(kind, 0)
+        key = ClassKey(reader.attributes(kind, 0))
         if reader.names == names:
-            _known_names[kind] = names
-            return read
+            break
         names = reader.names
+    _known_names[kind] = names
+    if len(_last_read) >= MOST_CLASSES:
+        _last_read.clear()
+    _last_read[kind] = key, reader.watches
+    return key
+
+
+def _entries(names: Iterable[str], owner: Mapping[str, Any]) -> list[Any]:
+    return [owner.get(name, ABSENT) for name in names]
+
+
+def _items(owner: Mapping[Any, Any]) -> list[Any]:
+    return [*owner, *owner.values()]
+
+
+def _elements(owner: Iterable[Any]) -> list[Any]:
+    return list(owner)
+
+
+def _fields(names: Sequence[str], owner: Any) -> list[Any]:
+    return [getattr(owner, name) for name in names]
+
+
+def _slot_values(owner: Any) -> list[Any]:
+    return list(_slots(owner).values())
+
+
+def _code_of(function: FunctionType) -> tuple[Any, ...]:
+    cells = function.__closure__ or ()
+    contents = (cell.cell_contents if _is_filled(cell) else ABSENT for cell in cells)
+    defaults = function.__defaults__, function.__kwdefaults__
+    return function.__code__, *defaults, *contents
+
+
+def _array_elements(array: npt.NDArray[Any]) -> list[Any]:
+    return array.ravel().tolist()
+
+
+def _array_key(array: npt.NDArray[Any]) -> Hashable:
+    return array.dtype.str, array.shape, array.tobytes()
 
 
 @lru_cache(maxsize=1024)
@@ -132,10 +227,12 @@ class _Reader:
 
     Attributes:
         names: The attributes that are compared of classes, modules and objects.
+        watches: What the keys depend on.
     """
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
+        self.watches: list[Watch | ArrayWatch] = []
         self._seen: dict[int, tuple[int, Any]] = {}
 
     def value(self, value: Any, depth: int) -> Hashable:
@@ -151,15 +248,25 @@ class _Reader:
         if isinstance(value, (np.ndarray, np.generic)):
             array = cast(npt.NDArray[Any], value)
             if array.dtype == object:
+                self._watch(_array_elements, array)
                 return kind, self.value(array.tolist(), depth)
-            return array.dtype.str, array.shape, array.tobytes()
+            contents = _array_key(array)
+            self.watches.append(ArrayWatch(array, contents))
+            return contents
         if isinstance(value, FunctionType):
             return self._function(value, depth)
         parts = _parts(value)
         if parts is None:
             return kind, self.attributes(value, depth)
+        if isinstance(value, (list, set, deque)):
+            self._watch(_elements, value)
+        elif isinstance(value, (dict, MappingProxyType)):
+            self._watch(_items, value)
         read = [self.value(part, depth + 1) for part in parts]
         return kind, frozenset(read) if "set" in kind else tuple(read)
+
+    def _watch(self, get: Callable[[Any], Sequence[Any]], owner: Any) -> None:
+        self.watches.append(Watch(get, owner, get(owner)))
 
     def attributes(self, owner: Any, depth: int) -> Hashable:
         """Return a key of what code may read of a module, a class or another object."""
@@ -179,6 +286,7 @@ class _Reader:
         What is named may call that: operators, and methods of a library.
         """
         is_class = isinstance(members, MappingProxyType)
+        self._watch(_items if is_class else partial(_entries, self.names), members)
         read = [
             (name, self.value(each, depth + 1))
             for name, each in members.items()
@@ -191,7 +299,12 @@ class _Reader:
         is_known = fields or isinstance(owner, SimpleNamespace)
         if not is_known and not _is_users(type(owner).__module__):
             return _Same(owner)
-        own: dict[str, Any] = {**getattr(owner, "__dict__", {}), **_slots(owner)}
+        in_dict: dict[str, Any] = getattr(owner, "__dict__", {})
+        self._watch(_items, in_dict)
+        self._watch(_slot_values, owner)
+        if fields:
+            self._watch(partial(_fields, fields), owner)
+        own = {**in_dict, **_slots(owner)}
         members = {name: own[name] for name in sorted(self.names & own.keys())}
         members |= {name: getattr(owner, name) for name in fields}
         read = [(name, self.value(each, depth + 1)) for name, each in members.items()]
@@ -203,6 +316,8 @@ class _Reader:
         code, space = function.__code__, function.__globals__
         names = _names(code)
         self.names |= frozenset(names)
+        self._watch(_code_of, function)
+        self._watch(partial(_entries, names), space)
         cells = function.__closure__ or ()
         read: list[Any] = [space[name] for name in names if name in space]
         read += [cell.cell_contents for cell in cells if _is_filled(cell)]

@@ -14,7 +14,7 @@ import numpy as np
 from armillary.errors import ShapeError
 from armillary.spatial import rotation as rot
 from armillary.spatial.pose import Pose
-from armillary.spatial.stumpff import c2, c3, inverse_coefficient
+from armillary.spatial.rotation import c2, c3, inverse_coefficient
 from armillary.spatial.vector import (
     ZERO,
     Number,

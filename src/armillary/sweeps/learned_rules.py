@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, margin_of
-from armillary.collision.pair_contacts import PairContacts
+from armillary.collision.placed_pairs import PlacedPairs
 from armillary.kinematics.bound_state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
@@ -95,7 +95,7 @@ def learn_rules(
     decided = CollisionPairs(cell, _without_neighbours(rules))
     pairs = decided.pairs(tree)
     pairs = pairs.part(np.flatnonzero(_are_fixed(cell, anchors, pairs)))
-    contacts = PairContacts.of(cell, home(cell), pairs, meshes)
+    contacts = PlacedPairs.of_hulls(cell, home(cell), pairs, meshes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
     named = (
         Rule(a=link_of(a), b=link_of(b), reason=reason)
@@ -182,7 +182,7 @@ def _are_fixed(cell: Workcell, anchors: Indices, pairs: Pairs) -> Truths:
 
 
 def _reasons(
-    contacts: PairContacts, are_joined: Truths, samples: Samples, margin: float
+    contacts: PlacedPairs, are_joined: Truths, samples: Samples, margin: float
 ) -> list[str]:
     """Return the reason of each pair to leave it out, empty where it is tested."""
     reasons = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
+from armillary.model.highest import choices, edges
 from armillary.model.joint import Joint
 from armillary.model.parameters import is_numeric, numbers_of
-from armillary.model.smooth_pieces import choices, edges
 from armillary.model.unit import Unit
 
 Array = npt.NDArray[np.float64]

@@ -32,7 +32,7 @@ from armillary.trajectories.pass_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.trajectories.path_columns import PathColumns, Place, Records, Steps
+from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
 from armillary.trajectories.spline_stages import (
     SPLINE,
     spline_columns,
@@ -88,9 +88,9 @@ LARGE: Final = Size(64, 1024)
 
 AROUND: Final = Steps(
     "around",
-    Place(PathColumns.first_low, PathColumns.lows, of="first"),
-    Place(PathColumns.first_high, PathColumns.highs, of="first"),
-    Place(PathColumns.last_time, PathColumns.time, of="last"),
+    Entry(PathColumns.first_low, PathColumns.lows, of="first"),
+    Entry(PathColumns.first_high, PathColumns.highs, of="first"),
+    Entry(PathColumns.last_time, PathColumns.time, of="last"),
     is_single=True,
 )
 

@@ -42,7 +42,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 from armillary.trajectories.curve import basis as basis_at
-from armillary.trajectories.path_columns import PathColumns, Place, Records, Steps
+from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
 
 __all__ = [
     "FIRST",
@@ -76,62 +76,62 @@ LIMIT: Final = 200
 
 GRID: Final = Steps(
     "grid",
-    Place(PathColumns.knot_a, PathColumns.knots, of="knot"),
-    Place(PathColumns.knot_b, PathColumns.knots, ahead=1, of="knot"),
-    Place(PathColumns.s_a, PathColumns.at, of="knot"),
-    Place(PathColumns.s_b, PathColumns.at, ahead=1, of="knot"),
+    Entry(PathColumns.knot_a, PathColumns.knots, of="knot"),
+    Entry(PathColumns.knot_b, PathColumns.knots, ahead=1, of="knot"),
+    Entry(PathColumns.s_a, PathColumns.at, of="knot"),
+    Entry(PathColumns.s_b, PathColumns.at, ahead=1, of="knot"),
     PathColumns.basis,
     PathColumns.share,
-    Place(PathColumns.grid_point, PathColumns.points),
-    Place(PathColumns.grid_gap, PathColumns.gaps),
+    Entry(PathColumns.grid_point, PathColumns.points),
+    Entry(PathColumns.grid_gap, PathColumns.gaps),
 )
 """The points of the grid; the gap to the next is a share of that of its knots."""
 
 LAST: Final = Steps(
     "last",
-    Place(PathColumns.last_point, PathColumns.points),
-    Place(PathColumns.last_lo, PathColumns.lows),
-    Place(PathColumns.last_hi, PathColumns.highs),
+    Entry(PathColumns.last_point, PathColumns.points),
+    Entry(PathColumns.last_lo, PathColumns.lows),
+    Entry(PathColumns.last_hi, PathColumns.highs),
     is_single=True,
 )
 
 FIRST: Final = Steps(
     "first",
-    Place(PathColumns.first_x, PathColumns.x),
-    Place(PathColumns.first_time, PathColumns.time),
-    Place(PathColumns.first_speed, PathColumns.speed),
+    Entry(PathColumns.first_x, PathColumns.x),
+    Entry(PathColumns.first_time, PathColumns.time),
+    Entry(PathColumns.first_speed, PathColumns.speed),
     is_single=True,
 )
 
 BACKWARD: Final = (
-    Place(PathColumns.point, PathColumns.points),
-    Place(PathColumns.next_point, PathColumns.points, ahead=1),
-    Place(PathColumns.gap, PathColumns.gaps),
-    Place(PathColumns.lo, PathColumns.lows),
-    Place(PathColumns.lo_next, PathColumns.lows, ahead=1),
-    Place(PathColumns.hi, PathColumns.highs),
-    Place(PathColumns.hi_next, PathColumns.highs, ahead=1),
+    Entry(PathColumns.point, PathColumns.points),
+    Entry(PathColumns.next_point, PathColumns.points, ahead=1),
+    Entry(PathColumns.gap, PathColumns.gaps),
+    Entry(PathColumns.lo, PathColumns.lows),
+    Entry(PathColumns.lo_next, PathColumns.lows, ahead=1),
+    Entry(PathColumns.hi, PathColumns.highs),
+    Entry(PathColumns.hi_next, PathColumns.highs, ahead=1),
 )
 BACKWARD_ROWS: Final = (
-    Place(PathColumns.row, PathColumns.rows),
-    Place(PathColumns.next_row, PathColumns.rows, ahead=1),
+    Entry(PathColumns.row, PathColumns.rows),
+    Entry(PathColumns.next_row, PathColumns.rows, ahead=1),
 )
 
 FORWARD: Final = (
-    Place(PathColumns.from_point, PathColumns.points),
-    Place(PathColumns.to_point, PathColumns.points, ahead=1),
-    Place(PathColumns.from_gap, PathColumns.gaps),
-    Place(PathColumns.to_lo, PathColumns.lows, ahead=1),
-    Place(PathColumns.to_hi, PathColumns.highs, ahead=1),
-    Place(PathColumns.x_here, PathColumns.x),
-    Place(PathColumns.x_next, PathColumns.x, ahead=1),
-    Place(PathColumns.time_here, PathColumns.time),
-    Place(PathColumns.time_next, PathColumns.time, ahead=1),
-    Place(PathColumns.speed_next, PathColumns.speed, ahead=1),
+    Entry(PathColumns.from_point, PathColumns.points),
+    Entry(PathColumns.to_point, PathColumns.points, ahead=1),
+    Entry(PathColumns.from_gap, PathColumns.gaps),
+    Entry(PathColumns.to_lo, PathColumns.lows, ahead=1),
+    Entry(PathColumns.to_hi, PathColumns.highs, ahead=1),
+    Entry(PathColumns.x_here, PathColumns.x),
+    Entry(PathColumns.x_next, PathColumns.x, ahead=1),
+    Entry(PathColumns.time_here, PathColumns.time),
+    Entry(PathColumns.time_next, PathColumns.time, ahead=1),
+    Entry(PathColumns.speed_next, PathColumns.speed, ahead=1),
 )
 FORWARD_ROWS: Final = (
-    Place(PathColumns.from_row, PathColumns.rows),
-    Place(PathColumns.to_row, PathColumns.rows, ahead=1),
+    Entry(PathColumns.from_row, PathColumns.rows),
+    Entry(PathColumns.to_row, PathColumns.rows, ahead=1),
 )
 
 
@@ -315,7 +315,7 @@ def _most(point: Matrix, velocity: Matrix) -> Number:
     return most
 
 
-class Lines(NamedTuple):
+class BoundLines(NamedTuple):
     """The lines in x that bound u at a point."""
 
     p: Vector
@@ -326,7 +326,7 @@ class Lines(NamedTuple):
     d_lo: Number
 
 
-class UpperLines(NamedTuple):
+class UpperBoundLines(NamedTuple):
     """Those that bound u from above."""
 
     p: Vector
@@ -344,7 +344,7 @@ def _lines(
     acceleration: Matrix,
     row: Matrix = (),
     next_row: Matrix = (),
-) -> Lines:
+) -> BoundLines:
     """Return the lines of limits at both ends of an interval, and of the next one."""
     step = 2.0 * gap
     lines: list[tuple[Number, Number, Number]] = []
@@ -356,7 +356,7 @@ def _lines(
             lines.append(_line(a + shift * b, b, least, most))
     p, above, below = (list(numbers) for numbers in zip(*lines, strict=True))
     reciprocal = 1.0 / step
-    return Lines(
+    return BoundLines(
         p, above, below, -reciprocal, hi_next * reciprocal, lo_next * reciprocal
     )
 
@@ -379,7 +379,7 @@ def _line(
     )
 
 
-def _gap(x: Number, lines: Lines) -> tuple[Number, Number, Number]:
+def _gap(x: Number, lines: BoundLines) -> tuple[Number, Number, Number]:
     """Return f at x, and slope and offset of the line that f follows there."""
     p, above, below, d, d_hi, d_lo = lines
     upper, lower = d * x + d_hi, d * x + d_lo
@@ -422,7 +422,7 @@ def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
     )
 
 
-def _lower(y: Number, lines: Lines) -> Lowered:
+def _lower(y: Number, lines: BoundLines) -> Lowered:
     """Return y nearer to the greatest x with f <= 0, and whether it must go on.
 
     It is the root of the line that f follows at y. Where that line does not fall as x
@@ -449,7 +449,7 @@ def _least_of_rows(lo_next: Number, y: Number) -> Raised:
     return Raised(0.0, select(y >= 0.0, 1.0, 0.0))
 
 
-def _higher(z: Number, y: Number, lines: Lines) -> Raised:
+def _higher(z: Number, y: Number, lines: BoundLines) -> Raised:
     """Return z nearer to the least x with f <= 0, and whether it must go on.
 
     It is above y, and the interval empty, where there is none.
@@ -483,7 +483,11 @@ class Advanced(NamedTuple):
 
 
 def _advance(
-    x_here: Number, time_here: Number, to_lo: Number, to_hi: Number, lines: UpperLines
+    x_here: Number,
+    time_here: Number,
+    to_lo: Number,
+    to_hi: Number,
+    lines: UpperBoundLines,
 ) -> Advanced:
     """Return x, the time and the path speed at the next grid point.
 

@@ -20,7 +20,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.trajectories.curve import BASIS_ROWS
 
-__all__ = ["PathColumns", "Place", "Records", "Steps"]
+__all__ = ["Entry", "PathColumns", "Records", "Steps"]
 
 Records = dict[str, Any]
 """Of a table: an array for each of its fields."""
@@ -157,7 +157,7 @@ class PathColumns(Columns):
 
 
 @final
-class Place:
+class Entry:
     """A field of a table by which formulas read and write one entry of a column.
 
     Attributes:
@@ -181,7 +181,7 @@ class Steps:
     """A table of positions in columns, and of numbers; `Columns` give it shapes."""
 
     def __init__(
-        self, name: str, *fields: Place | Column, is_single: bool = False
+        self, name: str, *fields: Entry | Column, is_single: bool = False
     ) -> None:
         """Declare the fields of each record; a column stands for its numbers."""
         self.name = name
@@ -192,7 +192,7 @@ class Steps:
         """Return the table of a pipeline on columns."""
         fields = [
             index_field(columns.port(field.field), columns.port(field.into))
-            if isinstance(field, Place)
+            if isinstance(field, Entry)
             else number_field(columns.port(field))
             for field in self.fields
         ]
@@ -209,7 +209,7 @@ class Steps:
         """
         records: Records = {}
         for field in self.fields:
-            if isinstance(field, Place):
+            if isinstance(field, Entry):
                 records[field.field.name] = given[field.of] + field.ahead
             else:
                 records[field.name] = given[field.name]

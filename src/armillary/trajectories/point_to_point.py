@@ -1,4 +1,17 @@
-"""The fastest motion to joint positions within limits of jerk."""
+"""The fastest motion to joint positions within limits of jerk.
+
+Ruckig finds it; this module brings the question into the form that Ruckig takes:
+
+- Along a straight line q = q0 + s (q1 - q0) one number s moves, from 0 to 1. A limit L
+  of joint k bounds the derivative of s by L[k] / (q1 - q0)[k]; the tightest holds.
+- Limits of 0 are replaced by a small part of the opposite one. What uses them by more
+  than rounding is refused afterwards.
+- Ruckig computes some hundred seconds at most. A longer motion is asked for in a unit
+  of time T, in which rates are T times, accelerations T^2 and jerks T^3 times as great.
+- Its profiles, one a joint, change their jerk at different times. All these times
+  together are the parts of the motion; of those that are too short for its arithmetic
+  the following part takes the place.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +36,7 @@ from armillary.trajectories.limits import (
 __all__ = ["point_to_point"]
 
 Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
 
 ROUNDING = 1e-9
 """By how much, in parts of a limit, a value at the end may be above it; and by how
@@ -44,8 +58,8 @@ SHORTEST = 1e-9
 """How long a part is at least, in parts of the whole."""
 
 
-class Ends(NamedTuple):
-    """Where a motion begins or ends, shape (n,) each."""
+class MotionEnds(NamedTuple):
+    """Positions, rates and accelerations where a motion begins or ends, (n,) each."""
 
     q: Array
     qd: Array
@@ -110,59 +124,90 @@ def point_to_point(  # noqa: PLR0913
     chosen = selection_of(cell, joints).inputs
     names = [cell.joint_names[k] for k in chosen]
     n = len(names)
-    first = Ends(
-        *(_row(*each, n) for each in (("q0", q0), ("qd0", qd0), ("qdd0", qdd0)))
+    task = MotionTask(
+        MotionEnds(_row("q0", q0, n), _row("qd0", qd0, n), _row("qdd0", qdd0, n)),
+        MotionEnds(_row("q1", q1, n), _row("qd1", qd1, n), _row("qdd1", qdd1, n)),
+        {
+            "velocity": velocity_limits(cell, chosen, velocity),
+            "acceleration": acceleration_limits(
+                cell, chosen, acceleration, is_needed=True
+            ),
+            "jerk": limits_of("jerk", jerk, n),
+        },
+        duration,
     )
-    last = Ends(
-        *(_row(*each, n) for each in (("q1", q1), ("qd1", qd1), ("qdd1", qdd1)))
-    )
-    limits = {
-        "velocity": velocity_limits(cell, chosen, velocity),
-        "acceleration": acceleration_limits(cell, chosen, acceleration, is_needed=True),
-        "jerk": limits_of("jerk", jerk, n),
-    }
-    for name, limit in limits.items():
-        if limit.ndim != 2:
-            raise ShapeError(
-                f"A motion has one {name} limit for each joint, of shape ({n},); rows "
-                "for several motions were given."
-            )
-    least = numbers_of("duration", duration)
-    if least.ndim or not 0.0 <= least < np.inf:
-        raise ModelError(
-            f"duration is {quote(duration)}; it must be a finite number, at least 0."
-        )
-    way: Any = straight
-    if not isinstance(way, bool):
-        raise ModelError(f"straight is True or False, not {quote(way)}.")
+    _check_numbers(task, straight)
+    first, last = task.first, task.last
     moving = np.any([first.q != last.q, *map(np.abs, (*first[1:], *last[1:]))], axis=0)
-    _check(names, moving, last, limits)
+    _check(names, moving, last, task.limits)
     if straight and any(part.any() for part in (*first[1:], *last[1:])):
         raise ModelError(
             "A straight line begins and ends at rest: leave out straight=True, or the "
             "rates and accelerations at both ends."
         )
-    if straight and moving.any():
-        found = _line(first.q, last.q - first.q, limits, float(duration))
-    else:
-        found = _motion(_Given(first, last, limits, float(duration)), moving)
-    _check_ways(names, found, limits)
-    return found
+    along_line = straight and moving.any()
+    motion = _line(task) if along_line else _motion(task, moving)
+    _check_ways(names, motion, task.limits)
+    return motion
 
 
-def _line(
-    q0: Array, way: Array, limits: dict[str, Array], duration: float
-) -> JointMotion:
-    """Return the motion along a line, as that of the share of the way."""
+class MotionTask(NamedTuple):
+    """A motion that is asked for.
+
+    Attributes:
+        first: Where it begins.
+        last: Where it ends.
+        limits: The lower and upper limits of `velocity`, `acceleration` and `jerk`, in
+            this order, shape (2, n) each.
+        duration: How long it takes at least [s].
+    """
+
+    first: MotionEnds
+    last: MotionEnds
+    limits: dict[str, Array]
+    duration: float
+
+
+def _check_numbers(task: MotionTask, straight: Any) -> None:
+    """Refuse limits of several motions, and options that are not what they must be.
+
+    Raises:
+        ShapeError: Limits have more than one row.
+        ModelError: The duration is not finite or negative, or `straight` not a bool.
+    """
+    for name, limit in task.limits.items():
+        if limit.ndim != 2:
+            raise ShapeError(
+                f"A motion has one {name} limit for each joint, of shape "
+                f"({len(task.first.q)},); rows for several motions were given."
+            )
+    least = numbers_of("duration", task.duration)
+    if least.ndim or not 0.0 <= least < np.inf:
+        raise ModelError(
+            f"duration is {quote(task.duration)}; it must be a finite number, at least "
+            "0."
+        )
+    if not isinstance(straight, bool):
+        raise ModelError(f"straight is True or False, not {quote(straight)}.")
+
+
+def _line(task: MotionTask) -> JointMotion:
+    """Return the motion along a line, as that of the share s of the way."""
+    way = task.last.q - task.first.q
     goes = way != 0.0
     within: dict[str, Array] = {}
-    for name, limit in limits.items():
+    for name, limit in task.limits.items():
+        # of joints that go backwards, the lower limit bounds s from above
         shares = np.sort(limit[:, goes] / way[goes], axis=0)
         within[name] = np.array([[shares[0].max()], [shares[1].min()]])
     zero, one = np.zeros(1), np.ones(1)
-    given = _Given(Ends(zero, zero, zero), Ends(one, zero, zero), within, duration)
-    time, share, *others = astuple(_motion(given, one > 0.0))
-    return _read_only(time, q0 + share * way, *(part * way for part in others))
+    share = MotionTask(
+        MotionEnds(zero, zero, zero), MotionEnds(one, zero, zero), within, task.duration
+    )
+    time, s, *derivatives = astuple(_motion(share, one > 0.0))
+    return _read_only(
+        time, task.first.q + s * way, *(part * way for part in derivatives)
+    )
 
 
 def _row(name: str, value: Any, joints: int) -> Array:
@@ -187,8 +232,8 @@ def _row(name: str, value: Any, joints: int) -> Array:
 
 def _check(
     names: list[str],
-    moving: npt.NDArray[np.bool_],
-    last: Ends,
+    moving: Truths,
+    last: MotionEnds,
     limits: dict[str, Array],
 ) -> None:
     """Refuse limits within which the end cannot be reached.
@@ -246,16 +291,7 @@ def _check_ways(
             )
 
 
-class _Given(NamedTuple):
-    """What Ruckig is asked."""
-
-    first: Ends
-    last: Ends
-    limits: dict[str, Array]
-    duration: float
-
-
-def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
+def _motion(task: MotionTask, moving: Truths) -> JointMotion:
     """Return the motion that Ruckig finds; joints that rest may have limits of 0.
 
     Raises:
@@ -270,35 +306,12 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
             "line with cell.time_path, whose jerk is not limited."
         ) from error
     n = len(moving)
-    asked = ruckig.InputParameter(n)
-    velocity, acceleration, jerk = (
-        np.where(moving, limit, [[-1.0], [1.0]]) for limit in given.limits.values()
-    )
-    # Ruckig computes motions of some hundred seconds only, and accepts no limit of 0.
-    unit = _unit_of_time(given, moving)
-    velocity, acceleration, jerk = (
-        unit**power * limit
-        for power, limit in ((1, _both(velocity)), (2, _both(acceleration)), (3, jerk))
-    )
-    if unit > 1.0:  # ramps far shorter than the motion are lost in rounding of times
-        fastest = np.abs(velocity).max(axis=0)
-        acceleration = np.clip(acceleration, -STEEP * fastest, STEEP * fastest)
-        jerk = np.clip(jerk, -STEEP * STEEP * fastest, STEEP * STEEP * fastest)
-    first = [unit**power * part for power, part in enumerate(given.first)]
-    last = [unit**power * part for power, part in enumerate(given.last)]
-    asked.current_position, asked.current_velocity, asked.current_acceleration = (
-        part.tolist() for part in first
-    )
-    asked.target_position = last[0].tolist()
-    asked.target_velocity = np.clip(last[1], *velocity).tolist()
-    asked.target_acceleration = np.clip(last[2], *acceleration).tolist()
-    asked.min_velocity, asked.max_velocity = velocity.tolist()
-    asked.min_acceleration, asked.max_acceleration = acceleration.tolist()
-    asked.max_jerk = np.minimum(-jerk[0], jerk[1]).tolist()
-    asked.minimum_duration = given.duration / unit
-    found = ruckig.Trajectory(n)
+    unit = _unit_of_time(task, moving)
+    question = ruckig.InputParameter(n)
+    _ask(question, task, _accepted(task, moving, unit), unit)
+    trajectory = ruckig.Trajectory(n)
     try:
-        result = ruckig.Ruckig(n).calculate(asked, found)
+        result = ruckig.Ruckig(n).calculate(question, trajectory)
     except ruckig.RuckigError as error:
         raise ModelError(f"Ruckig finds no motion: {_sentence(error)}.") from error
     except ValueError as error:  # it has a number for this result, but no name
@@ -307,35 +320,70 @@ def _motion(given: _Given, moving: npt.NDArray[np.bool_]) -> JointMotion:
         ) from error
     if result not in {ruckig.Result.Working, ruckig.Result.Finished}:
         raise ModelError(f"Ruckig finds no motion: {result.name}.")
-    time, q, qd, qdd, jerks = _parts(found)
+    time, q, qd, qdd, jerks = _parts(trajectory)
     return _read_only(unit * time, q, qd / unit, qdd / unit**2, jerks / unit**3)
+
+
+def _accepted(task: MotionTask, moving: Truths, unit: float) -> list[Array]:
+    """Return limits that Ruckig accepts, in a unit of time: none of 0.
+
+    Those of joints that rest do not matter.
+    """
+    velocity, acceleration, jerk = (
+        np.where(moving, limit, [[-1.0], [1.0]]) for limit in task.limits.values()
+    )
+    velocity, acceleration, jerk = (
+        unit**power * limit
+        for power, limit in ((1, _both(velocity)), (2, _both(acceleration)), (3, jerk))
+    )
+    if unit > 1.0:  # ramps far shorter than the motion are lost in rounding of times
+        fastest = np.abs(velocity).max(axis=0)
+        acceleration = np.clip(acceleration, -STEEP * fastest, STEEP * fastest)
+        jerk = np.clip(jerk, -STEEP * STEEP * fastest, STEEP * STEEP * fastest)
+    return [velocity, acceleration, jerk]
+
+
+def _ask(question: Any, task: MotionTask, limits: list[Array], unit: float) -> None:
+    """Write a task into the input of Ruckig, in a unit of time."""
+    first, last = (
+        [unit**power * part for power, part in enumerate(ends)]
+        for ends in (task.first, task.last)
+    )
+    velocity, acceleration, jerk = limits
+    question.current_position = first[0].tolist()
+    question.current_velocity = first[1].tolist()
+    question.current_acceleration = first[2].tolist()
+    question.target_position = last[0].tolist()
+    question.target_velocity = np.clip(last[1], *velocity).tolist()
+    question.target_acceleration = np.clip(last[2], *acceleration).tolist()
+    question.min_velocity, question.max_velocity = velocity.tolist()
+    question.min_acceleration, question.max_acceleration = acceleration.tolist()
+    question.max_jerk = np.minimum(-jerk[0], jerk[1]).tolist()
+    question.minimum_duration = task.duration / unit
 
 
 def _both(limit: Array) -> Array:
     """Return limits with those of 0 replaced by a small part of the opposite one."""
-    lower, upper = limit
-    found = np.empty_like(limit)
-    found[0] = np.where(lower == 0.0, -UNUSED * upper, lower)
-    found[1] = np.where(upper == 0.0, -UNUSED * lower, upper)
-    return found
+    # Row 0 is below the opposite row 1, and row 1 above row 0.
+    return np.where(limit == 0.0, -UNUSED * limit[::-1], limit)
 
 
-def _unit_of_time(given: _Given, moving: npt.NDArray[np.bool_]) -> float:
+def _unit_of_time(task: MotionTask, moving: Truths) -> float:
     """Return the unit of time in which Ruckig computes [s], 1 unless motion is long.
 
     It follows from the durations T that single limits require, up to factors: of a way
     s, s = v T for a limit v of rates, s = a T^2 of accelerations, s = j T^3 of jerks.
     """
-    first, last = given.first, given.last
+    first, last = task.first, task.last
     velocity, acceleration, jerk = (
-        np.abs(limit).max(axis=0)[moving] for limit in given.limits.values()
+        np.abs(limit).max(axis=0)[moving] for limit in task.limits.values()
     )
     way, change, more = (
         np.abs(b - a)[moving] for a, b in zip(first, last, strict=True)
     )
     longest = np.concatenate(
         [
-            [given.duration, 0.0],
+            [task.duration, 0.0],
             way / velocity,
             np.sqrt(way / acceleration),
             np.cbrt(way / jerk),
@@ -352,39 +400,45 @@ def _sentence(error: Exception) -> str:
     return text.partition("\n")[0].rstrip(": .") or "no reason is given"
 
 
-def _parts(found: Any) -> tuple[Array, Array, Array, Array, Array]:
+def _parts(trajectory: Any) -> tuple[Array, Array, Array, Array, Array]:
     """Return a trajectory of Ruckig in parts of constant jerk.
 
     These are instants, then positions, rates and accelerations there, and jerks.
     """
-    end = float(found.duration)
+    time = _instants(trajectory)
+    lengths = np.diff(time)
+    motions = [trajectory.at_time(t) for t in time]
+    q, qd = (np.array([motion[order] for motion in motions]) for order in (0, 1))
+    # Accelerations may jump, so they are taken inside of parts.
+    early, late = (
+        [trajectory.at_time(t) for t in time[:-1] + share * lengths]
+        for share in (0.25, 0.75)
+    )
+    h = 0.25 * lengths[:, None]
+    accelerations = [np.array([motion[2] for motion in side]) for side in (early, late)]
+    jerk = (accelerations[1] - accelerations[0]) / np.where(h > 0.0, 2.0 * h, 1.0)
+    qdd = accelerations[0] - h * jerk
+    # Parts shorter than `SHORTEST` are left out, but may change rates: where a rate
+    # does not fit the part after it, that of the part is taken.
+    inside = np.array([motion[1] for motion in early])
+    begun = inside - h * (qdd + 0.5 * h * jerk)
+    is_off = np.abs(begun - qd[:-1]) > ROUNDING * np.abs(inside).max(initial=0.0)
+    qd[:-1] = np.where(is_off, begun, qd[:-1])
+    return time, q, qd, qdd, jerk
+
+
+def _instants(trajectory: Any) -> Array:
+    """Return when the jerk of a joint changes, and both ends; at least two."""
+    end = float(trajectory.duration)
     times = {0.0, end}
-    for profile in found.profiles[0]:
+    for profile in trajectory.profiles[0]:
         parts = *profile.brake.t, *profile.t, *profile.accel.t
         times.update(np.minimum(np.cumsum(parts), end).tolist())
     # Rounding makes parts of nearly no length.
-    kept = [t for t in sorted(times) if t > SHORTEST * end and t < end * (1 - SHORTEST)]
-    every = np.array([0.0, *kept, end])
+    inner = [t for t in sorted(times) if SHORTEST * end < t < end * (1 - SHORTEST)]
+    every = np.array([0.0, *inner, end])
     is_long = np.diff(every[:-1], prepend=-end) > SHORTEST * end
-    time = np.array([*every[:-1][is_long], end]) if end > 0.0 else np.zeros(2)
-    long = np.diff(time)
-    ends = [found.at_time(t) for t in time]
-    # Accelerations may jump, so they are taken inside of parts.
-    early, late = (
-        np.array([found.at_time(t)[2] for t in time[:-1] + part * long])
-        for part in (0.25, 0.75)
-    )
-    h = 0.25 * long[:, None]
-    jerk = (late - early) / np.where(h > 0.0, 2.0 * h, 1.0)
-    accelerations = early - h * jerk
-    rates = np.array([each[1] for each in ends])
-    # Parts shorter than `SHORTEST` are left out, but may change rates: where a rate
-    # does not fit the part after it, that of the part is taken.
-    inside = np.array([found.at_time(t)[1] for t in time[:-1] + 0.25 * long])
-    begun = inside - h * (accelerations + 0.5 * h * jerk)
-    is_off = np.abs(begun - rates[:-1]) > ROUNDING * np.abs(inside).max(initial=0.0)
-    rates[:-1] = np.where(is_off, begun, rates[:-1])
-    return time, np.array([each[0] for each in ends]), rates, accelerations, jerk
+    return np.array([*every[:-1][is_long], end]) if end > 0.0 else np.zeros(2)
 
 
 def _read_only(*arrays: Array) -> JointMotion:

@@ -18,7 +18,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, select, sqrt
-from armillary.trajectories.path_columns import PathColumns, Place, Records, Steps
+from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["SPLINE", "spline_columns", "spline_records", "spline_stages"]
@@ -28,60 +28,60 @@ INVALID: Final = float(PathReason.INVALID)
 
 CHORDS: Final = Steps(
     "chords",
-    Place(PathColumns.q_a, PathColumns.path),
-    Place(PathColumns.q_b, PathColumns.path, ahead=1),
-    Place(PathColumns.given_b, PathColumns.given, ahead=1),
-    Place(PathColumns.at_a, PathColumns.at),
-    Place(PathColumns.at_b, PathColumns.at, ahead=1),
-    Place(PathColumns.width, PathColumns.widths),
-    Place(PathColumns.chord, PathColumns.chords),
+    Entry(PathColumns.q_a, PathColumns.path),
+    Entry(PathColumns.q_b, PathColumns.path, ahead=1),
+    Entry(PathColumns.given_b, PathColumns.given, ahead=1),
+    Entry(PathColumns.at_a, PathColumns.at),
+    Entry(PathColumns.at_b, PathColumns.at, ahead=1),
+    Entry(PathColumns.width, PathColumns.widths),
+    Entry(PathColumns.chord, PathColumns.chords),
 )
 """The intervals between waypoints in order."""
 
 AHEAD: Final = Steps(
     "ahead",
-    Place(PathColumns.width_before, PathColumns.widths, ahead=-1),
-    Place(PathColumns.width_after, PathColumns.widths),
-    Place(PathColumns.chord_before, PathColumns.chords, ahead=-1),
-    Place(PathColumns.chord_after, PathColumns.chords),
-    Place(PathColumns.pivot_before, PathColumns.pivots, ahead=-1),
-    Place(PathColumns.right_before, PathColumns.rights, ahead=-1),
-    Place(PathColumns.pivot_here, PathColumns.pivots),
-    Place(PathColumns.right_here, PathColumns.rights),
+    Entry(PathColumns.width_before, PathColumns.widths, ahead=-1),
+    Entry(PathColumns.width_after, PathColumns.widths),
+    Entry(PathColumns.chord_before, PathColumns.chords, ahead=-1),
+    Entry(PathColumns.chord_after, PathColumns.chords),
+    Entry(PathColumns.pivot_before, PathColumns.pivots, ahead=-1),
+    Entry(PathColumns.right_before, PathColumns.rights, ahead=-1),
+    Entry(PathColumns.pivot_here, PathColumns.pivots),
+    Entry(PathColumns.right_here, PathColumns.rights),
 )
 """The inner waypoints in order."""
 
 BACK: Final = Steps(
     "back",
-    Place(PathColumns.pivot, PathColumns.pivots),
-    Place(PathColumns.right, PathColumns.rights),
-    Place(PathColumns.bend, PathColumns.bends),
-    Place(PathColumns.next_bend, PathColumns.bends, ahead=1),
+    Entry(PathColumns.pivot, PathColumns.pivots),
+    Entry(PathColumns.right, PathColumns.rights),
+    Entry(PathColumns.bend, PathColumns.bends),
+    Entry(PathColumns.next_bend, PathColumns.bends, ahead=1),
 )
 """The inner waypoints, the last one first."""
 
 ENDS: Final = Steps(
     "ends",
-    Place(PathColumns.first_at, PathColumns.at, of="first"),
-    Place(PathColumns.first_given, PathColumns.given, of="first"),
-    Place(PathColumns.first_pivot, PathColumns.pivots, of="first"),
-    Place(PathColumns.first_right, PathColumns.rights, of="first"),
-    Place(PathColumns.first_bend, PathColumns.bends, of="first"),
-    Place(PathColumns.last_bend, PathColumns.bends, of="last"),
+    Entry(PathColumns.first_at, PathColumns.at, of="first"),
+    Entry(PathColumns.first_given, PathColumns.given, of="first"),
+    Entry(PathColumns.first_pivot, PathColumns.pivots, of="first"),
+    Entry(PathColumns.first_right, PathColumns.rights, of="first"),
+    Entry(PathColumns.first_bend, PathColumns.bends, of="first"),
+    Entry(PathColumns.last_bend, PathColumns.bends, of="last"),
     is_single=True,
 )
 
 KNOTS: Final = Steps(
     "knots_made",
-    Place(PathColumns.q_here, PathColumns.path),
-    Place(PathColumns.bend_here, PathColumns.bends),
-    Place(PathColumns.bend_a, PathColumns.bends, of="interval"),
-    Place(PathColumns.bend_b, PathColumns.bends, ahead=1, of="interval"),
-    Place(PathColumns.width_here, PathColumns.widths, of="interval"),
-    Place(PathColumns.chord_here, PathColumns.chords, of="interval"),
+    Entry(PathColumns.q_here, PathColumns.path),
+    Entry(PathColumns.bend_here, PathColumns.bends),
+    Entry(PathColumns.bend_a, PathColumns.bends, of="interval"),
+    Entry(PathColumns.bend_b, PathColumns.bends, ahead=1, of="interval"),
+    Entry(PathColumns.width_here, PathColumns.widths, of="interval"),
+    Entry(PathColumns.chord_here, PathColumns.chords, of="interval"),
     PathColumns.weight_a,
     PathColumns.weight_b,
-    Place(PathColumns.knot_made, PathColumns.knots),
+    Entry(PathColumns.knot_made, PathColumns.knots),
 )
 """The waypoints; the interval is that after each, and for the last one that before."""
 
@@ -144,7 +144,7 @@ def spline_records(intervals: int) -> dict[str, Records]:
     }
 
 
-class Ends(NamedTuple):
+class SplineEnds(NamedTuple):
     """What is known at both ends before the elimination."""
 
     first_at: Number
@@ -155,12 +155,12 @@ class Ends(NamedTuple):
     state: Vector
 
 
-def _ends(first_given: Number, is_given: Number, *, joints: int) -> Ends:
+def _ends(first_given: Number, is_given: Number, *, joints: int) -> SplineEnds:
     """Return zeros, and the parameter of the first waypoint."""
     rest: list[Number] = [0.0] * joints
     at = select(is_given > 0.0, first_given, 0.0)
     fault = select(absolute(at) < np.inf, 0.0, INVALID)
-    return Ends(at, 0.0, rest, rest, rest, (fault, 0.0, 0.0))
+    return SplineEnds(at, 0.0, rest, rest, rest, (fault, 0.0, 0.0))
 
 
 class Chord(NamedTuple):

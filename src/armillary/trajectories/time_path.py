@@ -1,4 +1,19 @@
-"""The fastest motion along a path of joint positions within limits."""
+"""The fastest motion along a path of joint positions within limits.
+
+Given q(s), the times are found from the greatest path speeds s' that limits allow, by
+two sweeps over a grid of s (TOPP-RA, see `pass_stages.py`), and dt = ds / s':
+
+    the curve         a spline through the waypoints, or the caller's, `curve.py`
+    backward sweep    at each grid point those s'^2 from which the end can be reached
+    forward sweep     from the start, the greatest path acceleration that stays in them
+
+A path of up to 64 waypoints without limits of torques is one kernel (`_whole`). Others
+are swept in pieces (`_swept`): the interval that the backward sweep of a piece ends
+with is where that of the piece before begins, and the forward sweep hands on x = s'^2
+and the time. Torques bound x and the path acceleration like accelerations do, but for
+viscous friction, whose root of x is replaced by its tangent at the path speeds of the
+sweep before (`torques.py`); that is repeated `FRICTION_ITERATIONS` times.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +32,7 @@ from armillary.trajectories.kernels import (
     LARGE,
     SMALL,
     Size,
+    Sweeps,
     entry,
     sweeps,
     whole_path,
@@ -51,21 +67,21 @@ STOPS, REPEATED, INVALID, OVERLOADED = map(  # quicker than an enumeration's mem
     ),
 )
 
-FRICTION_TURNS = 2
+FRICTION_ITERATIONS = 2
 """How often the path speeds are found again near which viscous friction is linear."""
 
 INTERVALS = 100
-"""Intervals of a grid, where nothing is said."""
+"""Intervals of a grid by default."""
 
 LEAST_INTERVALS = 10
-"""Intervals between two waypoints, where nothing is said."""
+"""The least number of intervals between two waypoints by default."""
 
 _NOTHING: Final = np.zeros(LARGE.knots)
 _ZERO: Final = np.zeros(())
 _ONE: Final = np.ones(())
 
 
-class Limits(NamedTuple):
+class PathLimits(NamedTuple):
     """Lower and upper limits, shape (..., 2, n) each.
 
     Attributes:
@@ -77,7 +93,7 @@ class Limits(NamedTuple):
     acceleration: Array
 
 
-class Grid(NamedTuple):
+class PathGrid(NamedTuple):
     """The points at which limits hold.
 
     Attributes:
@@ -98,7 +114,7 @@ class Load(NamedTuple):
         cell: What moves.
         limits: Lower and upper ones [N m or N], shape (..., 2, n).
         joints: As the caller gives them.
-        state: Whose attachments and moved bases count.
+        state: The state whose attachments and moved bases are used.
     """
 
     cell: Workcell
@@ -149,7 +165,7 @@ def time_path(  # noqa: PLR0913
     acceleration would be infinite. To stop at each waypoint, give each line as a path
     of two waypoints, in one batch.)
 
-    Limits hold at the points of a grid, and everywhere on straight lines. Between
+    PathLimits hold at the points of a grid, and everywhere on straight lines. Between
     points of a curved path they may be exceeded a little; `TimedPath.peaks` tells by
     how much. The motion is the fastest of those whose path acceleration is constant
     between points. Positions are not compared with their limits.
@@ -181,7 +197,7 @@ def time_path(  # noqa: PLR0913
             there are none. Joints with a limit of torque need no other.
         joints: Names of the n joints that q holds, in that order; by default all. For
             torques the others are locked.
-        state: For torques, whose attachments and moved bases count.
+        state: For torques, the state whose attachments and moved bases are used.
 
     Returns:
         Times, and the motion at any instant, with a reason for each path of a batch
@@ -195,40 +211,21 @@ def time_path(  # noqa: PLR0913
             are given without `at`. With torques also what `inverse_dynamics` raises.
         StateError: The state is not one of this cell, or is given without torques.
     """
-    chosen = selection_of(cell, joints).inputs
-    n = len(chosen)
-    if not n:
-        raise ModelError(
-            "There is no joint to move: joints= names none, or the cell has none."
-        )
-    positions = numbers_of("path", path)
+    chosen = _moving_joints(cell, joints)
+    positions = _waypoints(path, len(chosen))
     shape = positions.shape
-    if positions.ndim < 2 or shape[-1] != n or shape[-2] < 2:
-        raise ShapeError(
-            f"A path has the shape (..., k, {n}): {n} joint positions for each of two "
-            f"waypoints or more; this one has {shape}."
-        )
-    limits = Limits(
+    limits = PathLimits(
         velocity_limits(cell, chosen, velocity),
         acceleration_limits(cell, chosen, acceleration, is_needed=torque is None),
     )
     load = None
     if torque is not None:
-        efforts = torque_limits(cell, chosen, torque)
-        load = Load(cell, efforts, joints, state)
+        load = Load(cell, torque_limits(cell, chosen, torque), joints, state)
     elif state is not None:
         raise StateError("state= counts for torques only: give torque=, too.")
-    every = limits if load is None else (*limits, load.limits)
-    check_limited([cell.joint_names[k] for k in chosen], *every)
     ends = path_speed("start", start), path_speed("end", end)
-    check_batches(
-        path=shape[:-2],
-        velocity=limits[0].shape[:-2],
-        acceleration=limits[1].shape[:-2],
-        torque=() if load is None else load.limits.shape[:-2],
-        start=ends[0].shape,
-        end=ends[1].shape,
-    )
+    names = [cell.joint_names[k] for k in chosen]
+    _check_fit(shape[:-2], names, limits, load, ends)
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     if derivatives is None and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
@@ -237,23 +234,76 @@ def time_path(  # noqa: PLR0913
     return _by_pieces(curves, per_knot, limits, ends, load)
 
 
+def _moving_joints(cell: Workcell, joints: Joints) -> tuple[int, ...]:
+    """Return the places of the joints that move.
+
+    Raises:
+        UnknownName: One does not exist.
+        ModelError: There is none.
+    """
+    chosen = selection_of(cell, joints).inputs
+    if not chosen:
+        raise ModelError(
+            "There is no joint to move: joints= names none, or the cell has none."
+        )
+    return chosen
+
+
+def _waypoints(path: Any, joints: int) -> Array:
+    """Return waypoints, shape (..., k, n).
+
+    Raises:
+        ShapeError: They have another shape, or are fewer than two.
+    """
+    positions = numbers_of("path", path)
+    shape = positions.shape
+    if positions.ndim < 2 or shape[-1] != joints or shape[-2] < 2:
+        raise ShapeError(
+            f"A path has the shape (..., k, {joints}): {joints} joint positions for "
+            f"each of two waypoints or more; this one has {shape}."
+        )
+    return positions
+
+
+def _check_fit(
+    batch: Batch,
+    names: list[str],
+    limits: PathLimits,
+    load: Load | None,
+    ends: tuple[Array, Array],
+) -> None:
+    """Check that all joints are limited, and that batches fit that of the paths.
+
+    Raises:
+        ModelError: A joint has no limit in one direction.
+        ShapeError: Batches do not fit together.
+    """
+    torque = None if load is None else load.limits
+    check_limited(names, *limits, *(() if torque is None else (torque,)))
+    check_batches(
+        path=batch,
+        velocity=limits.velocity.shape[:-2],
+        acceleration=limits.acceleration.shape[:-2],
+        torque=() if torque is None else torque.shape[:-2],
+        start=ends[0].shape,
+        end=ends[1].shape,
+    )
+
+
 def _whole(
     positions: Array,
     at: Array | None,
     per_knot: int,
-    limits: Limits,
+    limits: PathLimits,
     ends: tuple[Array, Array],
 ) -> TimedPath:
     """Return times of paths through waypoints that one kernel has room for."""
-    *batch, knots, n = positions.shape
+    knots, n = positions.shape[-2:]
     size = SMALL if SMALL.holds(knots - 1, per_knot) else LARGE
-    path = np.zeros((*batch, size.knots, n))
-    path[..., :knots, :] = positions
-    if at is None:
-        given = _NOTHING[: size.knots]
-    else:
-        given = np.zeros((*batch, size.knots))
-        given[..., :knots] = at
+    path = _padded(positions, 0, knots, size.knots, behind=1)
+    given = _NOTHING[: size.knots]
+    if at is not None:
+        given = _padded(at, 0, knots, size.knots, behind=0)
     kernel = whole_path(n, size, knots - 1, per_knot)
     s, made, time, speed, reason, moves = kernel(
         path, given, _ZERO if at is None else _ONE, *limits, *ends
@@ -266,7 +316,7 @@ def _whole(
 def _by_pieces(
     curves: Curves,
     per_knot: int,
-    limits: Limits,
+    limits: PathLimits,
     ends: tuple[Array, Array],
     load: Load | None,
 ) -> TimedPath:
@@ -276,7 +326,7 @@ def _by_pieces(
     size = SMALL if small else LARGE
     pieces = -(-per_knot // (size.points - 1))
     curve = curves.curve.refined(pieces) if pieces > 1 else curves.curve
-    grid = Grid(curve, size, -(-per_knot // pieces))
+    grid = PathGrid(curve, size, -(-per_knot // pieces))
     if load is None:
         time, speed, fault = _swept(grid, limits, ends)
     else:
@@ -311,20 +361,22 @@ def _timed(
 
 
 def _loaded(
-    grid: Grid, limits: Limits, ends: tuple[Array, Array], load: Load
+    grid: PathGrid, limits: PathLimits, ends: tuple[Array, Array], load: Load
 ) -> tuple[Array, Array, Array]:
     """Return the same as `_swept` with limits of torques."""
     torques = load.torques(grid.curve.refined(grid.per_knot).knots)
-    found = _swept(grid, limits, ends, torques.rows())
+    time, speed, fault = _swept(grid, limits, ends, torques.rows())
     if torques.has_viscous:
-        for _ in range(FRICTION_TURNS):
-            found = _swept(grid, limits, ends, torques.rows(found[1]))
-    time, speed, fault = found
+        for _ in range(FRICTION_ITERATIONS):
+            time, speed, fault = _swept(grid, limits, ends, torques.rows(speed))
     return time, speed, np.where((fault > 0) & torques.overloaded, OVERLOADED, fault)
 
 
 def _swept(
-    grid: Grid, limits: Limits, ends: tuple[Array, Array], rows: Array | None = None
+    grid: PathGrid,
+    limits: PathLimits,
+    ends: tuple[Array, Array],
+    rows: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """Return times and path speeds at the points of a grid, and what is wrong.
 
@@ -334,46 +386,75 @@ def _swept(
         ends: Path speeds at the start and at the end.
         rows: Further rows at each point, shape (..., g, r, 4).
     """
-    curve, size, per_knot = grid
-    n, count = curve.knots.shape[-1], curve.at.shape[-1] - 1
-    others = 0 if rows is None else rows.shape[-2]
-    longest = min(size.knots - 1, (size.points - 1) // per_knot)
-    pieces: list[tuple[int, tuple[Array, Array], tuple[Array, ...]]] = []
-    for first in range(0, count, longest):
-        long = min(longest, count - first)
-        at = np.zeros((*curve.at.shape[:-1], size.knots))
-        knots = np.zeros((*at.shape, 3, n))
-        at[..., : long + 1] = curve.at[..., first : first + long + 1]
-        knots[..., : long + 1, :, :] = curve.knots[..., first : first + long + 1, :, :]
-        more: tuple[Array, ...] = ()
-        if rows is not None:
-            begin, points = first * per_knot, long * per_knot + 1
-            part = np.zeros((*rows.shape[:-3], size.points, others, 4))
-            part[..., :points, :, :] = rows[..., begin : begin + points, :, :]
-            more = (part,)
-        pieces.append((long, (at, knots), more))
+    lengths = _lengths(grid)
+    pieces = _pieces(grid, lengths, rows)
+    n, others = grid.curve.knots.shape[-1], 0 if rows is None else rows.shape[-2]
 
+    def kernels(length: int) -> Sweeps:
+        return sweeps(n, grid.size, length, grid.per_knot, others)
+
+    # Backwards: the end of each piece is the start of the next.
     lo = hi = ends[1] * ends[1]
     bounds: list[tuple[Array, ...]] = []
-    for long, part, more in reversed(pieces):
-        kernel = sweeps(n, size, long, per_knot, others).backward
-        lows, highs = kernel(*part, *limits, *more, lo, hi)
+    for length, (curve, further) in zip(
+        reversed(lengths), reversed(pieces), strict=True
+    ):
+        lows, highs = kernels(length).backward(*curve, *limits, *further, lo, hi)
         bounds.append((lows, highs))
         lo, hi = lows[..., 0], highs[..., 0]
 
+    # Forwards, each piece from the x and the time at the end of the one before.
     x, fault = entry()(ends[0], lo, hi)
     time: Array = np.zeros_like(x)
     times: list[Array] = []
     speeds: list[Array] = []
-    for (long, part, more), within in zip(pieces, reversed(bounds), strict=True):
-        kernel = sweeps(n, size, long, per_knot, others).forward
-        parts = kernel(*part, limits[1], *more, *within, x, time)
-        first, last = min(1, len(times)), long * per_knot
-        x, time, _ = (part[..., last] for part in parts)
-        times.append(parts[1][..., first : last + 1])
-        speeds.append(parts[2][..., first : last + 1])
+    for length, (curve, further), within in zip(
+        lengths, pieces, reversed(bounds), strict=True
+    ):
+        forward = kernels(length).forward
+        motion = forward(*curve, limits.acceleration, *further, *within, x, time)
+        first, last = min(1, len(times)), length * grid.per_knot
+        x, time, _ = (part[..., last] for part in motion)
+        times.append(motion[1][..., first : last + 1])
+        speeds.append(motion[2][..., first : last + 1])
     fault = np.where((fault == 0) & ~(time < np.inf), STOPS, fault)
     return np.concatenate(times, axis=-1), np.concatenate(speeds, axis=-1), fault
+
+
+def _lengths(grid: PathGrid) -> list[int]:
+    """Return how many intervals between knots each piece has that a kernel takes."""
+    longest = min(grid.size.knots - 1, (grid.size.points - 1) // grid.per_knot)
+    count = grid.curve.at.shape[-1] - 1
+    return [min(longest, count - first) for first in range(0, count, longest)]
+
+
+def _pieces(
+    grid: PathGrid, lengths: list[int], rows: Array | None
+) -> list[tuple[tuple[Array, Array], tuple[Array, ...]]]:
+    """Return the knots of each piece, and the further rows of its points, padded."""
+    (curve, size, per_knot), first = grid, 0
+    pieces: list[tuple[tuple[Array, Array], tuple[Array, ...]]] = []
+    for length in lengths:
+        at = _padded(curve.at, first, length + 1, size.knots, behind=0)
+        knots = _padded(curve.knots, first, length + 1, size.knots, behind=2)
+        further: tuple[Array, ...] = ()
+        if rows is not None:
+            begin, points = first * per_knot, length * per_knot + 1
+            further = (_padded(rows, begin, points, size.points, behind=2),)
+        pieces.append(((at, knots), further))
+        first += length
+    return pieces
+
+
+def _padded(array: Array, first: int, count: int, size: int, *, behind: int) -> Array:
+    """Return so many entries of an axis, with zeros after them up to a size.
+
+    behind: How many axes there are behind it.
+    """
+    axis, whole = array.ndim - behind - 1, (slice(None),) * behind
+    padded = np.zeros((*array.shape[:axis], size, *array.shape[axis + 1 :]))
+    padded[..., :count, *whole] = array[..., first : first + count, *whole]
+    return padded
 
 
 def _curves(

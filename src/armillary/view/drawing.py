@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import printable, shortened
-from armillary.kinematics.joint_ranges import ranges_of
+from armillary.kinematics.speed_bounds import ranges_of
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
     BoundingBox,

@@ -14,7 +14,7 @@ from armillary.errors import ModelError
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.loop_search import loop_constants, loop_tolerances
 from armillary.ik.method import squares_of
-from armillary.ik.problem import Problem
+from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
@@ -318,7 +318,7 @@ def _float64(values: npt.ArrayLike) -> str:
     return f"Float64Array.of({literals(values)})"
 
 
-def _form(form: RecognisedForm | UserForm | None, problem: Problem, name: str) -> str:
+def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str) -> str:
     """Return a closed form as an expression, `null` where there is none to print."""
 
     def printed(program: Program, suffix: str) -> str:

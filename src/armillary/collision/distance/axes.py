@@ -1,4 +1,9 @@
-"""The axis along which two bodies are farthest apart."""
+"""The axis along which two bodies are farthest apart.
+
+Two convex polyhedra are apart if and only if there is a gap between their shadows along
+the normal of a face or along the product of two edges (the separating axis theorem).
+Where all shadows overlap, the least overlap is the depth, along its axis.
+"""
 
 from __future__ import annotations
 
@@ -41,6 +46,8 @@ class Widest:
             axis: The axis.
         """
         gap = absolute(along) - reach
+        # Compared as g |g| / |w|^2 > best / best square, multiplied by both squares.
+        # Products of parallel edges are rounding, and no axis.
         signed = gap * absolute(gap)
         is_wider = square > by_precision(square, double=1e-20, single=1e-8)
         is_wider &= signed * self._square > self._signed * square
@@ -51,6 +58,7 @@ class Widest:
     @property
     def found(self) -> Gap:
         """Return the width of the gap, minus the depth at overlaps, and its axis."""
+        # g / |w| = +-sqrt(|g |g|| / |w|^2), with the sign of g.
         width = sqrt(absolute(self._signed) / self._square)
         width = select(self._signed < 0.0, 0.0 - width, width)
         return width, scale(1.0 / sqrt(self._square), self._axis)
@@ -63,6 +71,8 @@ def widest(faces: Sequence[Gap], others: Sequence[Gap]) -> Gap:
         faces: Along the normals of faces of A, for which all numbers of a pose count.
         others: Along other axes.
     """
+    # `maximum` hands NaN on, and `select` drops that of other axes, as edges that are
+    # parallel have.
     width, axis = faces[0]
     for other, unit in faces[1:]:
         axis = choose(other > width, unit, axis)

@@ -57,6 +57,9 @@ def _slab_slab(half_a: Vector3, half_b: Vector3, X: Pose) -> Separation:
 
     Where they overlap, B is moved out along the least depth, and touches.
     """
+    # The nearest points of two boxes are on an edge of one and the other box, or a
+    # corner of one and the other box: all edges of A are compared with B, then all
+    # corners of B with A. Flat boxes are rectangles, with fewer edges and corners.
     depth, axis = _axes(half_a, half_b, X)
     back = scale(maximum(0.0 - depth, 0.0), axis)
     moved = Pose(X.rotation, add(X.position, back))
@@ -76,6 +79,7 @@ def _slab_slab(half_a: Vector3, half_b: Vector3, X: Pose) -> Separation:
         on_a = choose(square < least, near, on_a)
         on_b = choose(square < least, point, on_b)
         least = select(square < least, square, least)
+    # Where boxes overlap, the points are those of B moved out; that of B is moved back.
     value = select(depth > 0.0, sqrt(least), depth)
     extent = sum(half_a, 0.0) + sum(half_b, 0.0)
     away = direction(subtract(on_b, on_a), extent, axis)
@@ -111,6 +115,9 @@ def _axes(half_a: Vector3, half_b: Vector3, X: Pose) -> Gap:
     Axes are the normals of faces and products of edges; below 0 it is minus the depth
     (Gottschalk, Lin and Manocha, OBBTree, 1996).
     """
+    # With R and t of B in A: along the unit axis a of a box with half sides h, another
+    # of half sides g and axes r_j reaches sum_j g_j |a . r_j|. The gap is the distance
+    # of centres along a, less both reaches.
     R, t, columns = X.rotation, X.position, transpose(X.rotation)
     faces: list[Gap] = []
     others: list[Gap] = []
@@ -120,6 +127,8 @@ def _axes(half_a: Vector3, half_b: Vector3, X: Pose) -> Gap:
     for j in range(3):
         reach = half_b[j] + _reach(half_a, columns[j])
         others.append(toward(dot(t, columns[j]), reach, columns[j]))
+    # The product x_i x r_j of edges i of A and j of B has no entry i, and two entries
+    # of column j of R: so along x_i A has no extent, nor B along r_j.
     edges = Widest()
     for i, j in itertools.product(range(3), range(3)):
         k, m = (i + 1) % 3, (i + 2) % 3

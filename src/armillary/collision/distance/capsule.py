@@ -35,6 +35,9 @@ def capsule_capsule(a: Any, b: Any, X: Pose) -> Separation:
     (Ericson, Real-Time Collision Detection, 5.1.9). With z . u = u_z, 1 - u_z^2 is
     taken as u_x^2 + u_y^2, so that no digits cancel where they are nearly parallel.
     """
+    # |p + t u - s z|^2 has its minimum, for free s and t, where both derivatives
+    # vanish: s = p_z + u_z t, and t (1 - u_z^2) = u_z p_z - p . u. The first line below
+    # solves for s; parallel segments, where `flat` is 0, may take any.
     half_a, half_b = 0.5 * a.length, 0.5 * b.length
     p, u = X.position, _axis(X)
     flat = u[0] * u[0] + u[1] * u[1]
@@ -42,6 +45,7 @@ def capsule_capsule(a: Any, b: Any, X: Pose) -> Separation:
     s = clamp(p[2] - u[2] * (p[0] * u[0] + p[1] * u[1]) / maximum(flat, least), half_a)
     t = clamp(u[2] * s - dot(p, u), half_b)
     s = clamp(u[2] * t + p[2], half_a)
+    # Segments that cross have no direction between them: z x u is across both.
     on_a, on_b = (0.0, 0.0, s), add(p, scale(t, u))
     d = subtract(on_b, on_a)
     crossed = direction((0.0 - u[1], u[0], 0.0), 0.0, X_AXIS)
@@ -76,6 +80,8 @@ def slab_segment(
         unit: Its direction, a unit vector.
         length: Half of its length.
     """
+    # `depth` is the widest gap along an axis: below 0, minus the depth. The segment is
+    # moved out by as much before its nearest points are computed, and these back after.
     u = scale(length, unit)
     depth, axis = _segment_axes(p, unit, length, half)
     moved = add(p, scale(maximum(0.0 - depth, 0.0), axis))
@@ -101,6 +107,8 @@ def segment_slab(
     Returns:
         The squared distance, the nearest point of the box, and that of the segment.
     """
+    # With x = p + t u and e = x - clamp(x), half the derivative of |e|^2 is u . e. At a
+    # t where coordinate k passes a face, e_k is 0, so that only the others count.
     low, high = -1.0, 1.0
     for k in range(3):
         # Below this, a coordinate is the same for all t.
@@ -113,6 +121,8 @@ def segment_slab(
             is_low = sum((u[j] * beyond[j] for j in others), 0.0) <= 0.0
             low = _larger(low, select(is_low, t, low))
             high = _smaller(high, select(is_low, high, t))
+    # Between both, u . e = slope + rise (t - middle) is linear, and one step of Newton
+    # from the middle is exact. Its rise counts the coordinates that are beyond a face.
     middle = 0.5 * (low + high)
     out = [_beyond(x + middle * e, h) for x, e, h in zip(p, u, half, strict=True)]
     slope = sum((e * d for e, d in zip(u, out, strict=True)), 0.0)
@@ -152,11 +162,14 @@ def _segment_axes(
         length: Half of its length.
         half: Of the box.
     """
-    found: list[Gap] = []
+    # Along x_k the segment reaches length |u_k| to both sides of p, the box half_k.
+    faces: list[Gap] = []
     for k in range(3):
         gap = absolute(p[k]) - half[k] - length * absolute(u[k])
         sign = select(p[k] < 0.0, -1.0, 1.0)
-        found.append((gap, three([sign if j == k else 0.0 for j in range(3)])))
+        faces.append((gap, three([sign if j == k else 0.0 for j in range(3)])))
+    # Across x_k and u, w = u x x_k = (u_j, -u_i) in the plane of x_i and x_j: along it
+    # the segment is a point, and the box reaches half_i |u_j| + half_j |u_i|.
     edges = Widest()
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
@@ -165,7 +178,7 @@ def _segment_axes(
         entries = {i: u[j], j: 0.0 - u[i], k: 0.0}
         square = u[i] * u[i] + u[j] * u[j]
         edges.offer(along, reach, square, three([entries[m] for m in range(3)]))
-    return widest(found, [edges.found])
+    return widest(faces, [edges.found])
 
 
 def _axis(X: Pose) -> Vector3:

@@ -1,21 +1,26 @@
 """Separation of any two convex bodies, known only by their farthest points.
 
 Most pairs are apart, and the first search proves it. If it finds the origin inside of
-A - B, or ends on the origin, the depth follows.
+A - B, or ends on the origin, the depth follows. The points of bodies that overlap are
+found by a second search, of B moved out of A by the depth.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import partial
+from typing import Final, NamedTuple
 
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import depth_stages
-from armillary.collision.distance.gjk import STATE, gjk_stages
+from armillary.collision.distance.gjk import gjk_stages
 from armillary.collision.distance.separation import choose, direction
 from armillary.collision.distance.sizes import with_numbers
-from armillary.collision.distance.support import sizes_of
-from armillary.kernel.pipeline import Stage, When
-from armillary.model.primitive import Primitive
+from armillary.kernel.columns import when
+from armillary.kernel.pipeline import Stage
 from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
     Vector3,
     add,
     dot,
@@ -24,7 +29,7 @@ from armillary.spatial.vector import (
     scale,
     three,
 )
-from armillary.trace import Program, trace
+from armillary.trace import Program
 from armillary.trace.functions import by_precision, maximum, select
 
 __all__ = ["convex_stages"]
@@ -32,67 +37,69 @@ __all__ = ["convex_stages"]
 ANOTHER: Final[Vector3] = (0.2673, 0.9134, 0.3071)
 """A direction that no edge or face of a model is likely to have."""
 
-VECTOR: Final = (3,)
-PLACE: Final = {"X": (3, 4), "first": VECTOR}
-RESULT: Final = {"value": (), "gap": (), "normal": VECTOR}
-
 
 def convex_stages(
-    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool, has_distance: bool
+    columns: PairColumns, *, is_full: bool, has_depth: bool, has_distance: bool
 ) -> tuple[Stage, ...]:
-    """Return stages from the pose X of `b` in `a` to the separation of their cores.
+    """Return stages from the pose X of B in A to the separation of their cores.
 
     Without depth the value is 0 unless the bodies are proven to be apart; then without
     distance it is not above that.
     """
-    search = gjk_stages(a, b, is_full=is_full, has_distance=has_depth or has_distance)
-    first = trace(_first, name="first", outputs=("first",), X=(3, 4))
-    left = {name: STATE[name] for name in ("v", "lower", "extent", "inside")}
+    stage = columns.stage
+    search = gjk_stages(
+        columns, is_full=is_full, has_distance=has_depth or has_distance
+    )
+    first = stage(_first, writes=columns.first)
     if not has_depth:
-        value = trace(_proven(has_distance), name="proven", outputs=("value",), **left)
-        return first, _radii(a, b), *search, value
-    apart = trace(_apart, name="apart", outputs=(*RESULT, "meets"), **left)
-    found = {"depth": (), "axis": VECTOR, "least": ()}
-    meet = trace(_meet, name="meet", outputs=tuple(RESULT), **found)
-    overlap = (*depth_stages(a, b), meet)
+        proven = partial(_proven, has_distance=has_distance)
+        return first, _radii(columns), *search, stage(proven, writes=columns.value)
+    overlap = *depth_stages(columns), stage(_overlap)
     if not is_full:
-        return first, *search, apart, When("meets", overlap)
-    out = trace(
-        _moved_out,
-        name="moved_out",
-        outputs=("X", "first"),
-        X=(3, 4),
-        depth=(),
-        axis=VECTOR,
-        extent=(),
-    )
-    other = trace(
-        _other, name="other", outputs=("on_b",), on_a=VECTOR, value=(), normal=VECTOR
-    )
-    return first, *search, apart, When("meets", (*overlap, out, *search)), other
+        return first, *search, stage(_apart), when(columns.meets, *overlap)
+    again = stage(_moved_out, writes=(columns.X, columns.first)), *search
+    on_b = stage(_on_b, writes=columns.on_b)
+    return first, *search, stage(_apart), when(columns.meets, *overlap, *again), on_b
 
 
-def _first(X: Any) -> Any:
-    """Return about the position of A from B, in a general direction."""
-    back = negate(three(X[:, 3]))
+def _first(X: Matrix) -> Vector:
+    """Return about the position of A from B, in a general direction.
+
+    The first point is then farthest about along the line of centres. Without a part
+    aside it would be one of many where faces of aligned bodies are opposite.
+    """
+    back = negate(three([row[3] for row in X]))
     aside = add(back, scale(0.01 * norm(back), ANOTHER))
     return choose(dot(aside, aside) > 0.0, aside, ANOTHER)
 
 
-def _radii(a: Primitive, b: Primitive) -> Program:
-    """Return the program that adds the radii around the cores of two shapes."""
-    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+def _radii(columns: PairColumns) -> Program:
+    """Return the program that adds the radii around the cores of two shapes.
 
-    def enough(X: Any, *numbers: Any) -> Any:
-        given = dict(zip(sizes, numbers, strict=True))
-        both = (with_numbers(s, given.get(k, ())) for k, s in (("a", a), ("b", b)))
-        return sum((shape.rounding for shape in both), 0.0)
+    Cores that are farther apart than that are those of shapes that are apart.
+    """
 
-    return trace(enough, name="radii", outputs=("enough",), X=(3, 4), **sizes)
+    def enough(X: Matrix, a: Vector = (), b: Vector = ()) -> Number:
+        both = zip(columns.shapes, (a, b), strict=True)
+        return sum((with_numbers(*shape).rounding for shape in both), 0.0)
+
+    return columns.stage(enough, writes=columns.enough, **columns.numbers)
 
 
-def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
-    """Return distance, what is not proven of it, and the normal; and if bodies meet."""
+class Apart(NamedTuple):
+    """The separation of bodies that do not overlap, and whether they might."""
+
+    value: Number
+    gap: Number
+    normal: Vector
+    meets: Number
+
+
+def _apart(v: Vector, lower: Number, extent: Number, inside: Number) -> Apart:
+    """Return |v|, what of it is not proven, and -v / |v|; and whether bodies meet."""
+    # `inside` is a proof of overlap. Without it bodies are looked at again where |v| is
+    # only rounding, or where nothing is proven, as after the last iteration. NaN of v
+    # makes neither true: the value is NaN.
     v = three(v)
     distance = norm(v)
     normal = direction(negate(v), 0.0, (0.0, 0.0, 1.0))
@@ -100,37 +107,49 @@ def _apart(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
     rounding = by_precision(distance, double=1e-9, single=1e-5) * extent
     is_unproven = (distance >= 0.0) & (lower <= 0.0)
     is_doubtful = (distance <= rounding) | is_unproven
-    return distance, gap, normal, select(is_doubtful, 1.0, inside)
+    return Apart(distance, gap, normal, select(is_doubtful, 1.0, inside))
 
 
-def _proven(has_distance: bool) -> Any:
-    def proven(v: Any, lower: Any, extent: Any, inside: Any) -> Any:
-        """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
-        rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
-        distance = norm(three(v))
-        at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
-        return select(lower > rounding, distance if has_distance else lower, at_most)
-
-    return proven
-
-
-def _meet(depth: Any, axis: Any, least: Any) -> Any:
-    return 0.0 - depth, depth - least, axis
+def _proven(
+    v: Vector, lower: Number, extent: Number, inside: Number, *, has_distance: bool
+) -> Number:
+    """Return what is proven: 0 if bodies may touch, below 0 if they overlap."""
+    # Bodies inside of each other get any number below 0, here minus their size.
+    rounding = by_precision(lower, double=1e-15, single=1e-6) * extent
+    distance = norm(three(v))
+    at_most = select(distance >= 0.0, 0.0 - inside * extent, distance)  # or NaN
+    return select(lower > rounding, distance if has_distance else lower, at_most)
 
 
-def _moved_out(X: Any, depth: Any, axis: Any, extent: Any) -> Any:
+class Overlap(NamedTuple):
+    """The separation of bodies that overlap."""
+
+    value: Number
+    gap: Number
+    normal: Vector
+
+
+def _overlap(depth: Number, axis: Vector, least: Number) -> Overlap:
+    return Overlap(0.0 - depth, depth - least, axis)
+
+
+def _moved_out(
+    X: Matrix, depth: Number, axis: Vector, extent: Number
+) -> tuple[Matrix, Vector]:
     """Return the pose of B moved along the axis until it is just free of A."""
+    # Not exactly by the depth: the search needs a v that is more than rounding, and
+    # begins against the axis, which is near its result.
     just = by_precision(depth, double=1e-9, single=1e-4) * extent
     axis = three(axis)
     return _moved(X, scale(depth + just, axis)), negate(axis)
 
 
-def _moved(X: Any, step: Vector3) -> Any:
+def _moved(X: Matrix, step: Vector3) -> Matrix:
     rows = [list(X[k]) for k in range(3)]
     for row, distance in zip(rows, step, strict=True):
         row[3] = row[3] + distance
     return rows
 
 
-def _other(on_a: Any, value: Any, normal: Any) -> Any:
+def _on_b(on_a: Vector, value: Number, normal: Vector) -> Vector:
     return add(three(on_a), scale(value, three(normal)))

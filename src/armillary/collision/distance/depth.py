@@ -1,38 +1,51 @@
 """Depth of overlapping convex bodies: the origin is inside their difference A - B.
 
-The depth is the least width h(d) over unit directions d, the distance from the origin
-to the plane across d that bounds A - B. It is found by branch and bound. Directions are
-divided into cells between three directions d_k, of which the farthest points w_k of
-A - B are known. In a cell h(d) >= max w_k . d, whose least value is where two of
-these are equal on a side of the cell, or all three inside. If it is not below the least
-width so far, the cell is done; else h is computed there, and the cell is divided
-there.
+The depth is the least width h(d) = max w . d over unit directions d and all points w of
+A - B: the distance from the origin to the plane across d that bounds A - B. It is found
+by branch and bound. Directions are divided into cells between three directions d_k, of
+which the farthest points w_k of A - B are known. In a cell h(d) >= max w_k . d, whose
+least value is where two of these are equal on a side of the cell, or all three inside
+(`direction_cell.py`). If it is not below the least width so far, the cell is done; else
+h is computed there, and the cell is divided there.
 
 The depth is therefore the least one, and what it may differ by is known. For polytopes
 the search ends with the exact facet: near its normal, h is the maximum of a few
 w_k . d.
+
+EPA, the usual algorithm (van den Bergen, "Proximity queries and penetration depth
+computation on 3D game objects", 2001), grows a polytope inside of A - B: it moves the
+face nearest to the origin outwards, to the farthest point across it. It begins with a
+tetrahedron around the origin, and replaces all faces that a new point sees. A cell here
+does not depend on its neighbours: cells wait in a room of fixed size, a degenerate face
+cannot end the search, and A - B may be flat. In return directions all around are
+searched, also where A - B is wide; most of their cells are done at once, since the
+widths in 65 directions are known before.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, final
 
+from armillary.collision.distance.columns import WAITING, PairColumns
 from armillary.collision.distance.direction_cell import (
-    Part,
+    Subcell,
     bound_of,
     chosen,
     in_order,
 )
-from armillary.collision.distance.gjk import aim, difference
+from armillary.collision.distance.gjk import aimed, difference
 from armillary.collision.distance.separation import choose, direction
-from armillary.collision.distance.support import support_of
-from armillary.kernel.pipeline import Each, Stage, When, While
+from armillary.collision.distance.support import supports
+from armillary.kernel.columns import each, repeat, when
+from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, reals
-from armillary.model.primitive import Primitive
 from armillary.spatial.vector import (
+    Matrix,
     Number,
+    Vector,
     Vector3,
     add,
     cross,
@@ -43,7 +56,6 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace import trace
 from armillary.trace.functions import (
     absolute,
     by_precision,
@@ -58,9 +70,6 @@ __all__ = ["RECORDS", "TABLES", "depth_stages"]
 LIMIT: Final = 4000
 """Most directions; polytopes of few corners take about 30, round bodies 150."""
 
-ROOM: Final = 16
-"""Cells that can wait."""
-
 TOLERANCE: Final = 1e-9
 """Of the size: cells that cannot be better by more are left."""
 
@@ -73,6 +82,7 @@ PRECISION: Final = 1e-10
 RADIUS: Final = 0.05
 """Of that cell, at first."""
 
+# Rotations by general angles; the second is the inverse of the first.
 FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
     (
         (0.8893489214500944, 0.387011838132938, 0.24347552866873162),
@@ -92,292 +102,402 @@ FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
 )
 """For each search, axes that no model is likely to have faces or edges along."""
 
-PROBE_TABLE: Final = Table("probes", (reals("from_last"), reals("along", (3,))))
-
 
 def _even(count: int) -> list[Vector3]:
     """Return directions that are about evenly apart, on a spiral."""
     found: list[Vector3] = []
     for k in range(count):
+        # Heights are evenly apart, so that each has the same area; turns are by the
+        # golden angle.
         z, turn = 1.0 - (2.0 * k + 1.0) / count, k * math.pi * (3.0 - math.sqrt(5.0))
         out = math.sqrt(1.0 - z * z)
         found.append((out * math.cos(turn), out * math.sin(turn), z))
     return found
 
 
-PROBES: Final[Mapping[str, Sequence[Any]]] = {
-    "from_last": [1.0, *[0.0] * 64],
-    "along": [(0.0, 0.0, 0.0), *_even(64)],
-}
-"""Directions that are looked at first: where the distance ended, and all around."""
-
-SEARCH: Final = {
-    "octant": (),  # how many were taken, then one more for the last cell
-    "axes": (3, 3),  # around the first one, with signs
-    "directions": (3, 3),  # of the cell, of length 1
-    "taken": (),  # 1 if the cell was taken from those that wait
-    "later": (ROOM, 3, 3),  # directions of cells that wait, the last one first
-    "waiting": (),  # how many
-    "depth": (),
-    "axis": (3,),
-    "middle": (3,),  # of the last cell
-    "radius": (),
-    "factor": (),  # of the tolerance
-    "short": (),  # 1 if there was no room for a part of the last cell
-    "least": (),  # the depth is proven not to be below
-    "lost": (),  # 1 if there was no room for a cell
-    "going": (),
-}
-CELL: Final = {
-    "farthest": (3, 3),  # points of A - B along the directions of the cell
-    "against": (3,),  # minus the direction in which the cell is divided
-    "divided": (3,),  # 1 for those that are replaced there
-}
-CORNER_TABLE: Final = Table("corners", (reals("corner"),))
+PROBE_TABLE: Final = Table(
+    "probes",
+    (reals(PairColumns.from_last.name), reals(PairColumns.along.name, (3,))),
+)
+CORNER_TABLE: Final = Table("corners", (reals(PairColumns.corner.name),))
 
 TABLES: Final = (PROBE_TABLE, CORNER_TABLE)
 """What the stages read, whatever the shapes."""
 
 RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
-    "probes": PROBES,
-    "corners": {"corner": [0.0, 1.0, 2.0]},
+    PROBE_TABLE.name: {
+        PairColumns.from_last.name: [1.0, *[0.0] * 64],
+        PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(64)],
+    },
+    CORNER_TABLE.name: {PairColumns.corner.name: [0.0, 1.0, 2.0]},
 }
-"""What is in those tables."""
+"""What is in those tables.
+
+Probes are directions that are looked at first: where the distance ended, and all
+around. Corners number the directions of a cell.
+"""
 
 
-def depth_stages(a: Primitive, b: Primitive) -> tuple[Stage, ...]:
+class Place(NamedTuple):
+    """The farthest points of both bodies, and what brings them together."""
+
+    X: Matrix
+    point_a: Vector
+    point_b: Vector
+    extent: Number
+
+
+class Deepest(NamedTuple):
+    """The least width so far."""
+
+    depth: Number
+    axis: Vector
+
+
+class DepthState(NamedTuple):
+    """What the search knows between two steps; see the columns of these names."""
+
+    octant: Number
+    axes: Matrix
+    directions: Matrix
+    taken: Number
+    later: Sequence[Matrix]
+    waiting: Number
+    depth: Number
+    axis: Vector
+    middle: Vector
+    radius: Number
+    factor: Number
+    short: Number
+    least: Number
+    lost: Number
+    going: Number
+
+
+class OpenCell(NamedTuple):
+    """What is known of the cell that is divided next, besides its directions."""
+
+    farthest: Matrix
+    against: Vector
+    divided: Vector
+
+
+def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     """Return stages from what `gjk_stages` left to `depth`, `axis` and `least`.
 
     A depth below 0 is minus the distance of bodies that hardly touch.
     """
-    nothing = trace(
-        _nothing,
-        name="no_depth",
-        outputs=("depth", "axis", "least", "lost", "tries"),
-        last=(3,),
+    # First the widths in some directions: their least is a good bound to begin with.
+    stage = columns.stage
+    aim = *aimed(columns, columns.against), *supports(columns)
+    probe = stage(_probe, writes=columns.against), *aim, stage(_width)
+    probes = each(PROBE_TABLE, *probe)
+
+    # Then cells, one after another. Of one that waited, or an octant, the farthest
+    # points are looked up first; a part of the cell before has them.
+    look_up = stage(_corner, writes=columns.against), *aim
+    taken = (
+        each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
+        stage(_bound),
     )
-    probe = trace(
-        _probe,
-        name="probe",
-        outputs=("against",),
-        last=(3,),
-        from_last=(),
-        along=(3,),
+    state = columns.group(DepthState, OpenCell)
+    search = repeat(
+        columns.going,
+        when(columns.taken, *taken),
+        *aim,
+        stage(_step, writes=state),
+        limit=LIMIT,
     )
-    place = {"X": (3, 4), "point_a": (3,), "point_b": (3,), "extent": ()}
-    found = {"against": (3,), "depth": (), "axis": (3,)}
-    width = trace(_width, name="width", outputs=("depth", "axis"), **place, **found)
-    begin = trace(
-        _begin,
-        name="octants",
-        outputs=tuple(SEARCH | CELL),
-        tries=(),
-        depth=(),
-        axis=(3,),
+    mirror = (
+        *aimed(columns, columns.axis),
+        *supports(columns),
+        stage(_other_side),
     )
-    turn = trace(
-        _corner, name="corner", outputs=("against",), directions=(3, 3), corner=()
-    )
-    reach = trace(
-        _reach,
-        name="reach",
-        outputs=("farthest",),
-        corner=(),
-        farthest=(3, 3),
-        **place,
-    )
-    cell = {"directions": (3, 3), "farthest": (3, 3), "extent": ()}
-    bound = trace(_bound, name="bound", outputs=("against", "divided"), **cell)
-    step = trace(
-        _step, name="divide", outputs=tuple(SEARCH | CELL), **place, **CELL, **SEARCH
-    )
-    farthest = aim("against"), *support_of(a, "a"), *support_of(b, "b")
-    taken = Each("corners", (turn, *farthest, reach)), bound
-    search = While("going", (When("taken", taken), *farthest, step), LIMIT)
-    behind = {"axis": (3,), "depth": (), "lost": ()}
-    other = trace(
-        _other, name="other_side", outputs=("axis", "depth", "lost"), **place, **behind
-    )
-    mirror = aim("axis"), *support_of(a, "a"), *support_of(b, "b"), other
-    proven = {"depth": (), "least": (), "lost": (), "octant": (), "tries": ()}
-    check = trace(_check, name="check", outputs=("least", "tries"), **proven)
-    return (
-        nothing,
-        Each("probes", (probe, *farthest, width)),
-        While("tries", (begin, search, *mirror, check), len(FRAMES)),
-    )
+    # The search is repeated along other axes where a part of space was not covered.
+    one = stage(_begin, writes=state), search, *mirror, stage(_check)
+    return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
 
 
-def _nothing(last: Any) -> Any:
-    return math.inf, three(last), 0.0, 0.0, 1.0
+# Widths in single directions
 
 
-def _probe(last: Any, from_last: Any, along: Any) -> Any:
+class NoDepth(NamedTuple):
+    """What there is before the first direction."""
+
+    depth: Number
+    axis: Vector
+    least: Number
+    lost: Number
+    tries: Number
+
+
+def _nothing(last: Vector) -> NoDepth:
+    return NoDepth(math.inf, three(last), 0.0, 0.0, 1.0)
+
+
+def _probe(last: Vector, from_last: Number, along: Vector) -> Vector:
+    # The last v that was not 0 points out of A - B where the origin is not deep.
     outward = direction(negate(three(last)), 0.0, FRAMES[0][0])
     return negate(choose(from_last > 0.0, outward, three(along)))
 
 
-def _width(X: Any, point_a: Any, point_b: Any, extent: Any, *columns: Any) -> Any:
-    against, depth, axis = columns
+class Measured(NamedTuple):
+    """The farthest point of A - B in a direction, and how far it is there."""
+
+    normal: Vector3
+    point: Vector3
+    width: Number
+    tiny: Number
+    is_less: Any
+
+
+def _measured(place: Place, against: Vector, depth: Number) -> Measured:
+    """Return the width in a direction, and whether it is less than the depth so far."""
     normal = negate(three(against))
-    width = dot(normal, difference(X, point_a, point_b))
-    is_less = width < depth - _tiny(width, extent)
-    return select(is_less, width, depth), choose(is_less, normal, three(axis))
+    point = difference(place.X, place.point_a, place.point_b)
+    width = dot(normal, point)
+    tiny = by_precision(width, double=1e-13, single=1e-6) * place.extent
+    return Measured(normal, point, width, tiny, width < depth - tiny)
 
 
-def _tiny(width: Number, extent: Number) -> Number:
-    return by_precision(width, double=1e-13, single=1e-6) * extent
+def _width(place: Place, against: Vector, depth: Number, axis: Vector) -> Deepest:
+    new = _measured(place, against, depth)
+    return Deepest(
+        select(new.is_less, new.width, depth),
+        choose(new.is_less, new.normal, three(axis)),
+    )
 
 
-def _begin(tries: Any, depth: Any, axis: Any) -> Any:
+class OtherSide(NamedTuple):
+    """What remains after a look at the other side."""
+
+    axis: Vector
+    depth: Number
+    lost: Number
+
+
+def _other_side(place: Place, axis: Vector, depth: Number, lost: Number) -> OtherSide:
+    """Look against the best direction: nearly concentric bodies are as deep there.
+
+    If they are less deep there, the search has missed it: it is made again.
+    """
+    new = _measured(place, axis, depth)
+    return OtherSide(
+        choose(new.is_less, new.normal, three(axis)),
+        select(new.is_less, new.width, depth),
+        select(new.is_less, 1.0, lost),
+    )
+
+
+class Proven(NamedTuple):
+    """What is proven of the depth, and which search follows."""
+
+    least: Number
+    tries: Number
+
+
+def _check(
+    depth: Number, least: Number, lost: Number, octant: Number, tries: Number
+) -> Proven:
+    """Return what is proven, and the number of the next search if one is needed.
+
+    Nothing is proven unless all octants were searched. A cell that found no room may
+    hold a smaller width: the next search divides space along other axes.
+    """
+    is_whole = octant > 8.0
+    least = minimum(select(is_whole, least, 0.0), depth)
+    return Proven(least, select(is_whole & (lost > 0.0), tries + 1.0, 0.0))
+
+
+# The search through cells
+
+
+def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
     axes = list(FRAMES[0])
     for k, frame in enumerate(FRAMES[1:]):
         axes = chosen(tries == k + 2.0, frame, axes)
+    # The first octant is that around the best direction so far, so that most cells of
+    # the others are left at once.
     axes = [
         scale(select(dot(three(axis), each) < 0.0, -1.0, 1.0), each) for each in axes
     ]
-    search = (
-        1.0,
-        axes,
-        axes,
-        1.0,
-        [none] * ROOM,
-        0.0,
-        depth,
-        axis,
-        axis,
-        RADIUS,
-        1.0,
-        0.0,
-        depth,
-        0.0,
-        1.0,
+    state = DepthState(
+        octant=1.0,
+        axes=axes,
+        directions=axes,
+        taken=1.0,
+        later=[none] * WAITING,
+        waiting=0.0,
+        depth=depth,
+        axis=axis,
+        middle=axis,
+        radius=RADIUS,
+        factor=1.0,
+        short=0.0,
+        least=depth,
+        lost=0.0,
+        going=1.0,
     )
-    return *search, none, negate(three(axis)), zero
+    return *state, *OpenCell(none, negate(three(axis)), zero)
 
 
-def _corner(directions: Any, corner: Any) -> Any:
-    found = three(directions[0])
+def _corner(directions: Matrix, corner: Number) -> Vector:
+    """Return minus the direction of a number."""
+    aim = three(directions[0])
     for k in (1, 2):
-        found = choose(corner == float(k), three(directions[k]), found)
-    return negate(found)
+        aim = choose(corner == float(k), three(directions[k]), aim)
+    return negate(aim)
 
 
-def _reach(corner: Any, farthest: Any, X: Any, *places: Any) -> Any:
-    w = difference(X, *places[:2])
+def _reach(corner: Number, farthest: Matrix, place: Place) -> Matrix:
+    """Return the farthest points with that in the direction of a number."""
+    w = difference(place.X, place.point_a, place.point_b)
     return [
         choose(corner == float(k), w, three(point)) for k, point in enumerate(farthest)
     ]
 
 
-def _bound(directions: Any, farthest: Any, extent: Any) -> Any:
-    cell = [three(each) for each in directions], [three(each) for each in farthest]
-    bound = bound_of(*cell, extent)
-    return negate(bound.at), bound.divided
+class Divide(NamedTuple):
+    """Where a cell is divided."""
+
+    against: Vector
+    divided: Vector
 
 
-def _step(X: Any, point_a: Any, point_b: Any, extent: Any, *columns: Any) -> Any:
+def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
+    bound = bound_of(list(map(three, directions)), list(map(three, farthest)), extent)
+    return Divide(negate(bound.at), bound.divided)
+
+
+def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
     """Divide the cell by the direction of a new point, and choose the next cell."""
-    old_farthest, against, divided, octant, axes, old_directions, *rest = columns
-    _, old_later, waiting, depth, axis, middle, radius, factor, *ends = rest
-    short, least, lost, _ = ends
-    normal, w = negate(three(against)), difference(X, point_a, point_b)
-    width = dot(normal, w)
-    tiny = _tiny(width, extent)
-    is_less = width < depth - tiny
-    depth, axis = select(is_less, width, depth), choose(is_less, normal, three(axis))
+    new = _measured(place, cell.against, state.depth)
+    depth = select(new.is_less, new.width, state.depth)
+    axis = choose(new.is_less, new.normal, three(state.axis))
+    part, *others = _parts(cell, state.directions, new, place.extent)
 
-    directions = [three(each) for each in old_directions]
-    farthest = [three(each) for each in old_farthest]
-    parts: list[Part] = []
-    for k in range(3):
-        ends = [normal if i == k else each for i, each in enumerate(directions)]
-        corners = [w if i == k else each for i, each in enumerate(farthest)]
-        bound = bound_of(ends, corners, extent)
-        value = select(divided[k] > 0.0, bound.least, math.inf)
-        parts.append(Part(value, ends, corners, bound))
-    part, *others = in_order(parts)
-    is_last = octant > 8.0
-    # A shallow depth is to be as exact for its size.
-    precise = by_precision(width, double=PRECISION, single=1e-5) * extent
-    shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
-    allowed = maximum(factor * shallow, precise)
-    enough = depth - allowed
+    # A part whose bound is not below `enough` cannot be better by more than is allowed.
+    # `least` is the least of the bounds of what is left so: what is proven.
+    is_last = state.octant > 8.0
+    enough = depth - _allowed(new.width, depth, state.factor, place.extent)
     is_open = part.least < enough
-    least = select(is_open | is_last, least, minimum(least, part.least))
+    least = select(is_open | is_last, state.least, minimum(state.least, part.least))
 
-    # Other parts wait; if this one is done, take a cell that waits, or an octant.
-    later = [[three(each) for each in cell] for cell in old_later]
-    has_room = waiting < ROOM - 1.0
+    # If this part is done, a cell that waits is taken, else an octant. Behind the last
+    # octant follows the last cell, around the axis; it shrinks as long as parts of it
+    # find no room.
+    later = [list(map(three, waiting)) for waiting in state.later]
+    waiting, short = state.waiting, state.short
+    has_room = waiting < WAITING - 1.0
     is_waiting = waiting > 0.0
     is_taken = ~is_open & is_waiting
+    radius = state.radius
     radius = select(~is_open & ~is_waiting & (short > 0.0), 0.3 * radius, radius)
-    fresh = chosen(octant < 8.0, _octant(octant, axes), _around(axis, radius))
+    fresh = chosen(
+        state.octant < 8.0, _octant(state.octant, state.axes), _around(axis, radius)
+    )
     taken = chosen(is_waiting, later[0], fresh)
     above = [later[1:] + later[-1:], later]
     later = [chosen(is_taken, p, q) for p, q in zip(*above, strict=True)]
     waiting = select(is_taken, waiting - 1.0, waiting)
+
+    queue = Queue(later, waiting, state.lost, short, least)
     for other in others:
         is_other = is_open & (other.least < enough)
+        queue = queue.with_cell(other, is_other, has_room, is_last)
+
+    # The search ends when the last cell is done and has hardly moved the axis.
+    is_over = ~is_open & ~is_waiting
+    away = subtract(axis, three(state.middle))
+    is_still = dot(away, away) < 0.1 * radius * radius
+    goes_on = ~(is_over & is_last & is_still & (queue.short == 0.0))
+    following = DepthState(
+        octant=select(is_over & ~is_last, state.octant + 1.0, state.octant),
+        axes=list(map(three, state.axes)),
+        directions=chosen(is_open, part.directions, taken),
+        taken=select(is_open, 0.0, 1.0),
+        later=queue.later,
+        waiting=queue.waiting,
+        depth=depth,
+        axis=axis,
+        middle=choose(is_over, axis, three(state.middle)),
+        radius=radius,
+        factor=select(
+            is_over & ~is_last & (state.octant > 7.0),
+            PRECISION / TOLERANCE,
+            GROWTH * state.factor,
+        ),
+        short=select(is_over, 0.0, queue.short),
+        least=queue.least,
+        lost=queue.lost,
+        going=select(goes_on, 1.0, 0.0),
+    )
+    return *following, part.farthest, negate(part.bound.at), part.bound.divided
+
+
+def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[Subcell]:
+    """Return the cells that a new direction divides one into, the least one first.
+
+    The new direction takes the place of each of the three in turn; where it is on a
+    side, the part between it and the ends of that side is empty.
+    """
+    directions, farthest = list(map(three, old)), list(map(three, cell.farthest))
+    parts: list[Subcell] = []
+    for k in range(3):
+        ends = [new.normal if i == k else d for i, d in enumerate(directions)]
+        points = [new.point if i == k else w for i, w in enumerate(farthest)]
+        bound = bound_of(ends, points, extent)
+        value = select(cell.divided[k] > 0.0, bound.least, math.inf)
+        parts.append(Subcell(value, ends, points, bound))
+    return in_order(parts)
+
+
+def _allowed(width: Number, depth: Number, factor: Number, extent: Number) -> Number:
+    """Return by how much the depth may be wrong."""
+    # A shallow depth is to be as exact for its size.
+    precise = by_precision(width, double=PRECISION, single=1e-5) * extent
+    shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
+    return maximum(factor * shallow, precise)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """The cells that wait, the last one first, and what is proven without them."""
+
+    later: list[list[Vector3]]
+    waiting: Number
+    lost: Number
+    short: Number
+    least: Number
+
+    def with_cell(
+        self, cell: Subcell, is_other: Any, has_room: Any, is_last: Any
+    ) -> Queue:
+        """Return the queue with a cell in front, if it is to wait and finds room.
+
+        A cell without room is lost, unless it is a part of the last one, which is
+        searched again in a smaller form. The depth is proven no farther than the least
+        bound of cells that do not wait.
+        """
         is_kept = is_other & has_room
         is_lost = is_other & ~has_room
-        lost = select(is_lost & ~is_last, 1.0, lost)
-        short = select(is_lost & is_last, 1.0, short)
-        least = select(is_kept | is_last, least, minimum(least, other.least))
-        above = [other.directions, *later[:-1]]
-        later = [chosen(is_kept, p, q) for p, q in zip(above, later, strict=True)]
-        waiting = select(is_kept, waiting + 1.0, waiting)
-    is_over = ~is_open & ~is_waiting
-    away = subtract(axis, three(middle))
-    is_still = dot(away, away) < 0.1 * radius * radius
-    goes_on = ~(is_over & is_last & is_still & (short == 0.0))
-    search = (
-        select(is_over & ~is_last, octant + 1.0, octant),
-        [three(each) for each in axes],
-        chosen(is_open, part.directions, taken),
-        select(is_open, 0.0, 1.0),
-        later,
-        waiting,
-        depth,
-        axis,
-        choose(is_over, axis, three(middle)),
-        radius,
-        select(
-            is_over & ~is_last & (octant > 7.0), PRECISION / TOLERANCE, GROWTH * factor
-        ),
-        select(is_over, 0.0, short),
-        least,
-        lost,
-        select(goes_on, 1.0, 0.0),
-    )
-    return *search, part.farthest, negate(part.bound.at), part.bound.divided
-
-
-def _other(X: Any, point_a: Any, point_b: Any, extent: Any, *columns: Any) -> Any:
-    """Look against the best direction: nearly concentric bodies are as deep there."""
-    axis, depth, lost = columns
-    normal = negate(three(axis))
-    width = dot(normal, difference(X, point_a, point_b))
-    is_less = width < depth - _tiny(width, extent)
-    return (
-        choose(is_less, normal, three(axis)),
-        select(is_less, width, depth),
-        select(is_less, 1.0, lost),
-    )
-
-
-def _check(depth: Any, least: Any, lost: Any, octant: Any, tries: Any) -> Any:
-    """Return what is proven, and the number of the next search if one is needed."""
-    is_whole = octant > 8.0
-    least = minimum(select(is_whole, least, 0.0), depth)
-    return least, select(is_whole & (lost > 0.0), tries + 1.0, 0.0)
+        lost = select(is_lost & ~is_last, 1.0, self.lost)
+        short = select(is_lost & is_last, 1.0, self.short)
+        least = select(is_kept | is_last, self.least, minimum(self.least, cell.least))
+        above = [cell.directions, *self.later[:-1]]
+        later = [chosen(is_kept, p, q) for p, q in zip(above, self.later, strict=True)]
+        waiting = select(is_kept, self.waiting + 1.0, self.waiting)
+        return Queue(later, waiting, lost, short, least)
 
 
 def _around(axis: Vector3, radius: Number) -> list[Vector3]:
     """Return three directions around one."""
+    # u and v are across the axis, of length `radius`; the three directions are 120
+    # degrees apart on a cone around it whose half angle has that tangent.
     is_x = absolute(axis[0]) < 0.6
     aside = choose(is_x, cross(axis, (1.0, 0.0, 0.0)), cross(axis, (0.0, 1.0, 0.0)))
     u = scale(radius / norm(aside), aside)
@@ -392,6 +512,7 @@ def _around(axis: Vector3, radius: Number) -> list[Vector3]:
 
 def _octant(number: Number, axes: Any) -> list[Vector3]:
     """Return the directions around an octant, 0 to 7."""
+    # The binary digits of the number are the signs of the axes.
     rest, directions = number, list[Vector3]()
     for k in range(3):
         size = float(4 >> k)

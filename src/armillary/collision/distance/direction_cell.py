@@ -4,6 +4,9 @@ A cell is all directions between three, d_k, of which the farthest points w_k of
 body are known. Any direction d reaches max w_k . d at least. In a cell the least value
 of that is at one of its d_k, or where two are equal on a side, or all three inside:
 w . d is least at the ends of every arc of directions on which it is above 0.
+
+Where all three are equal, d is across the plane through the w_k: a face of the polytope
+that EPA would grow, and the bound is the distance of that plane from the origin.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from armillary.trace.functions import (
     sqrt,
 )
 
-__all__ = ["Bound", "Part", "bound_of", "chosen", "in_order"]
+__all__ = ["Bound", "Subcell", "bound_of", "chosen", "in_order"]
 
 MARGIN: Final = 0.05
 """A cell is not divided nearer to its directions, as a part of the way."""
@@ -51,7 +54,7 @@ class Bound(NamedTuple):
     divided: tuple[Number, Number, Number]
 
 
-class Part(NamedTuple):
+class Subcell(NamedTuple):
     """A cell that another one is divided into; `least` is infinite if it is empty."""
 
     least: Number
@@ -64,12 +67,16 @@ def bound_of(
     normals: Sequence[Vector3], points: Sequence[Vector3], extent: Number
 ) -> Bound:
     """Return the bound of the cell between directions d_k with farthest points w_k."""
+    # The bound at the d_k themselves is known: h(d_k) = w_k . d_k, not below the depth.
     along = [[dot(w, d) for d in normals] for w in points]
     least, at = math.inf, normals[0]
     divided: Any = (0.0, 0.0, 0.0)
     same = by_precision(along[0][0], double=1e-15, single=1e-7) * extent
     for i, j in ((0, 1), (1, 2), (2, 0)):
-        # On the side, both are equal at t.
+        # On the side d = d_i + t (d_j - d_i) both are linear in t, and equal at
+        #     t = (w_i.d_i - w_j.d_i) / (w_i.d_i - w_j.d_i + w_j.d_j - w_i.d_j),
+        # of which both parts are at least 0, as w_i is farthest in d_i. They are equal
+        # all along if both points are as far. The value is that of d / |d|.
         before, behind = along[i][i] - along[j][i], along[j][j] - along[i][j]
         change = before + behind
         is_between = change > same
@@ -77,6 +84,7 @@ def bound_of(
         side = subtract(normals[j], normals[i])
         value = along[i][i] + t * (along[i][j] - along[i][i])
         value = value / norm(add(normals[i], scale(t, side)))
+        # The cell is not divided next to its corners, or parts would become slivers.
         t = minimum(maximum(t, MARGIN), 1.0 - MARGIN)
         here = add(normals[i], scale(t, side))
         is_less = is_between & (value < least)
@@ -84,6 +92,9 @@ def bound_of(
         at = choose(is_less, here, at)
         ends = tuple(float(k in {i, j}) for k in range(3))
         divided = choose(is_less, ends, divided)
+    # All three are equal along n = (w_1 - w_0) x (w_2 - w_0), at n . w_0 / |n|. That n
+    # is in the cell, or -n is, if it is a sum of the d_k with shares of one sign, which
+    # by Cramer's rule are n . (d_j x d_k) over the triple product of the d_k.
     u, v = subtract(points[1], points[0]), subtract(points[2], points[0])
     plane = cross(u, v)
     area, height = dot(plane, plane), dot(plane, points[0])
@@ -94,6 +105,7 @@ def bound_of(
     shares = [share / total for share in shares]
     smallest = minimum(minimum(shares[0], shares[1]), shares[2])
     is_inside = (area > flat) & (smallest > 0.0)
+    # Where the sum of the shares and the triple product differ in sign, it is -n.
     is_against = total * dot(a, cross(b, c)) < 0.0
     value = height / sqrt(select(area > flat, area, 1.0))
     value = select(is_against, 0.0 - value, value)
@@ -109,25 +121,27 @@ def bound_of(
     )
 
 
-def in_order(parts: Sequence[Part]) -> list[Part]:
+def in_order(parts: Sequence[Subcell]) -> list[Subcell]:
     """Return parts with the least one first."""
+    # Each of the others is exchanged with the first if it is less: the rest may be in
+    # any order.
     first, *others = parts
     for k, other in enumerate(others):
         is_less = other.least < first.least
         first, others[k] = (
-            _part_of(is_less, other, first),
-            _part_of(is_less, first, other),
+            _smaller_of(is_less, other, first),
+            _smaller_of(is_less, first, other),
         )
     return [first, *others]
 
 
-def _part_of(truth: Any, p: Part, q: Part) -> Part:
+def _smaller_of(truth: Any, p: Subcell, q: Subcell) -> Subcell:
     bound = Bound(
         select(truth, p.bound.least, q.bound.least),
         choose(truth, p.bound.at, q.bound.at),
         choose(truth, p.bound.divided, q.bound.divided),
     )
-    return Part(
+    return Subcell(
         select(truth, p.least, q.least),
         chosen(truth, p.directions, q.directions),
         chosen(truth, p.farthest, q.farthest),

@@ -4,38 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
-from armillary.collision.distance.separation import COLUMNS
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.support import support_of
 from armillary.kernel.pipeline import Stage
-from armillary.model.primitive import Primitive
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import negate, three
-from armillary.trace import trace
+from armillary.spatial.vector import Matrix, Vector, Vector3, negate, three
 
 
-def half_space_stages(b: Primitive) -> tuple[Stage, ...]:
-    """Return stages from the pose X of `b` in a half space to their separation."""
-    aim = trace(
-        _down,
-        name="down",
-        outputs=("to_b",),
-        X=(3, 4),
+def half_space_stages(columns: PairColumns) -> tuple[Stage, ...]:
+    """Return stages from the pose X of B in a half space A to their separation."""
+    _, b = columns.sides
+    return (
+        columns.stage(_down, writes=b.to),
+        *support_of(columns, b),
+        columns.stage(_height, lowest=b.point, writes=columns.separation),
     )
-    height = trace(
-        _height,
-        name="height",
-        outputs=tuple(COLUMNS),
-        X=(3, 4),
-        point_b=(3,),
-    )
-    return aim, *support_of(b, "b"), height
 
 
-def _down(X: Any) -> Any:
+def _down(X: Matrix) -> Vector3:
+    """Return -z of the half space in the frame of B: minus the last row of R_AB."""
     return negate(Pose.from_matrix(X).rotation[2])
 
 
-def _height(X: Any, point_b: Any) -> Any:
-    lowest = Pose.from_matrix(X) @ three(point_b)
-    below = lowest[0], lowest[1], 0.0
-    return lowest[2], 0.0, below, lowest, (0.0, 0.0, 1.0)
+def _height(X: Matrix, lowest: Vector) -> Any:
+    """Return how high B's lowest point is above the plane z = 0."""
+    point = Pose.from_matrix(X) @ three(lowest)
+    below = point[0], point[1], 0.0
+    return point[2], 0.0, below, point, (0.0, 0.0, 1.0)

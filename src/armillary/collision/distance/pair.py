@@ -109,6 +109,7 @@ def distance_kernel(
 
 
 def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
+    # Imported when it is needed: it brings the compiler of pipelines.
     from armillary.collision.distance.pair_kernel import pair_kernel
 
     return pair_kernel(_primitive(a), _primitive(b), asked, np.dtype(dtype))

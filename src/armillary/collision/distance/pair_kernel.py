@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS, TABLES
-from armillary.collision.distance.separation import COLUMNS, Separation
+from armillary.collision.distance.separation import Separation
 from armillary.collision.distance.sizes import form_of, numbers_of, with_numbers
-from armillary.collision.distance.support import hull_records, hull_table, sizes_of
+from armillary.collision.distance.support import hull_records
 from armillary.collision.distance.table import (
     has_formula,
     is_listed,
     is_search,
     stages_of,
 )
+from armillary.kernel.columns import each, number_field
 from armillary.kernel.kernel import Kernel
-from armillary.kernel.pipeline import Each, Pipeline, Stage
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Table, reals
+from armillary.kernel.tables import Table
 from armillary.kernel.two_passes import in_two_passes
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, Sphere
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
     add,
     apply,
     multiply,
@@ -37,10 +42,10 @@ from armillary.spatial.vector import (
     three,
     transpose,
 )
-from armillary.trace import Port, trace
+from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, select
 
-__all__ = ["Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
+__all__ = ["SIZES", "Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
 
 Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
@@ -50,7 +55,8 @@ Sizes: TypeAlias = Literal["table", "alone", "rows", "called"]
 WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
 """What gives the same where shapes are apart."""
 
-RESULTS: Final = {"value": (), "gap": (), "points": (2, 3), "normal": (3,)}
+SIZES: Final = "sizes"
+"""The table of the poses and numbers of the two shapes."""
 
 
 @lru_cache(maxsize=1024)
@@ -71,6 +77,7 @@ def pair_kernel(
     Raises:
         ModelError: Both are half spaces.
     """
+    # The code is that of the pair in its listed order; it turns results back.
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
@@ -80,11 +87,16 @@ def pair_kernel(
     code = _compiled(form_of(a), form_of(b), asked, is_turned, where, dtype)
     sizes: dict[str, Any] = {}
     if where == "table":
-        sizes = {"pose_a": [_rows(a.pose)], "pose_b": [_rows(b.pose)]}
-    for side, shape in (("a", a), ("b", b)):
-        if sizes_of(shape, side):
-            sizes[side] = [numbers_of(shape)]
+        sizes = {
+            PairColumns.pose_a.name: [_rows(a.pose)],
+            PairColumns.pose_b.name: [_rows(b.pose)],
+        }
+    for column, shape in ((PairColumns.a, a), (PairColumns.b, b)):
+        if numbers := numbers_of(shape):
+            sizes[column.name] = [numbers]
     kernel = _with_tables(code, a, b, sizes)
+    # Most pairs are apart: a kernel without the search for depths decides these, and
+    # only the rows that it leaves take the whole one.
     if asked not in WITHOUT_DEPTH or not is_search(a, b):
         return kernel
     first = a, b, WITHOUT_DEPTH[asked], dtype
@@ -121,10 +133,11 @@ def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
 def _with_tables(
     code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
 ) -> Kernel:
-    tables: dict[str, Any] = {"sizes": sizes, **RECORDS}
-    for side, shape in (("a", a), ("b", b)):
-        if isinstance(shape, ConvexPolyhedron):
-            tables[f"hull_{side}"] = hull_records(shape, side)
+    """Return the kernel of two shapes: their numbers, poses and corners as tables."""
+    tables: dict[str, Any] = {SIZES: sizes, **RECORDS}
+    for side in PairColumns(a, b).sides:
+        if isinstance(side.shape, ConvexPolyhedron):
+            tables[side.hull.name] = hull_records(side.shape, side)
     return code({table.name: tables[table.name] for table in code.pipeline.tables})
 
 
@@ -159,90 +172,91 @@ def _pipeline(
         row has its own, `table` for a table, `called` for one beside columns of poses;
         `alone` for a table of the numbers, where there are no poses.
     """
-    is_full, has_rows = asked == "all", sizes == "rows"
-    poses: dict[str, tuple[int, ...]] = {"X_AB": (4, 4)}
+    # The stages: where B is in A, how far their cores are apart, and the radii around
+    # these. What differs are the sources of poses and numbers.
+    is_full = asked == "all"
+    is_whole = is_full and sizes != "called"
+    columns = PairColumns(a, b, pose_rows=4 if is_whole else 3)
+    links: tuple[Port, ...] = (columns.X_AB,)
     if is_full or sizes in {"rows", "called"}:
-        is_whole = is_full and sizes != "called"
-        poses = dict.fromkeys(("X_A", "X_B"), (4, 4) if is_whole else (3, 4))
-    results: Mapping[str, tuple[int, ...]] = RESULTS if is_full else {"value": ()}
-    own: dict[str, tuple[int, ...]] = {}
-    if sizes != "alone":
-        own = {"pose_a": (3, 4), "pose_b": (3, 4)}
-    numbers = {**sizes_of(a, "a"), **sizes_of(b, "b")}
-    relative = trace(
-        _relative(a, b, is_turned=is_turned, is_placed=bool(own)),
-        name="relative",
-        outputs=("X",),
-        **poses,
-        **own,
+        links = columns.X_A, columns.X_B
+    own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
+    numbers = tuple(port for port in columns.numbers.values() if port)
+    stages = (
+        _relative(columns, links, own, is_turned=is_turned),
+        *stages_of(
+            columns,
+            is_full=is_full,
+            has_depth=asked not in {"free", "touch"},
+            has_distance=asked not in {"gap", "touch"},
+        ),
+        _rounded(columns, is_turned=is_turned) if is_full else _rounded_value(columns),
     )
-    given: dict[str, tuple[int, ...]] = {"value": ()}
-    if is_full:
-        columns = {name: shape for name, shape in COLUMNS.items() if name != "gap"}
-        given = columns | poses | own
-    radii = _Radii(a, b, tuple(numbers))
-    last = trace(
-        radii.separation(is_turned) if is_full else radii.value,
-        name="rounded",
-        outputs=tuple(name for name in results if name != "gap"),
-        **given,
-        **numbers,
-    )
-    core = stages_of(
-        a,
-        b,
-        is_full=is_full,
-        has_depth=asked not in {"free", "touch"},
-        has_distance=asked not in {"gap", "touch"},
-    )
-    stages: tuple[Stage, ...] = (relative, *core, last)
-    fields, tables = {**own, **numbers}, [*TABLES]
-    if has_rows:
-        poses |= fields
+    # Numbers are inputs, or fields of a record; then all stages run at that record.
+    inputs, tables = links, [*TABLES]
+    if sizes == "rows":
+        inputs = *links, *own, *numbers
     else:
-        stages = (Each("sizes", stages),)
-        record = tuple(reals(name, shape) for name, shape in fields.items())
-        tables.append(Table("sizes", record, is_single=True))
-    for side, shape in (("a", a), ("b", b)):
-        if isinstance(shape, ConvexPolyhedron):
-            tables.append(hull_table(side))
+        fields = tuple(map(number_field, (*own, *numbers)))
+        tables.append(Table(SIZES, fields, is_single=True))
+        stages = (each(tables[-1], *stages),)
+    tables += [s.hull for s in columns.sides if isinstance(s.shape, ConvexPolyhedron)]
+    value, gap, *_ = columns.separation
+    results = (value, gap, columns.points, columns.normal) if is_full else (value,)
     return Pipeline(
         f"distance_{type(a).__name__}_{type(b).__name__}".lower(),
-        tuple(Port(name, shape) for name, shape in poses.items()),
+        inputs,
         tuple(tables),
         stages,
-        tuple(results),
+        tuple(port.name for port in results),
     )
 
 
-def _relative(a: Primitive, b: Primitive, *, is_turned: bool, is_placed: bool) -> Any:
-    """Return the function from poses of two shapes to that of the second in the first.
+def _relative(
+    columns: PairColumns,
+    links: Sequence[Port],
+    own: Sequence[Port],
+    *,
+    is_turned: bool,
+) -> Program:
+    """Return the program from poses of links to the pose X of B in A.
 
-    Behind those of links come those of the shapes in them, if they are placed.
+    With poses X_A, X_B of links and P_a, P_b of the shapes in them it is
+
+        X = P_a^-1 X_A^-1 X_B P_b.
 
     Positions are subtracted first, so that no digits are lost far from the origin, and
     vectors are turned before rotations are multiplied, which spheres do not need.
+
+    Args:
+        columns: The columns of A and B.
+        links: The poses of both links in the world, or that of the second in the first;
+            where turned, the first is that of B.
+        own: The poses of A and B in their links, or none for the identity.
+        is_turned: Whether the first link is that of B.
     """
+    a, b = columns.shapes
 
-    def relative(*poses: Any) -> Any:
+    def relative(links: Sequence[Matrix], own: Sequence[Matrix] = ()) -> Matrix:
+        # The identity itself, which no traced pose is, is skipped in products.
         own_a = own_b = IDENTITY
-        given = list(poses)
-        if is_placed:
-            own_b, own_a = _placed(b, given.pop()), _placed(a, given.pop())
-        links = [Pose.from_matrix(X[:3]) for X in given]
+        if own:
+            own_b, own_a = _placed(b, own[1]), _placed(a, own[0])
+        poses = [Pose.from_matrix(X[:3]) for X in links]
         if is_turned:
-            links.reverse()
-        if len(links) == 2:
-            placed = _seen_from(*links) @ own_b
+            poses.reverse()
+        if len(poses) == 2:
+            placed = _seen_from(*poses) @ own_b
         else:
-            (X,) = links
+            (X,) = poses
             placed = _seen_from(X, own_b) if is_turned else X @ own_b
-        return _seen_from(own_a, placed).matrix()[:3]
+        return _seen_from(own_a, placed).matrix()[:3].tolist()
 
-    return relative
+    return columns.stage(relative, links=links, own=own or None, writes=columns.X)
 
 
 def _seen_from(base: Pose, X: Pose) -> Pose:
+    """Return base^-1 X."""
     if base is IDENTITY:
         return X
     back = transpose(base.rotation)
@@ -251,56 +265,57 @@ def _seen_from(base: Pose, X: Pose) -> Pose:
     )
 
 
-def _placed(shape: Primitive, X: Any) -> Pose:
+def _placed(shape: Primitive, X: Matrix) -> Pose:
     """Return the pose of a shape in its link; a sphere is not turned."""
     pose = Pose.from_matrix(X)
     is_ball = isinstance(shape, Sphere)
     return Pose(IDENTITY.rotation, pose.position) if is_ball else pose
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class _Radii:
-    """Two shapes, of which radii are added to the separation of their cores.
+def _radii(columns: PairColumns, a: Vector, b: Vector) -> list[Number]:
+    """Return the radii around the cores of both shapes, from their numbers."""
+    both = zip(columns.shapes, (a, b), strict=True)
+    return [with_numbers(*shape).rounding for shape in both]
 
-    Attributes:
-        a: The first.
-        b: The second.
-        sides: Which of them have numbers, `a` and `b`.
-    """
 
-    a: Primitive
-    b: Primitive
-    sides: tuple[str, ...]
+def _rounded_value(columns: PairColumns) -> Program:
+    """Return the program from the distance of cores to that of shapes."""
 
-    def of(self, sizes: Sequence[Any]) -> tuple[Any, Any]:
-        """Return both radii from the numbers of those shapes that have some."""
-        given = dict(zip(self.sides, sizes, strict=True))
-        a = with_numbers(self.a, given.get("a", ()))
-        b = with_numbers(self.b, given.get("b", ()))
-        return a.rounding, b.rounding
+    def rounded(value: Number, a: Vector = (), b: Vector = ()) -> Number:
+        return value - sum(_radii(columns, a, b), 0.0)
 
-    def value(self, value: Any, *sizes: Any) -> Any:
-        """Return the distance of the shapes from that of their cores."""
-        return value - sum(self.of(sizes), 0.0)
+    return columns.stage(rounded, writes=columns.value, **columns.numbers)
 
-    def separation(self, is_turned: bool) -> Any:
-        """Return the function from the separation of cores to that of the shapes."""
 
-        def rounded(value: Any, on_a: Any, on_b: Any, normal: Any, *given: Any) -> Any:
-            X_A, X_B, own, _, *sizes = given
-            core = Separation(value, three(on_a), three(on_b), three(normal))
-            found = core.rounded(*self.of(sizes))
-            X_WA = Pose.from_matrix(X_B if is_turned else X_A) @ _placed(self.a, own)
-            is_number = absolute(found.value) < math.inf
-            nothing = (select(is_number, 0.0, math.nan),) * 3
-            points = [add(X_WA @ p, nothing) for p in (found.on_a, found.on_b)]
-            normal = add(X_WA.rotate(found.normal), nothing)
-            if is_turned:
-                points, normal = points[::-1], negate(normal)
-            return found.value, points, normal
+def _rounded(columns: PairColumns, *, is_turned: bool) -> Program:
+    """Return the program from the separation of cores, in A, to that of shapes."""
 
-        return rounded
+    def rounded(
+        core: Separation,
+        X_A: Matrix,
+        X_B: Matrix,
+        pose_a: Matrix,
+        pose_b: Matrix,
+        a: Vector = (),
+        b: Vector = (),
+    ) -> tuple[Number, Matrix, Vector3]:
+        core = Separation(
+            core.value, three(core.on_a), three(core.on_b), three(core.normal)
+        )
+        found = core.rounded(*_radii(columns, a, b))
+        link = Pose.from_matrix(X_B if is_turned else X_A)
+        X_WA = link @ _placed(columns.shapes[0], pose_a)
+        # Where the value is not a number, points are not either.
+        is_number = absolute(found.value) < math.inf
+        nothing = (select(is_number, 0.0, math.nan),) * 3
+        points = [add(X_WA @ p, nothing) for p in (found.on_a, found.on_b)]
+        normal = add(X_WA.rotate(found.normal), nothing)
+        if is_turned:
+            points, normal = points[::-1], negate(normal)
+        return found.value, points, normal
+
+    writes = columns.value, columns.points, columns.normal
+    return columns.stage(rounded, writes=writes, **columns.numbers)
 
 
 def _rows(pose: Pose) -> Any:

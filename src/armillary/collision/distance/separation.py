@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, add, dot, scale
@@ -50,10 +50,6 @@ GapFormula: TypeAlias = Callable[[Any, Any, Pose], Number]
 not above their distance. Shapes with such a formula have no radii."""
 
 
-COLUMNS: Final = {"value": (), "gap": (), "on_a": (3,), "on_b": (3,), "normal": (3,)}
-"""What the stages of a pair write: a separation, and how exact its value is [m]."""
-
-
 def clamp(x: Number, half: Number) -> Number:
     """Return the number in [-half, half] that is nearest to `x`; NaN where `x` is.
 
@@ -72,11 +68,16 @@ def choose(truth: Any, a: Sequence[Number], b: Sequence[Number]) -> Any:
 def direction(d: Vector3, extent: Number, otherwise: Vector3) -> Vector3:
     """Return d / |d|, or another direction if `d` is only rounding.
 
+    So normals stay unit vectors where bodies touch, and where numbers are so small that
+    their squares vanish.
+
     Args:
         d: Of any length.
         extent: Size of the numbers that `d` is a difference of.
         otherwise: A unit vector.
     """
+    # `least` is the rounding of a difference of numbers of that size; below `smallest`
+    # 1 / |d| would be infinite. Where `choose` drops it, the root is that of 1.
     square = dot(d, d)
     least = by_precision(square, double=1e-12, single=1e-5) * extent
     smallest = by_precision(square, double=1e-280, single=1e-36)

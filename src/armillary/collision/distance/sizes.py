@@ -30,6 +30,8 @@ def numbers_of(shape: Primitive) -> list[Any]:
 
 def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
     """Return a shape with other numbers, floats or traced; they are not checked."""
+    # Shapes are frozen and check their fields; a copy that is filled in by force lets
+    # formulas written for shapes run on traced numbers.
     made, rest = copy.copy(shape), iter(numbers)
     if not isinstance(shape, ConvexPolyhedron):
         for name in shape.__struct_fields__:
@@ -41,6 +43,7 @@ def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
 
 def form_of(shape: Primitive) -> Primitive:
     """Return the same shape for all of a kind that a kernel is compiled for."""
+    # Equal for all sizes, so that it is the key of caches of code.
     made = with_numbers(shape, [0.0] * len(numbers_of(shape)))
     shared: dict[str, Any] = {"name": "", "pose": IDENTITY, "colour": None}
     if isinstance(shape, ConvexPolyhedron):

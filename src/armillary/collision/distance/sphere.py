@@ -1,4 +1,10 @@
-"""Distance of spheres from other shapes: of a centre p from the body A."""
+"""Distance of spheres from other shapes: of a centre p from the body A.
+
+All bodies are convex, and p is either outside, where the nearest point q of A gives the
+distance |p - q| and the normal (p - q) / |p - q|, or inside, where the depth is that of
+the nearest face, and the normal that of the face. Both are computed, and `select` takes
+one, since the rows of a batch are computed together.
+"""
 
 from __future__ import annotations
 
@@ -63,10 +69,13 @@ def lozenge_sphere(a: Any, b: Any, X: Pose) -> Separation:
 
 def _from_slab(p: Vector3, half: Sequence[Number]) -> Separation:
     """Return the distance from |x| <= half_x, |y| <= half_y, |z| <= half_z."""
+    # By how much p is beyond the faces of each axis. Inside all are below 0: the
+    # largest is minus the depth. Outside, those above 0 are the sides of a right angle.
     beyond = [absolute(x) - h for x, h in zip(p, half, strict=True)]
     inside = maximum(maximum(beyond[0], beyond[1]), beyond[2])
     outside = [maximum(x, 0.0) for x in beyond]
     value = select(inside > 0.0, norm((outside[0], outside[1], outside[2])), inside)
+    # The nearest face, for p inside, or so near that p - near is only rounding.
     is_z = beyond[2] >= maximum(beyond[0], beyond[1])
     is_y = ~is_z & (beyond[1] >= beyond[0])
     signs = [select(x < 0.0, -1.0, 1.0) for x in p]
@@ -93,6 +102,8 @@ def circular_lozenge_sphere(a: Any, b: Any, X: Pose) -> Separation:
 
 def _from_tube(p: Vector3, radius: Number, half: Number) -> Separation:
     """Return the distance from all within a radius of z, and |z| <= half."""
+    # In the half plane of z and p the body is a rectangle: p is `out` from the axis,
+    # `across` beyond the wall and `along` beyond the nearer end.
     outward = direction((p[0], p[1], 0.0), radius, X_AXIS)
     out = dot(p, outward)
     across, along = out - radius, absolute(p[2]) - half
@@ -114,6 +125,9 @@ def cone_sphere(a: Any, b: Any, X: Pose) -> Separation:
     the nearest of its sides is that of the nearest line.
     """
     p, half = X.position, 0.5 * a.length
+    # p is `out` from the axis, at height z. The wall leads from (bottom, -half) to
+    # (top, half); its unit normal is (rise, -lean) / sqrt(rise^2 + lean^2), and (1, 0)
+    # where it has no length. `beyond` is how far p is in front of it.
     outward = direction((p[0], p[1], 0.0), a.bottom + a.top, X_AXIS)
     out, z = dot(p, outward), p[2]
     rise, lean = a.length, a.top - a.bottom
@@ -125,7 +139,8 @@ def cone_sphere(a: Any, b: Any, X: Pose) -> Separation:
     below, above = -half - z, z - half
     rim = out - maximum(a.bottom, a.top)  # for a cone without length
     inside = maximum(maximum(below, above), maximum(beyond, rim))
-    # The nearest point of the outline: on the slope, or at one of its ends.
+    # The nearest point of the outline: on the wall, on the lower or on the upper disc.
+    # t is the part of the wall at which the foot of p is, clamped to its ends.
     t = (lean * (out - a.bottom) + rise * (z + half)) * across * across
     t = minimum(maximum(select(is_long, t, 0.0), 0.0), 1.0)
     candidates = [
@@ -138,6 +153,7 @@ def cone_sphere(a: Any, b: Any, X: Pose) -> Separation:
     for square, each in zip(squares[1:], candidates[1:], strict=True):
         near = choose(square < least, each, near)
         least = minimum(square, least)
+    # Inside, the nearest of both discs and the wall gives the normal.
     flat = select(below >= above, -1.0, 1.0)
     is_flat = maximum(below, above) >= beyond
     face = select(is_flat, 0.0, slope[0]), select(is_flat, flat, slope[1])
@@ -151,6 +167,8 @@ def cone_sphere(a: Any, b: Any, X: Pose) -> Separation:
 
 def triangular_lozenge_sphere(a: Any, b: Any, X: Pose) -> Separation:
     """Return the distance of a centre from a triangle."""
+    # A triangle has no inside. Where p is on it the normal is across it, or z if the
+    # triangle has no area.
     p, corners = X.position, a.corners
     _, near = _nearest_of_triangle(p, corners)
     d = subtract(p, near)
@@ -163,6 +181,8 @@ def triangular_lozenge_sphere(a: Any, b: Any, X: Pose) -> Separation:
 def tetrahedron_sphere(a: Any, b: Any, X: Pose) -> Separation:
     """Return the distance of a centre from a tetrahedron."""
     p = X.position
+    # p is inside where it is above no side; minus the height over the highest one is
+    # the depth there. Outside, the nearest point is that of the nearest side.
     sides = [_side(p, [a.corners[k] for k in side]) for side in FACES]
     least, near, highest, face = sides[0]
     for square, point, height, normal in sides[1:]:
@@ -188,6 +208,7 @@ def _side(
 
 def _nearest_of_triangle(p: Vector3, corners: Any) -> tuple[Number, Vector3]:
     """Return the squared distance of `p` from a triangle, and the nearest point."""
+    # The nearest point of the outline, unless p is over the triangle.
     a, b, c = corners
     near = _nearest_of_edge(p, a, b)
     least = _square(p, near)
@@ -196,6 +217,9 @@ def _nearest_of_triangle(p: Vector3, corners: Any) -> tuple[Number, Vector3]:
         square = _square(p, point)
         near = choose(square < least, point, near)
         least = minimum(square, least)
+    # The foot of p is a + (s ab + t ac) / |n|^2 with n = ab x ac, s = (n x ap) . ac and
+    # t = -(n x ap) . ab: barycentric coordinates (Ericson, Real-Time Collision
+    # Detection, 3.4). It is inside for s, t > 0 and s + t < |n|^2.
     ab, ac, ap = subtract(b, a), subtract(c, a), subtract(p, a)
     normal = cross(ab, ac)
     area = dot(normal, normal)
@@ -211,7 +235,7 @@ def _nearest_of_triangle(p: Vector3, corners: Any) -> tuple[Number, Vector3]:
 
 
 def _nearest_of_edge(p: Vector3, u: Vector3, v: Vector3) -> Vector3:
-    edge = subtract(v, u)
+    edge = subtract(v, u)  # its foot is at t of the edge, clamped to the ends
     t = dot(subtract(p, u), edge) / dot(edge, edge)
     return add(u, scale(minimum(maximum(t, 0.0), 1.0), edge))
 

@@ -17,14 +17,10 @@ from armillary.collision.distance.capsule import (
     capsule_capsule,
     lozenge_capsule,
 )
+from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.convex import convex_stages
 from armillary.collision.distance.half_space import half_space_stages
-from armillary.collision.distance.separation import (
-    COLUMNS,
-    Formula,
-    GapFormula,
-    Separation,
-)
+from armillary.collision.distance.separation import Formula, GapFormula, Separation
 from armillary.collision.distance.sizes import with_numbers
 from armillary.collision.distance.sphere import (
     box_sphere,
@@ -37,7 +33,6 @@ from armillary.collision.distance.sphere import (
     tetrahedron_sphere,
     triangular_lozenge_sphere,
 )
-from armillary.collision.distance.support import sizes_of
 from armillary.errors import ModelError
 from armillary.kernel.pipeline import Stage
 from armillary.model.primitive import Primitive
@@ -54,7 +49,8 @@ from armillary.model.shapes import (
     TriangularLozenge,
 )
 from armillary.spatial.pose import Pose
-from armillary.trace import Program, trace
+from armillary.spatial.vector import Matrix, Vector
+from armillary.trace import Program
 
 FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
     (Sphere, Sphere): sphere_sphere,
@@ -88,6 +84,8 @@ def has_formula(a: Primitive, b: Primitive) -> bool:
 
 def is_listed(a: Primitive, b: Primitive) -> bool:
     """Return whether a pair is done in this order; the other one uses it, too."""
+    # Closed forms and half spaces have one order; others are sorted by name, so that
+    # both orders share code.
     kinds = type(a), type(b)
     if kinds in FORMULAS or isinstance(a, HalfSpace):
         return True
@@ -102,16 +100,15 @@ def is_search(a: Primitive, b: Primitive) -> bool:
 
 
 def stages_of(
-    a: Primitive, b: Primitive, *, is_full: bool, has_depth: bool, has_distance: bool
+    columns: PairColumns, *, is_full: bool, has_depth: bool, has_distance: bool
 ) -> tuple[Stage, ...]:
-    """Return stages from the pose X of `b` in `a` to the separation of their cores.
+    """Return stages from the pose X of B in A to the separation of their cores.
 
     They read the numbers of the shapes from fields or columns `a` and `b`, and corners
     of polyhedra from tables, so that they fit shapes of any sizes.
 
     Args:
-        a: The first shape.
-        b: The second, in an order that is listed.
+        columns: Those of the two shapes.
         is_full: Whether points and the normal are asked for, besides the value.
         has_depth: Whether the depth is asked for; else any value that is not above 0
             will do where cores overlap.
@@ -121,41 +118,39 @@ def stages_of(
     Raises:
         ModelError: Both are half spaces.
     """
-    formula = FORMULAS.get((type(a), type(b)))
-    if formula:
-        gap = None if has_distance else GAPS.get((type(a), type(b)))
-        return (_program(gap or formula, a, b, is_full=is_full),)
+    a, b = columns.shapes
+    kinds = type(a), type(b)
+    if kinds in FORMULAS:
+        gap = None if has_distance else GAPS.get(kinds)
+        return (_program(gap or FORMULAS[kinds], columns, is_full=is_full),)
     if isinstance(b, HalfSpace):
         raise ModelError(
             "Two half spaces overlap without end, unless they are exactly opposite; "
             "they have no distance. Leave this pair out."
         )
     if isinstance(a, HalfSpace):
-        return half_space_stages(b)
+        return half_space_stages(columns)
     return convex_stages(
-        a, b, is_full=is_full, has_depth=has_depth, has_distance=has_distance
+        columns, is_full=is_full, has_depth=has_depth, has_distance=has_distance
     )
 
 
 def _program(
-    formula: Formula | GapFormula, a: Primitive, b: Primitive, *, is_full: bool
+    formula: Formula | GapFormula, columns: PairColumns, *, is_full: bool
 ) -> Program:
-    sizes = {**sizes_of(a, "a"), **sizes_of(b, "b")}
+    shape_a, shape_b = columns.shapes
 
-    def separation(X: Any, *numbers: Any) -> Any:
-        given = dict(zip(sizes, numbers, strict=True))
-        first, second = (
-            with_numbers(shape, given.get(side, ()))
-            for shape, side in ((a, "a"), (b, "b"))
+    def separation(X: Matrix, a: Vector = (), b: Vector = ()) -> Any:
+        found = formula(
+            with_numbers(shape_a, a), with_numbers(shape_b, b), Pose.from_matrix(X)
         )
-        found = formula(first, second, Pose.from_matrix(X))
         if not isinstance(found, Separation):
             return found
         if not is_full:
             return found.value
         return found.value, 0.0, found.on_a, found.on_b, found.normal
 
-    name = f"{type(a).__name__}_{type(b).__name__}".lower()
-    outputs = tuple(COLUMNS) if is_full else ("value",)
-    program = trace(separation, name=name, outputs=outputs, X=(3, 4), **sizes)
+    # A closed form is exact: its `gap` is 0. Products and sums may be rounded as one.
+    writes = columns.separation if is_full else columns.value
+    program = columns.stage(separation, writes=writes, **columns.numbers)
     return replace(program, is_loose=True)

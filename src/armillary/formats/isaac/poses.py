@@ -32,12 +32,12 @@ class _Ignored(Exception):
     """Why Isaac ignores a part."""
 
 
-def pose_of(document: Document, given: Record, steps: Steps) -> Pose | None:
+def pose_of(document: Document, record: Record, steps: Steps) -> Pose | None:
     """Return a pose, None after an error."""
     try:
-        if isinstance(given, dict):
-            return _from_object(document, cast(dict[str, Any], given), steps)
-        numbers = numbers_of(given, 7)
+        if isinstance(record, dict):
+            return _from_object(document, cast(dict[str, Any], record), steps)
+        numbers = numbers_of(record, 7)
         if numbers is not None:
             return Pose.from_quaternion(numbers[:4], numbers[4:])
     except ModelError as error:
@@ -68,20 +68,20 @@ def pose_record(pose: Pose) -> Record:
     return record
 
 
-def numbers_of(given: Record, count: int) -> tuple[float, ...] | None:
+def numbers_of(record: Record, count: int) -> tuple[float, ...] | None:
     """Return an array of `count` numbers, or None if it is anything else."""
-    if not isinstance(given, list):
+    if not isinstance(record, list):
         return None
-    items = [_number(item) for item in cast(list[Any], given)]
-    found = tuple(item for item in items if item is not None)
-    return found if len(found) == len(items) == count else None
+    items = [_number(item) for item in cast(list[Any], record)]
+    numbers = tuple(item for item in items if item is not None)
+    return numbers if len(numbers) == len(items) == count else None
 
 
 def warn_of_unknown(
-    document: Document, given: Object, known: tuple[str, ...], steps: Steps
+    document: Document, members: Object, known: tuple[str, ...], steps: Steps
 ) -> None:
     """Warn of members that Isaac ignores."""
-    for key in given:
+    for key in members:
         if key not in known:
             document.warning(
                 (*steps, key),
@@ -91,11 +91,11 @@ def warn_of_unknown(
             )
 
 
-def _from_object(document: Document, given: Object, steps: Steps) -> Pose:
-    warn_of_unknown(document, given, ("translation", "rotation"), steps)
+def _from_object(document: Document, members: Object, steps: Steps) -> Pose:
+    warn_of_unknown(document, members, ("translation", "rotation"), steps)
     position: tuple[float, ...] | None = ZERO
-    if "translation" in given:
-        position = numbers_of(given["translation"], 3)
+    if "translation" in members:
+        position = numbers_of(members["translation"], 3)
         if position is None:
             document.warning(
                 (*steps, "translation"),
@@ -105,16 +105,16 @@ def _from_object(document: Document, given: Object, steps: Steps) -> Pose:
             )
             position = ZERO
     rotation = EYE
-    if "rotation" in given:
-        rotation = _rotation(document, given["rotation"], (*steps, "rotation"))
+    if "rotation" in members:
+        rotation = _rotation(document, members["rotation"], (*steps, "rotation"))
     return Pose.from_rotation_position(rotation, position)
 
 
-def _rotation(document: Document, given: Record, steps: Steps) -> Rows:
+def _rotation(document: Document, record: Record, steps: Steps) -> Rows:
     try:
-        if not isinstance(given, dict):
-            return _from_array(given)
-        members = cast(dict[str, Any], given)
+        if not isinstance(record, dict):
+            return _from_array(record)
+        members = cast(dict[str, Any], record)
         warn_of_unknown(document, members, _ROTATION_KEYS, steps)
         kinds = [
             read for keys, read in _KINDS.items() if any(key in members for key in keys)
@@ -133,31 +133,33 @@ def _rotation(document: Document, given: Record, steps: Steps) -> Rows:
         return EYE
 
 
-def _from_array(given: Record) -> Rows:
-    quaternion = numbers_of(given, 4)
+def _from_array(record: Record) -> Rows:
+    quaternion = numbers_of(record, 4)
     if quaternion is None:
         raise _Ignored("is neither an array of four numbers w x y z nor an object")
     return Pose.from_quaternion(quaternion).rotation
 
 
-def _from_axis(given: Object) -> Rows:
-    axis = numbers_of(given.get("axis"), 3)
+def _from_axis(members: Object) -> Rows:
+    axis = numbers_of(members.get("axis"), 3)
     if axis is None:
         raise _Ignored("has no axis of three numbers")
-    angle = _angle(given, "angle")
+    angle = _angle(members, "angle")
     if angle is None:
         raise _Ignored("has an axis but no angle")
     return Pose.rotation_about(axis, angle).rotation
 
 
-def _from_rpy(given: Object) -> Rows:
+def _from_rpy(members: Object) -> Rows:
     """Return Rx(roll) Ry(pitch) Rz(yaw); a missing angle is 0."""
-    roll, pitch, yaw = (_angle(given, name) or 0.0 for name in ("roll", "pitch", "yaw"))
+    roll, pitch, yaw = (
+        _angle(members, name) or 0.0 for name in ("roll", "pitch", "yaw")
+    )
     return rows_from_moving_xyz(roll, pitch, yaw)
 
 
-def _from_quaternion(given: Object) -> Rows:
-    quaternion = [_number(given.get(key)) for key in _QUATERNION_KEYS]
+def _from_quaternion(members: Object) -> Rows:
+    quaternion = [_number(members.get(key)) for key in _QUATERNION_KEYS]
     if None in quaternion:
         raise _Ignored("lacks one of qw, qx, qy and qz as a number")
     return Pose.from_quaternion(quaternion).rotation
@@ -170,24 +172,24 @@ _KINDS: Final = {
 }
 
 
-def _angle(given: Object, name: str) -> float | None:
+def _angle(members: Object, name: str) -> float | None:
     """Return an angle [rad] given in either unit, None without one."""
-    found = [unit for unit in _UNITS if f"{name}_{unit}" in given]
-    if not found:
+    units = [unit for unit in _UNITS if f"{name}_{unit}" in members]
+    if not units:
         return None
-    if len(found) > 1:
+    if len(units) > 1:
         raise _Ignored(f"has the {name} in both units")
-    value = _number(given[f"{name}_{found[0]}"])
+    value = _number(members[f"{name}_{units[0]}"])
     if value is None:
         raise _Ignored(f"has a {name} that is not a number")
-    return value * _UNITS[found[0]]
+    return value * _UNITS[units[0]]
 
 
-def _number(given: Record) -> float | None:
+def _number(record: Record) -> float | None:
     """Return a number of a file as a finite float, None if it is anything else."""
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
+    if isinstance(record, bool) or not isinstance(record, (int, float)):
         return None
     try:
-        return float(given)
+        return float(record)
     except OverflowError:  # a whole number of hundreds of digits
         return None

@@ -43,8 +43,8 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     document = Document(data, path, report)
     tree = document.decode(object)
     document.check_keys()
-    own = {kind.motor: kind for kind in options.joints.values() if kind.motor}
-    links = _links(document, tree, own)
+    own_motors = {kind.motor: kind for kind in options.joints.values() if kind.motor}
+    links = _links(document, tree, own_motors)
     document.report_all()
     _check_order(document, links, is_strict=options.strict_order)
     links = _with_fixed_base(document, links)
@@ -59,32 +59,34 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     return Workcell(name=name, manipulators=(manipulator,))
 
 
-def _links(document: Document, tree: Record, own: Motors) -> list[Link]:
+def _links(document: Document, tree: Record, own_motors: Motors) -> list[Link]:
     """Return the links of a file that could be read.
 
-    own: The caller's joint classes by the types of their motors.
+    own_motors: The caller's joint classes by the types of their motors.
     """
     if not isinstance(tree, dict):
         document.error((), "wrong-type", "a kinematic tree is an object with links")
         return []
     top = cast(dict[str, Any], tree)
     warn_of_unknown(document, top, ("links",), ())
-    given = top.get("links")
-    if not isinstance(given, list) or not given:
+    link_records = top.get("links")
+    if not isinstance(link_records, list) or not link_records:
         at = ("links",) if "links" in top else ()
         document.error(at, "no-links", "a kinematic tree needs an array of links")
         return []
-    items = enumerate(cast(list[Any], given))
-    found = [_link(document, item, ("links", k), own) for k, item in items]
-    return [link for link in found if link is not None]
+    items = enumerate(cast(list[Any], link_records))
+    links = [_link(document, item, ("links", k), own_motors) for k, item in items]
+    return [link for link in links if link is not None]
 
 
-def _link(document: Document, given: Record, steps: Steps, own: Motors) -> Link | None:
+def _link(
+    document: Document, record: Record, steps: Steps, own_motors: Motors
+) -> Link | None:
     """Return a link, None after an error."""
-    if not isinstance(given, dict):
+    if not isinstance(record, dict):
         document.error(steps, "wrong-type", "a link is an object")
         return None
-    members = cast(dict[str, Any], given)
+    members = cast(dict[str, Any], record)
     warn_of_unknown(document, members, ("name", "parent", "motor"), steps)
     name, parent = members.get("name"), members.get("parent")
     if not isinstance(name, str) or not name:
@@ -95,27 +97,27 @@ def _link(document: Document, given: Record, steps: Steps, own: Motors) -> Link 
         return None
     if "motor" not in members:
         return Link(name=name, parent=parent)
-    motor = _motor(document, members["motor"], (*steps, "motor"), own)
+    motor = _motor(document, members["motor"], (*steps, "motor"), own_motors)
     if motor is None:
         return None
     return Link(name=name, parent=parent, joint=motor[0], limits=motor[1])
 
 
 def _motor(
-    document: Document, given: Record, steps: Steps, own: Motors
+    document: Document, record: Record, steps: Steps, own_motors: Motors
 ) -> tuple[Joint, Limits] | None:
     """Return the joint of a motor and its limits."""
-    members = cast(dict[str, Any], given) if isinstance(given, dict) else {}
+    members = cast(dict[str, Any], record) if isinstance(record, dict) else {}
     kind = members.get("type")
-    if not isinstance(kind, str) or kind not in (*MOTORS, *own):
-        likely = nearest(kind, (*MOTORS, *own))
+    if not isinstance(kind, str) or kind not in (*MOTORS, *own_motors):
+        likely = nearest(kind, (*MOTORS, *own_motors))
         document.error(
             (*steps, "type") if "type" in members else steps,
             "unknown-motor",
             "a motor needs a type" if kind is None else f"no motor type {quote(kind)}",
             hint=f"Did you mean {quote(likely)}?"
             if likely
-            else f"Known types: {', '.join((*MOTORS, *own))}.",
+            else f"Known types: {', '.join((*MOTORS, *own_motors))}.",
         )
         return None
     warn_of_unknown(document, members, ("type", "properties"), steps)
@@ -127,36 +129,36 @@ def _motor(
     known = cast(dict[str, Any], properties)
     if kind == "constant":
         return _constant(document, known, at)
-    if kind in own:
-        return _own(document, own[kind], known, at)
+    if kind in own_motors:
+        return _own(document, own_motors[kind], known, at)
     return _moving(document, kind, known, at)
 
 
 def _constant(
-    document: Document, given: dict[str, Any], steps: Steps
+    document: Document, members: dict[str, Any], steps: Steps
 ) -> tuple[Joint, Limits] | None:
-    warn_of_unknown(document, given, ("pose",), steps)
-    if "pose" not in given:
+    warn_of_unknown(document, members, ("pose",), steps)
+    if "pose" not in members:
         document.error(steps, "no-pose", "a constant motor needs a pose")
         return None
-    pose = pose_of(document, given["pose"], (*steps, "pose"))
+    pose = pose_of(document, members["pose"], (*steps, "pose"))
     return None if pose is None else (Fixed(precursor=pose), UNLIMITED)
 
 
 def _moving(
-    document: Document, kind: str, given: dict[str, Any], steps: Steps
+    document: Document, kind: str, members: dict[str, Any], steps: Steps
 ) -> tuple[Joint, Limits] | None:
     """Return a motor about or along an axis."""
-    warn_of_unknown(document, given, ("axis", "limits"), steps)
-    axis = numbers_of(given.get("axis"), 3)
-    at = (*steps, "axis") if "axis" in given else steps
+    warn_of_unknown(document, members, ("axis", "limits"), steps)
+    axis = numbers_of(members.get("axis"), 3)
+    at = (*steps, "axis") if "axis" in members else steps
     if axis is None:
         document.error(at, "bad-axis", f"a {kind} motor needs an axis of three numbers")
         return None
     try:
         x, y, z = axis
         joint = (Revolute if kind == "revolute" else Prismatic)(axis=(x, y, z))
-        limits = _limits(document, given, (*steps, "limits"))
+        limits = _limits(document, members, (*steps, "limits"))
     except ArmillaryError as error:
         document.error(at, "bad-motor", str(error).removesuffix("."))
         return None
@@ -166,13 +168,13 @@ def _moving(
 
 
 def _own(
-    document: Document, kind: type[Joint], given: dict[str, Any], steps: Steps
+    document: Document, kind: type[Joint], members: dict[str, Any], steps: Steps
 ) -> tuple[Joint, Limits] | None:
     """Return a motor of one of the caller's classes."""
-    record = {key: value for key, value in given.items() if key != "limits"}
+    record = {key: value for key, value in members.items() if key != "limits"}
     try:
         joint = joint_of({**record, TYPE: kind.tag}, {kind.tag: kind})
-        return joint, _limits(document, given, (*steps, "limits"))
+        return joint, _limits(document, members, (*steps, "limits"))
     except (ArmillaryError, msgspec.ValidationError, ArithmeticError) as error:
         document.error(steps, "bad-motor", str(error).removesuffix("."))
         return None
@@ -195,15 +197,15 @@ def _warn_of_prismatic(
         )
 
 
-def _limits(document: Document, given: dict[str, Any], steps: Steps) -> Limits:
+def _limits(document: Document, members: dict[str, Any], steps: Steps) -> Limits:
     """Return inclusive limits [rad or m]; Isaac's largest numbers mean unlimited.
 
     Raises:
         ModelError: They are swapped.
     """
-    if "limits" not in given:
+    if "limits" not in members:
         return UNLIMITED
-    limits = numbers_of(given["limits"], 2)
+    limits = numbers_of(members["limits"], 2)
     if limits is None:
         document.warning(
             steps,
@@ -253,9 +255,9 @@ def _with_fixed_base(document: Document, links: list[Link]) -> list[Link]:
         "added-base",
         f"the root {quote(root.name)} moves; a base {quote(base)} is added before it",
     )
-    found = list(links)
-    found[roots[0]] = root
-    return [*found, Link(name=base)]
+    changed = list(links)
+    changed[roots[0]] = root
+    return [*changed, Link(name=base)]
 
 
 def _note_joint_order(

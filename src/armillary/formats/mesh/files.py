@@ -17,7 +17,7 @@ from armillary.formats.mesh.coarse import coarse_stl
 from armillary.formats.mesh.read import read_surface
 from armillary.formats.mesh.surface import Surface
 from armillary.formats.paths import Roots
-from armillary.model.geometry.outer_hull import outer_hull
+from armillary.model.geometry.hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
 from armillary.model.shapes.convex_polyhedron import MOST_VERTICES

@@ -26,13 +26,12 @@ from armillary.formats.native.wire import (
     holds,
 )
 from armillary.formats.records import joint_of, pose_of
-from armillary.model.annotations import note_faults
 from armillary.model.check_pose import rigid
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
-from armillary.model.manipulator import Manipulator
+from armillary.model.manipulator import Manipulator, note_faults
 from armillary.model.parameters import nested_in
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell

@@ -71,16 +71,16 @@ class CellBuilder:
 
         bodies: The workcell's own frames, then those of each device.
         """
-        self._world = index.nodes[WORLD_FRAME]
+        self._world = index.frames[WORLD_FRAME]
         self._own, *self._devices = bodies
         self._report = report
         self.names: dict[str, str] = {}
         self._free = FreeNames({WORLD})
         self._mounts: list[Mount] = []
-        self._nodes = index.nodes
+        self._frames_by_name = index.frames
         self._children: dict[str, list[str]] = {}
-        for name, node in index.nodes.items():
-            self._children.setdefault(node.parent, []).append(name)
+        for name, frame in index.frames.items():
+            self._children.setdefault(frame.parent, []).append(name)
 
     def workcell(self, name: str) -> Workcell:
         """Return the cell.
@@ -89,14 +89,14 @@ class CellBuilder:
             FormatError: With all diagnostics, if a device breaks a rule.
         """
         environment, *parts = self._parts()
-        bodies = [device for device in self._devices if device.nodes] + parts
-        if environment.nodes[1:] or not self._world.is_plain:
+        bodies = [device for device in self._devices if device.frames] + parts
+        if environment.frames[1:] or not self._world.is_plain:
             bodies.insert(0, environment)
         names = [self._name(body) for body in bodies]
         self.names[WORLD_FRAME] = f"{ENVIRONMENT}/{WORLD_FRAME}"
         for body, owner in zip(bodies, names, strict=True):
-            for node in body.nodes:
-                self.names[node.full_name] = f"{owner}/{node.local_name}"
+            for frame in body.frames:
+                self.names[frame.full_name] = f"{owner}/{frame.local_name}"
         made = list(map(self._manipulator, bodies, names))
         self._report.raise_if_errors()
         return Workcell(
@@ -110,18 +110,18 @@ class CellBuilder:
         """Return the environment, and the parts of the workcell's other frames."""
         first_of = {WORLD_FRAME: WORLD_FRAME}
         for name in depth_first(WORLD_FRAME, self._children)[1:]:
-            node = self._nodes[name]
-            is_first = node.is_movable or self._nodes[node.parent].scope
-            first_of[name] = name if is_first else first_of[node.parent]
+            frame = self._frames_by_name[name]
+            is_first = frame.is_movable or self._frames_by_name[frame.parent].scope
+            first_of[name] = name if is_first else first_of[frame.parent]
         parts: dict[str, list[FileFrame]] = {WORLD_FRAME: [self._world]}
-        for node in self._own.nodes:
-            parts.setdefault(first_of[node.full_name], []).append(node)
+        for frame in self._own.frames:
+            parts.setdefault(first_of[frame.full_name], []).append(frame)
         # The first frame of a part may be declared after its children.
-        for first, nodes in parts.items():
-            nodes.sort(key=lambda node, first=first: node.full_name != first)
+        for first, frames in parts.items():
+            frames.sort(key=lambda frame, first=first: frame.full_name != first)
         environment, *others = [
-            FileDevice(element=nodes[0].element, name=name, nodes=nodes)
-            for name, nodes in parts.items()
+            FileDevice(element=frames[0].element, name=name, frames=frames)
+            for name, frames in parts.items()
         ]
         environment.name = ENVIRONMENT
         return [environment, *others]
@@ -143,7 +143,7 @@ class CellBuilder:
         If the limits of joints that depend on others leave a joint no range, they are
         left out: RobWork ignores them.
         """
-        first, report = body.nodes[0], self._report
+        first, report = body.frames[0], self._report
         builder = _LinkBuilder(body, self._children, self._report)
         links, properties = builder.links(), builder.properties
         is_device = bool(first.scope)
@@ -153,11 +153,11 @@ class CellBuilder:
             if body.element.name == "ParallelDevice":
                 loops, junctions = read_junctions(body, report)
             kind = Property(name=DEVICE, text=body.element.name)
-            own = (*body.properties.values(), *body.unread)
-            properties = [kind, *junctions, *own, *properties]
+            notes = (*body.properties.values(), *body.unread)
+            properties = [kind, *junctions, *notes, *properties]
         elif first.is_movable and not (first.daf and first.type == "Movable"):
-            kept = Property(name=TYPE, of=first.local_name, text=first.type)
-            properties.append(kept)
+            type_note = Property(name=TYPE, of=first.local_name, text=first.type)
+            properties.append(type_note)
         if first is self._world:
             self._mounts.append(Mount(manipulator=name))
         else:
@@ -194,14 +194,14 @@ class CellBuilder:
 
         names: The joints of each frame that is one, by its full name.
         """
-        joints = [name for node in device.joints() for name in names[node.full_name]]
+        joints = [name for frame in device.joints() for name in names[frame.full_name]]
         links = {link.coordinate: link for link in made.links}
         elements = device.element.children_named("Q")
         postures = read_postures(elements, joints, links, self._report)
         has_home = any(posture.name == HOME for posture in postures)
         wheels = None
         if device.wheels:
-            left, right = (names[node.full_name][0] for node in device.nodes[1:3])
+            left, right = (names[frame.full_name][0] for frame in device.frames[1:3])
             # Their q is how far they roll.
             wheels = Wheels(left=left, right=right, travel=1.0)
         return msgspec.structs.replace(
@@ -243,16 +243,16 @@ class _LinkBuilder:
         self._body = body
         self._end = body.unmarked_end
         self._report = report
-        self._own = {node.full_name: node for node in body.nodes}
+        self._own = {frame.full_name: frame for frame in body.frames}
         self._children = children
-        self._parents = {node.parent for node in body.nodes}
-        self._names = FreeNames({node.local_name for node in body.nodes})
+        self._parents = {frame.parent for frame in body.frames}
+        self._names = FreeNames({frame.local_name for frame in body.frames})
         self._links: list[Link] = []
         self._frames: dict[str, list[Frame]] = {}
 
     def links(self) -> list[Link]:
         """Return the links."""
-        first = self._body.nodes[0]
+        first = self._body.frames[0]
         if first.steps:
             base = Link(name=self._names.derive(BASE))
             self._links.append(base)
@@ -263,14 +263,14 @@ class _LinkBuilder:
                 f"the base {quote(base.name)} is put in front of it",
             )
         pairs = {
-            node.full_name: joint
-            for node in self._body.nodes
-            if (joint := self._joint_before(node)) is not None
+            frame.full_name: joint
+            for frame in self._body.frames
+            if (joint := self._joint_before(frame)) is not None
         }
         joints = {joint.full_name for joint in pairs.values()}
-        for node in self._body.nodes:
-            if node.full_name not in joints:
-                self._add(node, pairs.get(node.full_name, node))
+        for frame in self._body.frames:
+            if frame.full_name not in joints:
+                self._add(frame, pairs.get(frame.full_name, frame))
         taken = {link.coordinate for link in self._links if link.moves}
         return [self._finished(link, taken) for link in self._links]
 
@@ -335,15 +335,15 @@ class _LinkBuilder:
                 self._keep_type(node)
 
     def _add_link(
-        self, node: FileFrame, parent: str | None, joint: Joint, **fields: Any
+        self, frame: FileFrame, parent: str | None, joint: Joint, **fields: Any
     ) -> None:
         """Add a link with the name and the shapes of a frame."""
         link = Link(
-            name=node.local_name,
+            name=frame.local_name,
             parent=parent,
             joint=joint,
-            visuals=tuple(node.visuals),
-            collisions=tuple(node.collisions),
+            visuals=tuple(frame.visuals),
+            collisions=tuple(frame.collisions),
             **fields,
         )
         self._links.append(link)
@@ -364,28 +364,28 @@ class _LinkBuilder:
             kind = Prismatic if joint.type == "Prismatic" else Revolute
             axis = frame.pose.inverse().rotate(Z)
             motion = kind(axis=axis, precursor=motion.precursor @ frame.pose)
-        own = joint.local_name if first else joint.joint_name
+        joint_name = joint.local_name if first else joint.joint_name
         self._add_link(
             frame,
             parent,
             motion,
-            joint_name=own if own != frame.local_name else "",
+            joint_name=joint_name if joint_name != frame.local_name else "",
             limits=joint.limits,
             coupling=joint.coupling,
             passive=joint.passive,
         )
-        self.joint_names[joint.full_name] = (*names, own)
+        self.joint_names[joint.full_name] = (*names, joint_name)
 
-    def _keep_type(self, node: FileFrame) -> None:
+    def _keep_type(self, frame: FileFrame) -> None:
         """Keep the type of a frame that is not fixed as a property."""
-        if node.type not in {"Fixed", "EndEffector"}:
-            kept = Property(name=TYPE, of=node.local_name, text=node.type)
-            self.properties.append(kept)
-        if node.daf:
-            self.properties.append(Property(name=DAF, of=node.local_name))
-        if node.is_movable:
+        if frame.type not in {"Fixed", "EndEffector"}:
+            type_note = Property(name=TYPE, of=frame.local_name, text=frame.type)
+            self.properties.append(type_note)
+        if frame.daf:
+            self.properties.append(Property(name=DAF, of=frame.local_name))
+        if frame.is_movable:
             what = "that a movable frame inside of a device can be moved"
-            self._report.unsupported.add(what, node.element.place)
+            self._report.unsupported.add(what, frame.element.place)
 
 
 def _without_limits(link: Link) -> Link:

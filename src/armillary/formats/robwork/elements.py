@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from armillary.formats import numbers
 from armillary.formats.diagnostic import Report
@@ -13,6 +13,7 @@ from armillary.formats.elements import (
     NUMBER,
     SIZE,
     TEXT,
+    Elements,
     Kind,
     Row,
     Table,
@@ -20,7 +21,6 @@ from armillary.formats.elements import (
     one_of,
 )
 from armillary.formats.robwork.include import FileFinder
-from armillary.formats.xml import Element
 from armillary.model.axis import X, Y, Z
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
@@ -48,9 +48,7 @@ __all__ = [
     "WHEELS",
     "WORKCELL",
     "Context",
-    "known_children",
     "number_text",
-    "values",
 ]
 
 
@@ -155,11 +153,7 @@ _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
 # The tables
 
 
-def _by_name(*tables: Table[Report]) -> dict[str, Table[Report]]:
-    return {table.name: table for table in tables}
-
-
-ELEMENTS: Final = _by_name(
+ELEMENTS: Final = Elements[Report](
     Table(
         WORKCELL,
         Row("name", TEXT),
@@ -258,13 +252,13 @@ ELEMENTS: Final = _by_name(
 """All elements of workcells and devices. A `Custom` geometry is not read."""
 
 RULE_FILES: Final = {
-    COLLISION: _by_name(
+    COLLISION: Elements[Report](
         Table(COLLISION, children=("Exclude", "Volatile", "ExcludeStaticPairs")),
         Table("Exclude", children=("FramePair",)),
         Table("FramePair", Row("first", NAME, "a"), Row("second", NAME, "b")),
         Table("ExcludeStaticPairs"),  # they are left out in any case
     ),
-    PROXIMITY: _by_name(
+    PROXIMITY: Elements[Report](
         Table(
             PROXIMITY,
             *(
@@ -278,13 +272,3 @@ RULE_FILES: Final = {
     ),
 }
 """The elements of each kind of file with rules, by the name of its root."""
-
-
-def values(element: Element, report: Report) -> dict[str, Any]:
-    """Return what the attributes of an element say, None where there is an error."""
-    return ELEMENTS[element.name].read(element, report)
-
-
-def known_children(element: Element) -> tuple[Element, ...]:
-    """Return the children that an element may have, in the order of the file."""
-    return ELEMENTS[element.name].known_children(element)

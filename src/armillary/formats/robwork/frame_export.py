@@ -97,8 +97,9 @@ class ExportedFrame:
             frames that move as joints do.
         """
         kind = "Joint" if self.is_joint and not in_workcell else "Frame"
-        depend = [] if self.depend is None else [ELEMENTS["Depend"].write(self.depend)]
-        return ELEMENTS[kind].write(
+        depend = [] if self.depend is None else [ELEMENTS.write("Depend", self.depend)]
+        return ELEMENTS.write(
+            kind,
             self,
             *transform_elements(self.pose),
             *depend,
@@ -112,13 +113,13 @@ class ExportedFrame:
 
         name: As it must be written there.
         """
-        found: list[Element] = []
+        elements: list[Element] = []
         for part in self.parts:
             first = {k: v for k, v in part.attributes.items() if k == "name"}
             key = "refjoint" if part.name in LIMITS else "refframe"
             attributes = {**first, key: name, **part.attributes}
-            found.append(tag(part.name, attributes, *part.children, text=part.text))
-        return found
+            elements.append(tag(part.name, attributes, *part.children, text=part.text))
+        return elements
 
 
 class FrameExport:
@@ -261,7 +262,7 @@ class FrameExport:
                 what = "that a joint follows one that is fixed here"
                 self._report.unsupported.add(what)
         if not link.coordinate == link.name == name:
-            note = ELEMENTS["Property"].write(name=COORDINATE, text=link.coordinate)
+            note = ELEMENTS.write("Property", name=COORDINATE, text=link.coordinate)
             joint.parts.append(note)
         if name == link.name:
             return [joint]
@@ -372,17 +373,17 @@ def _in_reading_order(frames: list[ExportedFrame]) -> list[ExportedFrame]:
     """Return frames after their parents and, if possible, what they depend on."""
     names = {frame.name for frame in frames}
     done = {""}
-    found: list[ExportedFrame] = []
+    ordered: list[ExportedFrame] = []
     while frames:
         later: list[ExportedFrame] = []
         for frame in frames:
             needed = {frame.parent, frame.depend.of if frame.depend else ""}
             if needed & names <= done:
-                found.append(frame)
+                ordered.append(frame)
                 done.add(frame.name)
             else:
                 later.append(frame)
         if len(later) == len(frames):
-            return found + later
+            return ordered + later
         frames = later
-    return found
+    return ordered

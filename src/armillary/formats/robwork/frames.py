@@ -173,7 +173,7 @@ class FileDevice:
         element: Its declaration; the name of a device's element is its kind.
         name: Of the device; empty for the workcell.
         support: Full name of the parent of a device's base, which is its first frame.
-        nodes: The frames.
+        frames: The frames.
         parts: What is about frames, but not inside of them.
         setups: References to setups and calibrations.
         unread: What keeps the setups and calibrations that were not read.
@@ -184,7 +184,7 @@ class FileDevice:
     element: Element
     name: str = ""
     support: str = WORLD_FRAME
-    nodes: list[FileFrame] = field(default_factory=list[FileFrame])
+    frames: list[FileFrame] = field(default_factory=list[FileFrame])
     parts: list[LoosePart] = field(default_factory=list[LoosePart])
     setups: list[LoosePart] = field(default_factory=list[LoosePart])
     unread: list[Property] = field(default_factory=list[Property])
@@ -195,16 +195,16 @@ class FileDevice:
     def unmarked_end(self) -> FileFrame | None:
         """Return the last frame of a serial device in which no end is marked."""
         is_serial = self.element.name == "SerialDevice"
-        is_marked = any(node.type == "EndEffector" for node in self.nodes)
-        return self.nodes[-1] if is_serial and not is_marked else None
+        is_marked = any(frame.type == "EndEffector" for frame in self.frames)
+        return self.frames[-1] if is_serial and not is_marked else None
 
     def joints(self) -> list[FileFrame]:
         """Return the joints of RobWork's q, in its order."""
-        own = {node.full_name: node for node in self.nodes}
-        parents = {name: node.parent for name, node in own.items()}
-        ends = [name for name, node in own.items() if node.type == "EndEffector"]
-        nodes = map(own.__getitem__, q_order(self.element.name, parents, ends))
-        return [n for n in nodes if n.steps and not n.passive and n.depend is None]
+        by_name = {frame.full_name: frame for frame in self.frames}
+        parents = {name: frame.parent for name, frame in by_name.items()}
+        ends = [name for name, frame in by_name.items() if frame.type == "EndEffector"]
+        frames = map(by_name.__getitem__, q_order(self.element.name, parents, ends))
+        return [n for n in frames if n.steps and not n.passive and n.depend is None]
 
 
 class FrameIndex:
@@ -215,12 +215,12 @@ class FrameIndex:
     ) -> None:
         """Collect the frames, and report names that are given twice."""
         self._report = report
-        nodes = [world, *(node for body in bodies for node in body.nodes)]
-        named = ((node.full_name, node.element.place) for node in nodes)
+        frames = [world, *(frame for body in bodies for frame in body.frames)]
+        named = ((frame.full_name, frame.element.place) for frame in frames)
         check_unique("frame", named, report)
-        self.nodes: dict[str, FileFrame] = {}
-        for node in nodes:
-            self.nodes.setdefault(node.full_name, node)
+        self.frames: dict[str, FileFrame] = {}
+        for frame in frames:
+            self.frames.setdefault(frame.full_name, frame)
 
     def find(self, name: str, scope: Scope) -> FileFrame | None:
         """Return the frame that a name means in a scope, None if nothing has it.
@@ -229,15 +229,15 @@ class FrameIndex:
         from the inside out, and a full name is understood.
         """
         for count in range(len(scope), -1, -1):
-            found = self.nodes.get(SEPARATOR.join((*scope[:count], name)))
-            if found is not None:
-                return found
+            frame = self.frames.get(SEPARATOR.join((*scope[:count], name)))
+            if frame is not None:
+                return frame
         return None
 
     def hint(self, name: str, scope: Scope) -> str:
         """Return the sentence with the nearest name that is known in a scope."""
         prefix = SEPARATOR.join((*scope, ""))
-        known = (full.removeprefix(prefix) for full in self.nodes)
+        known = (full.removeprefix(prefix) for full in self.frames)
         return self._report.hint(name, list(islice(known, MOST_COMPARED)))
 
     def set_parents(self, body: FileDevice) -> None:
@@ -245,48 +245,48 @@ class FrameIndex:
         is_serial = body.element.name == "SerialDevice"
         declared: set[str] = set()
         before = body.support
-        for k, node in enumerate(body.nodes):
+        for k, frame in enumerate(body.frames):
             if not body.name:
-                self._set_parent(node, WORLD_FRAME, self.nodes if k else None)
+                self._set_parent(frame, WORLD_FRAME, self.frames if k else None)
                 continue
             if 0 < k <= body.wheels:
-                before = body.nodes[0].full_name
+                before = body.frames[0].full_name
             ignores = is_serial or k == 0
-            self._set_parent(node, before, None if ignores else declared)
-            before = node.full_name
+            self._set_parent(frame, before, None if ignores else declared)
+            before = frame.full_name
             declared.add(before)
 
     def _set_parent(
-        self, node: FileFrame, usual: str, declared: Container[str] | None
+        self, frame: FileFrame, usual: str, declared: Container[str] | None
     ) -> None:
         """Set the parent of a frame.
 
         usual: The parent of a frame without a refframe.
         declared: The frames that the refframe may mean, None if RobWork ignores it.
         """
-        node.parent = usual
-        named, report, place = node.refframe, self._report, node.element.place
-        found = self.find(named, node.scope)
-        name = None if found is None else found.full_name
+        frame.parent = usual
+        named, report, place = frame.refframe, self._report, frame.element.place
+        parent = self.find(named, frame.scope)
+        name = None if parent is None else parent.full_name
         if named == "" or name == usual:
             return
         if declared is None:
             report.warning(
                 place,
                 "refframe-ignored",
-                f"the refframe {quote(named)} of {node.element.label} is ignored, as "
+                f"the refframe {quote(named)} of {frame.element.label} is ignored, as "
                 f"in RobWork: its parent is {quote(usual)}",
             )
         elif name is not None and name in declared:
-            node.parent = name
+            frame.parent = name
         else:
             where = "before it in the same device" if name else "anywhere"
             report.error(
                 place,
                 "unknown-frame",
-                f"{node.element.label} refers to the frame {quote(named)}, which is "
+                f"{frame.element.label} refers to the frame {quote(named)}, which is "
                 f"not declared {where}",
-                hint="" if name else self.hint(named, node.scope),
+                hint="" if name else self.hint(named, frame.scope),
             )
 
     def check_cycles(self) -> None:
@@ -294,17 +294,17 @@ class FrameIndex:
 
         One of its frames gets the world as its parent, so that the rest can be read.
         """
-        parents = {name: node.parent for name, node in self.nodes.items()}
+        parents = {name: frame.parent for name, frame in self.frames.items()}
         parents.pop(WORLD_FRAME)
         for cycle in cycles(parents):
-            node = self.nodes[cycle[0]]
+            frame = self.frames[cycle[0]]
             self._report.error(
-                node.element.place,
+                frame.element.place,
                 "cycle",
                 f"frame {quote(cycle[0])} is its own ancestor: {shown_cycle(cycle)}",
                 hint="The parent of a device is the workcell's frame before it.",
             )
-            node.parent = WORLD_FRAME
+            frame.parent = WORLD_FRAME
 
 
 def q_order(kind: str, parents: Mapping[str, str], ends: Sequence[str]) -> list[str]:
@@ -318,15 +318,15 @@ def q_order(kind: str, parents: Mapping[str, str], ends: Sequence[str]) -> list[
     """
     if kind != "TreeDevice":
         return list(parents)
-    found: dict[str, None] = {}
+    ordered: dict[str, None] = {}
     for end in ends or list(parents)[-1:]:
         path: list[str] = []
         name = end
-        while name in parents and name not in found:
+        while name in parents and name not in ordered:
             path.append(name)
             name = parents[name]
-        found.update(dict.fromkeys(reversed(path)))
-    return list(found)
+        ordered.update(dict.fromkeys(reversed(path)))
+    return list(ordered)
 
 
 def frame_names(cell: Workcell) -> dict[str, str]:

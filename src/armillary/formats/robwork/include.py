@@ -109,13 +109,13 @@ class FileFinder:
         """
         reference = reference.replace("\\", "/")
         base = _folder_of(place)
-        found = self._roots.find(reference, base=base, place=place)
-        if isinstance(found, Diagnostic) and found.code == "reference-outside":
+        path = self._roots.find(reference, base=base, place=place)
+        if isinstance(path, Diagnostic) and path.code == "reference-outside":
             absolute = os.path.join(base, reference)
             at_home = self._home.find(absolute, base=self._folder, place=place)
             if not isinstance(at_home, Diagnostic) or at_home.code == MISSING:
-                found = at_home
-        return found if isinstance(found, Diagnostic) else str(found)
+                path = at_home
+        return path if isinstance(path, Diagnostic) else str(path)
 
     def shown(self, reference: str, outer: str, found: str) -> str:
         """Return the path of a file that was found, as messages show it.
@@ -153,9 +153,9 @@ class FileFinder:
         path = os.path.join(_folder_of(place), reference)
         for suffix in MESH_SUFFIXES:
             if _is_file(path + suffix):
-                found = self.find(reference + suffix, place)
-                if isinstance(found, Diagnostic):
-                    report.warning(place, found.code, found.message, hint=found.hint)
+                file = self.find(reference + suffix, place)
+                if isinstance(file, Diagnostic):
+                    report.warning(place, file.code, file.message, hint=file.hint)
                 return suffix
         self._missing.append((place, reference))
         return ""
@@ -227,7 +227,7 @@ class _Expansion:
         self._size = size
         self._using: list[Element] = []
 
-    def expand(self, given: Element, file: _File, depth: int) -> Element:
+    def expand(self, outer: Element, file: _File, depth: int) -> Element:
         """Return an element with the directives inside of it replaced.
 
         It calls itself for each level of the tree, of which there are at most
@@ -235,8 +235,8 @@ class _Expansion:
         """
         follow = {"Use": self._use, "Include": self._include}
         children: list[Element] = []
-        text = given.text
-        for element in given.children:
+        text = outer.text
+        for element in outer.children:
             self._elements += 1
             if self._elements > MOST_ELEMENTS:
                 message = f"more than {MOST_ELEMENTS} elements, included ones counted"
@@ -260,10 +260,10 @@ class _Expansion:
                             hint="Write the text out.",
                         )
                     text = added.text
-        place = given.place
+        place = outer.place
         return Element(
-            given.name,
-            given.attributes,
+            outer.name,
+            outer.attributes,
             children=tuple(children),
             text=text,
             place=(place.path, place.line, place.column),
@@ -320,13 +320,13 @@ class _Expansion:
         if reference is None:
             return None
         place = element.place
-        found = self._finder.find(reference, place)
-        if isinstance(found, Diagnostic):
-            return self._refuse(file, found)
-        path = self._finder.shown(reference, file.path, found)
-        inner = _File(path, found, file, place)
+        target = self._finder.find(reference, place)
+        if isinstance(target, Diagnostic):
+            return self._refuse(file, target)
+        path = self._finder.shown(reference, file.path, target)
+        inner = _File(path, target, file, place)
         chain = inner.chain()
-        if any(outer.real == found for outer in chain[1:]):
+        if any(outer.real == target for outer in chain[1:]):
             names = " -> ".join(os.path.basename(each.path) for each in chain[::-1])
             message = f"{quote(reference)} includes itself: {names}"
             cycle = Diagnostic(place=place, code="include-cycle", message=message)
@@ -339,7 +339,7 @@ class _Expansion:
             message = f"more than {MOST_FILES} files are included"
             self._stop(place, "include-limit", message)
         try:
-            data = read_bytes(found, SIZE_CAP - self._size)
+            data = read_bytes(target, SIZE_CAP - self._size)
             self._size += len(data)
             fragment = parse_fragment(data, path, self._report)
         except FormatError as error:

@@ -9,10 +9,10 @@ from typing import Any, Final
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.robwork.elements import (
+    ELEMENTS,
     JOINTS_BY_TYPE,
     SIMPLE_JOINTS,
     TRANSFORM,
-    values,
 )
 from armillary.formats.robwork.frames import FileFrame
 from armillary.formats.xml import Element
@@ -53,7 +53,7 @@ _DH_FORMS: Final = {
 _DH_TYPES: Final = ("craig", "schilling", "HGP")
 
 
-def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> None:
+def read_dh_joint(frame: FileFrame, fields: Mapping[str, Any], report: Report) -> None:
     """Give a joint the type and the motion that its parameters say.
 
     After the constant transform of its convention it moves about or along z:
@@ -62,10 +62,10 @@ def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> 
     schilling: Rz(theta) Tz(d) Tx(a) Rx(alpha)
     HGP:       Ty(b) Ry(beta) Tx(a) Rx(alpha)
 
-    given: The values of its attributes: angles in degrees, lengths in metres. The
+    fields: The values of its attributes: angles in degrees, lengths in metres. The
         offset is the angle or the length that the form does not have.
     """
-    element = node.element
+    element = frame.element
     forms = [name for name in _DH_FORMS if name in element.attributes]
     if len(forms) != 1:
         report.error(
@@ -77,9 +77,9 @@ def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> 
         )
         return
     slides, is_parallel = _DH_FORMS[forms[0]]
-    own = element.number(forms[0], report) or 0.0  # after an error, as below
-    alpha, a, offset = (given[key] or 0.0 for key in ("alpha", "a", "offset"))
-    angle, length = (own, offset) if slides else (offset, own)
+    coordinate = element.number(forms[0], report) or 0.0  # after an error, as below
+    alpha, a, offset = (fields[key] or 0.0 for key in ("alpha", "a", "offset"))
+    angle, length = (coordinate, offset) if slides else (offset, coordinate)
     alpha, angle = math.radians(alpha), math.radians(angle)
     for unread in (child for child in element.children if child.name in TRANSFORM):
         report.warning(
@@ -88,8 +88,8 @@ def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> 
             f"<{unread.name}> of {element.label} has no effect: the parameters give "
             "the whole transform",
         )
-    node.type = "Prismatic" if slides else "Revolute"
-    joint: Joint = SIMPLE_JOINTS[node.type]
+    frame.type = "Prismatic" if slides else "Revolute"
+    joint: Joint = SIMPLE_JOINTS[frame.type]
     convention = _dh_convention(element, is_parallel, report)
     if convention == "HGP":
         joint = joint.prepend(dh.parallel(alpha=alpha, a=a, beta=angle, b=length))
@@ -98,20 +98,20 @@ def read_dh_joint(node: FileFrame, given: Mapping[str, Any], report: Report) -> 
     else:
         kind = CraigPrismatic if slides else CraigRevolute
         joint = kind(alpha=alpha, a=a, theta=angle, d=length)
-    node.steps = (("", joint),)
+    frame.steps = (("", joint),)
 
 
 def _dh_convention(element: Element, is_parallel: bool, report: Report) -> str:
     """Return the convention of a DH joint: Craig's without a type, HGP by its form."""
-    given = element.attributes.get("type") or "craig"
-    convention = given if given == "schilling" else "craig"
+    type_ = element.attributes.get("type") or "craig"
+    convention = type_ if type_ == "schilling" else "craig"
     convention = "HGP" if is_parallel else convention
-    shown = f"the type of {element.label} is {quote(given)}"
-    if given not in _DH_TYPES:
+    shown = f"the type of {element.label} is {quote(type_)}"
+    if type_ not in _DH_TYPES:
         message = f"{shown}, which counts as 'craig', as in RobWork"
-        hint = suggestion(given, _DH_TYPES)
+        hint = suggestion(type_, _DH_TYPES)
         report.warning(element.place, "unknown-value", message, hint=hint)
-    elif is_parallel != (given == "HGP"):
+    elif is_parallel != (type_ == "HGP"):
         has = "it has" if is_parallel else "it does not have"
         message = f"{shown}, but {has} b or beta, the parameters of 'HGP'"
         hint = f"It is read as {convention}."
@@ -139,9 +139,9 @@ def read_postures(
     joints: Names of the joints in RobWork's q, in its order.
     links: The link of each joint.
     """
-    found: dict[str, Posture] = {}
+    postures: dict[str, Posture] = {}
     for element in elements:
-        name = values(element, report)["name"]
+        name = ELEMENTS.read(element, report)["name"]
         q = element.text_numbers(None, report)
         if name is None or q is None:
             continue
@@ -157,16 +157,16 @@ def read_postures(
             else:
                 message = f"{message}; it is left out"
                 report.warning(element.place, "wrong-count", message)
-        elif name in found:
+        elif name in postures:
             message = f"there is a {shown} already, which counts, as in RobWork"
             report.warning(element.place, "repeated-posture", message)
         else:
-            found[name] = Posture(name=name, joints=tuple(joints), q=q)
+            postures[name] = Posture(name=name, joints=tuple(joints), q=q)
             for joint, position in zip(joints, q, strict=True):
                 _check_position(
                     f"{shown} puts", element, links[joint], position, report
                 )
-    return tuple(found.values())
+    return tuple(postures.values())
 
 
 def _check_position(

@@ -50,7 +50,7 @@ class LegFrame(NamedTuple):
     chain: str
 
 
-class Leg(NamedTuple):
+class DeviceLeg(NamedTuple):
     """Frames one behind the other, the first of them that on which the leg stands."""
 
     chain: str
@@ -61,28 +61,28 @@ Junctions = list[list[str]]
 """For each junction the legs that meet there, each a path of chains: `a b`."""
 
 
-def legs_of(frames: Sequence[LegFrame]) -> list[Leg]:
+def legs_of(frames: Sequence[LegFrame]) -> list[DeviceLeg]:
     """Return the legs of a device by the rules of RobWork's loader.
 
     frames: In the order of the file, the base first.
     """
-    found: list[Leg] = []
+    legs: list[DeviceLeg] = []
     path, chain = [frame.name for frame in frames[:1]], ""
     for k in range(1, len(frames)):
         frame = frames[k]
         if _begins_leg(frames, k, chain):
-            found.append(_leg(path, chain, frames))
+            legs.append(_leg(path, chain, frames))
             path, chain = [frame.parent, frame.name], ""
         else:
             path.append(frame.name)
             chain = frame.chain or chain
-    return [*found, _leg(path, chain, frames)]
+    return [*legs, _leg(path, chain, frames)]
 
 
-def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> Leg:
+def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> DeviceLeg:
     """Return a leg; a chain of one frame gives its name too, other than in RobWork."""
-    own = next((f.chain for f in frames if chain == "" and f.name in path[1:2]), "")
-    return Leg(chain or own, path)
+    beside = next((f.chain for f in frames if chain == "" and f.name in path[1:2]), "")
+    return DeviceLeg(chain or beside, path)
 
 
 def _begins_leg(frames: Sequence[LegFrame], k: int, chain: str) -> bool:
@@ -99,7 +99,7 @@ def _begins_leg(frames: Sequence[LegFrame], k: int, chain: str) -> bool:
 
 
 def _ends(
-    legs: Sequence[Leg], junctions: Junctions, base: str
+    legs: Sequence[DeviceLeg], junctions: Junctions, base: str
 ) -> Iterator[tuple[list[str], str]]:
     """Yield for each junction the frames that coincide, and what is wrong with it."""
     by_chain = {leg.chain.rpartition(SEPARATOR)[2]: leg for leg in legs}
@@ -131,12 +131,12 @@ def _ends(
 
 def closures(frames: Sequence[LegFrame], junctions: Junctions) -> list[Closure] | str:
     """Return what closes the loops of a device, or why that is not clear."""
-    found: list[Closure] = []
+    loops: list[Closure] = []
     for ends, fault in _ends(legs_of(frames), junctions, frames[0].name):
         if fault:
             return fault
-        found += (Closure(ends[0], end, ALL, ALL) for end in ends[1:])
-    return found
+        loops += (Closure(ends[0], end, ALL, ALL) for end in ends[1:])
+    return loops
 
 
 def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
@@ -148,10 +148,10 @@ def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
             ALL,
         ):
             return None
-        own = {loop.a, loop.b}
-        touched = [group for group in groups if group & own]
-        groups = [group for group in groups if not group & own]
-        groups.append(own.union(*touched))
+        ends = {loop.a, loop.b}
+        touched = [group for group in groups if group & ends]
+        groups = [group for group in groups if not group & ends]
+        groups.append(ends.union(*touched))
     return set(map(frozenset, groups))
 
 
@@ -160,12 +160,14 @@ def read_junctions(
 ) -> tuple[list[Closure], list[Property]]:
     """Return the loops of a parallel device, and what keeps the names of its legs."""
     element = device.element
-    own = {node.full_name: node.local_name for node in device.nodes}
+    local_names = {frame.full_name: frame.local_name for frame in device.frames}
     frames = [
         LegFrame(
-            node.local_name, own.get(node.parent, ""), SEPARATOR.join(node.scope[1:])
+            frame.local_name,
+            local_names.get(frame.parent, ""),
+            SEPARATOR.join(frame.scope[1:]),
         )
-        for node in device.nodes
+        for frame in device.frames
     ]
     legs = legs_of(frames)
     names = {leg.chain for leg in legs if leg.chain}
@@ -191,8 +193,8 @@ def read_junctions(
                 f"{element.label} has no chain named {quote(name)} for its junction",
                 hint=report.hint(name, names),
             )
-    kept = [Property(name=JUNCTION, text=" | ".join(paths)) for paths in junctions]
-    return _closures(frames, junctions, device, place, report), kept
+    notes = [Property(name=JUNCTION, text=" | ".join(paths)) for paths in junctions]
+    return _closures(frames, junctions, device, place, report), notes
 
 
 def _closures(
@@ -204,15 +206,15 @@ def _closures(
 ) -> list[Closure]:
     """Return what closes the loops, nothing after a diagnostic."""
     label = device.element.label
-    found = closures(frames, junctions)
-    if isinstance(found, str):
-        message = f"the loops of {label} cannot be closed: {found}"
+    loops = closures(frames, junctions)
+    if isinstance(loops, str):
+        message = f"the loops of {label} cannot be closed: {loops}"
         report.guessing(OPEN).error(place, "bad-junction", message)
         return []
-    if not found and not report.faults:
+    if not loops and not report.faults:
         message = f"{label} has one leg; there is no loop to close"
         report.warning(place, "open-loop", message)
-    return found
+    return loops
 
 
 def with_loops(
@@ -230,11 +232,15 @@ def with_loops(
     names = closed.all_names
     passive = {link.coordinate for link in links if link.passive}
     in_loops = {names[k] for each in system.equations for k in each.joints}
-    found = [names[k] for k in system.found]
+    determined = [names[k] for k in system.found]
     free = [k for k in closed.joint_names if k in passive and k in in_loops]
-    if found or free:
+    if determined or free:
         said = [
-            *([f"also determine {', '.join(map(quote, found))}"] if found else []),
+            *(
+                [f"also determine {', '.join(map(quote, determined))}"]
+                if determined
+                else []
+            ),
             *([f"leave {', '.join(map(quote, free))} free"] if free else []),
         ]
         report.warning(

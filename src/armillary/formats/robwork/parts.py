@@ -24,9 +24,7 @@ from armillary.formats.robwork.elements import (
     SETUPS,
     SHAPES,
     Context,
-    known_children,
     number_text,
-    values,
 )
 from armillary.formats.robwork.frames import (
     DAF,
@@ -79,7 +77,7 @@ ONES: Final = (1.0, 1.0, 1.0)
 
 def _read_shapes(element: Element, frame: FileFrame, context: Context) -> None:
     report = context.report
-    model = values(element, report)
+    model = ELEMENTS.read(element, report)
     if "name" not in element.attributes:
         report.warning(element.place, "missing-name", f"{element.label} has no name")
     is_drawn = element.name == "Drawable"
@@ -88,7 +86,7 @@ def _read_shapes(element: Element, frame: FileFrame, context: Context) -> None:
         "pose": read_transform(element, report),
         "colour": _colour(element, report) if is_drawn else None,
     }
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         if child.name not in GEOMETRY:
             continue
         try:
@@ -126,7 +124,7 @@ def _shapes(
         what = "the geometry <Custom>, which a plug-in of RobWork makes,"
         report.unsupported.add(what, element.place)
         return ()
-    fields = values(element, report)
+    fields = ELEMENTS.read(element, report)
     level = fields.pop("level")
     if kind != "Tube" and level:
         what = "the attribute 'level', how finely RobWork draws what is round,"
@@ -206,7 +204,7 @@ def shape_elements(link: Link, report: Report) -> list[Element]:
             report.unsupported.add(f"a shape of type {type(shape).__name__}")
         else:
             content.append(geometry)
-            model = ELEMENTS[kind].write(shape, *content, is_tested=is_tested)
+            model = ELEMENTS.write(kind, shape, *content, is_tested=is_tested)
             elements.append(model)
     return elements
 
@@ -216,11 +214,11 @@ def _geometry(shape: Shape, report: Report) -> Element | None:
     if isinstance(shape, Mesh):
         if shape.scale != ONES:
             report.unsupported.add("the scale of a mesh")
-        return ELEMENTS["Polytope"].write(shape)
+        return ELEMENTS.write("Polytope", shape)
     if isinstance(shape, Cone) and shape.top != 0.0:
         return None
     kinds = [kind for kind, of in SHAPES.items() if type(shape) is of]
-    return ELEMENTS[kinds[0]].write(shape) if kinds else None
+    return ELEMENTS.write(kinds[0], shape) if kinds else None
 
 
 # Limits
@@ -232,7 +230,7 @@ UNLIMITED: Final = 1e300
 
 def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
     """Give a joint the limit of an element; the last one of its kind counts."""
-    limit = values(element, report)
+    limit = ELEMENTS.read(element, report)
     del limit["refjoint"]
     name, numbers = quote(frame.full_name), list(limit.values())
     if None in numbers:
@@ -284,7 +282,7 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
     if math.isfinite(limits.effort):
         report.unsupported.add("a limit of force or torque")
     elements: list[Element] = []
-    for table in map(ELEMENTS.__getitem__, LIMITS):
+    for table in (ELEMENTS[kind] for kind in LIMITS):
         fields = {f: getattr(limits, f) for f in table.fields if f != "refjoint"}
         if any(map(math.isfinite, fields.values())):
             elements.append(table.write({f: in_file(v) for f, v in fields.items()}))
@@ -315,7 +313,7 @@ def read_property(
     element: Element, properties: dict[str, Property], report: Report
 ) -> None:
     """Add the property of an element; RobWork keeps the first of each name."""
-    fields = values(element, report)
+    fields = ELEMENTS.read(element, report)
     name, kind = fields["name"], fields["type"]
     text = element.read_text()
     numbers: tuple[float, ...] | None = ()
@@ -352,5 +350,5 @@ def property_elements(
             report.unsupported.add(what)
         if text != text.strip():
             report.unsupported.add("white space around the text of a property")
-        elements.append(ELEMENTS["Property"].write(each, type=kind, text=text))
+        elements.append(ELEMENTS.write("Property", each, type=kind, text=text))
     return elements

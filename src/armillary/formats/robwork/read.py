@@ -17,7 +17,6 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.elements import report_unknown
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import check_unique
 from armillary.formats.robwork.cells import CellBuilder
@@ -31,8 +30,6 @@ from armillary.formats.robwork.elements import (
     WHEELS,
     WORKCELL,
     Context,
-    known_children,
-    values,
 )
 from armillary.formats.robwork.frames import (
     SEPARATOR,
@@ -94,7 +91,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     # What is missing would only seem to be unknown.
     report.raise_if_errors()
     root = _root_of(whole, path, report)
-    report_unknown(root, ELEMENTS, report)
+    ELEMENTS.report_unknown(root, report)
     context = Context(report, finder)
     bodies = _bodies(root, context)
     index = _index(root, bodies, report)
@@ -127,7 +124,7 @@ def _root_of(whole: Element, path: str, report: Report) -> Element:
     if len(roots) == len(elements) == 1:
         root = roots[0]
         if root.name == WORKCELL:
-            values(root, report)  # it must have a name, which may be empty
+            ELEMENTS.read(root, report)  # it must have a name, which may be empty
         return root
     if not elements:
         report.error(Place(path), "no-workcell", "the file has no element")
@@ -171,30 +168,30 @@ def _report_root(first: Element, report: Report) -> None:
 
 def _bodies(root: Element, context: Context) -> list[FileDevice]:
     """Return the workcell's own frames, then the frames of each device."""
-    own = FileDevice(element=root)
+    workcell = FileDevice(element=root)
     if root.name != WORKCELL:
-        return [own, _device(root, WORLD_FRAME, context)]
-    bodies = [own]
-    for child in known_children(root):
+        return [workcell, _device(root, WORLD_FRAME, context)]
+    bodies = [workcell]
+    for child in ELEMENTS.children(root):
         if child.name in DEVICES:
-            is_mounted = own.nodes and child.name != "MobileDevice"
-            support = own.nodes[-1].full_name if is_mounted else WORLD_FRAME
+            is_mounted = workcell.frames and child.name != "MobileDevice"
+            support = workcell.frames[-1].full_name if is_mounted else WORLD_FRAME
             bodies.append(_device(child, support, context))
         elif child.name == "Camera":
             context.report.unsupported.add("<Camera>", child.place)
         else:
-            _add(child, (), own, context)
+            _add(child, (), workcell, context)
     return bodies
 
 
 def _device(element: Element, support: str, context: Context) -> FileDevice:
     """Return a device whose base has the parent `support`."""
-    fields = values(element, context.report)
+    fields = ELEMENTS.read(element, context.report)
     name = fields["name"] or f"<{element.name}>"
     device = FileDevice(element=element, name=name, support=support)
     if fields.get("basename"):
         _add_wheels(device, fields["basename"], context.report)
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         _add(child, (name,), device, context)
     return device
 
@@ -204,22 +201,22 @@ def _add(child: Element, scope: Scope, body: FileDevice, context: Context) -> No
 
     It calls itself for chains in chains; elements are nested only so deeply.
     """
-    part = LoosePart(child, scope, body.nodes[-1] if body.nodes else None)
+    part = LoosePart(child, scope, body.frames[-1] if body.frames else None)
     if child.name in FRAMES:
-        body.nodes.append(_frame(child, scope, context))
+        body.frames.append(_frame(child, scope, context))
     elif child.name in PARTS:
         body.parts.append(part)
     elif child.name in SETUPS:
         body.setups.append(part)
     elif child.name == "SerialChain":
-        name = values(child, context.report)["name"] or f"<{child.name}>"
-        for grandchild in known_children(child):
+        name = ELEMENTS.read(child, context.report)["name"] or f"<{child.name}>"
+        for grandchild in ELEMENTS.children(child):
             _add(grandchild, (*scope, name), body, context)
 
 
 def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
     """Return the frame that a `Frame`, `Joint` or `DHJoint` declares."""
-    report, fields = context.report, values(element, context.report)
+    report, fields = context.report, ELEMENTS.read(element, context.report)
     frame = FileFrame(
         element=element,
         scope=scope,
@@ -238,7 +235,7 @@ def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
     else:
         frame.passive = fields["passive"]
         frame.depend = element.only_child("Depend", report)
-    for child in known_children(element):
+    for child in ELEMENTS.children(element):
         if child.name in PARTS:
             _check_reference(child, frame, report)
             read_part(child, frame, context)
@@ -248,21 +245,21 @@ def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
 def _check_reference(element: Element, frame: FileFrame, report: Report) -> None:
     """Warn of an element in a frame that names another one, as RobWork ignores."""
     key = "refjoint" if element.name in LIMITS else "refframe"
-    named, own = element.attributes.get(key), frame.full_name
-    if not named or f"{SEPARATOR}{own}".endswith(f"{SEPARATOR}{named}"):
+    named, full_name = element.attributes.get(key), frame.full_name
+    if not named or f"{SEPARATOR}{full_name}".endswith(f"{SEPARATOR}{named}"):
         return
     report.warning(
         element.place,
         "refframe-ignored",
-        f"{element.label} names {quote(named)}, but is inside {quote(own)} and about "
-        "that",
+        f"{element.label} names {quote(named)}, but is inside {quote(full_name)} and "
+        "about that",
     )
 
 
 def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
     """Add base and wheels: axles along y at half the width, as in RobWork."""
     element, scope = device.element, (device.name,)
-    device.nodes.append(
+    device.frames.append(
         FileFrame(element=element, scope=scope, name=base, type="Movable", daf=True)
     )
     axle = element.required_child("AxelWidth", report)
@@ -277,12 +274,12 @@ def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
     for side, X_BW in zip(WHEELS, wheel_poses(width), strict=True):
         wheel = element.required_child(side, report)
         if wheel is not None:
-            name = values(wheel, report)["name"] or f"<{side}>"
+            name = ELEMENTS.read(wheel, report)["name"] or f"<{side}>"
             frame = FileFrame(element=wheel, scope=scope, name=name)
             frame.type, frame.pose = "Revolute", X_BW
             frame.steps = joint_steps(frame.type, X_BW)
-            device.nodes.append(frame)
-    device.wheels = len(device.nodes)
+            device.frames.append(frame)
+    device.wheels = len(device.frames)
 
 
 def wheel_poses(width: float) -> tuple[Pose, Pose]:
@@ -306,7 +303,7 @@ def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> Frame
     index.check_cycles()
     for device in devices:
         _couple(device, index, report)
-        if not device.nodes:
+        if not device.frames:
             message = (
                 f"{device.element.label} has no frame and is left out, as in RobWork"
             )
@@ -316,10 +313,10 @@ def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> Frame
 
 def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
     """Find the joints that others depend on."""
-    own = set(map(id, device.nodes))
-    for frame in device.nodes:
+    in_device = set(map(id, device.frames))
+    for frame in device.frames:
         depend = frame.depend
-        fields = depend and ELEMENTS["Depend"].read_whole(depend, report)
+        fields = depend and ELEMENTS.read_whole(depend, report)
         if depend is None or fields is None:
             continue
         on = fields.pop("of")
@@ -327,7 +324,7 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
         fault, hint = "", ""
         if owner is None:
             fault, hint = "which is unknown", index.hint(on, frame.scope)
-        elif id(owner) not in own:
+        elif id(owner) not in in_device:
             fault = "which is not in the same device"
         elif len(owner.steps) != 1:
             fault = "which is not a joint with one coordinate"
@@ -342,7 +339,7 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
 
 def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> None:
     """Give each limit, shape and property outside of a frame to that it is about."""
-    world = index.nodes[WORLD_FRAME]
+    world = index.frames[WORLD_FRAME]
     for part in body.parts:
         element = part.element
         kind = "joint" if element.name in LIMITS else "frame"
@@ -353,7 +350,7 @@ def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> 
         if named:
             frame = index.find(named, part.scope)
         elif part.last is None and body.name and kind == "frame":
-            frame = body.nodes[0] if body.nodes else world
+            frame = body.frames[0] if body.frames else world
         else:
             frame = part.last or world
         if frame is not None and not (kind == "joint" and frame is world):

@@ -22,7 +22,6 @@ import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
-from armillary.formats.elements import report_unknown
 from armillary.formats.files import SIZE_CAP, read_bytes
 from armillary.formats.robwork.cells import ENVIRONMENT
 from armillary.formats.robwork.elements import (
@@ -33,7 +32,6 @@ from armillary.formats.robwork.elements import (
     RULE_FILES,
     SETUPS,
     Context,
-    values,
 )
 from armillary.formats.robwork.frames import PREFIX, SEPARATOR, FileDevice, LoosePart
 from armillary.formats.xml import Element, ParseLimits, parse, to_text
@@ -251,23 +249,23 @@ def find_setups(body: FileDevice, context: Context) -> list[tuple[LoosePart, str
     setups: list[tuple[LoosePart, str]] = []
     for part in body.setups:
         element = part.element
-        file = values(element, report)["file"] or ""
+        file = ELEMENTS.read(element, report)["file"] or ""
         if element.name == CALIBRATION:
             message = f"the calibration {quote(file)} is not applied, as in RobWork"
             report.note(element.place, "calibration", message)
         else:
-            found = finder.find(file, element.place)
-            if isinstance(found, str):
-                setups.append((part, found))
+            target = finder.find(file, element.place)
+            if isinstance(target, str):
+                setups.append((part, target))
                 continue
-            message = f"{found.message}; its rules for collisions are left out"
-            report.warning(element.place, found.code, message, hint=found.hint)
-        kept = Property(
+            message = f"{target.message}; its rules for collisions are left out"
+            report.warning(element.place, target.code, message, hint=target.hint)
+        note = Property(
             name=f"{PREFIX}{element.name}",
             text=finder.from_first(file, element.place),
             description=SEPARATOR.join(part.scope[1:]),
         )
-        body.unread.append(kept)
+        body.unread.append(note)
     return setups
 
 
@@ -286,12 +284,12 @@ def read_rules(
         chain.from_iterable(reader.flags() for reader in readers),
         chain.from_iterable(reader.rules() for reader in readers),
     )
-    found = list(islice(every, MOST_RULES + 1))
+    rule_list = list(islice(every, MOST_RULES + 1))
     rules = Rules.robwork(has_setup=True)
     message = f"the setups stand for more than {MOST_RULES} rules"
-    if len(found) <= MOST_RULES:
+    if len(rule_list) <= MOST_RULES:
         try:
-            return rules.extended(found)
+            return rules.extended(rule_list)
         except ModelError as error:
             message = str(error).removesuffix(".")
     place = setups[-1][0].element.place
@@ -318,8 +316,8 @@ def _open_all(
             data = read_bytes(path, size)
             root = parse(data, shown, ParseLimits(elements=count), report=report)
         except FormatError as error:
-            for found in error.diagnostics:
-                report.add(found)
+            for diagnostic in error.diagnostics:
+                report.add(diagnostic)
             continue
         size -= len(data)
         count -= sum(1 for _ in root.walk())
@@ -358,12 +356,12 @@ class _RuleReader:
         self._report = report
         self._tables = RULE_FILES[root.name]
         self._sides: dict[str, tuple[str, ...]] = {}
-        report_unknown(root, self._tables, report)
+        self._tables.report_unknown(root, report)
 
     def flags(self) -> Iterator[Rule]:
         """Yield the rules of the file's flags, which are about all its frames."""
         root, report = self.root, self._report
-        flags = self._tables[root.name].read(root, report)
+        flags = self._tables.read(root, report)
         for flag in (key for key, value in flags.items() if not value):
             message = (
                 f"{flag} is applied to the frames of this file; RobWork itself takes "
@@ -378,18 +376,18 @@ class _RuleReader:
 
     def rules(self) -> Iterator[Rule]:
         """Yield the rules of the file, in order."""
-        for element in self._tables[self.root.name].known_children(self.root):
+        for element in self._tables.children(self.root):
             if element.name == "Volatile":
                 self._report.unsupported.add("<Volatile>", element.place)
             elif self.root.name == PROXIMITY:
                 yield from self._rule(element, tested=element.name == "Include")
-            elif element.name in self._tables:
-                for pair in self._tables[element.name].known_children(element):
+            else:
+                for pair in self._tables.children(element):
                     yield from self._rule(pair, tested=False)
 
     def _rule(self, element: Element, *, tested: bool) -> Iterator[Rule]:
         """Yield the rules of an element with two patterns."""
-        sides = self._tables[element.name].read_whole(element, self._report)
+        sides = self._tables.read_whole(element, self._report)
         if sides is not None:
             yield from self._product(**sides, place=element.place, tested=tested)
 
@@ -402,14 +400,14 @@ class _RuleReader:
         """Return the sides of rules that a pattern means."""
         if pattern not in self._sides:
             try:
-                found = self._patterns.sides(pattern, self._scope)
+                sides = self._patterns.sides(pattern, self._scope)
             except ModelError as error:
                 message = str(error).removesuffix(".")
                 self._report.error(place, "bad-pattern", message)
             else:
-                if not found:
+                if not sides:
                     self._report_unmatched(pattern, place)
-                self._sides[pattern] = found
+                self._sides[pattern] = sides
         return self._sides.setdefault(pattern, ())
 
     def _report_unmatched(self, pattern: str, place: Place) -> None:
@@ -442,10 +440,10 @@ def setup_elements(properties: Sequence[Property]) -> list[Element]:
     for each in properties:
         kind = each.name.removeprefix(PREFIX)
         if each.name.startswith(PREFIX) and kind in SETUPS:
-            element = ELEMENTS[kind].write(file=each.text)
+            element = ELEMENTS.write(kind, file=each.text)
             for name in reversed(each.description.split(SEPARATOR)):
                 if name:
-                    element = ELEMENTS["SerialChain"].write({"name": name}, element)
+                    element = ELEMENTS.write("SerialChain", {"name": name}, element)
             elements.append(element)
     return elements
 

@@ -77,7 +77,9 @@ def write_files(cell: Workcell, name: str, report: Report) -> dict[str, bytes]:
     writer = _WorkcellWriter(cell, report)
     setup = None
     if not are_default(cell.rules):
-        patterns = Patterns(cell, {full: own for own, full in writer.names.items()})
+        patterns = Patterns(
+            cell, {full: qualified for qualified, full in writer.names.items()}
+        )
         setup = setup_text(cell, patterns, report)
     if setup is None:
         return {name: writer.text()}
@@ -134,12 +136,13 @@ class _WorkcellWriter:
         if WORLD_FRAME in self._waiting:
             world, _ = self._waiting[WORLD_FRAME]
             self._children += world.outer_parts(WORLD_FRAME)
-        root = ELEMENTS[WORKCELL].write(
+        root = ELEMENTS.write(
+            WORKCELL,
             self._cell,
             *self._children,
             *property_elements(self._cell.properties, self._report),
             *setup_elements(self._cell.properties),
-            *([ELEMENTS[PROXIMITY].write(file=setup)] if setup else ()),
+            *([ELEMENTS.write(PROXIMITY, file=setup)] if setup else ()),
         )
         text = to_text(root)
         if "&" in text:
@@ -194,16 +197,16 @@ class _WorkcellWriter:
         base = manipulator.links[manipulator.base].name
         named: list[tuple[str, str]] = []
         for frame in manipulator.frame_refs:
-            own = f"{manipulator.name}/{frame}"
+            qualified = f"{manipulator.name}/{frame}"
             if frame == WORLD_FRAME and self._is_environment(manipulator):
-                self.names[own] = WORLD_FRAME
+                self.names[qualified] = WORLD_FRAME
                 continue
             wanted = frame
             if manipulator.name not in {ENVIRONMENT, base}:
                 wanted = f"{manipulator.name}{SEPARATOR}{frame}"
                 wanted = manipulator.name if frame == base else wanted
-            self.names[own] = self._free.derive(wanted)
-            named.append((frame, self.names[own]))
+            self.names[qualified] = self._free.derive(wanted)
+            named.append((frame, self.names[qualified]))
         what = "has no joints and becomes frames of the workcell"
         report_renamed(f"{quote(manipulator.name)} {what}", named, self._report)
 
@@ -367,7 +370,8 @@ def device_element(
         body = _mobile_body(frames, wheels)
     else:
         body = _grouped(frames, kind, _chains(junctions or []))
-    return ELEMENTS[kind].write(
+    return ELEMENTS.write(
+        kind,
         {"name": manipulator.name, "basename": base.name},
         *body,
         *property_elements(manipulator.properties, report),
@@ -387,19 +391,19 @@ def _wheels(export: FrameExport) -> list[ExportedFrame]:
         return []
     names = [export.joints.get(name) for name in (wheels.left, wheels.right)]
     by_name = {frame.name: frame for frame in export.frames}
-    found = [by_name[name] for name in names if name is not None]
-    if len(found) < len(WHEELS):
+    wheel_frames = [by_name[name] for name in names if name is not None]
+    if len(wheel_frames) < len(WHEELS):
         return []
-    width = _axle_width(found)
+    width = _axle_width(wheel_frames)
     is_usual = width > 0.0 and wheels.track_width in {None, width}
     is_usual = is_usual and all(
         frame.type == "Revolute"
         and frame.parent == export.frames[0].name
         and not frame.passive
         and frame.pose.approx_equal(pose, TOLERANCE)
-        for frame, pose in zip(found, wheel_poses(width), strict=True)
+        for frame, pose in zip(wheel_frames, wheel_poses(width), strict=True)
     )
-    return found if is_usual else []
+    return wheel_frames if is_usual else []
 
 
 def _axle_width(wheels: Sequence[ExportedFrame]) -> float:
@@ -410,12 +414,12 @@ def _axle_width(wheels: Sequence[ExportedFrame]) -> float:
 def _mobile_body(
     frames: Sequence[ExportedFrame], wheels: Sequence[ExportedFrame]
 ) -> list[Element]:
-    own = [frames[0], *wheels]
-    names = {frame.name for frame in own}
+    driven = [frames[0], *wheels]
+    names = {frame.name for frame in driven}
     return [
         tag("AxelWidth", text=repr(_axle_width(wheels))),
-        *(ELEMENTS[k].write(f) for k, f in zip(WHEELS, wheels, strict=True)),
-        *(part for frame in own for part in frame.outer_parts(frame.name)),
+        *(ELEMENTS.write(k, f) for k, f in zip(WHEELS, wheels, strict=True)),
+        *(part for frame in driven for part in frame.outer_parts(frame.name)),
         *(
             frame.element(name=frame.name, refframe=frame.parent)
             for frame in frames
@@ -433,19 +437,19 @@ def junctions_of(export: FrameExport) -> Junctions | None:
     wanted = joined(manipulator.loops)
     if wanted is None or not set(manipulator.all_names) <= export.joints.keys():
         return None
-    own = [
+    as_read = [
         [path.strip() for path in each.text.split("|")]
         for each in manipulator.properties
         if each.name == JUNCTION
     ]
-    for junctions in [own, []] if own else [[]]:
+    for junctions in [as_read, []] if as_read else [[]]:
         chains = _chains(junctions)
         frames = [
             LegFrame(frame.name, frame.parent, _chain_around(frame.name, chains))
             for frame in export.frames
         ]
-        found = closures(frames, junctions)
-        if not isinstance(found, str) and joined(found) == wanted:
+        loops = closures(frames, junctions)
+        if not isinstance(loops, str) and joined(loops) == wanted:
             return junctions
     return None
 
@@ -477,7 +481,7 @@ def _grouped(
         before = frame.name
     body: list[Element] = []
     for chain, inside in groups:
-        as_chain = ELEMENTS["SerialChain"].write({"name": chain}, *inside)
+        as_chain = ELEMENTS.write("SerialChain", {"name": chain}, *inside)
         body += [as_chain] if chain else inside
     return body
 
@@ -526,5 +530,5 @@ def _postures(
         if not positions.keys() >= set(joints):
             lost.add("that a posture leaves a joint where it is (0 is written)")
         text = " ".join(repr(positions.get(joint, 0.0)) for joint in joints)
-        elements.append(ELEMENTS["Q"].write(name=name, text=text))
+        elements.append(ELEMENTS.write("Q", name=name, text=text))
     return elements

@@ -30,12 +30,12 @@ def srdf_beside(path: str, robot: str) -> str | None:
     same: list[Path] = []
     alone: list[Path] = []
     for each in FOLDERS:
-        found = _files(Path(os.path.normpath(folder / each)))
-        named = [file for file in found if file.name.lower().startswith(stem)]
+        files = _files(Path(os.path.normpath(folder / each)))
+        named = [file for file in files if file.name.lower().startswith(stem)]
         if named:  # longer names are those of variants, such as with a gripper
             return str(min(named, key=lambda file: len(file.name)))
-        same += [file for file in found if file.stem.lower() == robot.lower()]
-        alone += found if len(found) == 1 else []
+        same += [file for file in files if file.stem.lower() == robot.lower()]
+        alone += files if len(files) == 1 else []
     return str((same + alone)[0]) if same or alone else None
 
 

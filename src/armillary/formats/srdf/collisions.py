@@ -8,8 +8,9 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report
+from armillary.formats.srdf.elements import ELEMENTS
 from armillary.formats.srdf.names import Names
-from armillary.formats.xml import Element, tag
+from armillary.formats.xml import Element
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import PairDecision
 from armillary.model.link_pattern import is_exact, link_of, links_of
@@ -30,8 +31,8 @@ REASONS: Final = {
 }
 """Reasons as MoveIt's assistant writes them; others are kept as they are."""
 
-WORDS: Final = {reason: word for word, reason in REASONS.items()}
 PAIRS: Final = ("enable_collisions", "disable_collisions")
+WORDS: Final = {reason: word for word, reason in REASONS.items()}
 
 
 def read_rules(robot: Element, names: Names) -> list[Rule]:
@@ -45,40 +46,39 @@ def read_rules(robot: Element, names: Names) -> list[Rule]:
     pairs = {kind: robot.children_named(kind) for kind in PAIRS}
     if not defaults and not any(pairs.values()):
         return []
-    own = links_of(name)
-    found = [
-        Rule(a=own, b=own, tested=True, reason=RuleReason.SRDF),
-        Rule(a=own, b=own, where="rigid", reason=RuleReason.RIGID),
+    links = links_of(name)
+    rules = [
+        Rule(a=links, b=links, tested=True, reason=RuleReason.SRDF),
+        Rule(a=links, b=links, where="rigid", reason=RuleReason.RIGID),
     ]
     for element in defaults:
-        link = names.link(element, "link")
+        link = ELEMENTS.read(element, names)["link"]
         if link is not None:
             side = link_of(f"{name}/{link}")
-            found.append(Rule(a=side, b="*", reason=RuleReason.DEFAULT))
+            rules.append(Rule(a=side, b="*", reason=RuleReason.DEFAULT))
     for kind, elements in pairs.items():
-        found += _read_pairs(elements, names, tested=kind == "enable_collisions")
-    return found
+        rules += _read_pairs(elements, names, tested=kind == "enable_collisions")
+    return rules
 
 
 def _read_pairs(
     elements: tuple[Element, ...], names: Names, *, tested: bool
 ) -> list[Rule]:
     name, warning = names.manipulator.name, names.report.warning
-    found: dict[frozenset[str], tuple[Rule, Place]] = {}
+    rules: dict[frozenset[str], tuple[Rule, Place]] = {}
     for element in elements:
-        links = names.read(element, links=("link1", "link2"))
-        given = element.attribute("reason") or ""
-        if links is None:
+        fields = ELEMENTS.read_whole(element, names)
+        if fields is None:
             continue
-        a, b = links
+        a, b, word = fields.values()
         if a == b:
             message = f"<{element.name}> names {quote(a)} twice; it has no effect"
             warning(element.place, "one-link", message)
             continue
-        reason = REASONS.get(given, given) or RuleReason.SRDF
-        sides = [link_of(f"{name}/{link}") for link in links]
+        reason = REASONS.get(word, word) or RuleReason.SRDF
+        sides = [link_of(f"{name}/{link}") for link in (a, b)]
         rule = Rule(a=sides[0], b=sides[1], tested=tested, reason=reason)
-        first, place = found.setdefault(frozenset((a, b)), (rule, element.place))
+        first, place = rules.setdefault(frozenset((a, b)), (rule, element.place))
         if first.reason != rule.reason:
             warning(
                 element.place,
@@ -86,7 +86,7 @@ def _read_pairs(
                 f"<{element.name}> names {quote(a)} and {quote(b)} again, for another "
                 f"reason than at line {place.line}, which counts",
             )
-    return [rule for rule, _ in found.values()]
+    return [rule for rule, _ in rules.values()]
 
 
 def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
@@ -108,13 +108,11 @@ def untested_pairs(cell: Workcell, report: Report) -> Iterator[Element]:
     tested = set(pairs)
     for a, b in combinations(links, 2):
         if (a, b) not in tested:
-            yield tag(
+            yield ELEMENTS.write(
                 "disable_collisions",
-                {
-                    "link1": a.removeprefix(prefix),
-                    "link2": b.removeprefix(prefix),
-                    "reason": _reason(pairs.why(a, b)),
-                },
+                link1=a.removeprefix(prefix),
+                link2=b.removeprefix(prefix),
+                reason=_reason(pairs.why(a, b)),
             )
 
 

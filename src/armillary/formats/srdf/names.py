@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from armillary.errors import quote
@@ -57,8 +57,8 @@ class Names:
 
     def required(self, element: Element, attribute: str) -> str | None:
         """Return a required name without white space around it, None after an error."""
-        given = element.required_attribute(attribute, self.report)
-        name = None if given is None else given.strip(WHITE_SPACE)
+        text = element.required_attribute(attribute, self.report)
+        name = None if text is None else text.strip(WHITE_SPACE)
         if name == "":
             self.report.error(
                 element.place,
@@ -66,20 +66,6 @@ class Names:
                 f"attribute {quote(attribute)} of <{element.name}> is empty",
             )
         return name or None
-
-    def read(
-        self, element: Element, *, texts: Sequence[str] = (), links: Sequence[str] = ()
-    ) -> tuple[str, ...] | None:
-        """Return required attributes, None after a diagnostic.
-
-        links: Those that name links; they come last.
-        """
-        found = [
-            *(self.required(element, name) for name in texts),
-            *(self.link(element, name) for name in links),
-        ]
-        known = tuple(value for value in found if value is not None)
-        return known if len(known) == len(found) else None
 
     def link(self, element: Element, attribute: str) -> str | None:
         """Return the link that an attribute names, None after a diagnostic."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, TypeVar
 
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import Report
+from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.names import check_unique
 from armillary.formats.srdf.collisions import read_rules
+from armillary.formats.srdf.elements import ELEMENTS
 from armillary.formats.srdf.extensions import (
     PREFIX,
     read_end_effectors,
@@ -18,7 +21,6 @@ from armillary.formats.srdf.extensions import (
     read_virtual_joints,
     virtual_properties,
 )
-from armillary.formats.srdf.groups import read_groups
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
 from armillary.formats.xml import Element, ParseLimits, parse, report_unused
@@ -52,7 +54,7 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
     manipulator = cell.manipulators[number]
     names = Names(manipulator, report)
     read_virtual_joints(robot, names)
-    groups = read_groups(robot, names)
+    groups = _read_groups(robot, names)
     postures, bases = read_states(robot, names)
     properties = [
         *read_end_effectors(robot, names),
@@ -135,22 +137,100 @@ def _find(robot: Element, cell: Workcell, report: Report) -> int | None:
     return None
 
 
+def _read_groups(robot: Element, names: Names) -> list[Group]:
+    """Return the groups, without links, joints and groups that do not exist."""
+    declared = [
+        (group, element.place)
+        for element in robot.children_named("group")
+        if (group := _read_group(element, names)) is not None
+    ]
+    check_unique("group", ((group.name, at) for group, at in declared), names.report)
+    places = {group.name: place for group, place in reversed(declared)}
+    groups = {group.name: group for group, _ in reversed(declared)}
+    known = [
+        _without_unknown(groups[name], places, names)
+        for name in dict.fromkeys(group.name for group, _ in declared)
+    ]
+    _report_cycle(known, places, names.report)
+    names.groups = tuple(places)
+    return known
+
+
+def _read_group(element: Element, names: Names) -> Group | None:
+    name = ELEMENTS.read(element, names)["name"]
+    joints: list[str] = []
+    for child in element.children_named("joint"):
+        joint = ELEMENTS.read(child, names)["name"]
+        if joint in names.virtual:
+            names.virtual[joint].groups.append(name or "")
+        elif joint is not None:
+            joints.extend(names.joints(child, joint))
+    links, groups = (
+        [ELEMENTS.read(child, names)["name"] for child in element.children_named(kind)]
+        for kind in ("link", "group")
+    )
+    chains = [
+        tuple(ends.values())
+        for child in element.children_named("chain")
+        if (ends := ELEMENTS.read_whole(child, names)) is not None
+    ]
+    if name is None:
+        return None
+    return Group(
+        name=name,
+        joints=tuple(dict.fromkeys(joints)),
+        links=tuple(dict.fromkeys(filter(None, links))),
+        chains=tuple(dict.fromkeys(chains)),
+        groups=tuple(dict.fromkeys(filter(None, groups))),
+    )
+
+
+def _without_unknown(group: Group, places: dict[str, Place], names: Names) -> Group:
+    for name in group.groups:
+        if name not in places:
+            names.report.warning(
+                places[group.name],
+                "unknown-group",
+                f"group {quote(group.name)} contains the group {quote(name)}, which "
+                "does not exist; that is left out",
+                hint=names.report.hint(name, list(places)),
+            )
+    known = tuple(name for name in group.groups if name in places)
+    return msgspec.structs.replace(group, groups=known)
+
+
+def _report_cycle(
+    groups: Sequence[Group], places: dict[str, Place], report: Report
+) -> None:
+    if report.count(Severity.ERROR):
+        return
+    try:
+        TopologicalSorter({group.name: group.groups for group in groups}).prepare()
+    except CycleError as error:
+        cycle: list[str] = error.args[1]
+        report.error(
+            places[cycle[0]],
+            "cycle",
+            f"groups contain each other: {' in '.join(map(quote, cycle))}",
+        )
+
+
 def _read_passive(robot: Element, names: Names) -> set[str]:
     """Return the joints without a motor."""
-    found: set[str] = set()
+    passive: set[str] = set()
     for element in robot.children_named("passive_joint"):
-        name = names.required(element, "name")
+        name = ELEMENTS.read(element, names)["name"]
         if name is not None and name not in names.virtual:
             for joint in names.joints(element, name):
                 if joint in names.moving:
-                    found.add(joint)
+                    passive.add(joint)
                     continue
                 names.report.warning(
                     element.place,
                     "not-kept",
                     f"joint {quote(joint)} is fixed; it cannot be passive",
                 )
-    return found
+    return passive
 
 
 def _replaced(

@@ -7,6 +7,7 @@ from typing import Final
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place
+from armillary.formats.srdf.elements import ELEMENTS, IN_STATE
 from armillary.formats.srdf.extensions import BASE_POSE
 from armillary.formats.srdf.names import Names
 from armillary.formats.xml import Element
@@ -39,8 +40,8 @@ def read_states(robot: Element, names: Names) -> tuple[list[Posture], list[Prope
     bases: list[Property] = []
     seen: dict[str, Place] = {}
     for element in elements:
-        given = names.required(element, "name")
-        group = _group(element, names)
+        given, group = ELEMENTS.read(element, names).values()
+        _check_group(element, group, names)
         positions, base = _read_joints(element, names)
         if given is None:
             continue
@@ -76,16 +77,14 @@ def _name_in(element: Element) -> str:
     return element.attributes.get("name", "").strip()
 
 
-def _group(element: Element, names: Names) -> str:
-    """Return the group of a state, empty without one."""
-    group = (element.attribute("group") or "").strip()
+def _check_group(element: Element, group: str, names: Names) -> None:
+    """Warn of a state without a group, or of one that does not exist."""
     if not group:
         names.report.warning(
             element.place, "missing-attribute", f"{element.label} has no group"
         )
     else:
         names.check_group(element, group)
-    return group
 
 
 def _read_joints(
@@ -96,8 +95,7 @@ def _read_joints(
     followers: list[tuple[Element, str, float]] = []
     base: tuple[float, ...] | None = None
     for child in element.children_named("joint"):
-        joint = names.required(child, "name")
-        values = child.numbers("value", None, names.report, required=True)
+        joint, values = IN_STATE.read(child, names).values()
         if joint is None or values is None:
             continue
         is_root = joint == ROOT_JOINT and len(values) == COUNTS["floating"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -11,13 +11,14 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
 from armillary.formats.srdf.collisions import untested_pairs
+from armillary.formats.srdf.elements import ELEMENTS, IN_STATE, OF_ROBOT
 from armillary.formats.srdf.extensions import (
     BASE_POSE,
-    END_EFFECTOR,
-    JOINT_PROPERTY,
+    END_EFFECTORS,
+    JOINT_PROPERTIES,
     PREFIX,
-    SPHERE,
-    VIRTUAL_JOINT,
+    SPHERE_OF,
+    VIRTUAL_JOINTS,
     JointProperty,
     KeptEndEffector,
     KeptVirtualJoint,
@@ -53,7 +54,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         "companion",
         "an SRDF is not a robot; write the URDF of this cell too, and load both",
     )
-    exports = [_Export(cell, m, report) for m in cell.manipulators]
+    exports = [_SrdfExport(cell, m, report) for m in cell.manipulators]
     parts = [element for export in exports for element in export.elements()]
     parts.extend(untested_pairs(cell, report))
     report.raise_if_errors()
@@ -62,7 +63,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     return to_text(tag("robot", {"name": name}, *parts)).encode()
 
 
-class _Export:
+class _SrdfExport:
     """What an SRDF says of one manipulator."""
 
     def __init__(
@@ -78,7 +79,7 @@ class _Export:
             group.name: frozenset(manipulator.group_joints(group.name))
             for group in manipulator.groups
         }
-        self._virtual = list(self._kept(VIRTUAL_JOINT, KeptVirtualJoint))
+        self._virtual = list(self._kept(VIRTUAL_JOINTS, KeptVirtualJoint))
         self._bases = self._properties(BASE_POSE)
         if self._prefix and (self._virtual or self._bases):
             # In the file this base is no longer that of the robot.
@@ -100,7 +101,7 @@ class _Export:
         yield from self._virtual_joints()
         for link in manipulator.links:
             if link.passive:
-                yield tag("passive_joint", {"name": self._name(link.coordinate)})
+                yield self._element("passive_joint", name=link.coordinate)
         yield from self._joint_properties()
         yield from self._spheres()
         if manipulator.home:
@@ -110,24 +111,21 @@ class _Export:
             )
 
     def _group(self, group: Group) -> Element:
-        virtual = [
-            found.name for _, found in self._virtual if group.name in found.groups
-        ]
-        joints = [*virtual, *map(self._name, group.joints)]
-        return tag(
-            "group",
-            {"name": self._name(group.name)},
-            *(tag("link", {"name": self._name(name)}) for name in group.links),
-            *(tag("joint", {"name": name}) for name in joints),
-            *(
-                tag(
-                    "chain",
-                    {"base_link": self._name(base), "tip_link": self._name(tip)},
-                )
-                for base, tip in group.chains
-            ),
-            *(tag("group", {"name": self._name(name)}) for name in group.groups),
+        virtual = [kept.name for _, kept in self._virtual if group.name in kept.groups]
+        members = {
+            "link": group.links,
+            "joint": (*virtual, *group.joints),
+            "group": group.groups,
+        }
+        link, joint, inner = (
+            [self._element(kind, name=name) for name in names]
+            for kind, names in members.items()
         )
+        chains = (
+            self._element("chain", base_link=base, tip_link=tip)
+            for base, tip in group.chains
+        )
+        return self._element("group", *link, *joint, *chains, *inner, name=group.name)
 
     def _state(self, posture: Posture) -> list[Element]:
         """Return a posture, with a group of its own if no other contains it."""
@@ -137,13 +135,13 @@ class _Export:
             for name, members in self._members.items()
             if joints <= members
         ]
-        found: list[Element] = []
+        added: list[Element] = []
         if fitting:
             group = min(fitting)[1]
         else:
             group = self._group_names.derive(f"{posture.name}_joints")
             self._members[group] = joints
-            found.append(self._group(Group(name=group, joints=posture.joints)))
+            added.append(self._group(Group(name=group, joints=posture.joints)))
             self._report.note(
                 NOWHERE,
                 "group-added",
@@ -153,43 +151,27 @@ class _Export:
         root = self._virtual[0][1].name if self._virtual else ROOT_JOINT
         bases = [each.numbers for each in self._bases if each.text == posture.name]
         positions = zip(posture.joints, posture.q, strict=True)
-        state = tag(
+        state = self._element(
             "group_state",
-            {"name": self._name(posture.name), "group": self._name(group)},
-            *(tag("joint", {"name": root, "value": base}) for base in bases),
-            *(tag("joint", {"name": self._name(n), "value": q}) for n, q in positions),
+            *(self._element("joint", name=root, value=base) for base in bases),
+            *(self._element("joint", name=n, value=(q,)) for n, q in positions),
+            name=posture.name,
+            group=group,
         )
-        return [*found, state]
+        return [*added, state]
 
     def _end_effectors(self) -> Iterator[Element]:
-        for link, found in self._kept(END_EFFECTOR, KeptEndEffector):
-            parent = self._name(found.parent_group) if found.parent_group else None
-            yield tag(
-                "end_effector",
-                {
-                    "name": found.name,
-                    "parent_link": self._name(link),
-                    "group": self._name(found.group),
-                    "parent_group": parent,
-                },
-            )
+        for link, tool in self._kept(END_EFFECTORS, KeptEndEffector):
+            yield self._element("end_effector", source=tool, parent_link=link)
 
     def _virtual_joints(self) -> Iterator[Element]:
-        found = self._virtual
-        if not found and self._is_bolted_at_origin():
+        virtual = self._virtual
+        if not virtual and self._is_bolted_at_origin():
             base = self._manipulator.links[self._manipulator.base].name
             fixed = KeptVirtualJoint(name=WORLD_JOINT, type="fixed", parent_frame=WORLD)
-            found = [(base, fixed)]
-        for link, joint in found:
-            yield tag(
-                "virtual_joint",
-                {
-                    "name": joint.name,
-                    "type": joint.type,
-                    "parent_frame": joint.parent_frame,
-                    "child_link": self._name(link),
-                },
-            )
+            virtual = [(base, fixed)]
+        for link, joint in virtual:
+            yield self._element("virtual_joint", source=joint, child_link=link)
 
     def _is_bolted_at_origin(self) -> bool:
         mounts = {mount.manipulator: mount for mount in self._cell.mounts}
@@ -199,33 +181,31 @@ class _Export:
         return mount.bolted and mount.on == WORLD and mount.pose.is_identity
 
     def _joint_properties(self) -> Iterator[Element]:
-        virtual = {joint.name for _, joint in self._virtual}
-        for _, found in self._kept(JOINT_PROPERTY, JointProperty):
-            joint = found.joint if found.joint in virtual else self._name(found.joint)
-            yield tag(
-                "joint_property",
-                {
-                    "joint_name": joint,
-                    "property_name": found.name,
-                    "value": found.value,
-                },
-            )
+        for _, kept in self._kept(JOINT_PROPERTIES, JointProperty):
+            yield self._element("joint_property", source=kept)
 
     def _spheres(self) -> Iterator[Element]:
         spheres: dict[str, list[Element]] = {}
-        for each in self._properties(SPHERE):
+        for each in self._properties(SPHERE_OF):
             if len(each.numbers) != SPHERE_NUMBERS:
                 self._report_odd(each)
                 continue
             *centre, radius = each.numbers
-            element = tag("sphere", {"center": centre, "radius": radius})
+            element = ELEMENTS.write("sphere", center=centre, radius=radius)
             spheres.setdefault(each.of, []).append(element)
         for link, elements in spheres.items():
-            attributes = {"link": self._name(link)}
-            yield tag("link_sphere_approximation", attributes, *elements)
+            yield self._element("link_sphere_approximation", *elements, link=link)
 
-    def _name(self, name: str) -> str:
-        return f"{self._prefix}{name}"
+    def _element(
+        self, kind: str, *children: Element, source: object = None, **fields: Any
+    ) -> Element:
+        """Return an element in which names of several manipulators stay apart."""
+        table = (IN_STATE if "value" in fields else ELEMENTS)[kind]
+        values = {key: getattr(source, key, None) for key in table.fields} | fields
+        for row in table.rows:
+            if values[row.key] and row.kind in OF_ROBOT:
+                values[row.key] = f"{self._prefix}{values[row.key]}"
+        return table.write(values, *children)
 
     def _properties(self, name: str) -> list[Property]:
         return [each for each in self._manipulator.properties if each.name == name]
@@ -238,9 +218,9 @@ class _Export:
             except msgspec.DecodeError:
                 self._report_odd(each)
 
-    def _report_odd(self, given: Property) -> None:
+    def _report_odd(self, note: Property) -> None:
         self._not_kept(
-            f"the property {quote(given.name)} of {quote(given.of)} does not say what "
+            f"the property {quote(note.name)} of {quote(note.of)} does not say what "
             f"one that begins with {PREFIX!r} should; it is left out"
         )
 

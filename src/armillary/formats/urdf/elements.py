@@ -6,108 +6,87 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.elements import NUMBER, TEXT, Row, Table, numbers
+from armillary.formats.elements import NUMBER, TEXT, Elements, Row, Table, numbers
 from armillary.formats.numbers import has_direction
 from armillary.formats.xml import Element
 from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Capsule, Cylinder, Sphere
+from armillary.model.shapes import Box, Capsule, Cylinder, Mesh, Sphere
 from armillary.spatial.euler import fixed_xyz, rows_from_fixed_xyz
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE, ZERO, without_negative_zeros
 
-__all__ = [
-    "AXIS",
-    "CHILD",
-    "COLOR",
-    "DYNAMICS",
-    "GEOMETRY",
-    "INERTIA",
-    "JOINT",
-    "LIMIT",
-    "LINK",
-    "MASS",
-    "MATERIAL",
-    "MIMIC",
-    "NAMED",
-    "PARENT",
-    "RATIO",
-    "ROTOR",
-    "SHAPES",
-    "origin_element",
-    "read_pose",
-]
+__all__ = ["ELEMENTS", "SHAPES", "origin_element", "read_pose"]
 
 ROTATION_TOLERANCE: Final = 1e-12
 ONES: Final = (1.0, 1.0, 1.0)
-
-_NAME: Final = Row("name", TEXT)
-_THREE: Final = numbers(3)
-
-# Links
-LINK: Final = Table("link", _NAME)
-MASS: Final = Table("mass", Row("value", NUMBER, "mass"))
-INERTIA: Final = Table("inertia", Row("ixx ixy ixz iyy iyz izz", NUMBER, "moments"))
-MATERIAL: Final = Table("material", _NAME)
-COLOR: Final = Table("color", Row("rgba", numbers(4)))
-NAMED: Final = {
-    kind: Table(kind, Row("name", TEXT, default="")) for kind in ("visual", "collision")
-}
-"""What may hold a shape."""
 
 SHAPES: Final[dict[str, type[Shape]]] = {
     "box": Box,
     "sphere": Sphere,
     "cylinder": Cylinder,
     "capsule": Capsule,
+    "mesh": Mesh,
 }
-"""The shapes whose fields are sizes."""
 
-GEOMETRY: Final = {
-    table.name: table
-    for table in (
-        Table("box", Row("size", _THREE)),
-        Table("sphere", Row("radius", NUMBER)),
-        Table("cylinder", Row("radius", NUMBER), Row("length", NUMBER)),
-        Table("capsule", Row("radius", NUMBER), Row("length", NUMBER)),
-        Table(
-            "mesh", Row("filename", TEXT, "file"), Row("scale", _THREE, default=ONES)
+_NAME: Final = Row("name", TEXT)
+_SHAPE_NAME: Final = Row("name", TEXT, default="")
+_LINK: Final = Row("link", TEXT)
+_RADIUS, _LENGTH = Row("radius", NUMBER), Row("length", NUMBER)
+_THREE: Final = numbers(3)
+
+ELEMENTS: Final = Elements[Report](
+    Table(
+        "origin",
+        Row("xyz", _THREE, default=ZERO, always=True),
+        Row("rpy", _THREE, default=None),
+        Row("quat_xyzw", numbers(4), default=None),
+    ),
+    # Links
+    Table("link", _NAME),
+    Table("inertial"),
+    Table("mass", Row("value", NUMBER, "mass")),
+    Table("inertia", Row("ixx ixy ixz iyy iyz izz", NUMBER, "moments")),
+    Table("material", _NAME),
+    Table("color", Row("rgba", numbers(4))),
+    Table("visual", _SHAPE_NAME),
+    Table("collision", _SHAPE_NAME),
+    Table("geometry"),
+    Table("box", Row("size", _THREE)),
+    Table("sphere", _RADIUS),
+    Table("cylinder", _RADIUS, _LENGTH),
+    Table("capsule", _RADIUS, _LENGTH),
+    Table("mesh", Row("filename", TEXT, "file"), Row("scale", _THREE, default=ONES)),
+    # Joints
+    Table("joint", _NAME, Row("type", TEXT)),
+    Table("parent", _LINK),
+    Table("child", _LINK),
+    Table("axis", Row("xyz", _THREE, "axis")),
+    Table(
+        "mimic",
+        Row("joint", TEXT, "of"),
+        Row("multiplier", NUMBER, default=1.0, always=True),
+        Row("offset", NUMBER, default=0.0, always=True),
+    ),
+    Table(
+        "limit",
+        *(Row(key, NUMBER) for key in ("lower", "upper")),
+        *(Row(key, NUMBER) for key in ("effort", "velocity", "acceleration")),
+    ),
+    Table(
+        "dynamics",
+        *(
+            Row(key, NUMBER, default=0.0, always=True)
+            for key in ("damping", "friction")
         ),
-    )
-}
-
-# Joints
-JOINT: Final = Table("joint", _NAME, Row("type", TEXT))
-PARENT: Final = Table("parent", Row("link", TEXT))
-CHILD: Final = Table("child", Row("link", TEXT))
-AXIS: Final = Table("axis", Row("xyz", _THREE, "axis"))
-MIMIC: Final = Table(
-    "mimic",
-    Row("joint", TEXT, "of"),
-    Row("multiplier", NUMBER, default=1.0, always=True),
-    Row("offset", NUMBER, default=0.0, always=True),
+    ),
+    # Transmissions
+    Table("transmission", _NAME),
+    Table("actuator", _NAME),
+    Table("drake:rotor_inertia", Row("value", NUMBER, "motor_inertia")),
+    Table("drake:gear_ratio", Row("value", NUMBER, "gear_ratio")),
 )
-LIMIT: Final = Table(
-    "limit",
-    *(Row(end, NUMBER) for end in ("lower", "upper")),
-    *(Row(name, NUMBER) for name in ("effort", "velocity", "acceleration")),
-)
-DYNAMICS: Final = Table(
-    "dynamics",
-    *(Row(name, NUMBER, default=0.0, always=True) for name in ("damping", "friction")),
-)
-
-# What Drake has in the actuator of a transmission
-ROTOR: Final = Table("drake:rotor_inertia", Row("value", NUMBER, "motor_inertia"))
-RATIO: Final = Table("drake:gear_ratio", Row("value", NUMBER, "gear_ratio"))
 
 # Origins
-
-_ORIGIN: Final = Table(
-    "origin",
-    Row("xyz", _THREE, default=ZERO, always=True),
-    Row("rpy", _THREE, default=None),
-    Row("quat_xyzw", numbers(4), default=None),
-)
 
 
 def read_pose(parent: Element, report: Report) -> Pose:
@@ -119,7 +98,7 @@ def read_pose(parent: Element, report: Report) -> Pose:
     origin = parent.first_child("origin", report)
     if origin is None:
         return IDENTITY
-    xyz, rpy, xyzw = _ORIGIN.read(origin, report).values()
+    xyz, rpy, xyzw = ELEMENTS.read(origin, report).values()
     if xyzw is None:
         if rpy is None or rpy == ZERO:
             return Pose.translation(*xyz)
@@ -163,4 +142,4 @@ def origin_element(pose: Pose, what: str, report: Report) -> list[Element]:
                 f"the rotation of {what} is sheared; the nearest true one is written",
             )
     xyz = without_negative_zeros(pose.position)
-    return [_ORIGIN.write(xyz=xyz, rpy=None if rpy == ZERO else rpy)]
+    return [ELEMENTS.write("origin", xyz=xyz, rpy=None if rpy == ZERO else rpy)]

@@ -12,15 +12,7 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
 from armillary.formats.numbers import has_direction, number_text
-from armillary.formats.urdf.elements import (
-    AXIS,
-    DYNAMICS,
-    LIMIT,
-    MIMIC,
-    RATIO,
-    ROTOR,
-    read_pose,
-)
+from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
 from armillary.model.axis import Axis, X
 from armillary.model.coupling import Coupling
@@ -47,7 +39,8 @@ LIMITED: Final = ("revolute", "prismatic")
 SINGLE: Final = (*LIMITED, "continuous")
 TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", *SEVERAL)
 
-ENDS, GREATEST = LIMIT.fields[:2], LIMIT.fields[2:]
+ENDS: Final = ("lower", "upper")
+GREATEST: Final = ("effort", "velocity", "acceleration")
 NEEDED: Final = ("effort", "velocity")
 INFINITIES: Final = ("inf", "infinity")
 
@@ -146,7 +139,7 @@ def _axis(joint: Element, type_: str, report: Report) -> Axis:
     has_axis = not type_ or type_ in (*SINGLE, "planar")
     if not has_axis:
         report = report.tolerating("a joint of this type has no axis", Severity.NOTE)
-    xyz = AXIS.read(element, report)["axis"]
+    xyz = ELEMENTS.read(element, report)["axis"]
     if not has_axis:
         return X
     if xyz is None:
@@ -170,7 +163,7 @@ def _mimic(joint: Element, type_: str, report: Report) -> Coupling | None:
             f"{joint.label} is fixed, so its <mimic> has no effect",
         )
         return None
-    fields = MIMIC.read_whole(element, report)
+    fields = ELEMENTS.read_whole(element, report)
     if type_ in SEVERAL:
         report.guessing("it moves by itself").error(
             element.place,
@@ -187,7 +180,7 @@ def _dynamics(joint: Element, type_: str, report: Report) -> JointDynamics:
     if element is None:
         return NO_DYNAMICS
     tolerant = report.tolerating("it is left out")
-    fields = DYNAMICS.read(element, tolerant)
+    fields = ELEMENTS.read(element, tolerant)
     for name, value in fields.items():
         if value < 0.0:
             what = f"<dynamics> of {joint.label} has a negative {name}"
@@ -318,7 +311,8 @@ def _end(element: Element, name: str, infinite: float, report: Report) -> float:
 # `<drake:gear_ratio>`; Drake reads its own alone.
 
 
-MOTOR: Final = (*ROTOR.fields, *RATIO.fields)
+OF_DRAKE: Final = ("drake:rotor_inertia", "drake:gear_ratio")
+MOTOR: Final = tuple(field for name in OF_DRAKE for field in ELEMENTS[name].fields)
 """Fields of `JointDynamics`."""
 
 DRAKE: Final = "http://drake.mit.edu"
@@ -336,7 +330,7 @@ def with_motors(
     inertia or a ratio and the joint has one coordinate.
     """
     places = {joint.name: k for k, joint in enumerate(joints)}
-    found = list(joints)
+    changed = list(joints)
     named: set[str] = set()
     for element in robot.children_named("transmission"):
         motor = _motor(element)
@@ -353,9 +347,9 @@ def with_motors(
             )
         else:
             named.add(of)
-            dynamics = _with_motor(element, motor, found[k].dynamics, report)
-            found[k] = replace(found[k], dynamics=dynamics)
-    return found
+            dynamics = _with_motor(element, motor, changed[k].dynamics, report)
+            changed[k] = replace(changed[k], dynamics=dynamics)
+    return changed
 
 
 def _motor(transmission: Element) -> Element | None:
@@ -371,7 +365,7 @@ def _motor(transmission: Element) -> Element | None:
     if actuator is None or set(counts.values()) != {1} or not type_.endswith(SIMPLE):
         return None
     names = {child.name for child in actuator.children}
-    return actuator if names & {ROTOR.name, RATIO.name, REDUCTION} else None
+    return actuator if not names.isdisjoint((*OF_DRAKE, REDUCTION)) else None
 
 
 def _joint_of(transmission: Element) -> str:
@@ -391,10 +385,10 @@ def _with_motor(
         element.attribute("name")
     transmission.children_named("type", "actuator")
     values: dict[str, float | None] = {}
-    for table in (ROTOR, RATIO):
-        child = motor.first_child(table.name, report)
+    for name in OF_DRAKE:
+        child = motor.first_child(name, report)
         if child is not None:
-            values |= table.read(child, tolerant)
+            values |= ELEMENTS.read(child, tolerant)
     reduction = motor.first_child(REDUCTION, report)
     if reduction is not None:
         numbers = reduction.text_numbers(1, tolerant)
@@ -410,16 +404,15 @@ def _with_motor(
 
 def transmission_element(joint: str, dynamics: JointDynamics) -> Element:
     """Return the transmission of a joint with a motor, for ROS and for Drake."""
-    return tag(
+    return ELEMENTS.write(
         "transmission",
         {"name": f"{joint}_transmission"},
         tag("type", text=TYPE),
-        tag("joint", {"name": joint}),
-        tag(
+        ELEMENTS.write("joint", name=joint),
+        ELEMENTS.write(
             "actuator",
             {"name": f"{joint}_motor"},
             tag(REDUCTION, text=number_text(dynamics.gear_ratio)),
-            ROTOR.write(dynamics),
-            RATIO.write(dynamics),
+            *(ELEMENTS.write(name, dynamics) for name in OF_DRAKE),
         ),
     )

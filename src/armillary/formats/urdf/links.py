@@ -11,19 +11,8 @@ from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity
 from armillary.formats.elements import all_numbers
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.paths import Roots
-from armillary.formats.urdf.elements import (
-    COLOR,
-    GEOMETRY,
-    INERTIA,
-    LINK,
-    MASS,
-    MATERIAL,
-    NAMED,
-    SHAPES,
-    origin_element,
-    read_pose,
-)
-from armillary.formats.xml import Element, tag
+from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
+from armillary.formats.xml import Element
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Capsule, HalfSpace, Mesh
@@ -31,7 +20,7 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["SHAPE_FIELDS", "SHAPE_TYPES", "LinkWriter", "ShapeReader", "read_link"]
+__all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
 
 MOST_MISSING: Final = 50
 ONES: Final = (1.0, 1.0, 1.0)
@@ -64,7 +53,7 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     moments = inertial.first_child("inertia", report, required=True)
     if mass is None or moments is None:
         return None
-    values = MASS.read(mass, report) | INERTIA.read(moments, report)
+    values = ELEMENTS.read(mass, report) | ELEMENTS.read(moments, report)
     if report.faults > faults:
         return None
     xx, xy, xz, yy, yz, zz = values["moments"]
@@ -99,8 +88,8 @@ class ShapeReader:
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
-        found = [self._read(element) for element in link.children_named(name)]
-        return tuple(shape for shape in found if shape is not None)
+        shapes = [self._read(element) for element in link.children_named(name)]
+        return tuple(shape for shape in shapes if shape is not None)
 
     def _read(self, element: Element) -> Shape | None:
         """Return the shape of a visual or collision, None after an error in it."""
@@ -120,13 +109,13 @@ class ShapeReader:
                 message = f"<geometry> of {element.label} is empty"
                 report.error(geometry.place, "bad-geometry", message)
             return None
-        found = self._shape(element, geometry, looks)
-        return found if self._report.faults == faults else None
+        shape = self._shape(element, geometry, looks)
+        return shape if self._report.faults == faults else None
 
     def _shape(
         self, owner: Element, geometry: Element, looks: dict[str, Any]
     ) -> Shape | None:
-        known = list(GEOMETRY)
+        known = list(SHAPES)
         shapes = geometry.children_named(*known, "plane")
         report = self._report
         if shapes:
@@ -159,7 +148,7 @@ class ShapeReader:
 
     def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
         """Return a shape of the table, whose sizes are attributes."""
-        sizes = GEOMETRY[element.name].read_whole(element, self._report)
+        sizes = ELEMENTS.read_whole(element, self._report)
         if sizes is None:
             return None
         least = min(all_numbers(sizes))
@@ -211,11 +200,11 @@ class ShapeReader:
         if self._missing >= MOST_MISSING or file in self._looked_up:
             return
         self._looked_up.add(file)
-        found = self._roots.find(file, base=self._base, place=element.place)
-        if not isinstance(found, Diagnostic):
+        missing = self._roots.find(file, base=self._base, place=element.place)
+        if not isinstance(missing, Diagnostic):
             return
         warning = self._report.warning
-        warning(found.place, found.code, found.message, hint=found.hint)
+        warning(missing.place, missing.code, missing.message, hint=missing.hint)
         self._missing += 1
         if self._missing == MOST_MISSING:
             message = f"{MOST_MISSING} meshes are missing; no more are looked up"
@@ -272,7 +261,7 @@ class _Materials:
         color = material.first_child("color", self._report)
         if color is None:
             return None
-        rgba = COLOR.read(color, self._report)["rgba"]
+        rgba = ELEMENTS.read(color, self._report)["rgba"]
         if rgba is None:
             return None
         red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
@@ -295,13 +284,12 @@ def _in_shapes(robot: Element) -> Iterator[Element]:
 
 # Writing
 
-SHAPE_TYPES: Final = (*SHAPES.values(), Mesh)
 SHAPE_FIELDS: Final = frozenset(
-    ("name", "pose", "colour", *(f for each in GEOMETRY.values() for f in each.fields))
+    ("name", "pose", "colour", *(f for kind in SHAPES for f in ELEMENTS[kind].fields))
 )
-"""What is written of shapes."""
+"""The fields of shapes that are written."""
 
-_KINDS: Final = {kind: name for name, kind in SHAPES.items()} | {Mesh: "mesh"}
+_KINDS: Final = {kind: name for name, kind in SHAPES.items()}
 
 
 class LinkWriter:
@@ -320,12 +308,14 @@ class LinkWriter:
         parts = self._inertial(name, link)
         for kind, shapes in (("visual", link.visuals), ("collision", link.collisions)):
             parts += [self._shape(kind, shape, link.primary) for shape in shapes]
-        return LINK.write({"name": name}, *filter(None, parts))
+        return ELEMENTS.write("link", {"name": name}, *filter(None, parts))
 
     def materials(self) -> list[Element]:
         """Return the materials that the shapes refer to."""
         return [
-            MATERIAL.write({"name": name}, COLOR.write(rgba=colour))
+            ELEMENTS.write(
+                "material", {"name": name}, ELEMENTS.write("color", rgba=colour)
+            )
             for colour, name in self._materials.items()
         ]
 
@@ -344,12 +334,12 @@ class LinkWriter:
             inertia.about_centre() if has_centre else inertia.rotational
         )
         return [
-            tag(
+            ELEMENTS.write(
                 "inertial",
-                {},
+                None,
                 *origin_element(Pose.translation(*centre), quote(name), self._report),
-                MASS.write(inertia),
-                INERTIA.write(moments=(xx, xy, xz, yy, yz, zz)),
+                ELEMENTS.write("mass", inertia),
+                ELEMENTS.write("inertia", moments=(xx, xy, xz, yy, yz, zz)),
             )
         ]
 
@@ -358,16 +348,17 @@ class LinkWriter:
         if type(shape) not in _KINDS:
             self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
             return None
-        geometry = GEOMETRY[_KINDS[type(shape)]].write(shape)
+        geometry = ELEMENTS.write(_KINDS[type(shape)], shape)
         self.has_capsules |= isinstance(shape, Capsule)
         material: list[Element] = []
         if shape.colour is not None:
             default = f"colour_{len(self._materials) + 1}"
             name = self._materials.setdefault(shape.colour, default)
-            material = [MATERIAL.write(name=name)]
-        return NAMED[kind].write(
+            material = [ELEMENTS.write("material", name=name)]
+        return ELEMENTS.write(
+            kind,
             shape,
             *origin_element(primary @ shape.pose, f"a {kind}", self._report),
-            tag("geometry", {}, geometry),
+            ELEMENTS.write("geometry", None, geometry),
             *material,
         )

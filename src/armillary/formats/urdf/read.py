@@ -168,15 +168,15 @@ def _name(robot: Element, path: str, report: Report) -> str:
             "unknown-version",
             f"the version {quote(version)} is not one of {', '.join(VERSIONS)}",
         )
-    given = robot.attribute("name")
-    name = given or os.path.basename(path).split(".")[0] or "robot"
+    written = robot.attribute("name")
+    name = written or os.path.basename(path).split(".")[0] or "robot"
     name = name.replace("/", "_")
     if name == WORLD:
         name = f"{WORLD}_robot"
-    if not given:
+    if not written:
         message = f"<robot> has no name; it is called {quote(name)}"
         report.warning(robot.place, "missing-name", message)
-    elif name != given:
-        message = f"the name {quote(given)} cannot be kept; it becomes {quote(name)}"
+    elif name != written:
+        message = f"the name {quote(written)} cannot be kept; it becomes {quote(name)}"
         report.warning(robot.place, "renamed", message)
     return name

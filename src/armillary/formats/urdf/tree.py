@@ -211,7 +211,7 @@ def _contradicting(
     by_name: dict[str, JointElement], drives: dict[str, _Drive | None], report: Report
 ) -> set[str]:
     """Return the followers whose limits leave their leader no range, or one value."""
-    found: set[str] = set()
+    excluded: set[str] = set()
     ranges = {
         name: (joint.limits.lower, joint.limits.upper)
         for name, joint in by_name.items()
@@ -230,7 +230,7 @@ def _contradicting(
         if after[0] < after[1] or after == before:
             ranges[drive.leader] = after
             continue
-        found.add(name)
+        excluded.add(name)
         report.warning(
             by_name[name].places["mimic"],
             "mimic-limits",
@@ -238,7 +238,7 @@ def _contradicting(
             f"which it follows, to [{low + 0.0:g}, {high + 0.0:g}], but that joint has "
             f"[{before[0]:g}, {before[1]:g}]; they are left out",
         )
-    return found
+    return excluded
 
 
 # The links and joints of a faultless URDF to a cell
@@ -280,15 +280,15 @@ def cell_of(
             mounts = (Mount(manipulator=name, pose=free.origin),)
     link_names = FreeNames(set(by_name))
     joint_names = FreeNames({joint.name for joint in joints})
-    found = [by_name[root]]
+    ordered = [by_name[root]]
     children = {link: [each.child for each in on] for link, on in carried.items()}
     for child in depth_first(root, children)[1:]:
         joint, body = carrier[child], by_name[child]
         if joint.type in SEVERAL:
-            found.extend(_split(joint, body, link_names, joint_names, report))
+            ordered.extend(_split(joint, body, link_names, joint_names, report))
         else:
-            found.append(_carried(body, joint))
-    manipulator = Manipulator(name=name, links=tuple(found))
+            ordered.append(_carried(body, joint))
+    manipulator = Manipulator(name=name, links=tuple(ordered))
     return Workcell(name=name, manipulators=(manipulator,), mounts=mounts)
 
 

@@ -11,21 +11,10 @@ from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
 from armillary.formats.open_loops import report_open_loops
-from armillary.formats.urdf.elements import (
-    AXIS,
-    CHILD,
-    DYNAMICS,
-    JOINT,
-    LIMIT,
-    LINK,
-    MIMIC,
-    PARENT,
-    origin_element,
-)
+from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element
 from armillary.formats.urdf.joints import DRAKE, MOTOR, transmission_element
 from armillary.formats.urdf.links import (
     SHAPE_FIELDS,
-    SHAPE_TYPES,
     LinkWriter,
 )
 from armillary.formats.xml import Element, tag, to_text
@@ -53,9 +42,9 @@ WRITTEN: Final[Written] = {
     Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "rules", "loops"})),
     Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
-    JointDynamics: ("joint", frozenset((*DYNAMICS.fields, *MOTOR))),
+    JointDynamics: ("joint", frozenset((*ELEMENTS["dynamics"].fields, *MOTOR))),
     Frame: ("frame", frozenset({"name", "pose"})),
-    **dict.fromkeys(SHAPE_TYPES, ("shape", SHAPE_FIELDS)),
+    **dict.fromkeys(SHAPES.values(), ("shape", SHAPE_FIELDS)),
 }
 
 
@@ -69,7 +58,7 @@ def write(cell: Workcell, report: Report) -> bytes:
         message = "the cell has no manipulator; URDF needs a link"
         report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    export = _Export(cell, report)
+    export = _UrdfExport(cell, report)
     for number in range(len(cell.manipulators)):
         export.add_manipulator(number)
     export.report_changes()
@@ -77,7 +66,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     return to_text(export.robot()).encode()
 
 
-class _Export:
+class _UrdfExport:
     """The links and joints of a URDF that is being made."""
 
     def __init__(self, cell: Workcell, report: Report) -> None:
@@ -155,7 +144,7 @@ class _Export:
         """Return the name of the root link, which is the world."""
         if not self.world:
             self.world = self.link_names.derive(WORLD)
-            self.links.insert(0, LINK.write(name=self.world))
+            self.links.insert(0, ELEMENTS.write("link", name=self.world))
         return self.world
 
     def _add_link(self, manipulator: Manipulator, link: Link) -> None:
@@ -169,7 +158,7 @@ class _Export:
             )
         for frame in link.frames:
             child = self.name(manipulator, frame.name)
-            self.links.append(LINK.write(name=child))
+            self.links.append(ELEMENTS.write("link", name=child))
             joint = self.joint_names.derive(f"{child}_frame")
             self._fix(joint, name, child, link.primary @ frame.pose)
             self._note(
@@ -200,7 +189,7 @@ class _Export:
         between = child
         if not axis.after.is_identity:
             between = self.link_names.derive(f"{child}_pivot")
-            self.links.append(LINK.write(name=between))
+            self.links.append(ELEMENTS.write("link", name=between))
         self._move(manipulator, link, axis, parent, between)
         if between != child:
             joint = self.joint_names.derive(f"{name}_offset")
@@ -224,14 +213,14 @@ class _Export:
         type_ = "prismatic" if axis.slides else "revolute"
         if not axis.slides and not _is_bounded(link.limits):
             type_ = "continuous"
-        parts = [AXIS.write(axis), *self._limit(type_, link.limits)]
-        if any(getattr(link.dynamics, name) for name in DYNAMICS.fields):
-            parts.append(DYNAMICS.write(link.dynamics))
+        parts = [ELEMENTS.write("axis", axis), *self._limit(type_, link.limits)]
+        if any(getattr(link.dynamics, name) for name in ELEMENTS["dynamics"].fields):
+            parts.append(ELEMENTS.write("dynamics", link.dynamics))
         if link.coupling is None:
             self.coordinates[child] = name
         else:
             leader = self.name(manipulator, link.coupling.of)
-            parts.append(MIMIC.write(link.coupling, of=leader))
+            parts.append(ELEMENTS.write("mimic", link.coupling, of=leader))
         self._join(name, type_, parent, child, axis.before, *parts)
         if any(getattr(link.dynamics, k) != getattr(NO_DYNAMICS, k) for k in MOTOR):
             self.transmissions.append(transmission_element(name, link.dynamics))
@@ -240,7 +229,7 @@ class _Export:
         """Return the `<limit>` of a joint, for most of which URDF needs numbers."""
         if type_ == "continuous" and limits == UNLIMITED:
             return []
-        values = {name: getattr(limits, name) for name in LIMIT.fields}
+        values = {name: getattr(limits, name) for name in ELEMENTS["limit"].fields}
         if type_ == "continuous":
             del values["lower"], values["upper"]
         if values["acceleration"] == UNLIMITED.acceleration:
@@ -251,7 +240,7 @@ class _Export:
             if math.isinf(value):
                 values[name] = UNBOUNDED if value > 0.0 else -UNBOUNDED
                 self.unbounded[name] += 1
-        return [LIMIT.write(values)]
+        return [ELEMENTS.write("limit", values)]
 
     def _warn(self, code: str, message: str) -> None:
         self.report.warning(NOWHERE, code, message)
@@ -273,10 +262,11 @@ class _Export:
     ) -> None:
         self.children.setdefault(parent, []).append(child)
         self.joints.append(
-            JOINT.write(
+            ELEMENTS.write(
+                "joint",
                 {"name": name, "type": type_},
-                PARENT.write(link=parent),
-                CHILD.write(link=child),
+                ELEMENTS.write("parent", link=parent),
+                ELEMENTS.write("child", link=child),
                 *origin_element(origin, f"joint {quote(name)}", self.report),
                 *parts,
             )
@@ -288,12 +278,12 @@ class _Export:
         known = (DEFAULT_NAME, self.cell.manipulators[0].name)
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
-        own = self.cell.manipulators[0].name if self.is_single else name
+        robot = self.cell.manipulators[0].name if self.is_single else name
         # Those of a robot that is tested against itself are what reading makes.
-        read = DEFAULT_RULES.include_self(own) if self.is_single else DEFAULT_RULES
+        read = DEFAULT_RULES.include_self(robot) if self.is_single else DEFAULT_RULES
         if self.cell.rules not in (DEFAULT_RULES, read):
             self.unsupported.add("'rules' of a cell")
-        renamed = [*self._renamed, *([own] if own != _unexpanded(own) else [])]
+        renamed = [*self._renamed, *([robot] if robot != _unexpanded(robot) else [])]
         if renamed:
             self._warn(
                 "renamed",

@@ -94,7 +94,7 @@ class Allowed(NamedTuple):
     excess: Number
 
 
-class Branch(NamedTuple):
+class CheckedBranch(NamedTuple):
     """An answer and what is true of it.
 
     Attributes:
@@ -124,7 +124,7 @@ def branches_of(
     allowed: Allowed,
     near: Sequence[Number] | None,
     arm_angle: Number,
-) -> list[Branch]:
+) -> list[CheckedBranch]:
     """Return every branch, verified by forward kinematics.
 
     That is of the cosines and sines that angles are written from, where the formula's
@@ -193,7 +193,7 @@ def _branch(
     target: Pose,
     allowed: Allowed,
     near: Sequence[Number] | None,
-) -> Branch:
+) -> CheckedBranch:
     selection, limits, closed = problem[2:5]
     q: list[Number] = [selection.rest[k] for k in selection.inputs]
     within: Any = True
@@ -220,7 +220,7 @@ def _branch(
     far = (distance > 100.0 * allowed.distance + (DOUBT * closed.arm.size) ** 2) | (
         chord > 100.0 * allowed.chord + DOUBT**2
     )
-    return Branch(
+    return CheckedBranch(
         q=q,
         distance=distance,
         chord=chord,

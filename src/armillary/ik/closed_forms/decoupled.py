@@ -13,7 +13,7 @@ import numpy as np
 
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -142,7 +142,9 @@ def _are_independent(arm: PrismaticArm) -> bool:
 
 
 NAME = "turns by the rotation, slides by the position"
-WRIST = Choice("wrist", "no flip", "flip", "z1 . (z2 x z3), of the axes that turn")
+WRIST = BranchChoice(
+    "wrist", "no flip", "flip", "z1 . (z2 x z3), of the axes that turn"
+)
 
 ORIENTING = Family(NAME, fit, ())
 

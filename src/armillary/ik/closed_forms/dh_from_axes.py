@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import NotApplicable
-from armillary.ik.closed_forms.screw_axes import Chain, Screw
+from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.model.drive import Drive
 from armillary.spatial.pose import Pose
@@ -148,7 +148,7 @@ class _Normal(NamedTuple):
     sin: float
 
 
-def aligned(screws: Sequence[Screw]) -> list[Screw]:
+def aligned(screws: Sequence[ScrewAxis]) -> list[ScrewAxis]:
     """Return screws whose parallel axes point the same way."""
     found = list(screws[:1])
     for screw in screws[1:]:
@@ -160,7 +160,7 @@ def aligned(screws: Sequence[Screw]) -> list[Screw]:
     return found
 
 
-def _normals(screws: Sequence[Screw], numbers: Sequence[int]) -> list[_Normal]:
+def _normals(screws: Sequence[ScrewAxis], numbers: Sequence[int]) -> list[_Normal]:
     normals: list[_Normal] = []
     end = screws[0].point
     for k, (one, two) in enumerate(itertools.pairwise(screws)):
@@ -174,7 +174,7 @@ def _normals(screws: Sequence[Screw], numbers: Sequence[int]) -> list[_Normal]:
     return normals
 
 
-def _normal(one: Screw, two: Screw, start: Array) -> _Normal | None:
+def _normal(one: ScrewAxis, two: ScrewAxis, start: Array) -> _Normal | None:
     """Return the common normal, that through `start` where the axes are parallel."""
     across = np.cross(one.axis, two.axis)
     sin, cos = float(np.linalg.norm(across)), float(one.axis @ two.axis)

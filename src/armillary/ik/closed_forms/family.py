@@ -58,7 +58,7 @@ Formula = Callable[[Pose, Preferred], list[Answer]]
 """Takes the pose of the last axis's frame in that of the first; returns each branch."""
 
 
-class Choice(NamedTuple):
+class BranchChoice(NamedTuple):
     """A choice between two branches, by the sign of a quantity.
 
     Attributes:
@@ -90,5 +90,5 @@ class Family(NamedTuple, Generic[Geometry]):
 
     name: str
     fit: Callable[[Geometry], Formula]
-    choices: tuple[Choice, ...]
+    choices: tuple[BranchChoice, ...]
     arm_angle: Callable[[Geometry], Callable[[list[Turn]], Number]] | None = None

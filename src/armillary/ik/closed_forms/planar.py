@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -167,13 +167,17 @@ def _with_lift(
 PLANAR_THREE = Family(
     "three parallel axes, as SCARA and planar arms have",
     _with_lift(three_turns),
-    (Choice("elbow", "left", "right", "z1 . ((A2 - A1) x (A3 - A2))"),),
+    (BranchChoice("elbow", "left", "right", "z1 . ((A2 - A1) x (A3 - A2))"),),
 )
 
 PLANAR_SLIDING = Family(
     "two parallel axes and a slide across them",
     _with_lift(two_turns_and_slide),
-    (Choice("slide", "ahead", "behind", "u . (A2 - A1), u the way of the slide"),),
+    (
+        BranchChoice(
+            "slide", "ahead", "behind", "u . (A2 - A1), u the way of the slide"
+        ),
+    ),
 )
 
 PLANAR_TWO = Family("two parallel axes", _with_lift(two_turns), ())

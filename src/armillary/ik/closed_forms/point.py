@@ -13,7 +13,7 @@ from armillary.ik.closed_forms.decoupled import lengths, require_independent
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -133,12 +133,16 @@ POINT: tuple[Family[PrismaticArm], ...] = (
     Family(
         "a joint that turns and slides place a point",
         one_turn,
-        (Choice("turn", "left", "right", "z1 . (n x (P - A1)), n across the slides"),),
+        (
+            BranchChoice(
+                "turn", "left", "right", "z1 . (n x (P - A1)), n across the slides"
+            ),
+        ),
     ),
     Family(
         "two parallel axes place a point",
         two_turns,
-        (Choice("elbow", "left", "right", "z1 . ((A2 - A1) x (P - A2))"),),
+        (BranchChoice("elbow", "left", "right", "z1 . ((A2 - A1) x (P - A2))"),),
     ),
 )
 """Arms of fewer that turn, by how many."""

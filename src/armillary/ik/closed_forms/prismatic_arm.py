@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.dh_from_axes import TOLERANCE, DHLink, aligned
-from armillary.ik.closed_forms.screw_axes import Chain, Screw
+from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.model.drive import Drive
 from armillary.spatial.pose import IDENTITY, Pose
@@ -132,7 +132,7 @@ def prismatic_arm_of(chain: Chain) -> PrismaticArm:
 
 
 def _frames(
-    screws: Sequence[Screw],
+    screws: Sequence[ScrewAxis],
 ) -> tuple[list[Array], list[DHLink], list[Drive]]:
     """Return F_0 to F_k at q = 0, the links between them, and what drives them."""
     if not screws:

@@ -8,7 +8,7 @@ from typing import Any
 from armillary.ik.closed_forms.branch import (
     Allowed,
     ArmProblem,
-    Branch,
+    CheckedBranch,
     branches_of,
     square_from,
     within_limits,
@@ -152,7 +152,7 @@ def _trace(
     return trace(of_inputs, name="ik_closed", outputs=outputs, **shapes)
 
 
-def _worth(b: Branch, near: Any) -> Number:
+def _worth(b: CheckedBranch, near: Any) -> Number:
     """Return a number that is the less the better: of squares of steps from `near`."""
     steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
     least = MISSED * (1.0 + b.distance + b.chord)
@@ -160,13 +160,13 @@ def _worth(b: Branch, near: Any) -> Number:
     return select(b.met, select(b.within, steps, FORBIDDEN + steps), miss)
 
 
-def _outside(b: Branch) -> Number:
+def _outside(b: CheckedBranch) -> Number:
     if b.inside is True:
         return 0.0
     return select(b.met & b.within, select(b.inside, 0.0, 1.0), 0.0)
 
 
-def _reason(b: Branch, rigid: Any) -> Number:
+def _reason(b: CheckedBranch, rigid: Any) -> Number:
     solved = select(b.singular, SINGULAR, SOLVED)
     if b.inside is not True:
         solved = select(b.inside, solved, solved + OUTSIDE)

@@ -29,7 +29,7 @@ SAMPLES = 97
 WIDE = 4.0 * math.pi  # what is looked at of a range without limits [m or rad]
 
 
-class Screw(NamedTuple):
+class ScrewAxis(NamedTuple):
     """A joint of a chain.
 
     Attributes:
@@ -56,7 +56,7 @@ class Chain(NamedTuple):
         numbers: What to call each joint in messages.
     """
 
-    screws: tuple[Screw, ...]
+    screws: tuple[ScrewAxis, ...]
     home: Array
     numbers: tuple[int, ...]
 
@@ -94,7 +94,7 @@ def chain_of(
         if drive.of in selection.inputs
     ]
     used = [k for _, k in path]
-    screws: list[Screw] = []
+    screws: list[ScrewAxis] = []
     for link, k in path:
         name = tree.cell.joint_names[k]
         one = used.count(k) == 1
@@ -142,16 +142,16 @@ def _path(tree: Tree, frame: FrameRef, relative_to: FrameRef) -> list[int]:
     return [*up, *reversed(down)]
 
 
-def _screw(place: int, column: Array, name: str) -> Screw:
+def _screw(place: int, column: Array, name: str) -> ScrewAxis:
     """Return the screw of a column of the Jacobian, taken at the common origin."""
     v, w = column[:3], column[3:]
     speed, rate = float(np.linalg.norm(v)), float(np.linalg.norm(w))
     if rate > STILL:
         if abs(v @ w) > PURE * rate * max(rate, speed):
             raise NotApplicable(f"'{name}' turns and slides at once")
-        return Screw(place, True, w / rate, np.cross(w, v) / rate**2, rate)
+        return ScrewAxis(place, True, w / rate, np.cross(w, v) / rate**2, rate)
     if speed > STILL:
-        return Screw(place, False, v / speed, np.zeros(3), speed)
+        return ScrewAxis(place, False, v / speed, np.zeros(3), speed)
     raise NotApplicable(f"'{name}' does not move the frame")
 
 

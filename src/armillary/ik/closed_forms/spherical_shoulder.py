@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -211,9 +211,9 @@ SPHERICAL_SHOULDER = Family(
     "spherical shoulder and wrist, by arm angle",
     fit,
     (
-        Choice("shoulder", "no flip", "flip", "z1 . (z2 x z3)"),
-        Choice("elbow", "plus", "minus", "z4 . ((A4 - S) x (W - A4))"),
-        Choice("wrist", "no flip", "flip", "z5 . (z6 x z7)"),
+        BranchChoice("shoulder", "no flip", "flip", "z1 . (z2 x z3)"),
+        BranchChoice("elbow", "plus", "minus", "z4 . ((A4 - S) x (W - A4))"),
+        BranchChoice("wrist", "no flip", "flip", "z5 . (z6 x z7)"),
     ),
     arm_angle_of,
 )

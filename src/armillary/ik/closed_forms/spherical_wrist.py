@@ -18,7 +18,7 @@ from typing import Any
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -46,7 +46,7 @@ Place = Callable[[Vector3, Preferred], list[Placing]]
 Kind = Callable[[Arm, Vector3], Place]
 """Takes an arm and w; raises `NotApplicable` where the arm is of another kind."""
 
-WRIST = Choice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
+WRIST = BranchChoice("wrist", "no flip", "flip", "z4 . (z5 x z6)")
 
 
 def elbow(arm: Arm, w: Vector3) -> Place:
@@ -210,37 +210,37 @@ def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[A
     return answers
 
 
-KINDS: tuple[tuple[Kind, str, tuple[Choice, ...]], ...] = (
+KINDS: tuple[tuple[Kind, str, tuple[BranchChoice, ...]], ...] = (
     (
         elbow,
         "axes 2 and 3 parallel",
         (
-            Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
-            Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (W - A3))"),
+            BranchChoice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+            BranchChoice("elbow", "up", "down", "z2 . ((A3 - A2) x (W - A3))"),
         ),
     ),
     (
         meeting_12,
         "axes 1 and 2 meeting",
         (
-            Choice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
-            Choice("elbow", "up", "down", "z3 . ((A3 - A1) x (W - A3))"),
+            BranchChoice("shoulder", "right", "left", "(z1 x z2) . (W - A1)"),
+            BranchChoice("elbow", "up", "down", "z3 . ((A3 - A1) x (W - A3))"),
         ),
     ),
     (
         meeting_23,
         "axes 2 and 3 meeting",
         (
-            Choice("shoulder", "right", "left", "z1 . ((W - A1) x (A2 - A1))"),
-            Choice("elbow", "up", "down", "(z2 x z3) . (W - A2)"),
+            BranchChoice("shoulder", "right", "left", "z1 . ((W - A1) x (A2 - A1))"),
+            BranchChoice("elbow", "up", "down", "(z2 x z3) . (W - A2)"),
         ),
     ),
     (
         parallel_12,
         "axes 1 and 2 parallel",
         (
-            Choice("shoulder", "right", "left", "(z1 x z3) . (W - A2)"),
-            Choice("elbow", "up", "down", "z1 . ((A2 - A1) x (W - A2))"),
+            BranchChoice("shoulder", "right", "left", "(z1 x z3) . (W - A2)"),
+            BranchChoice("elbow", "up", "down", "z1 . ((A2 - A1) x (W - A2))"),
         ),
     ),
 )

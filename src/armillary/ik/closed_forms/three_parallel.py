@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
     Answer,
-    Choice,
+    BranchChoice,
     Family,
     Formula,
     Preferred,
@@ -149,8 +149,8 @@ THREE_PARALLEL = Family(
     "axes 2, 3 and 4 parallel",
     fit,
     (
-        Choice("shoulder", "right", "left", "(z1 x z2) . (P - A1)"),
-        Choice("elbow", "up", "down", "z2 . ((A3 - A2) x (A4 - A3))"),
-        Choice("wrist", "no flip", "flip", "z2 . (z5 x z6)"),
+        BranchChoice("shoulder", "right", "left", "(z1 x z2) . (P - A1)"),
+        BranchChoice("elbow", "up", "down", "z2 . ((A3 - A2) x (A4 - A3))"),
+        BranchChoice("wrist", "no flip", "flip", "z2 . (z5 x z6)"),
     ),
 )

@@ -13,12 +13,13 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.vectorize import vectorize
 from armillary.kinematics.closing.block_programs import BlockPrograms
-from armillary.kinematics.closing.grid import Grid, nearest_rows
 from armillary.kinematics.closing.stages import (
+    Grid,
     block_programs,
     earlier_blocks,
     grid_of,
     inputs_program,
+    nearest_rows,
 )
 from armillary.model.fields import kept
 from armillary.model.loops.system import Block

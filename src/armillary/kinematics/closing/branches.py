@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
-from armillary.kinematics.closing.assemblies import SAME, Assemblies, wrapped
+from armillary.errors import ModelError, StateError, quote
 from armillary.kinematics.closing.branch import Branch, home_branch
-from armillary.kinematics.closing.grid import Grid
-from armillary.kinematics.closing.solver import solved_on, walked
+from armillary.kinematics.closing.solver import (
+    LoopReason,
+    loop_reasons,
+    solved_near,
+    solved_on,
+    walked,
+)
+from armillary.kinematics.closing.stages import Grid, nearest_rows, period_of
+from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.fields import kept
-from armillary.model.workcell import Workcell
+from armillary.model.frame import FrameRef
+from armillary.model.link_poses import poses_of
+from armillary.model.tree import Tree
+from armillary.model.unit import Unit
+from armillary.model.workcell import IN_WORLD, Workcell
+from armillary.spatial.pose import IDENTITY
 
-__all__ = ["HOME", "Branches"]
+__all__ = [
+    "HOME",
+    "SAME",
+    "Assemblies",
+    "Branches",
+    "bound_passive",
+    "replaced_passive",
+    "wrapped",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -32,6 +51,202 @@ multi-dimensional integrals", Numerische Mathematik 2 (1960).
 """
 
 _LOCK = threading.RLock()
+
+# all assemblies of loops at some joint positions, each once
+
+Indices = npt.NDArray[np.int64]
+
+SAME: Final = 1e-6
+"""Changes of passive joints that count as none [rad, or of the size of a loop]."""
+MOST: Final = 64
+"""Most linkages."""
+MOST_SETS: Final = 1024
+"""Most positions of passive joints; several of them may be one linkage."""
+TOO_MANY: Final = (
+    f"The loops have more than {MOST} assemblies there; ask a cell with fewer loops, "
+    "or start a state at the passive joints that you mean."
+)
+STARTS: Final = 1024  # of a round
+MOST_ROUNDS: Final = 64
+LEAST_HITS: Final = 4
+"""How often each assembly is found before the search ends."""
+QUIET_ROUNDS: Final = 3
+DIGITS: Final = 4
+"""Digits of the changes by which assemblies are ordered: rounding must not matter."""
+
+
+class Assemblies:
+    """The assemblies of a cell at some joint positions.
+
+    They are ordered by how far passive joints are from given ones, and then by the
+    changes of these one after the other, in angles and parts of the size of loops; so
+    the order is the same in every process and for scaled cells.
+
+    Attributes:
+        passive: The passive joints of each, shape (count, m) [m or rad]; angles are
+            those nearest to the given ones.
+        linkages: The numbers of those that are listed, one for each linkage: several
+            positions of joints, such as of three that make up a ball, can give the same
+            poses of links.
+    """
+
+    def __init__(self, cell: Workcell, positions: Sequence[float]) -> None:
+        """Search for them.
+
+        Newton's method starts at random places, in rounds. The search ends when no
+        round finds more, and each assembly has been found several times.
+
+        Args:
+            cell: Whose loops.
+            positions: Of all joints; passive ones are where the search begins.
+
+        Raises:
+            ModelError: There are too many.
+        """
+        self._cell = cell
+        system = cell.loop_system
+        x = np.array(positions, dtype=np.float64)
+        self._q, self._given = x[: system.count], x[system.count :]
+        self._units = np.array(system.units[system.count :])
+        self.passive = self._ordered(self._found())
+        self.linkages = self._one_for_each_linkage()
+
+    def index(self, passive: Array) -> int | None:
+        """Return which assembly has these passive joints, None for none.
+
+        passive: Shape (m,) [m or rad].
+        """
+        apart = np.abs(wrapped(self._cell, self.passive - passive)).max(axis=1)
+        nearest = int(apart.argmin()) if len(apart) else 0
+        return nearest if len(apart) and apart[nearest] < SAME else None
+
+    def _found(self) -> Array:
+        """Return the passive joints of all assemblies, shape (count, m)."""
+        rng = np.random.default_rng(0)
+        periods = _periods(self._cell)
+        wide = self._widths()
+        found, hits = self._given[np.newaxis][:0], np.zeros(0, np.int64)
+        quiet = 0
+        for number in range(MOST_ROUNDS):
+            # Turning joints start anywhere in a turn; sliding ones alternate between
+            # narrow and wide ranges, which grow with what is found.
+            noise = rng.uniform(-1.0, 1.0, (STARTS, len(self._given)))
+            narrow = np.where(np.arange(STARTS)[:, None] % 2, wide, 2.0 * self._units)
+            spread = np.where(periods > 0.0, 0.5 * periods, narrow)
+            starts = self._given + spread * noise
+            if not number:
+                starts[0] = self._given
+            known = len(found)
+            closed, _ = solved_near(self._cell, self._q, starts)
+            closed = closed[np.isfinite(closed).all(axis=1)]
+            found, hits = self._merged(found, hits, closed)
+            if len(found) > MOST_SETS:
+                raise ModelError(TOO_MANY)
+            if len(found) > known:
+                quiet = 0
+                wide = np.maximum(wide, 1.5 * np.abs(found - self._given).max(axis=0))
+            else:
+                quiet += 1
+            if quiet >= QUIET_ROUNDS and (not len(found) or hits.min() >= LEAST_HITS):
+                break
+        return self._given + self._changes(found) * self._units
+
+    def _widths(self) -> Array:
+        """Return how far from the given ones to search joints that slide, (m,) [m].
+
+        A linkage and its mirror image are as far apart as its longest lever and its
+        longest slide are long.
+        """
+        cell, system = self._cell, self._cell.loop_system
+        links = (cell.links[k] for k in cell.joints.links)
+        slides = np.array([link.joint.unit is Unit.METRE for link in links])
+        every = np.abs(np.concatenate([self._q, self._given]))
+        longest = float(every[slides].max(initial=0.0))
+        return np.full(len(self._given), 2.0 * (max(system.sizes) + longest))
+
+    def _merged(
+        self, found: Array, hits: Indices, closed: Array
+    ) -> tuple[Array, Indices]:
+        """Return assemblies and how often each was found, with more of them."""
+        # One at a time: what is near the first of the new ones is the same as that.
+        while len(closed) and len(found) <= MOST_SETS:
+            if len(found):
+                change = wrapped(self._cell, closed[:, None] - found)
+                apart = np.abs(change).max(axis=2)
+                is_known = apart.min(axis=1) < SAME
+                own = apart[is_known].argmin(axis=1)
+                hits = hits + np.bincount(own, minlength=len(found))
+                closed = closed[~is_known]
+            found = np.vstack([found, closed[:1]])
+            hits = np.append(hits, np.zeros(len(closed[:1]), np.int64))
+        return found, hits
+
+    def _changes(self, passive: Array) -> Array:
+        """Return how far passive joints are from the given ones, of the size of loops.
+
+        Half a turn is one change, whichever way rounding takes it.
+        """
+        change = wrapped(self._cell, passive - self._given)
+        half = 0.5 * _periods(self._cell) / self._units
+        return np.where(change < SAME - half, change + 2.0 * half, change)
+
+    def _ordered(self, passive: Array) -> Array:
+        changes = np.round(self._changes(passive), DIGITS)
+        farthest = np.abs(changes).max(axis=1, initial=0.0)
+        return passive[np.lexsort((*changes.T[::-1], farthest))]
+
+    def _one_for_each_linkage(self) -> list[int]:
+        """Return the number of the first assembly of each linkage.
+
+        A linkage is the poses of the links with frames, shapes or a mass, and of those
+        that carry no other link.
+        """
+        cell = self._cell
+        tree = Tree.of(cell)
+        shown = [
+            FrameRef(k, IDENTITY)
+            for k, link in enumerate(cell.links)
+            if link.frames
+            or link.visuals
+            or link.collisions
+            or link.inertia
+            or k not in tree.parents
+        ]
+        size = max(cell.loop_system.sizes)
+        first: list[int] = []
+        poses: list[Array] = []
+        for k, passive in enumerate(self.passive):
+            found = poses_of(tree, (*self._q, *passive.tolist()), shown, IN_WORLD)
+            each = np.array([X.matrix() for X in found])
+            each[:, :3, 3] /= size
+            if all(np.abs(each - other).max() > SAME for other in poses):
+                first.append(k)
+                poses.append(each)
+            if len(first) > MOST:
+                raise ModelError(TOO_MANY)
+        return first
+
+
+def wrapped(cell: Workcell, change: Array) -> Array:
+    """Return the least changes to the same poses [rad, or of the size of loops].
+
+    change: Shape (..., m) [m or rad].
+    """
+    system = cell.loop_system
+    nearest = nearest_rows(change, np.zeros_like(change), _periods(cell))
+    return nearest / np.array(system.units[system.count :])
+
+
+def _periods(cell: Workcell) -> Array:
+    """Return after which change of each passive joint poses repeat, 0 for never."""
+    return kept(
+        cell,
+        "periods of passive joints",
+        lambda: np.array([period_of(cell, k) for k in cell.loop_system.passive]),
+    )
+
+
+# the branches of a cell's loops, and their names
 
 
 class Branches:
@@ -195,3 +410,106 @@ def _radical_inverse(number: int, base: int) -> float:
         found += scale * digit
         scale /= base
     return found
+
+
+# the passive joints of states
+
+
+CLOSE: Final = 1e-6
+"""How far given passive joints may be from closed loops [rad, or of their size]."""
+EXACT: Final = 1e-12
+"""How near they are kept as they are, in the same units: states come back equal."""
+
+
+def bound_passive(
+    cell: Workcell, q: Sequence[float], passive: Sequence[float]
+) -> tuple[float, ...]:
+    """Return given passive joints, or without any those on the branch of home.
+
+    Raises:
+        StateError: Loops are not closed there, or cannot be.
+    """
+    if len(passive):
+        return checked_passive(cell, q, passive)
+    return moved_passive(cell, q, cell.joints.home)
+
+
+def replaced_passive(
+    cell: Workcell, q: Sequence[float], before: Sequence[float], given: Any
+) -> tuple[float, ...]:
+    """Return the passive joints of a state whose joints are moved.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,).
+        before: Positions of all joints before that, shape (n + m,).
+        given: Those of passive joints, shape (m,); None to follow from before.
+
+    Raises:
+        StateError: Loops are not closed there, or cannot be.
+    """
+    if given is not None:
+        return checked_passive(cell, q, numbers_of(given, "passive").tolist())
+    return moved_passive(cell, q, before)
+
+
+def moved_passive(
+    cell: Workcell, q: Sequence[float], start: Sequence[float]
+) -> tuple[float, ...]:
+    """Return passive joints where a way from closed positions leads.
+
+    It is the straight one, or where that is blocked, another one on the same branch.
+
+    Args:
+        cell: Whose loops.
+        q: Positions of the independent joints, shape (n,).
+        start: Positions of all joints, loops closed, shape (n + m,).
+
+    Raises:
+        StateError: There is no way, or loops cannot be closed at q.
+    """
+    system = cell.loop_system
+    if not system.blocks or tuple(q) == tuple(start[: system.count]):
+        return tuple(start[system.count :])
+    found = walked(cell, np.array(q), np.array(start))
+    if not np.isfinite(found).all():  # around what blocks the straight way
+        _, branch = Branches.of(cell).named(start)
+        found, _ = solved_on(cell, branch, np.array(q))
+    if not np.isfinite(found).all():
+        names = ", ".join(map(quote, cell.joint_names[:8]))
+        (number,) = loop_reasons(cell, np.array([q]), np.array(start))
+        raise StateError(
+            f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
+            f"the answer is: {LoopReason(int(number)).sentence}."
+        )
+    return tuple(found.tolist())
+
+
+def checked_passive(
+    cell: Workcell, q: Sequence[float], passive: Sequence[float]
+) -> tuple[float, ...]:
+    """Return given passive joints with loops closed exactly.
+
+    Raises:
+        StateError: There are too many or too few, or loops are not closed.
+    """
+    names = cell.passive_names
+    if len(passive) != len(names):
+        raise StateError(
+            f"passive has {len(passive)} numbers; the loops of cell {quote(cell.name)} "
+            f"determine {len(names)} joints: {', '.join(map(quote, names[:8]))}."
+        )
+    if not names:
+        return ()
+    found, _ = solved_near(cell, q, passive)
+    units = np.array(cell.loop_system.units[cell.loop_system.count :])
+    apart = np.abs(found - np.array(passive)) / units
+    if not (apart < CLOSE).all():
+        raise StateError(
+            "The loops are not closed at these passive joints: passive = "
+            f"{tuple(passive)}. Leave passive= out to have them follow q, or begin at "
+            "one of cell.branches(state)."
+        )
+    if (apart < EXACT).all():
+        return tuple(passive)
+    return tuple(found.tolist())

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.model.geometry.triangle_distance import distances_to_triangles
-from armillary.model.geometry.triangles import Triangles
+from armillary.model.geometry.triangles import Triangles, distances_to_triangles
 
 __all__ = ["BodyPieces"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,11 @@ from armillary.model.geometry.bounding import (
 from armillary.model.geometry.moments import Moments, moments_of_surface
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
+
+__all__ = [
+    "Triangles",
+    "distances_to_triangles",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -270,3 +275,51 @@ def _first_of_equals(points: Array) -> tuple[Indices, Indices]:
     rank = np.empty(len(first), dtype=np.int64)
     rank[np.argsort(first)] = np.arange(len(first))
     return np.sort(first), rank[kind]
+
+
+# distances of points from triangles
+
+
+BLOCK: Final = 1 << 18
+"""Pairs of a point and a triangle that are computed at once."""
+
+
+def distances_to_triangles(points: Array, corners: Array) -> Array:
+    """Return the distance of each point from the nearest of some triangles [m].
+
+    The nearest point of a triangle is the projection on its plane if that lies inside,
+    else on an edge. Triangles may be flat.
+
+    points: Shape (n, 3).
+    corners: The corners of each triangle, shape (m, 3, 3), m above 0.
+
+    Returns:
+        Shape (n,).
+    """
+    found = np.full(len(points), np.inf)
+    step = max(1, BLOCK // max(1, len(points)))
+    for start in range(0, len(corners), step):
+        squares = _squares(points, corners[start : start + step])
+        np.minimum(found, squares.min(axis=1), out=found)
+    return np.sqrt(found)
+
+
+def _squares(points: Array, corners: Array) -> Array:
+    """Return the square of each distance, shapes (n, 3), (m, 3, 3) -> (n, m)."""
+    a, edges = corners, np.roll(corners, -1, axis=1) - corners
+    normal = np.cross(edges[:, 0], edges[:, 1])
+    area = np.einsum("mi,mi->m", normal, normal)
+    is_inside = np.broadcast_to(area > 0.0, (len(points), len(corners))).copy()
+    best = np.full(is_inside.shape, np.inf)
+    for k in range(3):
+        away = points[:, None] - a[None, :, k]
+        edge = edges[:, k]
+        length = np.einsum("mi,mi->m", edge, edge)
+        along = np.einsum("nmi,mi->nm", away, edge)
+        part = np.clip(along / np.where(length > 0.0, length, 1.0), 0.0, 1.0)
+        rest = away - part[..., None] * edge
+        best = np.minimum(best, np.einsum("nmi,nmi->nm", rest, rest))
+        is_inside &= np.einsum("nmi,mi->nm", away, np.cross(normal, edge)) >= 0.0
+    height = np.einsum("nmi,mi->nm", points[:, None] - a[None, :, 0], normal)
+    plane = height**2 / np.where(area > 0.0, area, 1.0)
+    return np.where(is_inside, np.minimum(best, plane), best)

@@ -8,17 +8,70 @@ from typing import Any, NamedTuple
 from armillary.errors import ArmillaryError, ModelError
 from armillary.model.drive import Drive
 from armillary.model.frame import FrameRef
+from armillary.model.joint_drives import Ranges
+from armillary.model.link import Link
 from armillary.model.link_poses import LinkPoses, LinkTree, common_ancestor
 from armillary.model.loops.loop import Closure, Loop, Rod
 from armillary.model.parents import ancestors
+from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, dot, subtract
 from armillary.trace import Program, evaluate, jvp, trace
 from armillary.trace.functions import sqrt
 
-__all__ = ["LoopEquations", "PlacedLoop", "Rows", "loop_equations"]
+__all__ = [
+    "LoopEquations",
+    "LoopJoint",
+    "PlacedLoop",
+    "Rows",
+    "loop_equations",
+    "loop_joints",
+]
 
 AXES = "xyz"
+
+# a joint, as far as loops care
+
+
+class LoopJoint(NamedTuple):
+    """A joint, as far as loops care.
+
+    Attributes:
+        name: For messages.
+        unit: Of its coordinate.
+        start: Its position at home; that of a passive joint is a guess.
+        lower: Its least position.
+        upper: Its greatest position.
+        rank: Joints of higher rank are rather passive.
+    """
+
+    name: str
+    unit: Unit
+    start: float
+    lower: float
+    upper: float
+    rank: int
+
+
+def loop_joints(
+    links: Sequence[Link], ranges: Ranges, start: Sequence[float]
+) -> list[LoopJoint]:
+    """Return joints as loops see them.
+
+    Args:
+        links: The link behind each joint.
+        ranges: Of the joints.
+        start: Where they are before loops are closed.
+    """
+    lower, upper, _ = ranges
+    rows = zip(links, start, lower.tolist(), upper.tolist(), strict=True)
+    return [
+        LoopJoint(link.coordinate, link.joint.unit, *rest, rank=int(link.passive))
+        for link, *rest in rows
+    ]
+
+
+# the equations of a loop: rows that are zero where it is closed, and their rates
 
 
 class PlacedLoop(NamedTuple):

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.model.loops.elimination import Eliminated
-from armillary.model.loops.scaled_rows import ScaledRows
+from armillary.model.loops.equations import LoopEquations, LoopJoint
+from armillary.model.loops.loop import Rod
+from armillary.model.unit import Unit
 
-__all__ = ["closed_near", "opening"]
+__all__ = [
+    "Eliminated",
+    "ScaledRows",
+    "closed_near",
+    "eliminated",
+    "opening",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -23,6 +30,158 @@ SPREADS: Final = (0.0, 1e-3, 0.05, 0.2, 0.6, *(math.pi,) * 60)
 """How far starts are from the given one, in turn [rad, or of the size of a loop]."""
 PARTS: Final = (1e-2, -1e-2, 1e-3, -1e-3)
 """How far joints are moved to see whether loops stay closed, in the same units."""
+
+# the rows of loops as arrays of numbers of like size
+
+SAMPLES = 4
+NEARBY = 0.05  # of a radian, or of the size of a loop
+
+# which columns of a matrix depend on which: elimination in a given order
+
+SMALLEST: Final = 1e-5
+"""Pivots below it, of the largest entry, count as zero: files round directions."""
+
+
+class Eliminated(NamedTuple):
+    """A basis of the columns of a matrix.
+
+    Attributes:
+        columns: Those with a pivot.
+        rows: The row of each pivot: independent, as many as columns.
+    """
+
+    columns: tuple[int, ...]
+    rows: tuple[int, ...]
+
+
+def eliminated(A: Array, order: Sequence[int]) -> Eliminated:
+    """Return the columns, taken in `order`, that earlier ones do not make up.
+
+    Gaussian elimination by columns, the largest entry of each being its pivot.
+
+    Args:
+        A: The matrix, shape (m, n).
+        order: Of columns; others are left out.
+    """
+    left = A.copy()
+    smallest = SMALLEST * float(np.abs(A).max(initial=0.0))
+    free = np.ones(len(A), np.bool_)
+    columns: list[int] = []
+    rows: list[int] = []
+    for column in order:
+        entries = np.where(free, np.abs(left[:, column]), 0.0)
+        row = int(entries.argmax()) if len(entries) else 0
+        if not free.any() or not entries[row] > smallest:
+            continue
+        free[row] = False
+        columns.append(column)
+        rows.append(row)
+        factors = np.where(free, left[:, column] / left[row, column], 0.0)
+        left[factors != 0.0] -= np.outer(factors[factors != 0.0], left[row])
+    return Eliminated(tuple(columns), tuple(rows))
+
+
+class ScaledRows:
+    """The rows of loops, lengths divided by the size of the loop that they are in.
+
+    Attributes:
+        equations: Of each loop.
+        joints: All joints.
+        sizes: Of each loop: its longest lever, else the length of its rod [m].
+        units: For each joint 1, or for lengths the size of its first loop.
+        addresses: For each row the number of its loop, and which row of that it is.
+    """
+
+    def __init__(
+        self, equations: Sequence[LoopEquations], joints: Sequence[LoopJoint]
+    ) -> None:
+        """Measure the loops."""
+        self.equations = equations
+        self.joints = joints
+        self.addresses = [
+            (k, row) for k, each in enumerate(equations) for row in range(each.size)
+        ]
+        start = np.array([joint.start for joint in joints])
+        is_length = np.array([joint.unit is Unit.METRE for joint in joints], np.bool_)
+        # Lengths are not moved before it is known what they are compared with.
+        self.units = np.where(is_length, 0.0, 1.0)
+        self._measure(start, is_length)
+        self._measure(start, is_length)
+        self._divisors = np.array(
+            [
+                size if row < each.lengths else 1.0
+                for each, size in zip(equations, self.sizes, strict=True)
+                for row in range(each.size)
+            ]
+        )
+
+    def _measure(self, start: Array, is_length: npt.NDArray[np.bool_]) -> None:
+        """Set sizes and units, from levers near a start."""
+        samples = [self.nearby(start, seed) for seed in range(SAMPLES)]
+        self.sizes = [self._size(each, samples) for each in self.equations]
+        self.units[is_length] = 1.0
+        loops = zip(self.equations[::-1], self.sizes[::-1], strict=True)
+        for each, size in loops:
+            for k in each.joints:
+                if is_length[k]:
+                    self.units[k] = size
+
+    def _size(self, equations: LoopEquations, samples: Sequence[Array]) -> float:
+        turning = [
+            i
+            for i, k in enumerate(equations.joints)
+            if self.joints[k].unit is not Unit.METRE
+        ]
+        levers = [
+            abs(row[i])
+            for q in samples
+            for row in equations.rows(q.tolist()).rates[: equations.lengths]
+            for i in turning
+        ]
+        loop = equations.loop
+        longest = max(map(float, levers), default=0.0)
+        longest = max(longest, loop.length if isinstance(loop, Rod) else 0.0)
+        if longest > 0.0:
+            return longest
+        # Nothing turns, or only on the spot: what is left are gaps and slides.
+        rows = equations.rows(samples[0].tolist()).values[: equations.lengths]
+        slides = [
+            samples[0][k] for k in equations.joints if self.joints[k].unit is Unit.METRE
+        ]
+        return max((abs(float(x)) for x in (*rows, *slides)), default=0.0) or 1.0
+
+    def nearby(self, q: Array, seed: int = 0) -> Array:
+        """Return positions a little away from q, the same ones for the same seed."""
+        noise = np.random.default_rng(seed).uniform(-NEARBY, NEARBY, len(q))
+        return q + self.units * noise
+
+    def at(self, q: Array) -> tuple[Array, Array]:
+        """Return the rows at q, shape (m,), and their derivatives, shape (m, n)."""
+        values = np.empty(len(self.addresses))
+        rates = np.zeros((len(self.addresses), len(q)))
+        numbers = q.tolist()
+        row = 0
+        for each in self.equations:
+            found = each.rows(numbers)
+            rows = slice(row, row + each.size)
+            values[rows] = found.values
+            rates[rows, list(each.joints)] = found.rates
+            row += each.size
+        rates *= self.units / self._divisors[:, None]
+        return values / self._divisors, rates
+
+    def rates(self, q: Array) -> Array:
+        """Return the derivatives of the rows at q, shape (m, n)."""
+        return self.at(q)[1]
+
+    def within(self, q: Array, columns: Sequence[int]) -> bool:
+        """Return whether some joints are within their limits at q."""
+        return all(
+            self.joints[k].lower <= q[k] <= self.joints[k].upper for k in columns
+        )
+
+
+# how loops are closed at home, and whether they stay closed when joints move
 
 
 def closed_near(scaled: ScaledRows, start: Array, passive: Sequence[int]) -> Array:

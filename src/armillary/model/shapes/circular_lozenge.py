@@ -9,11 +9,10 @@ import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
-from armillary.model.geometry.support import on_circle
 from armillary.model.geometry.swept import OUTER_SLICES, SLICES
 from armillary.model.geometry.tessellation import half_circle, revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.model.primitive import MILLIMETRE, Primitive, on_circle
 from armillary.spatial.vector import ZERO, Vector3
 
 Array = npt.NDArray[np.float64]

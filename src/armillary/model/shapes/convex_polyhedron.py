@@ -11,9 +11,12 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError
 from armillary.model.fields import TupleOfPoints, reduced
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
-from armillary.model.geometry.hull import check_spans_body, convex_hull
+from armillary.model.geometry.hull import (
+    check_spans_body,
+    convex_hull,
+    outer_hull,
+)
 from armillary.model.geometry.moments import Moments
-from armillary.model.geometry.outer_hull import outer_hull
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import MILLIMETRE, Primitive

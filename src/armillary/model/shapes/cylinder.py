@@ -10,10 +10,9 @@ import numpy.typing as npt
 
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.geometry.moments import Moments
-from armillary.model.geometry.support import on_circle
 from armillary.model.geometry.tessellation import revolved, steps_around
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.model.primitive import MILLIMETRE, Primitive, on_circle
 from armillary.model.shapes.segment import along
 from armillary.spatial.vector import ZERO, Vector3
 from armillary.trace.functions import select

@@ -8,10 +8,9 @@ import numpy.typing as npt
 from armillary.model.fields import FourPoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
-from armillary.model.geometry.support import farthest_of
 from armillary.model.geometry.tessellation import check_tolerance
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.model.primitive import MILLIMETRE, Primitive, farthest_of
 from armillary.spatial.vector import Vector3
 
 Array = npt.NDArray[np.float64]

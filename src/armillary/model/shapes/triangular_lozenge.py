@@ -8,7 +8,6 @@ import numpy.typing as npt
 from armillary.model.fields import ThreePoints
 from armillary.model.geometry.bounding import BoundingSphere, sphere_around
 from armillary.model.geometry.moments import Moments
-from armillary.model.geometry.support import farthest_of
 from armillary.model.geometry.swept import (
     Polygon,
     swept_area,
@@ -16,7 +15,7 @@ from armillary.model.geometry.swept import (
     swept_triangles,
 )
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.primitive import MILLIMETRE, Primitive
+from armillary.model.primitive import MILLIMETRE, Primitive, farthest_of
 from armillary.spatial.vector import Vector3
 
 Array = npt.NDArray[np.float64]

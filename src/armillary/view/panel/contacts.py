@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from armillary.collision.check import CollisionCheck, check_of
+from armillary.collision.check import CheckOptions, CollisionCheck, check_of
 from armillary.collision.contact import Contact
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import nothing_text
@@ -84,7 +84,7 @@ class Contacts:
         if not self._is_on.value:
             session.draw(lambda: self._show(frozenset(), [], ""))
             return
-        check = check_of(session.cell, state, meshes=session.meshes)
+        check = check_of(session.cell, state, CheckOptions(meshes=session.meshes))
         contacts = check.contacts(state.q, within=max(float(self._within.value), 0.0))
         touching = {name for c in contacts if c.distance <= 0.0 for name in c.links}
         red = frozenset(session.cell.frame(name).link for name in touching)

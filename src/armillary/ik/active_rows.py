@@ -31,28 +31,28 @@ class Hit(NamedTuple):
     """The first of the rows that x comes to on its way.
 
     Attributes:
-        time: After which step.
-        number: The number of the row.
-        row: Its a.
+        hit_time: After which step.
+        hit_number: The number of the row.
+        hit_row: Its a.
     """
 
-    time: Number
-    number: Number
-    row: Sequence[Number]
+    hit_time: Number
+    hit_number: Number
+    hit_row: Sequence[Number]
 
 
 class Slots(NamedTuple):
     """The rows that hold x.
 
     Attributes:
-        numbers: The number of the row in each slot, or FREE.
-        rows: Its a, brought to a common length; zeros where there is none.
-        multipliers: How much it presses against x, 0 or more.
+        slots: The number of the row in each slot, or FREE.
+        slot_rows: Its a, brought to a common length; zeros where there is none.
+        pressures: Its multiplier: how much it presses against x, 0 or more.
     """
 
-    numbers: list[Number]
-    rows: Rows
-    multipliers: list[Number]
+    slots: list[Number]
+    slot_rows: Rows
+    pressures: list[Number]
 
     @classmethod
     def empty(cls, n: int) -> Slots:
@@ -61,12 +61,12 @@ class Slots(NamedTuple):
 
     def first(self, count: int) -> Slots:
         """Return the first of the slots, which are filled before others."""
-        return Slots(self.numbers[:count], self.rows[:count], self.multipliers[:count])
+        return Slots(self.slots[:count], self.slot_rows[:count], self.pressures[:count])
 
     @property
     def filled(self) -> list[Number]:
         """Return 1 for slots that hold a row, else 0."""
-        return [select(number > FREE, 1.0, 0.0) for number in self.numbers]
+        return [select(number > FREE, 1.0, 0.0) for number in self.slots]
 
     def times(self, changes: Sequence[Number]) -> list[Number]:
         """Return after which step each row no longer presses against x.
@@ -83,7 +83,7 @@ class Slots(NamedTuple):
                 FAR,
             )
             for filled, pressure, change in zip(
-                self.filled, self.multipliers, changes, strict=True
+                self.filled, self.pressures, changes, strict=True
             )
         ]
 
@@ -91,9 +91,9 @@ class Slots(NamedTuple):
         """Return the slots after their multipliers have changed."""
         changed = [
             filled * maximum(a + b, 0.0)
-            for filled, a, b in zip(self.filled, self.multipliers, by, strict=True)
+            for filled, a, b in zip(self.filled, self.pressures, by, strict=True)
         ]
-        return self._replace(multipliers=changed)
+        return self._replace(pressures=changed)
 
     def without(self, leaves: Sequence[Number]) -> Slots:
         """Return the slots without the rows for which `leaves` is 1."""
@@ -101,10 +101,13 @@ class Slots(NamedTuple):
         return Slots(
             [
                 select(left > 0.0, FREE, number)
-                for left, number in zip(leaves, self.numbers, strict=True)
+                for left, number in zip(leaves, self.slots, strict=True)
             ],
-            [[s * a for a in row] for s, row in zip(stays, self.rows, strict=True)],
-            [s * a for s, a in zip(stays, self.multipliers, strict=True)],
+            [
+                [s * a for a in row]
+                for s, row in zip(stays, self.slot_rows, strict=True)
+            ],
+            [s * a for s, a in zip(stays, self.pressures, strict=True)],
         )
 
     def with_row(
@@ -118,23 +121,25 @@ class Slots(NamedTuple):
             weights: The diagonal of W.
             length: What sqrt(a' W^-1 a) is brought to.
         """
-        square = inner([a / w for a, w in zip(hit.row, weights, strict=True)], hit.row)
+        square = inner(
+            [a / w for a, w in zip(hit.hit_row, weights, strict=True)], hit.hit_row
+        )
         factor = length / sqrt(maximum(square, TINY))
         numbers: list[Number] = []
         rows: Rows = []
         for filled, number, row in zip(
-            self.filled, self.numbers, self.rows, strict=True
+            self.filled, self.slots, self.slot_rows, strict=True
         ):
             here = (1.0 - filled) * enters
             enters = enters - here
-            numbers.append(select(here > 0.0, hit.number, number))
+            numbers.append(select(here > 0.0, hit.hit_number, number))
             rows.append(
                 [
                     select(here > 0.0, factor * a, b)
-                    for a, b in zip(hit.row, row, strict=True)
+                    for a, b in zip(hit.hit_row, row, strict=True)
                 ]
             )
-        return self._replace(numbers=numbers, rows=rows)
+        return self._replace(slots=numbers, slot_rows=rows)
 
 
 NO_SLOTS: Final = Slots([], [], [])

@@ -1,0 +1,160 @@
+"""The columns of the pipelines that measure two shapes, A and B.
+
+Vectors are in the frame of A, unless their meaning says otherwise. The core of a shape
+is what its radius is added to: a point for a sphere, a segment for a capsule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, final
+
+from armillary.collision.distance.sizes import numbers_of
+from armillary.kernel.columns import Column, Columns, number_field
+from armillary.kernel.tables import Table
+from armillary.model.primitive import Primitive
+from armillary.trace import Port
+
+__all__ = ["CORNERS", "WAITING", "PairColumns", "Side", "SideName"]
+
+SideName: TypeAlias = Literal["a", "b"]
+
+CORNERS: Final = 4
+"""Corners of a polyhedron that are compared at once."""
+
+WAITING: Final = 16
+"""Cells of directions that can wait while the depth is searched for."""
+
+
+@final
+class PairColumns(Columns):
+    """The columns of the pipelines of two shapes, in an order that is listed.
+
+    Attributes:
+        shapes: A and B.
+    """
+
+    owner = "pairs of shapes"
+
+    # What a call gives: poses of links, and what shapes are like in them.
+    X_AB = Column("pose of the link of B in that of A", 4, 4, unit="m")
+    X_A = Column("pose of the link of A in the world", "pose_rows", 4, unit="m")
+    X_B = Column("pose of the link of B in the world", "pose_rows", 4, unit="m")
+    pose_a = Column("pose of A in its link", 3, 4, unit="m")
+    pose_b = Column("pose of B in its link", 3, 4, unit="m")
+    a = Column("numbers of A, such as its radius and length", "a", unit="m")
+    b = Column("numbers of B", "b", unit="m")
+
+    # What the stages of all pairs leave.
+    X = Column("pose of B in A", 3, 4, unit="m")
+    value = Column("distance, minus the depth where bodies overlap", unit="m")
+    gap = Column("by how much the value may be wrong", unit="m")
+    on_a = Column("point of A nearest to B, or deepest in it", 3, unit="m")
+    on_b = Column("the same of B", 3, unit="m")
+    normal = Column("unit vector from A to B, finally in the world", 3)
+    points = Column("both nearest points in the world", 2, 3, unit="m")
+
+    # The farthest point of a body in a direction, in the frame of that body.
+    to_a = Column("direction in which A is searched", 3)
+    to_b = Column("direction in which B is searched", 3)
+    point_a = Column("farthest point of A there", 3, unit="m")
+    point_b = Column("farthest point of B there", 3, unit="m")
+    best_a = Column("how far the farthest corner so far is along the direction")
+    best_b = Column("the same of B")
+    corners_a = Column("some corners of the polyhedron A", CORNERS, 3, unit="m")
+    corners_b = Column("some corners of the polyhedron B", CORNERS, 3, unit="m")
+
+    # The search for the distance (`gjk.py`).
+    first = Column("what the first direction is against, not 0", 3)
+    v = Column("point nearest to the origin of what is known of A - B", 3, unit="m")
+    simplex = Column("points of A - B around v, NaN where none", 3, 3, unit="m")
+    tip = Column("last point of A - B; closes the simplex if inside", 3, unit="m")
+    last = Column("v of the step before, which is longer", 3, unit="m")
+    lower = Column("what the distance is proven not to be below", unit="m")
+    proof = Column("direction across the plane that proves it", 3, unit="m")
+    extent = Column("size of the numbers that v is a difference of", unit="m")
+    open = Column("above 0 while the search goes on, 1 before the first step")
+    inside = Column("1 where the origin is inside of simplex and tip")
+    simplex_a = Column("points of A that the simplex comes from", 3, 3, unit="m")
+    enough = Column("distance beyond which a search may end", unit="m")
+    meets = Column("above 0 where bodies may overlap, so that a depth is needed")
+
+    # The search for the depth (`depth.py`).
+    from_last = Column("1 for the probe of the direction where the distance ended")
+    along = Column("direction of a probe", 3)
+    corner = Column("number of a direction of a cell: 0, 1 or 2")
+    tries = Column("number of the search, 1 to 3; 0 when none follows")
+    octant = Column("octants that were taken, and one more for the last cell")
+    axes = Column("directions of the edges of the first octant", 3, 3)
+    directions = Column("unit vectors at the corners of the cell", 3, 3)
+    taken = Column("1 if the farthest points of the cell are not known yet")
+    later = Column("directions of cells that wait, the last first", WAITING, 3, 3)
+    waiting = Column("how many cells wait")
+    depth = Column("least width so far", unit="m")
+    axis = Column("direction of the least width so far", 3)
+    middle = Column("middle of the last cell", 3)
+    radius = Column("radius of the last cell, as a tangent")
+    factor = Column("factor of the tolerance, which grows")
+    short = Column("1 if a part of the last cell found no room to wait")
+    least = Column("what the depth is proven not to be below", unit="m")
+    lost = Column("1 if a part of another cell found no room to wait")
+    going = Column("above 0 while the search goes on")
+    farthest = Column("farthest points of A - B at the corners", 3, 3, unit="m")
+    against = Column("minus the direction in which A - B is searched", 3)
+    divided = Column("1 for corners that are replaced if a cell is divided there", 3)
+
+    def __init__(self, a: Primitive, b: Primitive, *, pose_rows: int = 3) -> None:
+        """Set the shapes.
+
+        Args:
+            a: The first; only its kind matters.
+            b: The second.
+            pose_rows: Rows of the poses of links in the world, 3 or 4.
+        """
+        sizes = {"a": len(numbers_of(a)), "b": len(numbers_of(b))}
+        super().__init__(pose_rows=pose_rows, **sizes)
+        self.shapes = a, b
+
+    @property
+    def numbers(self) -> dict[str, Port | None]:
+        """Return what the parameters `a` and `b` read: None for shapes of no numbers.
+
+        Formulas that take them are staged with `**columns.numbers`.
+        """
+        return {port.name: port if port.size else None for port in (self.a, self.b)}
+
+    def group(self, *kinds: Any) -> tuple[Port, ...]:
+        """Return the ports of the columns that the fields of `NamedTuple`s name."""
+        return tuple(self.named(name) for kind in kinds for name in kind._fields)
+
+    @property
+    def separation(self) -> tuple[Port, ...]:
+        """Return what the stages of a pair write: how far apart its cores are."""
+        return self.value, self.gap, self.on_a, self.on_b, self.normal
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Return the columns of either shape."""
+        a, b = self.shapes
+        return (
+            Side("a", a, self.to_a, self.point_a, self.best_a, self.corners_a),
+            Side("b", b, self.to_b, self.point_b, self.best_b, self.corners_b),
+        )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two shapes, and the columns of the search for its farthest point."""
+
+    name: SideName
+    shape: Primitive
+    to: Port
+    point: Port
+    best: Port
+    corners: Port
+
+    @property
+    def hull(self) -> Table:
+        """Return the table of corners, if the shape is a polyhedron."""
+        return Table(f"hull_{self.name}", (number_field(self.corners),))

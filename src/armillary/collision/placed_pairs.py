@@ -1,0 +1,287 @@
+"""Pairs of links of a cell in a state: their shapes, where these are, how far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_tables import CheckTables
+from armillary.collision.distance.pair import Distance, distance
+from armillary.collision.distance.pair_kernel import Asked, ValueAsked
+from armillary.collision.exact import ExactMeshes
+from armillary.collision.shape_pairs import Placed
+from armillary.collision.tested_shapes import (
+    placed_shapes,
+    shapes_of_links,
+    tables_of,
+    tables_of_shapes,
+)
+from armillary.kernel.pipeline_calls import Callees
+from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
+from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.kinematics.state import State
+from armillary.model.link_pairs import Pairs
+from armillary.model.shapes.mesh import MeshSource
+from armillary.model.workcell import Workcell
+
+__all__ = ["Called", "PlacedPairs"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+BLOCK: Final = 1 << 18
+"""Pairs of shapes whose spheres are compared at once."""
+
+
+class Called(NamedTuple):
+    """The code of the distances of pairs of shapes.
+
+    Attributes:
+        callees: What is called.
+        rows: The moving links of the two shapes of each pair, in the order that its
+            code takes their poses in, shape (k, 2).
+        codes: Of each pair, shape (k, 2).
+    """
+
+    callees: Sequence[Callees]
+    rows: Indices
+    codes: Indices
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PlacedPairs:
+    """Pairs of links with their shapes, and where these are in a state.
+
+    Poses of f moving links, `X`, are those of `poses`.
+
+    Attributes:
+        tables: The shapes, and their pairs.
+        placed: Where the shapes are in the links that move.
+        moving: The moving links of the cell.
+        state: The state whose attachments and moved bases are used.
+        triangles: What treats meshes by their triangles; by their hulls if None.
+        known: Positions of the pairs among those that were given: all, unless those
+            whose shapes cannot be read are left out.
+    """
+
+    tables: CheckTables
+    placed: Placed
+    moving: MovingLinks
+    state: State
+    triangles: ExactMeshes | None
+    known: Indices
+
+    @classmethod
+    def of(
+        cls,
+        cell: Workcell,
+        state: State,
+        pairs: Pairs,
+        meshes: MeshSource | None,
+        *,
+        exact: bool = False,
+    ) -> Self:
+        """Read the shapes of the links of pairs; the cell keeps the last few tables.
+
+        Args:
+            cell: What has the links.
+            state: The state whose attachments are used.
+            pairs: The pairs of links.
+            meshes: What reads meshes.
+            exact: Whether meshes are treated by their triangles; else a warning says,
+                once for a cell, that hulls are in place of them.
+
+        Raises:
+            ModelError: A mesh cannot be read, or both shapes of a pair are half spaces;
+                or coal is not installed and `exact` needs it.
+        """
+        moving = moving_links(cell)
+        tables = tables_of(cell, state, pairs, moving, meshes, exact=exact)
+        triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+        placed = placed_shapes(tables, moving, state.tree)
+        known = np.arange(len(pairs))
+        return cls(tables, placed, moving, state, triangles, known)
+
+    @classmethod
+    def of_hulls(
+        cls,
+        cell: Workcell,
+        state: State,
+        pairs: Pairs,
+        meshes: MeshSource | None,
+        *,
+        skip_unread: bool = False,
+    ) -> Self:
+        """Read the shapes of the links of pairs, hulls of meshes without a warning.
+
+        skip_unread: Whether pairs of links whose shapes cannot be read are left out.
+
+        Raises:
+            ModelError: A mesh cannot be read, or both shapes of a pair are half spaces.
+        """
+        moving = moving_links(cell)
+        shapes = shapes_of_links(cell, pairs, meshes, skip_unread=skip_unread)
+        known = np.flatnonzero(np.isin(pairs.indices, list(shapes)).all(axis=1))
+        tables = tables_of_shapes(pairs.part(known), shapes, moving, state.tree)
+        placed = placed_shapes(tables, moving, state.tree)
+        return cls(tables, placed, moving, state, None, known)
+
+    def poses(self, Q: Array) -> Array:
+        """Return the poses of moving links [m]: (n, joints) -> (n, f, 3, 4)."""
+        return poses_of_links(self.moving, self.state)(Q)
+
+    @cached_property
+    def extent(self) -> float:
+        """Return about how far from the world's origin shapes are [m]."""
+        X = self.poses(self.state.q[np.newaxis])[0]
+        return self.tables.extent(self.placed, X)
+
+    def rates(self, lower: Array, upper: Array) -> Array:
+        """Return how fast links of each pair may approach each other.
+
+        Args:
+            lower: Least joint positions for which it holds, shape (joints,).
+            upper: Greatest.
+
+        Returns:
+            Speeds for unit rates of joints [m per unit], shape (m, joints).
+        """
+        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
+        return self.tables.rates(speeds, self.placed)
+
+    def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
+        """Return the code of the distances of all pairs of shapes.
+
+        Args:
+            asked: What it returns, as for `pair_kernel`.
+            dtype: The type that callers compute in.
+            lanes: How many rows they compute at once.
+        """
+        pairs = self.tables.pairs
+        callees = [
+            kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
+        ]
+        rows, codes = np.zeros((2, len(pairs.pairs), 2), np.int64)
+        for kind, code in zip(pairs.kinds, callees, strict=True):
+            rows[kind.pairs] = self.placed.rows[kind.sides].T
+            codes[kind.pairs] = code.codes
+        return Called(callees, rows, codes)
+
+    # Distances, computed without a pipeline
+
+    def bounds(self, X: Array, rows: Indices, which: Indices) -> Array:
+        """Return what distances are not below, by spheres; see `values`."""
+        return self.tables.pairs.bounds(self.placed, X, rows, which)
+
+    def values(self, X: Array, rows: Indices, which: Indices) -> Array:
+        """Return the distances of pairs of shapes.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            rows: At which of them, shape (m,).
+            which: Of which pairs, shape (m,).
+
+        Returns:
+            Distances [m], shape (m,); NaN where a pose has NaN.
+        """
+        if self.triangles:
+            return self.triangles.values(self.placed, X, rows, which)
+        values = self.tables.pairs.distances(self.placed, X, rows, which, "value")
+        # A distance may be known though a pose has NaN, as that of a sphere that turns.
+        return np.where(np.isnan(self.bounds(X, rows, which)), np.nan, values)
+
+    def all_values(self, X: Array) -> Array:
+        """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        count = len(self.tables.pairs.pairs)
+        rows = np.repeat(np.arange(len(X)), count)
+        which = np.tile(np.arange(count), len(X))
+        return self.values(X, rows, which).reshape(-1, count)
+
+    def least(self, X: Array, enough: float | None = None) -> Array:
+        """Return the least distance of all pairs, or only on which side of `enough`."""
+        if self.triangles:
+            return self.triangles.least(self.placed, X, enough)
+        return np.min(self.all_values(X), axis=1)
+
+    @cached_property
+    def constant(self) -> float:
+        """Return the least distance of the pairs of shapes that move together [m].
+
+        The pair with the least bound comes first; others follow if they may be nearer.
+        The depth of some pairs is an upper bound, so all that may overlap are wanted.
+        """
+        together = self.tables.together
+        if not len(together):
+            return np.inf
+        X = self.poses(self.state.q[np.newaxis])
+        rows = np.zeros_like(together)
+        bounds = self.bounds(X, rows, together)
+        order = np.argsort(bounds)
+        least = np.inf
+        for which in (order[:1], order[1:]):
+            near = which[bounds[which] < max(least, 0.0)] if len(which) else which
+            values = self.values(X, rows[near], together[near])
+            least = min(least, values.min(initial=np.inf))
+        return float(least)
+
+    def link_poses(self, X: Array, rows: Any, shape: int) -> Array:
+        """Return the poses of the link that has a shape, at rows: (n, f, 3, 4)."""
+        return self.placed.link_poses(X[rows, self.placed.rows[shape]], shape)
+
+    def nearest(self, X: Array, rows: Any, pair: int) -> Distance:
+        """Return the distance of a pair of shapes with points and normal.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            rows: At which of them; the result has the shape of this.
+            pair: The pair.
+        """
+        table = self.tables.pairs
+        sides: list[int] = table.pairs[pair].tolist()
+        a, b = (table.shapes[k] for k in sides)
+        X_A, X_B = (
+            self.link_poses(X, rows, k) @ table.shapes[k].primary.matrix()
+            for k in sides
+        )
+        if self.triangles:
+            return self.triangles.nearest(pair, X_A, X_B)
+        return distance(a.shape, X_A, b.shape, X_B)
+
+    def touching(self, X: Array, within: float, which: Indices | None = None) -> Truths:
+        """Return which pairs of links are at most a distance apart, meshes as hulls.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            within: The distance [m].
+            which: Which pairs, as positions in `known`, shape (k,); by default all.
+
+        Returns:
+            Truths, shape (n, k); False where a pose is NaN.
+        """
+        links = np.arange(len(self.known)) if which is None else which
+        if not len(links):
+            return np.zeros((len(X), 0), np.bool_)
+        shapes, starts = self.tables.shapes_of(links)
+        asked: ValueAsked = "touch" if within == 0.0 else "free"
+        are_touching = np.zeros((len(X), len(shapes)), np.bool_)
+        step = max(1, BLOCK // len(shapes))
+        # All rows with all pairs, in blocks. Spheres are compared first; shapes only
+        # where these are near. Links touch if one of their pairs of shapes does.
+        for start in range(0, len(X), step):
+            some = X[start : start + step]
+            rows = np.repeat(np.arange(len(some)), len(shapes))
+            tiled = np.tile(shapes, len(some))
+            near = np.flatnonzero(self.bounds(some, rows, tiled) <= within)
+            values = self.tables.pairs.distances(
+                self.placed, some, rows[near], tiled[near], asked
+            )
+            part = are_touching[start : start + step].reshape(-1)
+            part[near] = values <= within
+        return np.asarray(np.logical_or.reduceat(are_touching, starts, axis=1))
