@@ -22,7 +22,7 @@ from armillary.cli.options import (
     collision_check,
     out,
     print_summary,
-    row_output,
+    written_answers,
 )
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import open_joint_file
@@ -205,20 +205,17 @@ def _many(
     cell: Cell, check: CollisionCheck, state: State, options: argparse.Namespace
 ) -> int:
     summary = _Contacts()
-    with open_joint_file(options.q_file, cell, state, options) as vectors:
-        if options.out is None:
+    if options.out is not None:
+        ask = check.clearance
+        for values in written_answers(ask, cell, state, options, (), ["distance"]):
+            summary.add(len(values), ~(values > check.margin), values)
+    else:
+        with open_joint_file(options.q_file, cell, state, options) as vectors:
             for rows in vectors.chunks:
                 touching, first = check(rows), summary.count
                 summary.add(len(rows), touching, np.full(len(rows), np.inf))
                 for k, line in _touching_rows(check, rows, np.flatnonzero(touching)):
                     print(f"{first + k},{line}")
-        else:
-            batch = vectors.file.result_batch
-            with row_output(options, batch, (), ["distance"]) as write:
-                for rows in vectors.chunks:
-                    values = check.clearance(rows)
-                    write(values)
-                    summary.add(len(rows), ~(values > check.margin), values)
     print_summary([summary], options)
     return _code(check, bool(summary.touching))
 

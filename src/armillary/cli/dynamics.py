@@ -20,13 +20,12 @@ from armillary.cli.options import (
     chosen_state,
     out,
     print_summary,
-    row_output,
+    written_answers,
 )
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import (
     chosen_vector,
     joint_factors,
-    open_joint_file,
     vector_of_text,
 )
 from armillary.cli.verb import option, verb
@@ -282,14 +281,8 @@ def _object(efforts: _Efforts) -> dict[str, Any]:
 def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -> int:
     torque = cell.gravity_torque(state=state, gravity=gravity)
     summary, names = _GreatestTorques(cell), cell.joint_names
-    with (
-        open_joint_file(options.q_file, cell, state, options) as vectors,
-        row_output(options, vectors.file.result_batch, (len(names),), names) as write,
-    ):
-        for rows in vectors.chunks:
-            torques = torque(rows)
-            write(torques)
-            summary.add(torques)
+    for torques in written_answers(torque, cell, state, options, (len(names),), names):
+        summary.add(torques)
     print_summary(summary.lines(), options)
     return EXCEEDED if summary.exceeding else WITHIN_LIMITS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -248,18 +248,52 @@ def row_output(
 ) -> Generator[Append, None, None]:
     """Give what takes rows of results: the file of `--out`, or else stdout as CSV.
 
-    The arguments are those of `result_file`.
+    A single matrix is printed as such. The arguments are those of `result_file`.
     """
     if options.out is None:
-        yield _print_rows
+        is_matrix = not batch and len(row) == 2
+        yield _print_matrix if is_matrix else _print_rows
         return
     with result_file(options.out, batch, row, names=names) as append:
         yield append
 
 
+def _print_matrix(array: Array) -> None:
+    for row in array.reshape(-1, array.shape[-1]) + 0.0:
+        print(" ".join(f"{entry:16.12f}" for entry in row))
+
+
 def _print_rows(array: Array) -> None:
     for row in (array + 0.0).reshape(len(array), -1).tolist():
         print(comma_separated(row))
+
+
+def written_answers(
+    ask: Callable[[Array], Array],
+    cell: Cell,
+    state: State,
+    options: argparse.Namespace,
+    row: tuple[int, ...],
+    names: Sequence[str] = (),
+) -> Iterator[Array]:
+    """Write the answers to the joint vectors of `--q-file`, and yield them, in chunks.
+
+    Args:
+        ask: Returns the answers, shape (k, *row), to joint positions, shape (k, n).
+        cell: Whose joints.
+        state: Where the joints are that the file does not name.
+        options: Those of the command line.
+        row: The shape of an answer.
+        names: Of the numbers of an answer.
+    """
+    with (
+        open_joint_file(options.q_file, cell, state, options) as vectors,
+        row_output(options, vectors.file.result_batch, row, names) as write,
+    ):
+        for q in vectors.chunks:
+            answers = ask(q)
+            write(answers)
+            yield answers
 
 
 def print_summary(lines: Iterable[Any], options: argparse.Namespace) -> None:
