@@ -141,6 +141,8 @@ def random_vectors(cell: Cell, count: int) -> npt.NDArray[np.float64]:
 
 def seconds(call: Callable[[], Any]) -> float:
     """Return the least time of one call [s], over many measurements."""
+    # Repeat the call until one measurement takes long enough for the clock; then the
+    # least of many measurements, since other processes only add time.
     timer = timeit.Timer(call)
     count, took = 1, timer.timeit(1)
     while took < SHORTEST:

@@ -123,6 +123,8 @@ def _others(
 ) -> list[Contact]:
     """Return the nearest pairs of those that do not touch."""
     count: int = options.nearest
+    # Distances of all pairs are quick; contacts with points are computed only for those
+    # that are printed, by a margin that just includes the last of them.
     distances = check.distances(state.q)
     free = np.sort(distances[distances > check.margin])[:count]
     if not free.size:

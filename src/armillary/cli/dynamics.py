@@ -146,6 +146,7 @@ class _Efforts:
     @property
     def shares(self) -> Array:
         """Return the greater torque by its limit, NaN where that is 0 or infinite."""
+        # A limit of 0 or infinity has no share.
         most = np.maximum(np.abs(self.holding), np.abs(self.moving))
         limits = self.cell.effort_limits
         known = np.isfinite(limits) & (limits > 0.0)
@@ -299,6 +300,7 @@ class _GreatestTorques:
 
     def add(self, torques: Array) -> None:
         """Add vectors by their torques, shape (k, n)."""
+        # NaN counts as beyond all limits, as `_exceeded` has it.
         sizes = np.where(np.isnan(torques), np.inf, np.abs(torques))
         rows = sizes.argmax(axis=0)
         most = np.take_along_axis(sizes, rows[np.newaxis], axis=0)[0]

@@ -22,8 +22,7 @@ from armillary.cli.options import (
     JSON,
     STATE,
     avoid,
-    chosen_avoidance,
-    chosen_axes,
+    chosen_solver,
     chosen_state,
     out,
     print_summary,
@@ -158,19 +157,7 @@ def _check(options: argparse.Namespace) -> None:
 def _query(options: argparse.Namespace) -> PoseQuery:
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    device = cell.device(
-        joints=options.joints,
-        base=options.relative_to,
-        ends=options.frame,
-        state=state,
-    )
-    avoid = chosen_avoidance(cell, state, options)
-    ik = device.ik(
-        position=chosen_axes(options.position),
-        rotation=chosen_axes(options.rotation),
-        axes=options.axes,
-        avoid=avoid,
-    )
+    device, ik, check = chosen_solver(cell, state, options.frame, options)
     names = device.joint_names
     factors, near = chosen_factors(cell.workcell, names, options), None
     if options.near is not None:
@@ -185,7 +172,7 @@ def _query(options: argparse.Namespace) -> PoseQuery:
         device=device,
         ik=ik,
         options=options,
-        avoid=avoid,
+        avoid=check,
         factors=factors,
         near=near,
         asked=_asked(options),

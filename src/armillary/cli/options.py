@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
+from armillary.cell.device import Device
 from armillary.cli.hints import with_options
 from armillary.cli.table import comma_separated
 from armillary.cli.vectors import chosen_vector, open_joint_file
@@ -20,6 +21,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError, FormatError, ModelError, printable, quote
 from armillary.formats.files import read_bytes
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import default_frame
 from armillary.model.mount import WORLD
@@ -211,6 +213,23 @@ def chosen_avoidance(
     if options.exact:
         raise ModelError("--exact is how --avoid treats meshes: add --avoid M.")
     return None
+
+
+def chosen_solver(
+    cell: Cell, state: State, frame: str, options: argparse.Namespace
+) -> tuple[Device, InverseKinematics, CollisionCheck | None]:
+    """Return the joints that move, their solver, and the check that it avoids."""
+    device = cell.device(
+        joints=options.joints, base=options.relative_to, ends=frame, state=state
+    )
+    avoided = chosen_avoidance(cell, state, options)
+    solver = device.ik(
+        position=chosen_axes(options.position),
+        rotation=chosen_axes(options.rotation),
+        axes=options.axes,
+        avoid=avoided,
+    )
+    return device, solver, avoided
 
 
 # samples

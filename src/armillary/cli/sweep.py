@@ -29,9 +29,8 @@ from armillary.cli.options import (
     RELATIVE_TO,
     STATE,
     avoid,
-    chosen_avoidance,
-    chosen_axes,
     chosen_frame,
+    chosen_solver,
     chosen_state,
     collision_check,
     names_of,
@@ -219,10 +218,12 @@ def _check(options: argparse.Namespace) -> None:
 
 def _request(cell: Cell, state: State, options: argparse.Namespace) -> SweepRequest:
     if options.ask == ["ik"]:
-        solver = _solver(cell, state, options)
+        frame = chosen_frame(cell, options)
+        _, solver, _ = chosen_solver(cell, state, frame, options)
         samples = chosen_samples(cell, state, options, is_ik=True)
         return SweepRequest(solver, samples, _reached(solver, samples, options))
     samples = chosen_samples(cell, state, options, is_ik=False)
+    # Checks and kernels are made only where they are asked for.
     check = partial(collision_check, cell, state, options.margin, exact=options.exact)
     frame = chosen_frame(cell, options) if "fk" in options.ask else ""
     make: dict[str, Any] = {
@@ -243,21 +244,6 @@ def _request(cell: Cell, state: State, options: argparse.Namespace) -> SweepRequ
     )
 
 
-def _solver(cell: Cell, state: State, options: argparse.Namespace) -> InverseKinematics:
-    device = cell.device(
-        joints=options.joints,
-        base=options.relative_to,
-        ends=chosen_frame(cell, options),
-        state=state,
-    )
-    return device.ik(
-        position=chosen_axes(options.position),
-        rotation=chosen_axes(options.rotation),
-        axes=options.axes,
-        avoid=chosen_avoidance(cell, state, options),
-    )
-
-
 def _reached(
     solver: InverseKinematics, samples: Samples, options: argparse.Namespace
 ) -> dict[str, Reduction] | None:
@@ -269,6 +255,8 @@ def _reached(
         lower, upper = limits_of(samples)
         box = lower - 0.5 * options.voxels, upper + 0.5 * options.voxels
     else:
+        # A ball around all points that the frame can reach, from lengths of links and
+        # limits.
         problem = solver.numeric.problem
         goal = problem.goals[0]
         reach = partial(
@@ -295,6 +283,8 @@ def _visited(
     if options.voxels is None:
         return None
     end, base = map(cell.workcell.frame, (frame, options.relative_to))
+    # The same ball for positions of the frame, with the ranges of the samples as
+    # limits.
     selection = selection_of(cell.workcell, None, state, [end, base])
     limits = limits_of(samples)
     box = _box(options, partial(reach_of, state.tree, end, base, selection, limits))

@@ -178,6 +178,7 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
     ends = numbers[..., :6].reshape(*shape, 2, 3)
     if len(shape) == 1 or steps == 1:
         return Obstacles(ends, numbers[..., 6])
+    # Capsules move from step to step as the file says; the last one stays.
     velocities = rate * np.diff(ends.mean(axis=-2), axis=0, append=ends.mean(-2)[-1:])
     return Obstacles(ends, numbers[..., 6], velocities)
 
@@ -200,6 +201,7 @@ def _off(
     position = chosen_axes(options.position)
     fk = cell.fk(options.frame, relative_to=options.relative_to, state=state)
     X = fk(motion.q[-1])
+    # Only constrained coordinates count, in the axes in which they are constrained.
     error = X[:3, 3] - target[:3, 3]
     if options.axes == "target":
         error = X[:3, :3].T @ error

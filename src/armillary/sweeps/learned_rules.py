@@ -94,6 +94,8 @@ def learn_rules(
     rules, kept = _start(cell, anchors)
     decided = CollisionPairs(cell, _without_neighbours(rules))
     pairs = decided.pairs(tree)
+    # Of robots whose bases can be moved apart, no sample says anything: they stay
+    # tested.
     pairs = pairs.part(np.flatnonzero(_are_fixed(cell, anchors, pairs)))
     contacts = PlacedPairs.of_hulls(cell, home(cell), pairs, meshes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
@@ -138,6 +140,8 @@ def _start(cell: Workcell, anchors: Indices) -> tuple[Rules, list[Rule]]:
             Rule(a=own_links, b=own_links, where="rigid", reason=RuleReason.RIGID),
         ]
         rules = rules.without_self(manipulator.name)
+    # What `without_self` has removed and a person had written: kept, unless learned
+    # again.
     left = set(rules.rules)
     remaining = [
         rule
@@ -187,6 +191,7 @@ def _reasons(
     """Return the reason of each pair to leave it out, empty where it is tested."""
     reasons = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)
     left = np.flatnonzero(~are_joined)
+    # What touches at home touches by design, as neighbours in a casing do.
     home_poses = contacts.poses(contacts.state.q[np.newaxis])
     at_home = contacts.touching(home_poses, max(margin, NEARNESS), left)[0]
     reasons[left[at_home]] = RuleReason.DEFAULT

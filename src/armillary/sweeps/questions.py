@@ -205,6 +205,7 @@ def _split(rows: Array, ports: Sequence[Any]) -> list[Array]:
         return [rows]
     if rows.ndim != 2 or rows.shape[1] != sum(port.size for port in ports):
         return [rows]  # the kernel says what it takes
+    # A row holds the inputs one after another, each flattened: q, then qd, then qdd.
     ends = np.cumsum([port.size for port in ports])[:-1]
     parts = np.split(rows, ends.tolist(), axis=1)
     return [
@@ -320,6 +321,8 @@ def answers(
             results |= _or_row(question, block, start)
         yield start, block, results
         start = end
+        # Blocks grow while they are quick, so that Python costs little, and an
+        # interruption is still noticed soon.
         if not constant and time.monotonic() - began < BLOCK_TIME:
             size = min(2 * size, LAST_BLOCK)
 
@@ -356,6 +359,8 @@ def _failing(
 ) -> tuple[int | None, BaseException]:
     """Return the first row that fails by itself, found by halving, and its error."""
     first, last = 0, len(block)
+    # A function may fail only for some rows together; then no half fails, and None says
+    # that no row does by itself.
     while last - first > 1:
         middle = (first + last) // 2
         if (cause := _error_of(question, block[first:middle])) is None:

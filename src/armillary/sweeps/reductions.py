@@ -117,6 +117,7 @@ class Voxels(Reduction):
         points = _positions(values)
         if self.where is not None:
             points = points[_is_true(results[self.where])]
+        # NaN compares as outside, so positions that are not known do not count.
         voxels = np.floor((points - np.array(self.lower)) / self.size)
         inside = ((voxels >= 0) & (voxels < self.shape)).all(axis=1)
         axes: Any = tuple(voxels[inside].astype(np.int64).T)
@@ -217,6 +218,8 @@ class Best(Reduction):
         groups = _group_of(self.by, states["row"], results, first, len(rows))
         known = np.flatnonzero(~np.isnan(values))
         keys = values if self.least else -values
+        # Sorted by group, then value, then row: the first of each group is its best,
+        # and of equal values that of the lowest row.
         order = known[np.lexsort((known, keys[known], groups[known]))]
         present, at = np.unique(groups[order], return_index=True)
         best = order[at]
@@ -312,6 +315,7 @@ def _positions(values: Array) -> Array:
 
 def _tally(counts: Whole, index: Whole) -> None:
     """Add 1 at each index, also where one comes several times."""
+    # Dense counts where there are many rows for each place, else only those that occur.
     if len(counts) <= 4 * len(index):
         counts += np.bincount(index, minlength=len(counts))
         return

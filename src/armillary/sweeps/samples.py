@@ -127,6 +127,8 @@ class Uniform(Samples):
         """
         bits = np.random.PCG64DXSM(self.seed).advance(int(start) * len(self.lower))
         lower, upper = np.array(self.lower), np.array(self.upper)
+        # lower + width * u must never exceed upper, also where the width was rounded
+        # up.
         width = upper - lower
         width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)
         # Many rows at once: NumPy's loops over a single row cost more than its numbers.
@@ -173,6 +175,7 @@ class GridSamples(Samples):
 
     def rows(self, start: int, stop: int) -> Array:
         """Return some of the combinations."""
+        # Row k counts like an odometer: the last axis changes fastest.
         indices = np.unravel_index(np.arange(start, stop), self.extent)
         columns = [
             np.array(axis)[k] for axis, k in zip(self.axes, indices, strict=False)

@@ -256,6 +256,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
         name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
     }
+    # Chunks that have not come back: if others fail, their rows become NaN.
     failed = set(range(job.chunks))
 
     def take(number: int, done: Done) -> None:
@@ -416,6 +417,8 @@ def _check_chunks(count: int, chunk: int) -> None:
 
 def _chunk(count: int, row_bytes: int) -> int:
     """Return the rows of a chunk where nobody says; it never depends on workers."""
+    # At most a million rows or 64 MB; of a short sweep a sixteenth, for all workers to
+    # have some; but not so few that files cost more than rows.
     most = min(CHUNK, max(1, CHUNK_BYTES // row_bytes))
     return min(most, max(LEAST_CHUNK, -(-count // PIECES)), count)
 

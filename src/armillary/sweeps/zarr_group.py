@@ -176,6 +176,7 @@ class ZarrGroup:
             with os.scandir(self.path / name) as entries:
                 names = {each.name for each in entries}
             whole = {k for k in whole if self._file(name, k) in names}
+        # Checksums of all files: reading and CRC release the interpreter's lock.
         with ThreadPoolExecutor(default_threads()) as pool:
             for name in self.fields:
                 numbers = sorted(whole)

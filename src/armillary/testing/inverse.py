@@ -86,6 +86,7 @@ def check_inverse(
     """
     ends = _ends(lower, upper, cell, joints)
     low, high = ends
+    # The same positions in every run, so that a broken law can be looked at again.
     q = np.random.default_rng(0).uniform(low, high, (samples, len(low)))
     model = None
     if cell is not None:

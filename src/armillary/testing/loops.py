@@ -81,6 +81,7 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
         cell.workcell.links[k].joint.unit is Unit.RADIAN
         for k in cell.workcell.joints.links[: len(home)]
     ]
+    # Where there is no limit: half a turn to each side, or twice the size of the loops.
     reach = np.where(turns, np.pi, 2.0 * units[: len(home)])
     low = np.where(np.isfinite(lower), lower, home - reach)
     high = np.where(np.isfinite(upper), upper, home + reach)
@@ -108,6 +109,7 @@ def _frames_coincide(subject: _CheckedLoop) -> None:
     allowed = REDUNDANT if cell.mobility().redundant else CLOSED
     for loop, a, b in _loops(cell):
         X = cell.fk(b, relative_to=a)(q)
+        # Lengths are compared with the size of the loops, rotations with 1.
         gaps = [*_gaps(loop, X, _extension(subject, loop))]
         for gap, size in zip(gaps, (subject.size, 1.0), strict=False):
             worst = np.abs(gap).max(axis=-1, initial=0.0) / size
@@ -137,6 +139,8 @@ def _gaps(loop: Closure | Rod, X: Array, extension: Array | None) -> Iterator[Ar
             yield (distance - loop.length - extension)[:, None]
         return
     yield p[:, ["xyz".index(axis) for axis in loop.position]]
+    # Two constrained axes leave the third free: it has no part along the other two.
+    # Otherwise the sine of the angle about each axis, (R - R^T) / 2, is zero.
     turned = ["xyz".index(axis) for axis in loop.rotation]
     if len(turned) == 2:
         (free,) = {0, 1, 2}.difference(turned)
@@ -184,6 +188,8 @@ def _ways_end_on_the_branch(subject: _CheckedLoop) -> None:
     for q, expected in zip(subject.closed, passive, strict=True):
         state = cell.home
         try:
+            # Each small step starts from the assembly before, so that no other branch
+            # is met.
             for part in np.linspace(0.0, 1.0, PARTS + 1)[1:]:
                 state = state.replace(q=home + part * (q - home))
         except StateError:
@@ -245,6 +251,7 @@ def _jacobians_are_slopes(subject: _CheckedLoop) -> None:
     cell, count = subject.cell, len(subject.cell.joint_names)
     noise: Array = subject.random.uniform(0.5, 1.0, count)
     direction: Array = noise * subject.units[:count]
+    # Three points along a direction through each q: both neighbours and q itself.
     near: Array = (
         subject.closed[:, None] + STEP * np.array([[-1.0], [0.0], [1.0]]) * direction
     )

@@ -74,6 +74,7 @@ def continuous(subject: Subject) -> None:
 
 def velocity(subject: Subject) -> None:
     """Check the twist of M relative to F, written in M, against differences."""
+    # Any rate but 0, which would hide a velocity that does not grow with it.
     rates = subject.random.uniform(0.5, 2.0, len(subject.q))
     claim = np.array(
         [
@@ -108,6 +109,8 @@ def acceleration(subject: Subject) -> None:
     X = subject.placements(subject.q)
 
     def numeric(step: Array) -> Array:
+        # Differences in time along q(t), whose second derivative at t = 0 is the
+        # acceleration.
         def moved(t: Array) -> Array:
             return subject.placements(subject.q + rates * t + 0.5 * bends * t**2)
 
@@ -143,6 +146,7 @@ def special_points(subject: Subject) -> None:
         "acceleration": lambda q: motion.subspace_rate(*q),
     }
     for kind, rates in kinds.items():
+        # A comparison with == hides the derivative of the other branch from tracing.
         if kind != "pose" and (fault := motion.fault_of_equality(rates, kind)):
             raise JointError(fault)
         for q in {0.0, *subject.edges.flat}:
@@ -200,6 +204,8 @@ def _in_outer_axes(X: Array, dX: Array) -> Array:
     """Return R' p* and vee(skew part of R* R') in M, * any derivative, shape (n, 6)."""
     back = X[:, :3, :3].transpose(0, 2, 1)
     linear = np.einsum("nij,nj->ni", back, dX[:, :3, 3])
+    # R* R^T is skew for an exact derivative; of a difference the rest is its error,
+    # which is left out by taking the skew part.
     turn = dX[:, :3, :3] @ back  # in F
     skew = 0.5 * (turn - turn.transpose(0, 2, 1))
     angular = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
@@ -216,6 +222,7 @@ def _judge(
 ) -> None:
     """Refuse a claimed derivative whose distance from differences does not fall."""
     step = subject.step if step is None else step
+    # What rounding does depends on how large the numbers are that are subtracted.
     magnitude = np.abs(subject.placements(subject.q)).max(axis=(1, 2)) + subject.size
     measured = descent(claim, numeric, step, magnitude, order=order)
     if measured.is_quadratic:
@@ -235,6 +242,7 @@ def _reason(subject: Subject, found: Descent, claim: Array, finest: Array) -> st
     k = found.worst
     R = subject.placements(subject.q[k : k + 1])[0, :3, :3]
     moving = subject.joint.motion.poses(subject.q[k : k + 1])[0, :, :3]
+    # The most frequent mistake: the right vectors in the axes of another frame.
     for axes, name in ((R, "the inner frame"), (moving, "the precursor's frame")):
         turned = np.concatenate([axes @ finest[:3], axes @ finest[3:]])
         if np.abs(turned - claim).max() < 1e-3 * (np.abs(claim).max() + 1e-12):

@@ -110,6 +110,7 @@ class _Artist:
         self._has_visuals = any(link.visuals for link in cell.links)
 
     def drawings(self) -> Drawings:
+        # Sticks depend on which links have shapes, so these come first.
         shapes = list(self._shapes())
         items = [
             *shapes,
@@ -179,6 +180,8 @@ class _Artist:
 
     def _bounded(self, shape: Shape) -> _DrawnBody | None:
         """Return the bounds of a shape in the link's primary frame, None without."""
+        # Bounds do not depend on name and colour: equal shapes have theirs computed
+        # once.
         key = msgspec.structs.replace(shape, name="", colour=None)
         if key not in self._bodies:
             self._bodies[key] = self._body(shape)
@@ -189,6 +192,7 @@ class _Artist:
         points = self._sketch(shape, Layer.COLLISIONS).points @ R.T + p
         if not len(points):
             return None
+        # Formulas of primitives are exact; triangles cut off what is round.
         if isinstance(shape, Primitive):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
@@ -198,6 +202,8 @@ class _Artist:
     def _ball(self, bodies: Sequence[_DrawnBody]) -> tuple[DrawnSurface, Pose]:
         """Return the smallest sphere around bodies, and where it is."""
         sphere = bodies[0].sphere
+        # One primitive has its own sphere; of several bodies it is the one around their
+        # points, widened by what round surfaces reach beyond their triangles.
         if len(bodies) > 1 or sphere is None:
             found = sphere_around(np.concatenate([body.points for body in bodies]))
             missed = max(_missed(body.sphere, found) for body in bodies)
@@ -216,6 +222,7 @@ class _Artist:
 
     def _frames(self) -> Iterator[Drawing]:
         """Yield the axes and the name of each frame, those of the world first."""
+        # A tenth of the cell, so that axes neither hide it nor vanish in it.
         length = 0.1 * self._size
         axes = Axes(length, 0.06 * length)
         for name in self._cell.frame_names:
@@ -264,6 +271,8 @@ class _Artist:
         are in it. Beside shapes, manipulators without joints have none, nor links that
         are fixed to shapes, such as frames of sensors.
         """
+        # The layer that is shown at first: visuals, unless there are collision shapes
+        # only.
         layers = {each.layer for each in shapes}
         only_collisions = layers == {Layer.COLLISIONS}
         layer = Layer.COLLISIONS if only_collisions else Layer.VISUALS
@@ -277,6 +286,8 @@ class _Artist:
                 continue
             if owners[k] in seen and k not in carrying:
                 continue
+            # Browsers compute in float32: what lies far out is drawn at the edge, and
+            # sticks without length are left out.
             near = np.clip(np.reshape(ends, (-1, 3)), -FARTHEST, FARTHEST)
             far = [end for end in near if np.linalg.norm(end) > 1e-9 * self._size]
             if far:
@@ -289,6 +300,8 @@ class _Artist:
         """Return the links with a shape or a joint, and all that carry these."""
         parents: set[int] = set()
         for k in range(len(self._cell.links)):
+            # Up the tree from each link that counts, to the first that is already
+            # known.
             at = k if k in shaped or self._tree.drives[k] else -1
             while at >= 0 and at not in parents:
                 parents.add(at)
@@ -299,6 +312,9 @@ class _Artist:
         """Return where the sticks of each link end, in its outer frame [m]."""
         ends: list[list[Array]] = [[] for _ in self._cell.links]
         for k, link in enumerate(self._cell.links):
+            # A stick leads from the parent to the joint, and from there, if the joint
+            # does not move its own origin, to the link; fixed links are led to
+            # directly.
             at = self._tree.placement(k) @ link.joint.precursor
             parent = self._tree.parents[k]
             if parent >= 0:
@@ -323,6 +339,7 @@ class _Artist:
         if not found:
             return []
         points = np.concatenate(found)
+        # A slide moves the origin, so no single stick could lead to it.
         least = 1e-9 * self._size
         return [points[0]] if np.ptp(points, axis=0).max() <= least else []
 
@@ -377,6 +394,8 @@ def _missed(sphere: BoundingSphere | None, other: BoundingSphere) -> float:
     """
     if sphere is None:
         return 0.0
+    # Either the exact sphere reaches out of the other, or, which is less, the chords of
+    # its triangles cut off at most the tolerance they were made with.
     reach = float(np.linalg.norm(np.subtract(sphere.centre, other.centre)))
     return min(
         max(reach + sphere.radius - other.radius, 0.0), TOLERANCE * sphere.radius
@@ -396,5 +415,7 @@ def _edges(lower: Array, upper: Array) -> Array:
     corners = np.array(
         [(ends[i, 0], ends[j, 1], ends[k, 2]) for i, j, k in np.ndindex(2, 2, 2)]
     )
+    # Corners are numbered by three bits, upper or lower along x, y and z; an edge joins
+    # two numbers that differ in one bit.
     pairs = [(a, a | bit) for bit in (1, 2, 4) for a in range(8) if not a & bit]
     return corners[np.array(pairs)]

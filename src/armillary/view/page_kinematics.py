@@ -125,6 +125,7 @@ def _poses(moving: MovingLinks, state: State) -> str:
     `closeLoops` fills in passive joints behind the first n numbers of x.
     """
     joints = f"const jointCount = {moving.joints};"
+    # The world alone: nothing moves, and a pipeline without stages is not printed.
     if moving.count == 1:
         still = f"const poses = (q, out) => out.set([{literals(np.eye(4)[:3])}]);"
         return "\n".join([joints, still, NO_LOOPS, INVERSE_LIBRARY])
@@ -134,6 +135,8 @@ def _poses(moving: MovingLinks, state: State) -> str:
     pipeline = Pipeline("links", moving.inputs, tables, stages, results)
     code = pipeline_function(pipeline, moving.records(state), "linksAt")
     closing = f"const poses = linksAt;\n{NO_LOOPS}"
+    # Where loops are closed, the pipeline also returns the passive joints, and solvers
+    # call it to close the loops of what they try.
     if passive:
         sizes = f"const poseSize = {12 * moving.count}, passiveSize = {passive};"
         closing = f"{sizes}\n{LOOPS}"
@@ -273,6 +276,8 @@ def inverse_members(
     for number, name in enumerate(frames):
         try:
             form = closed.get(name)
+            # Whole poses if a closed form or at least six joints can reach them, else
+            # positions.
             solver = target_solver(cell, name, state, rotation="xyz", closed=form)
             if solver.closed is None and not reaches_poses(cell, name):
                 solver = target_solver(cell, name, state, rotation="")
@@ -287,6 +292,8 @@ def _member(solver: InverseKinematics, name: str) -> str:
     problem = solver.numeric.problem
     selection = problem.selection
     bound = [np.ravel(each) for each in selection.values(problem.tree)]
+    # The same constants, in the same order, as those of the search in Python: limits,
+    # the signs of loops, then what the state decides.
     allowed, ends = largest_errors(TOLERANCE, 1), problem.limits
     signs = np.zeros(0)
     if selection.passive:
@@ -325,6 +332,7 @@ def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str)
         return program_function(program, name + suffix)
 
     n = len(problem.joints)
+    # A closed form that is recognised chooses the nearest branch in its own program.
     if isinstance(form, RecognisedForm):
         values = ", ".join(map(_float64, form.values))
         angle = form.arm_angle_program
@@ -333,9 +341,11 @@ def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str)
         return f"recognisedForm({n}, [{values}], {allowed}, {best}, {shown})"
     if form is None or not form.compiled:
         return "null"
+    # Of closed loops the form picks one answer, which the search verifies.
     if problem.selection.passive:
         picked = picked_program(problem, form.form)
         return f"pickedForm({n}, {printed(picked, 'Picked')})"
+    # A closed form of the user: each branch is verified, and the nearest is taken.
     bound = problem.selection.values(problem.tree)
     values, allowed = ", ".join(map(_float64, bound)), _float64(squares_of(TOLERANCE))
     verified = printed(verified_program(problem, form.form, traced=True), "Verified")

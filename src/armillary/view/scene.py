@@ -83,6 +83,8 @@ class Scene:
             layer for layer in Layer if any(d.layer == layer for d in drawings.items)
         )
         links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
+        # One node for each link that something is drawn of; what is drawn is below it,
+        # so that moving the link is one message.
         self._nodes = [node_of(link) for link in links]
         self._rows = {link: k for k, link in enumerate(links)}
         self._names = [state.tree.name(link) for link in links]
@@ -120,6 +122,8 @@ class Scene:
         placed = poses(self.cell, state)
         self._poses = np.stack([placed[name] for name in self._names])
         now = _positions_quaternions(self._poses)
+        # Only links whose pose has changed are sent: of a large cell, few move at a
+        # time.
         before, self._shown = self._shown, now
         if before is None:
             moved = range(len(now))
@@ -138,6 +142,8 @@ class Scene:
             if layer not in self._handles:
                 if not is_visible:
                     return
+                # A layer is sent when it is first shown, and hidden or shown by a flag
+                # after that.
                 items = self._items[layer]
                 has_shadow = self._has_shadows(layer)
                 self._handles[layer] = [
@@ -227,6 +233,7 @@ class Scene:
         for each in (
             each for layer in layers for _, each in self._items.get(layer, ())
         ):
+            # Floors and half spaces would move the camera far away.
             corners = _corners(each)
             if np.abs(corners).max(initial=0.0) < LARGEST_BODY:
                 if each.link != WORLD_LINK:
@@ -237,6 +244,7 @@ class Scene:
 
     def _add_surroundings(self, outline: Array) -> None:
         """Add a grid on the ground, light, and where browsers look from at first."""
+        # Lines of the grid are at powers of ten: 0.1 m, 1 m, 10 m, as suits the cell.
         section = 10.0 ** round(math.log10(self.size))
         width = 4.0 * math.ceil(self.size / section) * section
         lowest = min(0.0, float(outline[:, 2].min()))
@@ -302,6 +310,7 @@ def _corners(drawing: Drawing) -> Array:
     if not len(points):
         return np.zeros((0, 3))
     sides = np.stack([points.min(axis=0), points.max(axis=0)]).astype(np.float64)
+    # Corner (i, j, k) takes x from the lower or upper side by i, y by j, z by k.
     corners = sides[np.indices((2, 2, 2)).reshape(3, 8), [[0], [1], [2]]].T
     R = np.array(drawing.pose.rotation)
     corners_world: Array = corners @ R.T + np.array(drawing.pose.position)
