@@ -48,7 +48,6 @@ from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reach_bound import reach_of
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.state import State
-from armillary.model.mount import WORLD
 from armillary.sweeps.fields import rows
 from armillary.sweeps.reductions import Count, Reduction, Voxels
 from armillary.sweeps.result import SweepResult
@@ -60,18 +59,18 @@ Box = tuple[Array, Array]
 
 ASKS: Final = "fk", "ik", "collision", "clearance", "q"
 FRAMED: Final = "fk", "ik"
-# Which questions an option is of, and what it is where nobody gives it.
-OF: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = {
-    "frame": (FRAMED, None),
-    "relative_to": (FRAMED, WORLD),
-    "dtype": (("fk",), "float64"),
-    "margin": (("collision",), 0.0),
-    "avoid": (("ik",), None),
-    "exact": (("ik", "collision", "clearance"), False),
-    "position": (("ik",), "xyz"),
-    "rotation": (("ik",), "xyz"),
-    "axes": (("ik",), "target"),
-    "voxels": (FRAMED, None),
+# Which questions an option is of.
+OF: Final = {
+    "frame": FRAMED,
+    "relative_to": FRAMED,
+    "dtype": ("fk",),
+    "margin": ("collision",),
+    "exact": ("ik", "collision", "clearance"),
+    "avoid": ("ik",),
+    "position": ("ik",),
+    "rotation": ("ik",),
+    "axes": ("ik",),
+    "voxels": FRAMED,
 }
 DECIMALS: Final = 9
 CONNECTING: Final = 5.0  # [s] until a scheduler answers
@@ -199,8 +198,10 @@ def _check(options: argparse.Namespace) -> None:
         raise ShapeError(
             "--ask ik takes targets, all others joint positions: ask it alone."
         )
-    for name, (questions, default) in OF.items():
-        if getattr(options, name) != default and not set(questions) & set(asked):
+    defaults = {each.dest: each.default for each in run.options}
+    for name, questions in OF.items():
+        is_chosen = getattr(options, name) != defaults[name]
+        if is_chosen and not set(questions) & set(asked):
             asks = " or ".join(questions)
             raise ShapeError(f"{option_of(name)} is of --ask {asks}.")
     if options.voxels is None and options.box is not None:

@@ -48,6 +48,12 @@ class Option:
         """Return the name of its value among the parsed options."""
         return self.settings.get("dest") or self.name.strip("-").replace("-", "_")
 
+    @property
+    def default(self) -> Any:
+        """Return its value where it is not given."""
+        is_switch = self.settings.get("action") == "store_true"
+        return self.settings.get("default", False if is_switch else None)
+
     def add(self, parser: Any) -> None:
         """Add it to a parser, or to a group of options of one."""
         parser.add_argument(self.name, **self.settings)

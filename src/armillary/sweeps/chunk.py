@@ -34,7 +34,7 @@ class Failure(NamedTuple):
     why: str
 
 
-class Stopped(Exception):
+class SweepStopped(Exception):
     """The sweep was interrupted."""
 
 
@@ -106,7 +106,7 @@ def run(
 
     Raises:
         OSError: The results cannot be written.
-        Stopped: The work was stopped.
+        SweepStopped: The work was stopped.
     """
     try:
         return _computed(job, number, into, is_stopped)
@@ -152,7 +152,7 @@ def _computed(
                 for name, array in returned.items():
                     array[first - start : first - start + len(rows)] = results[name]
         if is_stopped():
-            raise Stopped
+            raise SweepStopped
     return Done(None if into is not None else returned, states or None)
 
 

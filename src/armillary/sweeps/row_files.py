@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError, quote
 from armillary.replaced_file import replacing
-from armillary.sweeps.progress import Progress
+from armillary.sweeps.progress import ProgressBar
 
 __all__ = ["ENDINGS", "Append", "RowFile", "as_number", "open_rows", "result_file"]
 
@@ -58,7 +58,7 @@ class RowFile:
     @property
     def chunks(self) -> Iterator[Array]:
         """Return the chunks, (k, n), and show on a terminal how much is done."""
-        with Progress(self.size) as progress:
+        with ProgressBar(self.size) as progress:
             for rows, done in self.numbered:
                 yield rows
                 progress.at(done)

@@ -371,32 +371,46 @@ def samples(
             "Samples need at least one joint; joints= or the cell names no joint."
         )
     chosen = [cell.joint_names[k] for k in index]
-    ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
-    for name, given in (within or {}).items():
-        if (k := cell.joint(name)) not in ranges:
-            raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
-        if np.shape(given) != (2,):
-            raise ModelError(
-                f"within= has {given} for joint {quote(name)}; it takes the least and "
-                "the greatest value, two numbers."
-            )
-        ranges[k] = given
-    for name, (least, most) in zip(chosen, ranges.values(), strict=True):
-        if not (np.isfinite(least) and np.isfinite(most) and least <= most):
-            raise ModelError(
-                f"Joint {quote(name)} cannot be sampled from {least} to {most}: give "
-                f"finite values, as in within={{{name!r}: (0.0, 1.0)}}."
-            )
+    ranges = _ranges(cell, index, within or {})
     return Uniform(
         total=count,
-        lower=tuple(float(least) for least, _ in ranges.values()),
-        upper=tuple(float(most) for _, most in ranges.values()),
+        lower=tuple(float(least) for least, _ in ranges),
+        upper=tuple(float(most) for _, most in ranges),
         seed=seed,
         joints=tuple(chosen),
         units=NamedJoints.of(cell, chosen).units,
         cell=cell.name,
         cell_digest=digest(cell),
     )
+
+
+def _ranges(
+    cell: Workcell, index: Sequence[int], within: Mapping[str, tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """Return where each of some joints is sampled: `within`, else within its limits.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A range is not two finite numbers, or a joint is not among these.
+    """
+    ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
+    for name, ends in within.items():
+        if (k := cell.joint(name)) not in ranges:
+            raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
+        if np.shape(ends) != (2,):
+            raise ModelError(
+                f"within= has {ends} for joint {quote(name)}; it takes the least and "
+                "the greatest value, two numbers."
+            )
+        ranges[k] = ends
+    for k, (least, most) in ranges.items():
+        if not (np.isfinite(least) and np.isfinite(most) and least <= most):
+            name = cell.joint_names[k]
+            raise ModelError(
+                f"Joint {quote(name)} cannot be sampled from {least} to {most}: give "
+                f"finite values, as in within={{{name!r}: (0.0, 1.0)}}."
+            )
+    return list(ranges.values())
 
 
 def grid(

@@ -33,7 +33,7 @@ from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
 from armillary.sweeps.identity import digest
 from armillary.sweeps.lock import only_sweep
-from armillary.sweeps.progress import Progress
+from armillary.sweeps.progress import ProgressBar
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.result import SweepResult, filled, in_memory
@@ -206,7 +206,7 @@ def _run(
     failures: list[Failure] = []
     count = tried = 0
     with (
-        Progress(sum(rows.values())) as bar,
+        ProgressBar(sum(rows.values())) as bar,
         closing(computed(job, todo, executor, into)) as chunks_done,
     ):
         for number, done in chunks_done:
