@@ -322,7 +322,7 @@ class PoseQuery:
     Attributes:
         device: The joints that move.
         ik: The solver.
-        options: Those of the command line.
+        options: The options of the command line.
         avoid: The check that answers avoid, or None.
         factors: For each joint what makes its number on the command line SI, (n,).
         near: The joint positions to stay near [m or rad], shape (n,), or None.

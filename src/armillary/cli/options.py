@@ -299,11 +299,11 @@ def written_answers(
 
     Args:
         ask: Returns the answers, shape (k, *row), to joint positions, shape (k, n).
-        cell: Whose joints.
-        state: Where the joints are that the file does not name.
-        options: Those of the command line.
+        cell: The cell that has the joints.
+        state: The positions of the joints that the file does not name.
+        options: The options of the command line.
         row: The shape of an answer.
-        names: Of the numbers of an answer.
+        names: The names of the numbers of an answer.
     """
     with (
         open_joint_file(options.q_file, cell, state, options) as vectors,

@@ -64,7 +64,7 @@ def open_targets(
     come.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         degrees: Whether its angles are in degrees.
         position_only: Whether three numbers, a position, are enough.
         at_once: The poses of a chunk.

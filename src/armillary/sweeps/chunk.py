@@ -43,7 +43,7 @@ class Done(NamedTuple):
 
     Attributes:
         results: Its arrays, where nothing else takes them.
-        states: Of each reduction, what these rows come to.
+        states: For each reduction what these rows come to.
         failure: Why there is nothing else, or None.
     """
 
@@ -62,7 +62,7 @@ class Job:
         count: Rows in all.
         chunk: Rows of a chunk.
         fields: The arrays of results.
-        group: Where they are written, or None.
+        group: The group to which results are written, or None.
         reductions: What replaces them, or empty.
     """
 
@@ -100,7 +100,7 @@ def run(
 
     Args:
         job: What to compute.
-        number: Of the chunk.
+        number: The number of the chunk.
         into: Arrays of all rows that this process writes to, if there are any.
         is_stopped: Asked now and then; what is computed by then is thrown away.
 

@@ -69,7 +69,7 @@ def learn_rules(
     touches in one of 10 000 positions is found with a probability of 63 %.
 
     Args:
-        cell: Whose links; as it was built.
+        cell: The cell that has the links, as it was built.
         samples: How many joint positions.
         seed: Another integer of 0 to 2^128 - 1 gives other positions.
         margin: Links nearer than this count as touching [m].

@@ -52,8 +52,8 @@ class Question:
     """A question and the names of its results.
 
     Attributes:
-        name: Of the result, if the answer has no names.
-        prefix: Of the names of results; empty for none.
+        name: The name of the result, if the answer has no names.
+        prefix: What names of results begin with; empty for nothing.
         ask: The callable, which takes an array of rows.
         is_native: Whether it is a kernel, solver or check, which releases the
             interpreter's lock.
@@ -391,8 +391,8 @@ class Meaning(NamedTuple):
     """What a result is.
 
     Attributes:
-        units: Of its numbers.
-        axes: Those of its last dimensions.
+        units: The units of its numbers.
+        axes: The axes of its last dimensions.
         of_joint: Where each number belongs to a joint, its unit by the unit of the
             position of the joint.
     """
@@ -452,7 +452,7 @@ def meaning_of(
     Args:
         core: What computes.
         function: What is called of it.
-        name: Of the result among those of the question.
+        name: The name of the result among those of the question.
         field: Its shape and type.
     """
     if isinstance(core, InverseKinematics):
@@ -483,7 +483,7 @@ def labelled(
         field: Its shape and type.
         meaning: What it is.
         core: What computes it.
-        joints: Of the samples; solvers and checks have their own.
+        joints: The joints of the samples; solvers and checks have their own.
     """
     attributes: dict[str, Any] = {}
     before: tuple[ResultAxis, ...] = ()

@@ -134,7 +134,7 @@ class Histogram(Reduction):
 
     Attributes:
         of: The result with the values.
-        edges: Of the bins, ascending; the last bin has its upper edge, too.
+        edges: The edges of bins, ascending; the last bin has its upper edge, too.
     """
 
     of: str

@@ -76,7 +76,7 @@ def open_rows(
     """Give the rows of numbers in a file: NPY if it begins so, else CSV.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         matrices: Whether an NPY array (..., 4, 4) holds rows of 16 numbers.
         at_once: The rows of a chunk.
 
@@ -228,10 +228,11 @@ def result_file(
     appears when the block ends without an error.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         batch: Shape of the batch of results; its first length may be 0 if unknown.
         row: Shape of a result.
-        names: Of the numbers of a result. A CSV file has none where one is not plain.
+        names: The names of the numbers of a result; a CSV file has none where one is
+            not plain.
 
     Raises:
         OSError: The file cannot be written.

@@ -87,9 +87,9 @@ class Uniform(Samples):
         total: The number of rows.
         lower: Least values [m or rad], one for each of n joints.
         upper: Greatest values, likewise.
-        seed: Of the generator.
+        seed: The seed of the generator.
         joints: Names of the joints.
-        units: Of each joint.
+        units: The unit of each joint.
         cell: The name of the cell.
         cell_digest: What identifies the cell; None if it cannot be recognised.
     """
@@ -347,7 +347,7 @@ def samples(
     Nothing is stored: row k follows from the seed and k, wherever it is needed.
 
     Args:
-        cell: Whose joints.
+        cell: The cell that has the joints.
         count: How many rows.
         seed: Another number of 0 to 2^128 - 1 gives other rows.
         joints: Names of the joints that a row has, in that order; by default all.

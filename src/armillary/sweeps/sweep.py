@@ -188,7 +188,7 @@ def _run(
 
     Args:
         job: What to compute.
-        chunks: Their numbers.
+        chunks: The numbers of the chunks.
         kept: Returns what has been computed, for the error of chunks that failed.
         executor: See `sweep`.
         progress: See `sweep`.

@@ -230,7 +230,7 @@ class ZarrGroup:
         """Return an array as it is on disk.
 
         Args:
-            name: Of the array.
+            name: The name of the array.
             is_whole: Whether all chunks are there; else others are NaN, or 0.
 
         Raises:
@@ -295,7 +295,7 @@ class ChunkWriter:
     def end(self, number: int) -> None:
         """Write zeros for the rows that the last chunk lacks, then what ends a chunk.
 
-        number: Of the chunk.
+        number: The number of the chunk.
         """
         group = self.group
         missing = max(0, (number + 1) * group.chunk - group.count)

@@ -36,7 +36,7 @@ class _CheckedLoop:
         cell: With loops.
         q: Joint positions, shape (samples, n).
         found: What closes the loops there.
-        size: Of the largest loop [m].
+        size: The size of the largest loop [m].
         units: What changes of joints are compared with, those of q, then passive ones.
         random: Seeded numbers.
     """

@@ -86,7 +86,7 @@ class _DrawnBody(NamedTuple):
     """The bounds of a shape, in the frame of its link.
 
     Attributes:
-        points: Of its drawn surface [m], shape (n, 3).
+        points: The points of its drawn surface [m], shape (n, 3).
         box: Around it.
         sphere: The smallest around it, None where only its points are known.
     """

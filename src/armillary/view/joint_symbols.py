@@ -28,7 +28,7 @@ class Sampled(NamedTuple):
     """Where one coordinate takes a joint's outer frame M in its inner frame F.
 
     Attributes:
-        unit: Of the coordinate.
+        unit: The unit of the coordinate.
         rotations: R_FM, shape (n, 3, 3).
         origins: M's origin in F [m], shape (n, 3).
     """
@@ -54,7 +54,7 @@ def joint_symbol(
         joint: Any joint, with its precursor.
         ranges: The least and greatest value of each coordinate [m or rad].
         home: The value of each at home.
-        size: Of the symbol [m].
+        size: The size of the symbol [m].
     """
     strokes = [
         segment

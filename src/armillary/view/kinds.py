@@ -95,8 +95,8 @@ class Axes:
     """The three axes of a frame: x red, y green, z blue.
 
     Attributes:
-        length: Of each [m].
-        radius: Of each [m].
+        length: The length of each [m].
+        radius: The radius of each [m].
     """
 
     length: float

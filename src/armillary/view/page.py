@@ -75,8 +75,8 @@ class PageSize(NamedTuple):
     """How large a page is.
 
     Attributes:
-        total: Of the file [bytes].
-        meshes: Of vertices, faces and images in it, before compression [bytes].
+        total: The size of the file [bytes].
+        meshes: The size of its vertices, faces and images before compression [bytes].
         notes: What could not be drawn, or is drawn simpler than it is.
     """
 

@@ -79,7 +79,7 @@ def kinematics_script(
       whether there are any; q and out are `Float64Array`s of all joints.
 
     Args:
-        cell: Whose kinematics.
+        cell: The cell whose kinematics are printed.
         state: Where bases are, what is attached, and which branch loops are on.
         frames: Names of the frames that the page places.
         closed: Closed forms of the user, by frame; those that cannot be traced are not
@@ -264,9 +264,9 @@ def inverse_members(
     position only.
 
     Args:
-        cell: Whose frames.
+        cell: The cell that has the frames.
         state: Where bases are, what is attached, and which branch loops are on.
-        frames: Their names.
+        frames: The names of the frames.
         closed: Closed forms of the user, by frame.
 
     Raises:
@@ -367,7 +367,7 @@ def solver_names(cell: Workcell, state: State) -> dict[str, str]:
     They are in the order of `frames_by_use`.
 
     Args:
-        cell: Whose frames.
+        cell: The cell that has the frames.
         state: What is attached to what.
     """
     moving = moving_links(cell)

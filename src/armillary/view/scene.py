@@ -62,10 +62,10 @@ class Scene:
     """The nodes of a cell; `show` moves them.
 
     Attributes:
-        server: Where they are.
+        server: The server that has the nodes.
         cell: What is drawn.
         layers: The layers that have something to show.
-        first_layers: Those that are shown at first.
+        first_layers: The layers that are shown at first.
         size: The diagonal of the box around what is drawn at first [m].
     """
 

@@ -229,7 +229,7 @@ def hidden_browser(address: str, size: tuple[int, int]) -> Generator[Browser]:
     """Open a page without a window until the block ends.
 
     Args:
-        address: Of the page.
+        address: The address of the page.
         size: Width and height of the page [pixels].
 
     Raises:

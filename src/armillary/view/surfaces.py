@@ -70,7 +70,7 @@ class Surfaces:
         """Return what is drawn of a shape.
 
         Args:
-            shape: Of a link.
+            shape: A shape of a link.
             otherwise: The colour where neither the shape nor its file says one.
             own_colours: Whether these count.
         """
