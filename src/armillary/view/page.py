@@ -18,6 +18,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, StateError, printable, shortened
 from armillary.kinematics.moving_links import moving_links
 from armillary.kinematics.state import State
+from armillary.limits import PAGE_LINKS
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.drawing import drawings
@@ -38,7 +39,7 @@ __all__ = ["PageSize", "write_page"]
 
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
-MOST_LINKS: Final = 2000
+MOST_LINKS: Final = PAGE_LINKS.most
 GIZMO: Final = "/gizmo"
 """The name of its node."""
 POLICY: Final = (

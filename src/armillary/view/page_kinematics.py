@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from armillary.kernel.javascript import LIBRARY, literal, literals
-from armillary.kernel.javascript_pipeline import pipeline_function
+from armillary.kernel.javascript import LIBRARY, literal, literals, pipeline_function
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.inputs import PASSIVE
 from armillary.kinematics.moving_links import POSES, MovingLinks, moving_links
