@@ -13,12 +13,14 @@ from armillary import Cell, Link, Manipulator, Pose, State
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.differential import DifferentialSolver
 from armillary.ik.reason import RateReason
-from armillary.kernel import interpret, vectorize
+from armillary.kernel.pipeline_reference import evaluate
 from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
 from armillary.testing.samples import random_pose
 
 COUNT = 200
+ROWS = np.ones(7), np.array([1e-4, 0.01, 1.0, 1.0, 1e-6, 1e-6])
+"""Weights and numbers of a call with a step of 10 ms."""
 
 
 @pytest.fixture(scope="module")
@@ -339,18 +341,9 @@ def test_evaluators_agree_and_batches_do_not_matter(
     assert shaped.scale.shape == (3, 4)
     assert solver(q[0], V, step=0.01).qd.shape == (len(q), 7)
     assert solver(np.empty((0, 7)), np.empty((0, 6))).qd.shape == (0, 7)
-    kernel = solver._kernels[False]
-    inputs = [
-        q,
-        V[:, None],
-        np.ones(7),
-        np.array([1e-4, 0.01, 1.0, 1.0, 1e-6, 1e-6]),
-        cell.velocity_limits,
-        np.zeros(kernel.program.inputs[5].shape),
-    ]
-    native = kernel(*inputs)
-    for evaluate in (interpret, vectorize):
-        assert np.abs(evaluate(kernel.program, *inputs) - native)[:, :7].max() < 1e-8
+    inputs = [q, V[:, None], *ROWS, cell.velocity_limits]
+    (reference,) = evaluate(solver._pipeline(False), {}, *inputs)
+    assert np.abs(reference[:, :7] - answer.qd).max() < 1e-8
 
 
 def test_rows_that_are_not_finite_fail_alone(

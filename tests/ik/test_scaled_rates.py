@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from armillary.ik.scaled_rates import RateColumns, RateProblem, rate_stages
+from armillary.ik.scaled_rates import RateColumns, rate_stages
 from armillary.kernel.columns import index_field, number_field
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
@@ -51,7 +51,16 @@ def _kernel(sizes: tuple[int, ...], n: int, k: int, null: bool, limit: int) -> K
         (index_field(columns.row, "rows"), number_field(columns.row_number)),
     )
     stages = rate_stages(columns, sizes, table, null=null, limit=limit)
-    problem = columns.group(RateProblem)
+    problem = (
+        columns.task_rows,
+        columns.task_wanted,
+        columns.metric,
+        columns.rest,
+        columns.low,
+        columns.high,
+        columns.damping,
+        columns.sharp,
+    )
     rows = Port("rows", (k, n + 1))
     inputs = (*problem, rows, columns.null) if null else (*problem, rows)
     pipeline = Pipeline("scaled", inputs, (table,), stages, RESULTS)

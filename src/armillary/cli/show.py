@@ -44,7 +44,7 @@ def _model(cell: Cell) -> str:
 
 
 def _code(program: Program, options: argparse.Namespace) -> str:
-    from armillary.kernel.compiler import assembly_text, kernel_text, native_shape
+    from armillary.kernel.compiler import assembly_text, kernel_text, native_reals
 
     text = kernel_text if options.stage == "llvm" else assembly_text
-    return text(program, native_shape(BITS)).rstrip("\n")
+    return text(program, native_reals(BITS)).rstrip("\n")

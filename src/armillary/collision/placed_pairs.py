@@ -21,7 +21,7 @@ from armillary.collision.tested_shapes import (
     tables_of,
     tables_of_shapes,
 )
-from armillary.kernel.pipeline_calls import Callees
+from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State

@@ -28,7 +28,7 @@ from armillary.collision.distance.support import hull_records
 from armillary.collision.distance.table import FORMULAS, is_listed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.pipeline_calls import Callees
+from armillary.kernel.pipeline_kernel import Callees
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace

@@ -25,7 +25,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "FREE", "OTHER", "active_set_stages", "packed"]
+__all__ = ["BOUND", "FREE", "OTHER", "LeastSquares", "active_set_stages", "packed"]
 
 ITERATIONS: Final = 100
 """Most constraints that are added or dropped."""
@@ -60,6 +60,13 @@ def _unpacked(numbers: Vector, c: int) -> list[list[Number]]:
     return rows
 
 
+class LeastSquares(NamedTuple):
+    """H, its lower half row by row, and g of 1/2 x'H x + g'x."""
+
+    hessian: Vector
+    gradient: Vector
+
+
 class Start(NamedTuple):
     """The factor, the least of all x, and no active constraints."""
 
@@ -86,13 +93,6 @@ class Broken(NamedTuple):
     worst_number: Number
 
 
-class BrokenBound(NamedTuple):
-    """x, and the bound that it breaks most."""
-
-    x: Vector
-    broken: Broken
-
-
 class Entering(NamedTuple):
     """The constraint that is to become active, if x is not the answer."""
 
@@ -115,13 +115,6 @@ class Stepped(NamedTuple):
     active: Number
 
 
-class Ended(NamedTuple):
-    """The answer."""
-
-    x: Vector
-    finished: Number
-
-
 def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     """Return the stages that find the best rates.
 
@@ -138,7 +131,7 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     # Step 1 of Goldfarb and Idnani: choose the constraint that is broken most.
     choose = when(
         columns.scanning,
-        columns.stage(_scan_bounds),
+        columns.stage(_scan_bounds, writes=(columns.x, *columns.group(Broken))),
         each(rows, *when_near(columns, columns.is_near, columns.stage(_scan_row))),
         columns.stage(_enter),
     )
@@ -147,15 +140,18 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     return (
         columns.stage(_begin),
         repeat(columns.active, choose, move, limit=ITERATIONS),
-        columns.stage(_end),
+        columns.stage(_end, writes=(columns.x, columns.finished)),
     )
 
 
 def _begin(hessian: Vector, gradient: Vector) -> Start:
     """Return the factor C, w of the least of all x, and no active constraints."""
     c = len(gradient)
+    # H = C C' turns the least squares into a distance: with x = C'^-1 w it is
+    # |w + C^-1 g|^2 / 2, whose least is at w = -C^-1 g.
     C = _cholesky(_unpacked(list(hessian), c))
     w = [0.0 - y for y in _forward(C, list(gradient))]
+    # No constraint is active: slots are empty, and the first scan comes next.
     none = [0.0] * c
     return Start(
         factor=packed(C),
@@ -179,9 +175,11 @@ def _cholesky(H: list[list[Number]]) -> list[list[Number]]:
     C: list[list[Number]] = []
     for i, row in enumerate(H):
         made: list[Number] = []
+        # Row i of C from the rows above it, divided by their pivots.
         for k in range(i):
             made.append((row[k] - inner(made, C[k][:k])) * C[k][k])
         pivot = row[i] - inner(made, made)
+        # The reciprocal is kept: solving multiplies, which is faster than dividing.
         made.append(1.0 / sqrt(maximum(pivot, TINY)))
         C.append(made)
     return C
@@ -190,6 +188,7 @@ def _cholesky(H: list[list[Number]]) -> list[list[Number]]:
 def _forward(C: Matrix, a: Vector) -> list[Number]:
     """Return C^-1 a."""
     y: list[Number] = []
+    # From the first unknown to the last: each row has one more.
     for row, number in zip(C, a, strict=True):
         y.append((number - inner(row[: len(y)], y)) * row[len(y)])
     return y
@@ -199,18 +198,22 @@ def _backward(C: Matrix, w: Vector) -> list[Number]:
     """Return C'^-1 w."""
     c = len(w)
     x = list(w)
+    # From the last unknown to the first, with columns of C as rows of C'.
     for i in reversed(range(c)):
         below = [C[k][i] for k in range(i + 1, c)]
         x[i] = (x[i] - inner(below, x[i + 1 :])) * C[i][i]
     return x
 
 
-def _scan_bounds(factor: Vector, w: Vector, low: Vector, high: Vector) -> BrokenBound:
+def _scan_bounds(
+    factor: Vector, w: Vector, low: Vector, high: Vector
+) -> tuple[Vector, Broken]:
     """Return x, and by how much it breaks which bound most."""
     c = len(w)
     x = _backward(_unpacked(list(factor), c), list(w))
     worst: Number = 0.0
     number: Number = FREE
+    # Rooms x - low and high - x: the most negative one is broken most.
     for k in range(c):
         for side, room in enumerate((x[k] - low[k], high[k] - x[k])):
             is_worse = room < worst
@@ -225,13 +228,14 @@ def _scan_bounds(factor: Vector, w: Vector, low: Vector, high: Vector) -> Broken
         )
         for k in range(c)
     ]
-    return BrokenBound(x, Broken(worst, normal, number))
+    return x, Broken(worst, normal, number)
 
 
 def _scan_row(row: Vector, row_number: Number, x: Vector, broken: Broken) -> Broken:
     """Return the constraint that is broken most, of this row and those before."""
     worst, worst_row, worst_number = broken
     c = len(x)
+    # a x - b, below 0 where the row is broken. Ties keep the earlier one.
     room = inner(list(row[:c]), list(x)) - row[c]
     is_worse = room < worst
     normal = [select(is_worse, a, b) for a, b in zip(row[:c], worst_row, strict=True)]
@@ -244,6 +248,7 @@ def _scan_row(row: Vector, row_number: Number, x: Vector, broken: Broken) -> Bro
 
 def _enter(factor: Vector, broken: Broken) -> Entering:
     """Return the normal of the constraint that is broken most, or the end."""
+    # Less than that is rounding: then x is the answer, and the loop ends.
     is_broken = broken.worst < 0.0 - BROKEN
     C = _unpacked(list(factor), len(broken.worst_row))
     return Entering(
@@ -270,6 +275,7 @@ def _step(
     it is met, or until another one no longer presses against x and leaves its slot.
     """
     N, n, u = constraints.normals, list(entering_normal), constraints.multipliers
+    # What follows is for all c slots at once; empty ones count with the factor 0.
     used = [select(slot > FREE, 1.0, 0.0) for slot in constraints.slots]
     z, r = _apart(N, used, n)
     # Full step: the constraint is met. Without z it can only press against others.
@@ -284,12 +290,14 @@ def _step(
     first: Number = FAR
     for time in times:
         first = minimum(first, time)
+    # The shorter of both: either the constraint is met, or one leaves first.
     step = minimum(full, first)
     is_stuck = step >= FAR  # No rates meet all constraints.
     step = select(is_stuck, 0.0, step)
     enters = select(full <= first, select(is_stuck, 0.0, 1.0), 0.0)
     moved = select(is_new, step, 0.0)
     pressure = pressure + step
+    # While n presses with `pressure`, the others change to u - step r.
     pressing = constraints._replace(
         multipliers=[h * (a - step * b) for h, a, b in zip(used, u, r, strict=True)]
     )
@@ -298,6 +306,7 @@ def _step(
         select(time <= first, select(is_stuck, 0.0, h), 0.0)
         for time, h in zip(times, used, strict=True)
     ]
+    # Full step: n becomes active. Partial step: one leaves, n is tried again.
     exchanged, left = _exchanged(
         pressing, used, vanishes, enters, (n, pressure, entering)
     )
@@ -329,6 +338,8 @@ def _exchanged(
         enters: 1 where a constraint enters, 0 where one leaves.
         entering: Its normal, its multiplier and its number.
     """
+    # `left` is 1 until the entering constraint has found a slot, `leaving` is 1
+    # until one has left: there is one of each at most.
     n, pressure, number = entering
     left: Number = enters
     leaving: Number = 1.0 - enters
@@ -358,11 +369,13 @@ def _apart(N: Matrix, active: Vector, n: Vector) -> tuple[list[Number], list[Num
     These are r with n = N' r + z. Rows are made orthogonal one after another
     (modified Gram-Schmidt): products of them would lose half of all digits.
     """
+    # N' = Q R with orthonormal Q: active rows are independent, empty ones are 0.
     Q: list[list[Number]] = []
     R: list[list[Number]] = []
     for row, counts in zip(N, active, strict=True):
         left, parts = _orthogonal(Q, row)
         length = sqrt(inner(left, left))
+        # The last entry of a row of R is one over the length of what was left.
         parts.append(counts / select(counts > 0.0, maximum(length, TINY), 1.0))
         Q.append([parts[-1] * a for a in left])
         R.append(parts)
@@ -370,6 +383,7 @@ def _apart(N: Matrix, active: Vector, n: Vector) -> tuple[list[Number], list[Num
     # Once more, since what is left of a sum of large terms has lost digits.
     z, more = _orthogonal(Q, z)
     r = [a + b for a, b in zip(along, more, strict=True)]
+    # Parts along Q become parts along N: R r = Q' n, from the last to the first.
     for i in reversed(range(len(r))):
         r[i] = r[i] * R[i][i]
         for k in range(i):
@@ -388,8 +402,11 @@ def _orthogonal(Q: Matrix, a: Vector) -> tuple[list[Number], list[Number]]:
     return left, parts
 
 
-def _end(factor: Vector, w: Vector, low: Vector, high: Vector, active: Number) -> Ended:
+def _end(
+    factor: Vector, w: Vector, low: Vector, high: Vector, active: Number
+) -> tuple[Vector, Number]:
     """Return x within its bounds, and whether it has come to its end."""
     x = _backward(_unpacked(list(factor), len(w)), list(w))
+    # Rounding of C'^-1 w may lead beyond a bound; clipping takes it back.
     bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
-    return Ended(bounded, select(active > 0.0, 0.0, 1.0))
+    return bounded, select(active > 0.0, 0.0, 1.0)

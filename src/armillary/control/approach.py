@@ -21,7 +21,7 @@ from armillary.control.approach_stages import ApproachTables
 from armillary.control.columns import StepColumns
 from armillary.control.obstacles import OBSTACLE, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
-from armillary.kernel.pipeline_calls import Callees
+from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.trace import Port
@@ -69,6 +69,7 @@ class Approach:
     @cached_property
     def room(self) -> int:
         """Return for how many pairs of shapes there is room."""
+        # Room grows in steps of 4, so that few numbers of pairs compile other code.
         room = FEWEST
         capsules = len(self.capsules) if self.slots else 0
         while room < max(self.pair_count, self.shape_count, capsules):
@@ -113,6 +114,7 @@ class Approach:
     def moving_pairs(self) -> npt.NDArray[np.int64]:
         """Return the pairs of shapes that do not move together, sorted."""
         assert self.check is not None
+        # Pairs that are tested by spheres alone, and those by shapes.
         tables = self.check.tables
         return np.sort(np.concatenate([tables.of_spheres, tables.of_shapes]))
 
@@ -129,6 +131,7 @@ class Approach:
             return []
         moving, tree = self.twists.moving, self.check.state.tree
         capsules: list[tuple[int, BoundingCapsule, str]] = []
+        # Shapes of links that are fixed to a moving one count with that.
         for k, link in enumerate(moving.cell.links):
             row, pose = moving.fixed_to(tree, k)
             if not row:
@@ -169,6 +172,7 @@ class Approach:
         if self.check is not None:
             records |= self._pair_records(dtype, lanes, callees)
         if self.slots:
+            # Numbers leave gaps for empty slots, so that names can be found.
             contacts = [
                 self.pair_count + self.slots * k + slot
                 for k in range(len(self.capsules))
@@ -176,6 +180,7 @@ class Approach:
             ]
             records |= self._obstacle_records(obstacles, contacts)
             numbers += contacts
+        # Rows of torques have numbers of their own, and places behind all pairs.
         others = np.arange(self.others)
         rows = np.array([*numbers, *(self.pair_room + others)], np.int64)
         records["rows"] = {
@@ -196,6 +201,7 @@ class Approach:
         """
         links = np.array([link for link, *_ in self.capsules])
         capsules = [capsule for _, capsule, _ in self.capsules]
+        # How far points of a capsule are from the origin of its link, at most.
         levers = [
             max(np.linalg.norm(each.a), np.linalg.norm(each.b)) + each.radius
             for each in capsules
@@ -234,6 +240,7 @@ class Approach:
         both = pairs.pairs[chosen]
         ordered = np.zeros((len(pairs.pairs), 2), np.int64)
         codes = np.zeros_like(ordered)
+        # Each two kinds of shapes have code of their own, which orders its two sides.
         for kind in pairs.kinds:
             if not np.isin(kind.pairs, chosen).any():
                 continue
@@ -241,6 +248,7 @@ class Approach:
             callees.append(made)
             ordered[kind.pairs] = placed.rows[kind.sides].T
             codes[kind.pairs] = made.codes
+        # How far points of a shape are from the origin of its link, at most.
         reach = np.linalg.norm(placed.centres, axis=1) + pairs.radii
         count = len(chosen)
         a, b = ordered[chosen].T
@@ -271,6 +279,7 @@ class Approach:
         moving = self.twists.moving
         assert self.check is not None
         state = self.check.state
+        # Without bounds, all pairs count as near in each step.
         if not speeds_are_known(moving, state):
             return np.full((len(rows), moving.joints), MOST)
         speeds = SpeedBounds.of(moving, state.tree, *moving.cell.limits)

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from armillary.collision.check_stages import CENTRES
 from armillary.control.columns import (
     ApproachLimit,
     PairsSoFar,
@@ -26,11 +25,9 @@ from armillary.control.columns import (
 )
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.control.obstacles import OBSTACLE
-from armillary.kernel.columns import call, each, index_field, number_field, when
+from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, code, span
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
@@ -100,87 +97,55 @@ class ApproachTables:
     def rows(self) -> Table:
         """Return the table of all inequality rows."""
         columns = self.columns
-        return Table(
-            "rows",
-            (
-                index_field(columns.row, columns.approach_rows),
-                index_field(columns.is_near, columns.approach_nears),
-                number_field(columns.row_number),
-            ),
-        )
+        return columns.table("rows", columns.row, columns.is_near, columns.row_number)
 
     @property
     def bodies(self) -> Table:
         """Return the table of spheres around shapes."""
         columns = self.columns
-        return Table(
-            "bodies",
-            (
-                index_field(columns.body_pose, POSES),
-                number_field(columns.body_centre),
-                index_field(columns.body, CENTRES),
-            ),
+        return columns.table(
+            "bodies", columns.body_pose, columns.body_centre, columns.body
         )
 
     @property
     def pairs(self) -> Table:
         """Return the table of pairs of shapes of links."""
         columns = self.columns
-        return Table(
+        spheres = columns.centre_a, columns.centre_b, columns.radii
+        row = columns.pair_row, columns.pair_near, columns.pair_number
+        return columns.table(
             "pairs",
-            (
-                index_field(columns.centre_a, CENTRES),
-                index_field(columns.centre_b, CENTRES),
-                number_field(columns.radii),
-                index_field(columns.X_A, POSES),
-                index_field(columns.X_B, POSES),
-                index_field(columns.twists_a, TWISTS),
-                index_field(columns.twists_b, TWISTS),
-                number_field(columns.pair_rates),
-                code(DISTANCE),
-                index_field(columns.pair_row, columns.approach_rows),
-                index_field(columns.pair_near, columns.approach_nears),
-                number_field(columns.pair_number),
-            ),
+            *spheres,
+            *columns.group(PairSides),
+            columns.pair_rates,
+            code(DISTANCE),
+            *row,
         )
 
     @property
     def capsules(self) -> Table:
         """Return the table of capsules around links."""
         columns = self.columns
-        return Table(
+        capsule = columns.capsule_a, columns.capsule_b, columns.capsule_radius
+        return columns.table(
             "capsules",
-            (
-                index_field(columns.capsule_pose, POSES),
-                index_field(columns.capsule_twists, TWISTS),
-                number_field(columns.capsule_a),
-                number_field(columns.capsule_b),
-                number_field(columns.capsule_radius),
-                number_field(columns.capsule_rates),
-                span(CONTACTS_OF, "contacts"),
-            ),
+            *columns.group(CapsuleLink),
+            *capsule,
+            columns.capsule_rates,
+            span(CONTACTS_OF, "contacts"),
         )
 
     @property
     def contacts(self) -> Table:
         """Return the table of pairs of a capsule and an obstacle."""
         columns = self.columns
-        return Table(
-            "contacts",
-            (
-                index_field(columns.obstacle, columns.obstacles),
-                index_field(columns.contact_row, columns.approach_rows),
-                index_field(columns.contact_near, columns.approach_nears),
-                number_field(columns.contact_number),
-            ),
-        )
+        row = columns.contact_row, columns.contact_near, columns.contact_number
+        return columns.table("contacts", columns.obstacle, *row)
 
     @property
     def given_obstacles(self) -> Table:
         """Return the table of the obstacles that there are."""
-        columns = self.columns
-        field = index_field(columns.given_obstacle, columns.obstacles)
-        return Table("given_obstacles", (field,))
+        return self.columns.table("given_obstacles", self.columns.given_obstacle)
 
     @property
     def listed(self) -> tuple[Table, ...]:
@@ -217,20 +182,6 @@ class CapsuleLink(NamedTuple):
     capsule_twists: Matrix
 
 
-class Relevance(NamedTuple):
-    """Whether the row of a pair counts, (1,), and whether its distance is computed."""
-
-    near: Vector
-    is_wanted: Number
-
-
-class ApproachRow(NamedTuple):
-    """The row of a pair, and what is known of all pairs with that."""
-
-    row: Vector
-    so_far: PairsSoFar
-
-
 class Distance(NamedTuple):
     """The distance of a pair, and how it changes.
 
@@ -250,6 +201,7 @@ def approach_stages(tables: ApproachTables) -> tuple[Stage, ...]:
 
     They read `speeds`, the greatest speed of each joint, `ApproachLimit` and `rest`.
     """
+    # Rows of different kinds share columns, and are numbered through.
     stages: list[Stage] = [tables.columns.stage(_begin)]
     if tables.has_pairs:
         stages += _pair_stages(tables)
@@ -265,11 +217,13 @@ def _pair_stages(tables: ApproachTables) -> list[Stage]:
     step, and are not the nearest; distances are computed for the others alone.
     """
     columns = tables.columns
+    # What the code of a pair of shapes answers; see `collision/distance`.
     answers = columns.value, columns.gap, columns.points, columns.normal
     return [
         each(tables.bodies, columns.stage(_centre, writes=columns.body)),
         each(
             tables.pairs,
+            # Spheres first, then the distance: near pairs alone cost time.
             columns.stage(_may_matter, writes=(columns.pair_near, columns.is_wanted)),
             when(
                 columns.is_wanted,
@@ -286,6 +240,7 @@ def _obstacle_stages(tables: ApproachTables) -> list[Stage]:
     """Return the stages of capsules around links and obstacles."""
     columns = tables.columns
     total = columns.obstacle_sum
+    # Each capsule has a contact with each obstacle that there is.
     contact = each(
         tables.contacts,
         columns.stage(_may_touch, writes=(columns.contact_near, columns.is_wanted)),
@@ -329,8 +284,9 @@ def _may_matter(
     speeds: Vector,
     limit: ApproachLimit,
     least_distance: Number,
-) -> Relevance:
+) -> tuple[Vector, Number]:
     """Return whether a pair of links matters, from spheres around them."""
+    # |c_a - c_b| - r_a - r_b is a lower bound of the distance.
     between = norm(subtract(three(centre_a), three(centre_b)))
     return _matters(between - radii, pair_rates, speeds, limit, least_distance)
 
@@ -342,8 +298,9 @@ def _may_touch(
     speeds: Vector,
     limit: ApproachLimit,
     least_distance: Number,
-) -> Relevance:
+) -> tuple[Vector, Number]:
     """Return whether a capsule and an obstacle matter, from spheres around them."""
+    # Spheres around both segments: their centres and half of their lengths.
     a, b = three(capsule.end_a), three(capsule.end_b)
     middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
     p, q = three(obstacle[:3]), three(obstacle[3:6])
@@ -367,7 +324,7 @@ def _matters(
     limit: ApproachLimit,
     least: Number,
     drift: Number = 0.0,
-) -> Relevance:
+) -> tuple[Vector, Number]:
     """Return whether a pair can come too near, and whether its distance is wanted.
 
     The row of a pair counts if the greatest rates can break it: if the pair approaches
@@ -382,12 +339,14 @@ def _matters(
         least: The least distance so far [m].
         drift: The greatest speed that does not end with braking [m/s].
     """
+    # The greatest approach that rates within bounds can have.
     fastest = inner(list(rates), list(speeds))
     room = maximum(bound - limit.margin, 0.0)
     room = maximum(room - 0.5 * limit.braking_time * drift, 0.0)
     is_near = select(fastest < limit.pace * room, 0.0, 1.0)
+    # Below 0 distances are penetrations, of which bounds by spheres say nothing.
     so_far = select(least < 0.0, 0.0, least)
-    return Relevance([is_near], select(bound < so_far, 1.0, is_near))
+    return [is_near], select(bound < so_far, 1.0, is_near)
 
 
 def _pair_row(
@@ -398,8 +357,9 @@ def _pair_row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> ApproachRow:
+) -> tuple[Vector, PairsSoFar]:
     """Return the row of a pair of links."""
+    # d' = n'(v_b - v_a): the velocities of the nearest points along the normal.
     n = three(nearest.normal)
     point_a, point_b = (three(point) for point in nearest.points)
     approach = zip(
@@ -420,8 +380,9 @@ def _contact_row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> ApproachRow:
+) -> tuple[Vector, PairsSoFar]:
     """Return the row of a capsule and an obstacle, whose normal leads to the link."""
+    # The normal leads from the obstacle to the link, so that only the link has J.
     gap = gap_to_obstacle(capsule, obstacle)
     slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
     drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
@@ -434,6 +395,7 @@ def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number
 
     That is n'(v + w x r) = f'(v, w), where f is the wrench of n at the point.
     """
+    # Twists are those of the origin of the link.
     origin = three([X[k][3] for k in range(3)])
     moment = cross(subtract(point, origin), n)
     wrench = [*n, *moment]
@@ -450,7 +412,7 @@ def _row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> ApproachRow:
+) -> tuple[Vector, PairsSoFar]:
     """Return a row a x >= b with what b is made of, and what is known so far.
 
     Where joints can change a distance by hardly anything, as where links turn about an
@@ -466,6 +428,7 @@ def _row(
     """
     value, slopes, drift = distance
     c = len(velocity)
+    # The greatest speed at which joints can change the distance at all.
     able = inner(
         [absolute(a) for a in slopes[:c]], [minimum(v, FASTEST) for v in velocity]
     )
@@ -476,18 +439,16 @@ def _row(
     room = value - limit.margin - 0.5 * limit.braking_time * maximum(0.0 - drift, 0.0)
     row = [select(is_able, a, 0.0) for a in slopes[:c]]
     wanted = least_rise(row, room, still, limit.pace)
+    # A row that joints cannot meet must not make the program infeasible.
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     # A pair inside the margin that joints cannot move is to be reported, too.
     breaks = inner(row, list(rest)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < so_far.least_distance
-    return ApproachRow(
-        [*row, wanted, still, room],
-        PairsSoFar(
-            select(is_less, value, so_far.least_distance),
-            select(is_less, number, so_far.nearest),
-            maximum(strains, so_far.is_strained),
-        ),
+    return [*row, wanted, still, room], PairsSoFar(
+        select(is_less, value, so_far.least_distance),
+        select(is_less, number, so_far.nearest),
+        maximum(strains, so_far.is_strained),
     )
 
 
@@ -507,6 +468,7 @@ def least_rise(
         pace: The gain of the velocity damper [1/s].
     """
     limit = 0.0 - pace * room
+    # s^2 / (s^2 + FLAT^2) fades where no joint changes the distance.
     square = inner(list(row), list(row))
     away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
     return select(room < 0.0, away, limit) - rest

@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from armillary.collision.check_stages import CENTRES
 from armillary.ik.scaled_rates import RateColumns
 from armillary.kernel.columns import Column, Numbered
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_links import POSES
+from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [
@@ -26,7 +28,6 @@ __all__ = [
     "ActiveConstraints",
     "ApproachLimit",
     "PairsSoFar",
-    "RateBounds",
     "StepColumns",
     "WorldCapsule",
 ]
@@ -36,6 +37,12 @@ VECTOR: Final = (3,)
 
 STUCK: Final = 4
 """How many pairs that cannot be separated are named."""
+
+ROWS: Final = "approach_rows"
+NEARS: Final = "approach_nears"
+OBSTACLES: Final = "obstacles"
+MASS_ROWS: Final = "mass_rows"
+"""Columns of this module that fields of tables are positions in."""
 
 RATE: Final = "rad/s or m/s"
 PLACE: Final = "rad or m"
@@ -68,11 +75,13 @@ class StepColumns(RateColumns):
     gain = Numbered("rate at which errors of task k decay", unit="1/s")
 
     # Settings of tasks
-    pose = Numbered("pose of the link of the frame of task k", *POSE)
-    twists = Numbered("twists of that link", 6, "C")
+    pose = Numbered("pose of the link of the frame of task k", *POSE, into=POSES)
+    twists = Numbered("twists of that link", 6, "C", into=TWISTS)
     offset = Numbered("pose of the frame in that link", *POSE)
-    base_pose = Numbered("pose of the link of what it is relative to", *POSE)
-    base_twists = Numbered("twists of that link", 6, "C")
+    base_pose = Numbered(
+        "pose of the link of what it is relative to", *POSE, into=POSES
+    )
+    base_twists = Numbered("twists of that link", 6, "C", into=TWISTS)
     base_offset = Numbered("pose of that frame in that link", *POSE)
     most = Numbered("greatest speed and angular speed that errors ask for", 2)
     axis = Numbered("axis in the frame, a unit vector", 3)
@@ -80,8 +89,8 @@ class StepColumns(RateColumns):
     factors = Numbered("factor of each joint in a coupling", "n")
 
     # Moving links that have a mass, in a table
-    mass_pose = Column("pose of a link", *POSE)
-    mass_twists = Column("twists of that link", 6, "C")
+    mass_pose = Column("pose of a link", *POSE, into=POSES)
+    mass_twists = Column("twists of that link", 6, "C", into=TWISTS)
     share = Column("part of the mass of all links")
     mass_centre = Column("centre of mass in that link", 3, unit="m")
     centre = Numbered("centre of mass of all links, summed", 3, unit="m")
@@ -111,21 +120,23 @@ class StepColumns(RateColumns):
     # Inequality rows, of pairs and of torques
     approach_rows = Column("all rows", "room", "row")
     approach_nears = Column("above 0 for rows that count", "room", 1)
+    row = Column("a, b of a x >= b, and what b is made of", "row", into=ROWS)
+    is_near = Column("above 0 where the row counts", 1, into=NEARS)
 
     # Pairs of links, in tables: spheres around shapes, then the shapes
-    body_pose = Column("pose of the link of a shape", *POSE)
+    body_pose = Column("pose of the link of a shape", *POSE, into=POSES)
     body_centre = Column("centre of the sphere around it, in the link", 3, unit="m")
-    body = Column("that centre in the world", 3, unit="m")
-    centre_a = Column("centre of the sphere around shape a", 3, unit="m")
-    centre_b = Column("centre of the sphere around shape b", 3, unit="m")
+    body = Column("that centre in the world", 3, unit="m", into=CENTRES)
+    centre_a = Column("centre of the sphere around shape a", 3, unit="m", into=CENTRES)
+    centre_b = Column("centre of the sphere around shape b", 3, unit="m", into=CENTRES)
     radii = Column("sum of their radii", unit="m")
-    X_A = Column("pose of the link of shape a", *POSE)
-    X_B = Column("pose of the link of shape b", *POSE)
-    twists_a = Column("twists of the link of shape a", 6, "C")
-    twists_b = Column("twists of the link of shape b", 6, "C")
+    X_A = Column("pose of the link of shape a", *POSE, into=POSES)
+    X_B = Column("pose of the link of shape b", *POSE, into=POSES)
+    twists_a = Column("twists of the link of shape a", 6, "C", into=TWISTS)
+    twists_b = Column("twists of the link of shape b", 6, "C", into=TWISTS)
     pair_rates = Column("greatest approach of the pair per unit rate", "n")
-    pair_row = Column("the row of the pair", "row")
-    pair_near = Column("above 0 where that row counts", 1)
+    pair_row = Column("the row of the pair", "row", into=ROWS)
+    pair_near = Column("above 0 where that row counts", 1, into=NEARS)
     pair_number = Column("the number of the pair")
     value = Column("distance of two shapes", unit="m")
     gap = Column("what the distance code answers beside that", unit="m")
@@ -133,19 +144,21 @@ class StepColumns(RateColumns):
     normal = Column("unit vector from a to b", 3)
 
     # Capsules around links and obstacles, in tables
-    capsule_pose = Column("pose of the link of a capsule", *POSE)
-    capsule_twists = Column("twists of that link", 6, "C")
+    capsule_pose = Column("pose of the link of a capsule", *POSE, into=POSES)
+    capsule_twists = Column("twists of that link", 6, "C", into=TWISTS)
     capsule_a = Column("one end of its segment, in the link", 3, unit="m")
     capsule_b = Column("the other end", 3, unit="m")
     capsule_radius = Column("its radius", unit="m")
     capsule_rates = Column("greatest speed of its points per unit rate", "n")
     end_a = Column("one end of the segment in the world", 3, unit="m")
     end_b = Column("the other end", 3, unit="m")
-    obstacle = Column("numbers of an obstacle", "width")
-    contact_row = Column("the row of a capsule and an obstacle", "row")
-    contact_near = Column("above 0 where that row counts", 1)
+    obstacle = Column("numbers of an obstacle", "width", into=OBSTACLES)
+    contact_row = Column("the row of a capsule and an obstacle", "row", into=ROWS)
+    contact_near = Column("above 0 where that row counts", 1, into=NEARS)
     contact_number = Column("the number of that pair")
-    given_obstacle = Column("numbers of one of the obstacles that there are", "width")
+    given_obstacle = Column(
+        "numbers of one of the obstacles that there are", "width", into=OBSTACLES
+    )
     obstacle_sum = Column("sum of those of all: NaN where one is")
 
     # What distances say
@@ -156,11 +169,13 @@ class StepColumns(RateColumns):
     is_strained = Column("above 0 where maximum braking breaks a row")
 
     # Limits of torques, in a table with two records for each joint
-    mass_row = Column("row of the mass matrix, and the bias torque", "n+1")
+    mass_row = Column(
+        "row of the mass matrix, and the bias torque", "n+1", into=MASS_ROWS
+    )
     torque_side = Column("1 for the lower limit, -1 for the upper")
     torque = Column("the greatest torque", unit="N m or N")
-    torque_row = Column("the row of that limit", "row")
-    torque_near = Column("above 0 where that row counts", 1)
+    torque_row = Column("the row of that limit", "row", into=ROWS)
+    torque_near = Column("above 0 where that row counts", 1, into=NEARS)
     torque_excess = Column("by how much the rates miss rows of torques, at most")
     full_rest = Column("rates of maximum braking, without limits of torques", "c")
     rest_part = Column("part of that braking that torques allow")
@@ -286,13 +301,6 @@ class WorldCapsule(NamedTuple):
     end_a: Vector
     end_b: Vector
     capsule_radius: Number
-
-
-class RateBounds(NamedTuple):
-    """The least and the greatest rates, `low <= x <= high`."""
-
-    low: Vector
-    high: Vector
 
 
 class ActiveConstraints(NamedTuple):

@@ -70,15 +70,18 @@ def controller_of(
             f"A controller moves at most {MOST_JOINTS} joints; here are {len(chosen)}. "
             "Name fewer by joints=: the others move as qd says."
         )
+    # One task that is not in a list has targets that are not, either.
     several = _as_list(tasks)
     listed = [tasks] if several is None else several
     if not listed:
         raise ModelError("A controller needs a task, such as tasks.Frame('tool0').")
+    # Kept with the links of the cell: controllers of the same joints share stages.
     moving = moving_links(cell)
     twists = kept(
         moving, ("twists", chosen), lambda: MovingTwists(moving, tuple(chosen))
     )
     stages = tuple(_stages_of(task, k, twists) for k, task in enumerate(listed))
+    # Limits and gains are numbers in tables; changing them compiles nothing.
     numbers = Numbers.of(cell, options)
     if options.conflict == "slow" and not any(each.weights for each in stages):
         raise ModelError(
@@ -195,6 +198,7 @@ class StepKernels:
 
     def with_obstacles(self, count: int) -> Kernel:
         """Return the kernel for so many obstacles, at most `approach.slots`."""
+        # A call with a batch comes to `compute`, which decides by the shapes of inputs.
         single = self._kernel(count, 1)
         batches: list[Kernel] = []
 
@@ -213,6 +217,7 @@ class StepKernels:
     def _kernel(self, count: int, lanes: int | None) -> Kernel:
         code = self._code(lanes)
         native = code.native
+        # Tables in the order of what they say: pairs, links, settings, torques, tasks.
         tables, callees = self.approach.records(native.dtype, native.lanes, count)
         tables |= self.twists.records(self.state)
         tables[SETTINGS] = self.settings
@@ -325,6 +330,7 @@ class Controller:
         self, q: Any, qd: Any, inputs: Any, *, obstacles: Obstacles | None
     ) -> Step:
         """Find the rates of the next step, from targets and then their rates."""
+        # In the order of the inputs of `step_pipeline`: masses and obstacles last.
         given = [q, qd, *inputs]
         if self.torques is not None:
             given.append(self.torques.dynamics(q, qd))
@@ -390,6 +396,7 @@ class Controller:
     def _brake(self, q: Array, qd: Array) -> tuple[Array, Array]:
         """Return joint positions and rates after a step of maximum braking, (n,)."""
         own, chosen = self.numbers, list(self.twists.joints)
+        # The formula of the kernel, on floats.
         bounds = rate_bounds(
             q[chosen].tolist(),
             qd[chosen].tolist(),
@@ -461,6 +468,7 @@ class Controller:
 
     def _ready(self, slots: int, count: int, width: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
+        # One look-up in a dictionary: a step takes a few microseconds.
         found = self._kernels.get((slots, count, width))
         if found is None:
             step = self._step(slots, width)
@@ -504,6 +512,7 @@ class Controller:
             "damping": [own.damping],
             "margin": [0.0 if self.avoid is None else self.avoid.margin],
         }
+        # Rows with less than 1 % of the greatest weight do not decide the reason.
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:
             most, levels = max(weights), priority_levels(self.stages)

@@ -23,11 +23,8 @@ from armillary.control.task_stages import (
 )
 from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import numbers_of
-from armillary.kernel.columns import index_field, number_field
-from armillary.kernel.tables import Field
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose
@@ -89,28 +86,17 @@ class BaseFrame(NamedTuple):
     base_offset: Matrix
 
 
-def _placed_fields(columns: StepColumns) -> tuple[Field, ...]:
-    return (
-        index_field(columns.pose(), POSES),
-        index_field(columns.twists(), TWISTS),
-        number_field(columns.offset()),
-        index_field(columns.base_pose(), POSES),
-        index_field(columns.base_twists(), TWISTS),
-        number_field(columns.base_offset()),
-    )
-
-
 def _placed(
     task: Any, columns: StepColumns, twists: MovingTwists, state: State
 ) -> Records:
-    """Return the values of `_placed_fields` in a state."""
+    """Return the values of the settings `LinkFrame` and `BaseFrame` in a state."""
     values: list[Any] = []
     for name in (task.frame, task.relative_to):
         frame = twists.moving.cell.frame(name)
         row, pose = twists.moving.fixed_to(state.tree, frame.link)
         values += [row, row, (pose @ frame.pose).matrix()[:3]]
-    names = (field.name for field in _placed_fields(columns))
-    return dict(zip(names, values, strict=True))
+    ports = columns.group(LinkFrame, BaseFrame)
+    return dict(zip((port.name for port in ports), values, strict=True))
 
 
 def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
@@ -132,6 +118,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             f"axes= of a task is its frame, {quote(task.frame)}, or what it is "
             f"relative to, {quote(task.relative_to)}; not {quote(axes)}."
         )
+    # Coordinates are chosen along the axes of the frame, or of what it is relative to.
     in_frame = axes == task.frame
 
     def rows(
@@ -142,11 +129,13 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
         R = (frame if in_frame else base).pose.rotation
         request = _Request.empty()
         if any(position):
+            # The target moves with the base: velocities are relative to that point.
             at, to = frame.pose.position, desired.position
             moves = _relative(frame.linear(at), base.linear(to))
             pull = _Pull(subtract(to, at), base.pose.rotate(rate[:3]), gain, most[0])
             request.add(moves, pull, R, position)
         if any(rotation):
+            # The rotation from the frame to its target, as a vector: axis times angle.
             turn = multiply(desired.rotation, transpose(frame.pose.rotation))
             moves = _relative(frame.angular, base.angular)
             pull = _Pull(log(turn), base.pose.rotate(rate[3:]), gain, most[1])
@@ -205,6 +194,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
     ) -> TaskRows:
         target, rate, gain = goal
         a = frame.pose.rotate(axis)
+        # Divided by the greatest entry first, so that squares do not overflow.
         greatest = largest(target)
         part = scale(1.0 / greatest, three(target))  # NaN where there is no direction
         length = norm(part)
@@ -212,6 +202,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
         length = greatest * length
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
         moves = [cross(w, a) for w in _relative(frame.angular, base.angular)]
+        # Turn towards the target, and with it where that turns.
         wanted = add(scale(gain, _turn(a, to)), _carried(turns, to, a))
         return TaskRows(by_rows(moves), list(wanted))
 
@@ -227,12 +218,15 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         target, rate, gain = goal
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
+        # Nearer points count as NEAREST away: the rate of a direction is v / distance.
         ray = subtract(to, at)
         length = sqrt(maximum(dot(ray, ray), NEAREST * NEAREST))
         d = scale(1.0 / length, ray)
         moves: list[Vector3] = []
         slides = _relative(base.linear(to), frame.linear(at))
         for w, v in zip(frame.angular, slides, strict=True):
+            # The direction to the target turns as the frame and the base move;
+            # carried to the axis it is subtracted from the turning of that.
             turn = _carried(scale(1.0 / length, _across(v, d)), d, a)
             moves.append(subtract(cross(w, a), turn))
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), d))
@@ -252,6 +246,7 @@ def _of_direction(
         )
 
     def bends(frame: PlacedFrame, base: PlacedFrame, _: Goal, axis: Vector) -> Matrix:
+        # The second derivative of a direction on a circle about w: w x (w x a).
         a = frame.pose.rotate(axis)
         turns = _relative(frame.angular, base.angular)
         return by_rows([cross(w, cross(w, a)) for w in turns])
@@ -295,6 +290,7 @@ def _stages_of_frames(
         weights: Of its rows.
     """
     cell = twists.moving.cell
+    # Unknown names are refused before anything is traced.
     for name in (task.frame, task.relative_to):
         cell.frame(name)
     rows, bends = formulas
@@ -317,7 +313,7 @@ def _stages_of_frames(
     return TaskStages(
         task=task,
         columns=columns,
-        fields=(*_placed_fields(columns), number_field(setting.port)),
+        reads=(*columns.group(LinkFrame, BaseFrame), setting.port),
         stages=(columns.stage(request, **read),),
         weights=weights,
         curvature=(second,),
@@ -401,6 +397,7 @@ def _curved(
         axes: In which the position is written.
         chosen: Which of x, y and z count.
     """
+    # w x v for each joint, of the motion relative to the base.
     moves = _relative(frame.linear(at), base.linear(to))
     turns = _relative(frame.angular, base.angular)
     back = transpose(axes)
@@ -420,9 +417,11 @@ def _turn(a: Vector3, to: Vector3) -> Vector3:
     Its length is the angle between them [rad]. It is perpendicular to a, as the rate of
     a direction is.
     """
+    # The angle from sine and cosine is exact for small and for large ones.
     across = _across(to, a)
     sine, cosine = sqrt(maximum(dot(across, across), TINY)), dot(to, a)
     is_opposite = select(cosine < 0.0, select(sine < OPPOSITE, 1.0, 0.0), 0.0) > 0.0
+    # From the opposite direction every way is as long: one that is across the axis.
     is_along = absolute(a[0]) > 0.7
     other = cross(a, (select(is_along, 0.0, 1.0), select(is_along, 1.0, 0.0), 0.0))
     some = scale(math.pi / sqrt(dot(other, other)), other)
@@ -437,6 +436,7 @@ def _carried(rate: Vector3, start: Vector3, end: Vector3) -> Vector3:
     That is along the arc between them. It changes the angle between the two as it did
     at the start.
     """
+    # Parallel transport along the arc: r - (r.e)(s + e) / (1 + s.e).
     part = dot(rate, end) / maximum(1.0 + dot(start, end), OPPOSITE * OPPOSITE)
     return subtract(rate, scale(part, add(start, end)))
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from numbers import Real
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from armillary.control.task_stages import (
 )
 from armillary.errors import ModelError, quote
 from armillary.ik.objective import gradient
-from armillary.kernel.columns import number_field
 from armillary.kernel.pipeline import program
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
@@ -31,13 +30,6 @@ from armillary.trace import jvp
 __all__ = ["MAKERS"]
 
 
-class PostureRates(NamedTuple):
-    """The weights of joints, and the rates that a posture requests of them."""
-
-    diagonal: Vector
-    pull: Vector
-
-
 def _of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a posture, the k-th."""
     chosen = joint_indices(twists, task.joints)
@@ -45,23 +37,28 @@ def _of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages
         raise ModelError("A posture needs one joint at least; joints= names none.")
     n = twists.moving.joints
     columns = columns_of_task(twists, k, target=(n,), rate=(n,))
+    # Joints that the posture leaves out have the weight 0.
     counts = [task.weight * (j in chosen) for j in twists.joints]
     return TaskStages(
         task=task,
         columns=columns,
-        fields=(number_field(columns.counts()),),
-        stages=(columns.stage(partial(_posture, joints=twists.joints)),),
+        reads=(columns.counts(),),
+        stages=(
+            columns.stage(
+                partial(_posture, joints=twists.joints),
+                writes=(columns.diagonal(), columns.pull()),
+            ),
+        ),
         settings=lambda _: {columns.counts().name: counts},
     )
 
 
 def _posture(
     q: Vector, goal: Goal, counts: Vector, *, joints: tuple[int, ...]
-) -> PostureRates:
+) -> tuple[Vector, Vector]:
+    """Return the weights of joints, and the rates that a posture requests."""
     target, rate, gain = goal
-    return PostureRates(
-        list(counts), [gain * (target[j] - q[j]) + rate[j] for j in joints]
-    )
+    return list(counts), [gain * (target[j] - q[j]) + rate[j] for j in joints]
 
 
 def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStages:
@@ -72,6 +69,7 @@ def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStag
             "A coupling needs the factor of one joint at least, such as "
             f"{{'joint1': 2.0}}; not {quote(task.factors)}."
         )
+    # One row: the factors of all joints of the cell, 0 where none is given.
     factors = np.zeros(twists.moving.joints)
     for name, factor in task.factors.items():
         if not (isinstance(factor, Real) and abs(factor) <= sys.float_info.max):
@@ -83,7 +81,7 @@ def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStag
     return TaskStages(
         task=task,
         columns=columns,
-        fields=(number_field(columns.factors()),),
+        reads=(columns.factors(),),
         stages=(columns.stage(partial(_coupling, twists=twists)),),
         weights=(task.weight,),
         settings=lambda _: {columns.factors().name: factors},
@@ -107,6 +105,7 @@ def _of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStag
             f"tasks.Function needs a function of q, not {quote(task.function)}."
         )
     values = partial(_values, task.function)
+    # Traced once to count its values; errors of the function are found here.
     (m,) = program(values, "value", q=(twists.moving.joints,)).outputs[0].shape
     columns = columns_of_task(twists, k, m=m, target=(m,), rate=(m,))
     second = partial(_second, values=values, joints=twists.joints)
@@ -144,6 +143,7 @@ def _function(
     rows: list[list[Number]] = []
     wanted: list[Number] = []
     for value, to, rate in zip(values(q), goal.target, goal.target_rate, strict=True):
+        # Reverse mode: one pass gives the slopes by all joints.
         slopes = gradient(value, list(q))
         moved = sum((slopes[j] * qd[j] for j in twists.others), 0.0)
         rows.append([slopes[j] for j in twists.joints])

@@ -16,9 +16,9 @@ with r, or with the rates that separate pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from armillary.control.active_set import active_set_stages, packed
+from armillary.control.active_set import LeastSquares, active_set_stages, packed
 from armillary.control.columns import StepColumns
 from armillary.control.task_stages import TaskRows
 from armillary.kernel.columns import when
@@ -46,27 +46,13 @@ def aside(
 
     The part is (1 - u u') got, with u = wanted / |wanted|.
     """
+    # Projection on the direction: along = u'got / |v|, as v = |v| u.
     square = inner(wanted, wanted)
     along = inner(got, wanted) / maximum(square, TINY)
     left = [a - along * b for a, b in zip(got, wanted, strict=True)]
     # The second term is for rates that are themselves rounding beside v.
     size = ALIGNED * sqrt(inner(got, got)) + ALIGNED * ALIGNED * sqrt(square)
     return left, select(sqrt(inner(left, left)) > size, 1.0, 0.0)
-
-
-class Begun(NamedTuple):
-    """Braking, where the line begins without a direction, and whether that is aside."""
-
-    braking: Vector
-    rest: Vector
-    is_aside: Number
-
-
-class Nearest(NamedTuple):
-    """H, packed, and g of the rates that are nearest to braking."""
-
-    hessian: Vector
-    gradient: Vector
 
 
 def line_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
@@ -79,7 +65,7 @@ def line_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
         rows: The table of rows.
     """
     return (
-        columns.stage(_begin),
+        columns.stage(_begin, writes=(columns.braking, columns.rest, columns.is_aside)),
         when(
             columns.is_aside,
             columns.stage(_model),
@@ -89,12 +75,17 @@ def line_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     )
 
 
-def _begin(rest: Vector, separating: Vector, task: TaskRows) -> Begun:
+def _begin(
+    rest: Vector, separating: Vector, task: TaskRows
+) -> tuple[Vector, Vector, Number]:
+    """Return braking, rates that separate pairs, and whether these are aside."""
+    # `separating` is braking where that meets all rows; it is what remains if the
+    # direction cannot be had.
     got = [inner(row, list(separating)) for row in task.rows]
-    return Begun(list(rest), list(separating), aside(got, task.wanted)[1])
+    return list(rest), list(separating), aside(got, task.wanted)[1]
 
 
-def _model(braking: Vector, task: TaskRows) -> Nearest:
+def _model(braking: Vector, task: TaskRows) -> LeastSquares:
     """Return H = 1 + K J' (1 - u u') J and g = -r."""
     # A projection is its own square: one of J' and J suffices.
     across = [aside(column, task.wanted)[0] for column in zip(*task.rows, strict=True)]
@@ -105,12 +96,13 @@ def _model(braking: Vector, task: TaskRows) -> Nearest:
         ]
         for i, a in enumerate(across)
     ]
-    return Nearest(packed(H), [0.0 - rate for rate in braking])
+    return LeastSquares(packed(H), [0.0 - rate for rate in braking])
 
 
 def _chosen(x: Vector, finished: Number, rest: Vector, task: TaskRows) -> Vector:
     """Return x where it has the direction, else the rates that separate pairs."""
     got = [inner(row, list(x)) for row in task.rows]
     is_aside = aside(got, task.wanted)[1]
+    # Rows or bounds may rule out every x along the direction.
     is_found = select(finished > 0.0, 1.0 - is_aside, 0.0)
     return [select(is_found > 0.0, a, b) for a, b in zip(x, rest, strict=True)]

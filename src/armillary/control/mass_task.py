@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.columns import VECTOR, StepColumns
+from armillary.control.columns import VECTOR
 from armillary.control.task_stages import (
     Goal,
     Maker,
@@ -22,11 +22,9 @@ from armillary.control.task_stages import (
     without_others,
 )
 from armillary.errors import ModelError
-from armillary.kernel.columns import each, index_field, number_field
-from armillary.kernel.tables import Table
+from armillary.kernel.columns import each
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 
@@ -45,6 +43,7 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
     cell = twists.moving.cell
     mass: dict[int, float] = {}
     moment: dict[int, Any] = {}
+    # Links that do not move against each other become one mass, with one centre.
     for k, link in enumerate(cell.links):
         if link.inertia is None:
             continue
@@ -54,6 +53,7 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
         turned = np.array(frame.rotate(link.inertia.first_moment))
         mass[row] = mass.get(row, 0.0) + own
         moment[row] = moment.get(row, 0.0) + turned + own * np.array(frame.position)
+    # The first row is the world: what is fixed does not change the velocity.
     rows = [row for row in sorted(mass) if row and mass[row] > 0.0]
     if not rows:
         raise ModelError(
@@ -68,18 +68,6 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
         "mass_centre": np.array([moment[row] / mass[row] for row in rows]),
     }
     return {MASSES: records}
-
-
-def _mass_table(columns: StepColumns) -> Table:
-    return Table(
-        MASSES,
-        (
-            index_field(columns.mass_pose, POSES),
-            index_field(columns.mass_twists, TWISTS),
-            number_field(columns.share),
-            number_field(columns.mass_centre),
-        ),
-    )
 
 
 class LinkMass(NamedTuple):
@@ -109,8 +97,10 @@ def _of_centre_of_mass(
             "A CentreOfMass task requests no coordinate: axes= is empty. Name some, "
             "such as axes='xy'."
         )
+    # The sum over links is a loop over a table, so that states add payloads without
+    # compiling.
     columns = columns_of_task(twists, k, m=len(chosen), target=VECTOR, rate=VECTOR)
-    table, bends = _mass_table(columns), columns.bends()
+    table, bends = columns.table(MASSES, *columns.group(LinkMass)), columns.bends()
     no_bends = partial(_no_bends, width=twists.columns)
     end = partial(_curvature, chosen=chosen, c=len(twists.joints))
     return TaskStages(
@@ -139,6 +129,7 @@ def _begin(gain: Number, *, width: int) -> CentreOfMasses:
 
 def _add_mass(mass: LinkMass, total: CentreOfMasses) -> CentreOfMasses:
     """Return the centre of mass, sum_i share_i p_i, with one more link."""
+    # The mass at p moves as a point of its link.
     link = PlacedFrame.of(mass.mass_pose, mass.mass_twists, np.eye(4)[:3])
     p = link.pose @ three(mass.mass_centre)
     return CentreOfMasses(
@@ -158,6 +149,7 @@ def _end(
     total: CentreOfMasses, goal: Goal, *, chosen: list[int], twists: MovingTwists
 ) -> TaskRows:
     target, rate, gain = goal
+    # Axes are those of the world.
     wanted = [rate[i] + gain * (target[i] - total.centre[i]) for i in chosen]
     task = TaskRows([list(total.centre_rates[i]) for i in chosen], wanted)
     return without_others(task, twists)

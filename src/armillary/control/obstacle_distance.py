@@ -61,9 +61,11 @@ def gap_to_obstacle(capsule: WorldCapsule, obstacle: Vector) -> ObstacleGap:
     obstacle: Its numbers, as in `Obstacles.numbers`.
     """
     a, b, radius = three(capsule.end_a), three(capsule.end_b), capsule.capsule_radius
+    # Boxes have more numbers than capsules; both kinds share no code.
     if len(obstacle) != OBSTACLE:
         return _gap_to_box(a, b, radius, obstacle)
     p, q = three(obstacle[:3]), three(obstacle[3:6])
+    # Distance of the segments, less both radii.
     on_a, on_b = _nearest(a, b, p, q)
     between = subtract(on_a, on_b)
     square = dot(between, between)
@@ -85,6 +87,7 @@ def _gap_to_box(
     a: Vector3, b: Vector3, radius: Number, obstacle: Vector
 ) -> ObstacleGap:
     """Return how far a capsule in the world is from a box that may be rounded."""
+    # Numbers of a box: centre, half sides, velocity, radius, rotation.
     R = [[obstacle[10 + 3 * i + j] for j in range(3)] for i in range(3)]
     X = Pose.from_matrix([[*R[i], obstacle[i]] for i in range(3)])
     to_box = X.inverse()
@@ -113,14 +116,18 @@ def _direction(a: Vector3) -> Vector3:
 
 def _nearest(a: Vector3, b: Vector3, p: Vector3, q: Vector3) -> tuple[Vector3, Vector3]:
     """Return the nearest points of two segments (Ericson 2005, section 5.1.9)."""
+    # Least |a + s u - p - t v|^2 over s and t, each from 0 to 1.
     u, v, w = subtract(b, a), subtract(q, p), subtract(a, p)
     uu, uv, vv = dot(u, u), dot(u, v), dot(v, v)
     uw, vw = dot(u, w), dot(v, w)
     along, across = maximum(uu, 1e-30), maximum(vv, 1e-30)
+    # The determinant vanishes for segments that are parallel or points.
     flat = uu * vv - uv * uv
     is_flat = flat > 1e-12 * uu * vv
     # Parallel segments have many nearest points; any s will do to begin with.
     s = select(is_flat, (uv * vw - vv * uw) / select(is_flat, flat, 1.0), 0.5)
+    # Clip one parameter, find the best other one, and once more: the nearest points
+    # of convex pieces are found so.
     s = _part(s)
     t = _part((uv * s + vw) / across)
     s = _part((uv * t - uw) / along)

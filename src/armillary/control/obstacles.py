@@ -192,6 +192,7 @@ class Obstacles:
                 f"each; not {shape}."
             )
         count, batch = shape[-3], shape[:-2]
+        # Shapes that fit at once are by far the most frequent: they take no broadcast.
         if radii.shape != batch or velocities.shape not in {(3,), (*batch, 3)}:
             batch = _common(ends, radii, velocities)
         _refuse_negative(radii)
@@ -201,6 +202,7 @@ class Obstacles:
         if self.sizes is not None or self.rotations is not None:
             boxes = self._boxes(count)
             batch = np.broadcast_shapes(batch, boxes.shape[:-1])
+        # Arrays have one of three lengths; empty slots are 0, and never read.
         slots = SLOTS[0] if count <= SLOTS[0] else min(s for s in SLOTS if s >= count)
         width = OBSTACLE if boxes is None else OF_BOXES
         found = np.zeros((*batch[:-1], slots, width))
@@ -208,6 +210,7 @@ class Obstacles:
         own[..., :6] = ends.reshape(*shape[:-2], 6)
         own[..., 6:9] = velocities
         own[..., 9] = radii
+        # A box has its centre in place of two ends, then half of its sides.
         if boxes is not None:
             own[..., :3] = ends.mean(axis=-2)
             own[..., 3:6], own[..., 10:] = boxes[..., :3], boxes[..., 3:]
@@ -288,8 +291,10 @@ def as_boxes(numbers: Array) -> Array:
         return numbers
     a, b = numbers[..., :3], numbers[..., 3:6]
     length = np.linalg.norm(b - a, axis=-1)
+    # The z axis of the box is that of the segment; any axis will do for a sphere.
     z = np.where(length[..., None] > 0.0, b - a, (0.0, 0.0, 1.0))
     z = z / np.linalg.norm(z, axis=-1, keepdims=True)
+    # The axis that z is least along gives a well-conditioned x.
     aside = np.eye(3)[np.abs(z).argmin(axis=-1)]
     x = np.cross(aside, z)
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
@@ -356,6 +361,7 @@ def _corners(shape: Primitive) -> Array | None:
 def _around(points: Array) -> BoundingCapsule:
     """Return a capsule around points, about one of their principal axes or edges."""
     centre = points.mean(axis=0)
+    # Principal axes of the points: one of them is near the best axis.
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
     found = [_about(points, axis) for axis in axes]
     return min(found, key=_volume)
@@ -365,12 +371,15 @@ def _about(points: Array, axis: Array) -> BoundingCapsule:
     """Return a capsule around points whose segment has a direction."""
     along = points @ axis
     across = points - along[:, None] * axis
+    # The axis of the capsule goes through the middle of the points across it.
     middle = 0.5 * (across.min(axis=0) + across.max(axis=0))
     middle -= (middle @ axis) * axis
     distances = np.linalg.norm(across - middle, axis=1)
     radius = float(distances.max())
+    # A point within the radius needs the segment only up to where the cap holds it.
     reach = np.sqrt(np.maximum(radius * radius - distances**2, 0.0))
     low, high = float((along + reach).min()), float((along - reach).max())
+    # Flat across the axis: a sphere holds all points.
     if low > high:
         low = high = 0.5 * (low + high)
         at = middle + low * axis

@@ -97,8 +97,10 @@ class Numbers:
             lower,
             upper,
             most,
+            # Infinite ones become UNLIMITED: quotients by them stay numbers.
             np.clip(change, 1e-9, UNLIMITED),
             1.0 / options.rate,
+            # A distance may lose at most half of its room in a step.
             min(options.approach, 0.5 * options.rate),
             options.damping * options.damping,
         )
@@ -120,6 +122,7 @@ def per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
             f"{name}= is one number, or has the shape ({n},), one for each joint of "
             f"the cell; not {array.shape}."
         )
+    # False of NaN, too.
     if not (array > 0.0).all():
         raise ModelError(
             f"{name}= must be above 0 for each joint; {quote(given)} was given."

@@ -78,13 +78,17 @@ def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepB
     passed: Number = 0.0
     braking: Number = 0.0
     for x, v, down, up, most, a in zip(q, qd, *limits, strict=True):
+        # By how much a rate may change in this step.
         change = a * dt
         fall, rise = _fastest(x - down, a, dt), _fastest(up - x, a, dt)
         # What limits of positions and rates allow, then what accelerations do.
         least, greatest = 0.0 - minimum(most, fall), minimum(most, rise)
         lowest, highest = v - change, v + change
+        # A joint passes a limit if even maximum braking leaves it too fast: the
+        # interval of limits lies beyond that of accelerations.
         passed = select(greatest < lowest - ROUNDING * change, 1.0, passed)
         passed = select(least > highest + ROUNDING * change, 1.0, passed)
+        # Where both intervals do not meet, the nearest end of that of accelerations.
         low.append(minimum(maximum(least, lowest), highest))
         high.append(maximum(minimum(greatest, highest), lowest))
         sources.append(
@@ -92,6 +96,7 @@ def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepB
             + _source(low[-1], least, most, fall)
         )
         speed = select(v < 0.0, 0.0 - v, v)
+        # The joint that needs longest to come to rest.
         braking = maximum(braking, speed / a)
     # In proportion: all joints come to rest in the time that the slowest needs.
     share = maximum(1.0 - dt / maximum(braking, dt), 0.0)
@@ -119,8 +124,11 @@ def _fastest(room: Number, a: Number, dt: Number) -> Number:
     multiples of a dt, where it is a dt^2 m (m + 1) / 2; here it is inverted.
     """
     room = maximum(room, 0.0)
+    # Braking in m steps from m a dt takes unit m (m + 1) / 2 of the room.
     unit = a * dt * dt
     halves = minimum(room / unit, 1e12)
+    # The greatest whole m with m (m + 1) / 2 <= room / unit: how many whole steps
+    # of braking there are.
     m = truncate(0.5 * (sqrt(1.0 + 8.0 * halves) - 1.0))
     v = (room / dt + 0.5 * a * dt * m * (m + 1.0)) / (m + 1.0)
     return select(room < 1e300, v * INSIDE, room)

@@ -15,13 +15,13 @@ inseparable: no joint moves its links apart, or that conflicts with other constr
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
-from armillary.control.active_set import BOUND, active_set_stages, packed
+from armillary.control.active_set import BOUND, LeastSquares, active_set_stages, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
-from armillary.control.columns import STUCK, RateBounds, StepColumns
+from armillary.control.columns import STUCK, StepColumns
 from armillary.ik.active_rows import FREE
-from armillary.ik.scaled_rates import when_near
+from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import each, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -41,34 +41,6 @@ INSIDE: Final = 5e-4
 """How far inside the margin a pair is at least that is reported [m]."""
 
 
-class Begun(NamedTuple):
-    """Braking, the answer where it breaks no row, and that no pair is stuck."""
-
-    separating: Vector
-    stuck: Vector
-
-
-class LeastSquares(NamedTuple):
-    """H, packed, and g of 1/2 x'H x + g'x."""
-
-    hessian: Vector
-    gradient: Vector
-
-
-class Gathered(NamedTuple):
-    """A row that braking meets, and H and g so far."""
-
-    row: Vector
-    model: LeastSquares
-
-
-class Required(NamedTuple):
-    """A row with its final b, and the inseparable pairs so far."""
-
-    row: Vector
-    stuck: Vector
-
-
 def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
@@ -85,25 +57,32 @@ def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     def for_each_near(stage: Stage) -> Stage:
         return each(rows, *when_near(columns, columns.is_near, stage))
 
+    # Where braking meets all rows, nothing is done: that is nearly always.
     return (
-        columns.stage(_begin),
+        columns.stage(_begin, writes=(columns.separating, columns.stuck)),
         when(
             columns.is_strained,
             columns.stage(_start),
-            for_each_near(columns.stage(_gather)),
+            for_each_near(
+                columns.stage(
+                    _gather, writes=(columns.row, *columns.group(LeastSquares))
+                )
+            ),
             *active_set_stages(columns, rows),
             columns.stage(_taken, writes=columns.separating),
-            for_each_near(columns.stage(_require)),
+            for_each_near(columns.stage(_require, writes=(columns.row, columns.stuck))),
         ),
     )
 
 
-def _begin(rest: Vector) -> Begun:
-    return Begun(list(rest), [FREE + 0.0 * rest[0]] * STUCK)
+def _begin(rest: Vector) -> tuple[Vector, Vector]:
+    """Return braking, which holds where it breaks no row, and that no pair is stuck."""
+    return list(rest), [FREE + 0.0 * rest[0]] * STUCK
 
 
 def _start(rest: Vector) -> LeastSquares:
     """Return H and g of 1/2 e^2 |x - r|^2."""
+    # e^2 makes H positive, so that the solver has one answer however few rows.
     e = KEEPING * KEEPING
     c = len(rest)
     H = [[e if i == k else 0.0 for k in range(c)] for i in range(c)]
@@ -117,15 +96,17 @@ def _taken(x: Vector) -> Vector:
 
 def _gather(
     row: Vector, row_number: Number, rest: Vector, model: LeastSquares
-) -> Gathered:
+) -> tuple[Vector, LeastSquares]:
     """Return a row that braking meets, and H and g with 1/2 (b - a x)^2 added.
 
     That is added for pairs alone, and only where braking breaks their row.
     """
+    # Only pairs count; rows of torques keep what they require.
     *a, b, still, room = row
     braking = inner(a, list(rest))
     breaks = select(row_number < BOUND, select(braking < b, 1.0, 0.0), 0.0)
     counts = [breaks * x for x in a]
+    # The row adds a a' to H and a b to g, of which `counts` is a or 0.
     products = packed([[x * y for y in a] for x in counts])
     H = [x + y for x, y in zip(model.hessian, products, strict=True)]
     g = [x - y * b for x, y in zip(model.gradient, counts, strict=True)]
@@ -133,7 +114,7 @@ def _gather(
     eased = [*a, minimum(b, braking), still, room]
     is_pair = row_number < BOUND
     kept = [select(is_pair, x, y) for x, y in zip(eased, row, strict=True)]
-    return Gathered(kept, LeastSquares(H, g))
+    return kept, LeastSquares(H, g)
 
 
 def _require(
@@ -141,16 +122,17 @@ def _require(
     row_number: Number,
     pace: Number,
     separating: Vector,
-    bounds: RateBounds,
+    bounds: RateLimits,
     stuck: Vector,
     finished: Number,
-) -> Required:
+) -> tuple[Vector, Vector]:
     """Return a row with its final b, and `stuck` with its pair if that is inseparable.
 
     In the row as it is read, b is what `_gather` has left of it.
     """
     *a, eased, still, room = row
     is_able = eased > -0.5 * NO_PAIRS  # else the row is rounding, and left out
+    # b as it was before `_gather`: from the room that the row holds.
     wanted = least_rise(a, room, still, pace)
     rises = inner(a, list(separating))
     # The second sum keeps a row, even alone, from being met to the last bit: of what it
@@ -159,15 +141,18 @@ def _require(
     is_met = (rises - wanted) * inner(a, a) >= 0.0 - lost
     # Where the solver did not finish, rows require what they did at first.
     is_met = select(is_met, 1.0, 1.0 - finished)
+    # A row that is met keeps its b; others ask for what was found.
     b = select(is_met > 0.0, wanted, minimum(wanted, rises))
     b = select(is_able, b, eased)
     # The greatest speed at which bounds of rates let the distance rise.
     most: Number = still
+    # Each joint adds what the better of its two bounds gives.
     for slope, least, greatest in zip(a, *bounds, strict=True):
         most = most + maximum(slope * least, slope * greatest)
     # Inseparable: the distance does not rise, though joints could make it rise.
     stays = rises + still < minimum(STILL, maximum(0.5 * most, 1e-300))
     stays = select(is_able, select(stays, 1.0, 0.0), 1.0)
+    # Pairs at the margin are not reported: they need not part.
     is_stuck = select(room < 0.0 - INSIDE, stays, 0.0)
     is_pair = select(row_number < BOUND, 1.0, 0.0)
     # The first slot of `stuck` that is free, if any, gets the number of the pair.
@@ -177,4 +162,4 @@ def _require(
         here = select(number < 0.0, left, 0.0)
         named.append(select(here > 0.0, row_number, number))
         left = left - here
-    return Required([*a, select(is_pair > 0.0, b, eased), still, room], named)
+    return [*a, select(is_pair > 0.0, b, eased), still, room], named

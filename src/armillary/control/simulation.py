@@ -151,6 +151,7 @@ def simulated(
     ]
     around = _obstacles_at(obstacles, count, dt)
     (q,), (qd,) = (as_inputs(_named(ports[0]), [given]) for given in start)
+    # The first step says the batch and the number of results.
     first = control(q, qd, [at(0) for at in listed], obstacles=around(0))
     numbers = first.numbers
     n, batch = q.shape[-1], numbers.shape[:-1]
@@ -158,6 +159,7 @@ def simulated(
     path = np.full((count + 1, *numbers.shape), np.nan)
     path[0, ..., :n], path[0, ..., n : 2 * n] = q, qd
     slots: set[int] = set()
+    # Results are written where the next step reads q and qd: no copies.
     for k in range(count):
         now = path[k]
         wanted, near = [at(k) for at in listed], around(k)
@@ -196,6 +198,7 @@ def _go_on(after: Array, before: Array, n: int, brake: Brake) -> None:
         brake: As for `simulated`.
     """
     begun = before[..., : 2 * n]
+    # Rows that began with numbers and ended in NaN were given something invalid.
     is_lost = np.isnan(after[..., 0]) & np.isfinite(begun).all(axis=-1)
     for row in map(tuple, np.argwhere(is_lost).tolist()):
         q, qd = brake(begun[row][:n], begun[row][n:])
@@ -227,6 +230,7 @@ def _sliced(array: Array, rank: int, count: int, what: str) -> OfTime:
             f"{what} is constant, or has the steps before that shape: {count} of them, "
             f"or 1 for all; here {array.shape}. A batch comes before the steps."
         )
+    # An axis of length 1 holds for all steps.
     last = length - 1
     return lambda k: array.take(min(k, last), axis)
 
@@ -237,6 +241,7 @@ def _obstacles_at(obstacles: Any, count: int, dt: float) -> OfTime:
         if callable(obstacles):
             return _Asked(cast(Callable[[float], Any], obstacles), dt, {})
         return partial(_same, obstacles)
+    # Constant obstacles move at their velocities; rows for each step do not.
     numbers = obstacles.numbers
     if numbers.ndim == 2 or numbers.shape[-3] == 1 != count:
         once = obstacles if numbers.ndim == 2 else obstacles_of(numbers[..., 0, :, :])

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from armillary.control.active_set import BOUND, active_set_stages, packed
+from armillary.control.active_set import BOUND, LeastSquares, active_set_stages, packed
 from armillary.control.columns import StepColumns
 from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
@@ -75,13 +75,6 @@ class LimitRooms(NamedTuple):
     above: Vector
 
 
-class LeastSquares(NamedTuple):
-    """H, its lower half row by row, and g of 1/2 x'H x + g'x."""
-
-    hessian: Vector
-    gradient: Vector
-
-
 # Motion deviates: one quadratic program for each level of priority
 
 
@@ -90,6 +83,7 @@ def bending(
 ) -> Solver:
     """Return the solver of least squares: motion deviates at active constraints."""
     best: tuple[Stage, ...] = active_set_stages(columns, rows)
+    # One level is one program; more need a loop, since each holds what others got.
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
         best = _level_after_level(columns, tasks, best, max(levels) + 1)
@@ -100,6 +94,7 @@ def bending(
             _least_squares_stage(columns, tasks, columns.weights, requests),
             *best,
         )
+    # Least squares do not scale tasks: `tasks_scale` is 1.
     stages = (
         *_unreached(columns, tasks, twists),
         *best,
@@ -127,6 +122,7 @@ def _unreached(
 def _rooms(
     q: Vector, lower: Vector, upper: Vector, *, joints: tuple[int, ...]
 ) -> LimitRooms:
+    # Joints beyond a limit have no room: 0, not less.
     own = [q[k] for k in joints]
     below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
     above = [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
@@ -146,12 +142,15 @@ def _whole(x: Vector) -> Number:
 def priority_levels(tasks: Sequence[TaskStages]) -> list[int]:
     """Return the level of each row of tasks, 0 for those that come first."""
     listed = [each.task.priority for each in tasks for _ in each.weights]
+    # Priorities may be any whole numbers; levels count from 0 without gaps.
     order = sorted(set(listed))
     return [order.index(priority) for priority in listed]
 
 
 def firm_weights(weights: Sequence[float], levels: Sequence[int]) -> list[float]:
     """Return the weights with which rows keep what they have while others follow."""
+    # Within a level weights keep their ratios; the greatest becomes FIRM times that
+    # of all rows.
     most = max(weights)
     greatest: dict[int, float] = {}
     for weight, level in zip(weights, levels, strict=True):
@@ -174,21 +173,6 @@ class LevelStart(NamedTuple):
     finished: Number
 
 
-class LevelWeights(NamedTuple):
-    """What counts in an iteration."""
-
-    level_weights: Vector
-    level_stiffness: Vector
-
-
-class LevelReached(NamedTuple):
-    """What J x is to be in the next iteration, if there is one."""
-
-    goal: Vector
-    iteration: Number
-    has_level: Number
-
-
 def _level_after_level(
     columns: StepColumns,
     tasks: Sequence[TaskStages],
@@ -208,10 +192,16 @@ def _level_after_level(
         columns.stage(partial(_start_levels, c=columns.x.size), wanted=v),
         repeat(
             columns.has_level,
-            columns.stage(_weigh),
+            columns.stage(
+                _weigh, writes=(columns.level_weights, columns.level_stiffness)
+            ),
             _least_squares_stage(columns, tasks, columns.level_weights, [columns.goal]),
             *best,
-            columns.stage(partial(_reached, levels=levels), rows=J),
+            columns.stage(
+                partial(_reached, levels=levels),
+                rows=J,
+                writes=(columns.goal, columns.iteration, columns.has_level),
+            ),
             limit=2 * levels - 1,
         ),
     )
@@ -229,8 +219,9 @@ def _weigh(
     priority_level: Vector,
     iteration: Number,
     stiffness: Matrix,
-) -> LevelWeights:
+) -> tuple[Vector, Vector]:
     """Return the weights of an iteration: firm before its level, 0 behind it."""
+    # Iterations 0, 1, 2, 3, 4 are those of levels 0, 1, 1, 2, 2.
     now = truncate(0.5 * (iteration + 1.0))
     level_weights = [
         select(at < now, strong, select(at > now, 0.0, weight))
@@ -238,11 +229,13 @@ def _weigh(
             weights, firm_weights, priority_level, strict=True
         )
     ]
+    # `stiffness` has a row for each level; a loop in machine code needs a choice of
+    # all of them.
     stiff: list[Number] = [0.0 for _ in stiffness[0]]
     for number, row in enumerate(stiffness):
         is_now = absolute(now - number) < 0.5
         stiff = [select(is_now, a, b) for a, b in zip(row, stiff, strict=True)]
-    return LevelWeights(level_weights, stiff)
+    return level_weights, stiff
 
 
 def _reached(
@@ -253,21 +246,24 @@ def _reached(
     rows: Sequence[Matrix],
     *,
     levels: int,
-) -> LevelReached:
+) -> tuple[Vector, Number, Number]:
     """Return the goals after an iteration.
 
     After the second iteration of a level, rows up to it are to keep what they have;
     after the first, those before it ask for more by what they missed.
     """
     now = truncate(0.5 * (iteration + 1.0))
+    # Multipliers: the goal of rows above moves by what they missed, so that their
+    # error vanishes though their weights are finite.
     is_second = 2.0 * now == iteration
     goals: list[Number] = []
     for old, at, row in zip(goal, priority_level, chain(*rows), strict=True):
         got = inner(list(row), list(x))
+        # Rows of levels to come keep their goal, what their tasks request.
         held = select(is_second, got, old + select(at < now, old - got, 0.0))
         goals.append(select(at > now, old, held))
     after = iteration + 1.0
-    return LevelReached(goals, after, select(after < 2 * levels - 1, 1.0, 0.0))
+    return goals, after, select(after < 2 * levels - 1, 1.0, 0.0)
 
 
 def _least_squares_stage(
@@ -313,6 +309,7 @@ def _least_squares(
     # Tasks: sum_k w_k (v_k - J_k x)^2 / 2.
     for weight, row, v in zip(weights, chain(*rows), chain(*requests), strict=True):
         for i in range(c):
+            # The lower half of H suffices; g = -J'W v.
             scaled = weight * row[i]
             g[i] = g[i] - scaled * v
             for j in range(i + 1):
@@ -359,6 +356,7 @@ class _Postures(NamedTuple):
         pulled: list[Number] = [0.0] * c
         for diagonal, pull in zip(diagonals, pulls, strict=True):
             assert free is not None
+            # e (G + e)^-1 r vanishes along singular vectors with s^2 much above e.
             left = free.solve([FREEDOM * rate for rate in pull])
             for i, (weight, rate) in enumerate(zip(diagonal, left, strict=True)):
                 total[i] = total[i] + weight
@@ -402,24 +400,6 @@ class _Postures(NamedTuple):
 # Motion keeps its direction: a hierarchy is followed from braking
 
 
-class HierarchyColumns(NamedTuple):
-    """The problem of `ik/scaled_rates.py`, beside its bounds."""
-
-    task_rows: Matrix
-    task_wanted: Vector
-    metric: Vector
-    sharp: Number
-    null: Vector
-
-
-class Held(NamedTuple):
-    """The constraints that hold x, and the scale of the first task."""
-
-    holding: Vector
-    holding_pressures: Vector
-    tasks_scale: Number
-
-
 def slowing(
     columns: StepColumns,
     tasks: Sequence[TaskStages],
@@ -433,6 +413,7 @@ def slowing(
     Tasks are in the order of their priorities, and of the list among equal ones. In the
     null space of all tasks, rates are the nearest to those that postures request.
     """
+    # Stable: tasks of equal priority keep their order in the list.
     listed = sorted(
         (each for each in tasks if each.weights), key=lambda each: each.task.priority
     )
@@ -443,6 +424,13 @@ def slowing(
         wanted=[each.columns.wanted() for each in listed],
         diagonals=[each.columns.diagonal() for each in postures],
         pulls=[each.columns.pull() for each in postures],
+        writes=(
+            columns.task_rows,
+            columns.task_wanted,
+            columns.metric,
+            columns.sharp,
+            columns.null,
+        ),
     )
     stages = (
         *_unreached(columns, tasks, twists, keeps_direction=True),
@@ -452,7 +440,10 @@ def slowing(
         *rate_stages(columns, [len(each.weights) for each in listed], rows, null=True),
         columns.stage(_none_touched),
         each(rows, *when_near(columns, columns.is_near, columns.stage(_touch))),
-        columns.stage(_held),
+        columns.stage(
+            _held,
+            writes=(columns.holding, columns.holding_pressures, columns.tasks_scale),
+        ),
     )
     braking = columns.rest if has_torques else columns.braking
     return Solver(stages, columns.holding, columns.holding_pressures, braking, first)
@@ -465,9 +456,10 @@ def _hierarchy(
     wanted: Sequence[Vector],
     diagonals: Sequence[Vector],
     pulls: Sequence[Vector],
-) -> HierarchyColumns:
+) -> tuple[Matrix, Vector, Vector, Number, Vector]:
     """Return all tasks as one hierarchy, with the mean of postures for what is free."""
     null: list[Number] = []
+    # There is no projection here: the hierarchy takes `null` after all tasks.
     for i in range(len(stiffness[0])):
         pairs = [(weight[i], p[i]) for weight, p in zip(diagonals, pulls, strict=True)]
         total = sum((weight for weight, _ in pairs), 0.0)
@@ -477,7 +469,7 @@ def _hierarchy(
     # as the filters of levels weigh J W^-1 J' against damping to the power of 8.
     totals = [sum(column, 0.0) for column in zip(*stiffness, strict=True)]
     metric = [1.0 + 8.0 * total / damping for total in totals]
-    return HierarchyColumns(
+    return (
         [row for J in rows for row in J],
         [number for v in wanted for number in v],
         metric,
@@ -507,10 +499,12 @@ def _touch(
     touched, nearest_part = nearest
     c = len(x)
     greatest: Number = 1.0
+    # The distance of x from the row, in parts of what rounding is measured by.
     for rate in x:
         greatest = maximum(greatest, absolute(rate))
     size = greatest * sum(map(absolute, row[:c]), TINY)
     part = (inner(list(row[:c]), list(x)) - row[c]) / size
+    # Rows in slots are reported with their multipliers already.
     for slot in slots:
         part = select(slot == row_number, 1.0, part)
     is_nearer = part < nearest_part
@@ -528,8 +522,9 @@ def _held(
     x: Vector,
     low: Vector,
     high: Vector,
-) -> Held:
+) -> tuple[Vector, Vector, Number]:
     """Return the numbers of rows, of the row that x touches, and of bounds of rates."""
+    # Below 1 where a task is slowed down: only then does a row that is touched count.
     least: Number = 1.0
     for scale in scales:
         least = minimum(least, scale)
@@ -542,8 +537,4 @@ def _held(
         at = select(side == 0.0, at, side)
         lower = select(at < 0.0, BOUND + 2 * k, FREE)
         numbers.append(select(at > 0.0, BOUND + 2 * k + 1, lower))
-    return Held(
-        [*slots, *numbers],
-        [*pressures, *([0.0] * len(numbers))],
-        scales[0],
-    )
+    return [*slots, *numbers], [*pressures, *([0.0] * len(numbers))], scales[0]

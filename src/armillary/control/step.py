@@ -125,6 +125,7 @@ class Step:
         conflict with other constraints. The margin is too great for them here. For a
         batch an array of tuples, shape (...).
         """
+        # Behind q, qd, reason, scale, distance and pair.
         begin = 2 * self._n + 4
         numbers = self.numbers[..., begin : begin + STUCK]
         found = np.empty(numbers.shape[:-1], object)
@@ -157,14 +158,17 @@ class Step:
         sources = numbers[begin : begin + len(names)]
         slots, forces = np.split(numbers[begin + len(names) :], 2)
         texts: list[str] = []
+        # Largest multiplier first; equal ones in the order of slots.
         for k in np.argsort(-forces, kind="stable").tolist():
             number = float(slots[k])
             if not number >= 0.0:
                 continue
+            # Ranges of numbers: pairs, then bounds of rates, then torques.
             if number >= OTHER:
                 texts.append(f"torque limit of {names[int(number - OTHER) // 2]}")
             elif number >= BOUND:
                 joint, side = divmod(int(number - BOUND), 2)
+                # `sources` holds both limits of a joint: 3 upper + lower.
                 source = SOURCES[divmod(int(sources[joint]), 3)[1 - side]]
                 end = "upper" if side else "lower"
                 texts.append(f"{end} {source} limit of {names[joint]}")

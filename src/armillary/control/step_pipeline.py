@@ -60,7 +60,7 @@ from armillary.control.approach import Approach
 from armillary.control.approach_stages import approach_stages
 from armillary.control.columns import STUCK, StepColumns
 from armillary.control.line import aside
-from armillary.control.rate_bounds import JointLimits, rate_bounds
+from armillary.control.rate_bounds import JointLimits, StepBounds, rate_bounds
 from armillary.control.separation import separation_stages
 from armillary.control.solvers import Solver, bending, priority_levels, slowing
 from armillary.control.stop_stages import safe_stages, stop_stages
@@ -73,7 +73,7 @@ from armillary.control.torque_limits import (
 )
 from armillary.ik.active_rows import FREE
 from armillary.ik.reason import RateReason
-from armillary.kernel.columns import each, number_field
+from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_twists import MovingTwists
@@ -117,12 +117,14 @@ def step_pipeline(
     that are not separated; which limits bounds of rates come from; then the numbers of
     the constraints that hold the rates, and how much each presses.
     """
+    # What is compiled depends on tasks and robots alone: numbers are in tables.
     levels = priority_levels(tasks)
     count = sum(bool(task.weights) for task in tasks)
     columns = StepColumns.for_step(twists, levels, tasks=count, **approach.sizes)
     pairs = approach.tables(columns)
     settings = _settings(columns, tasks)
     torques = torque_table(columns) if has_torques else None
+    # Rows (1) to (7) of the program are columns by then; the solver finds x.
     if conflict == "bend":
         solver = bending(columns, tasks, twists, pairs.rows)
     else:
@@ -130,7 +132,10 @@ def step_pipeline(
     stages: tuple[Stage, ...] = (
         *(stage for task in tasks for stage in task.stages),
         _request_sum_stage(columns, twists, tasks),
-        columns.stage(partial(_bounds, joints=twists.joints)),
+        columns.stage(
+            partial(_bounds, joints=twists.joints),
+            writes=(*columns.group(StepBounds), columns.speeds, columns.pace),
+        ),
         *approach_stages(pairs),
         *(torque_stages(columns, torques, twists.joints) if torques else ()),
         *separation_stages(columns, pairs.rows),
@@ -142,8 +147,10 @@ def step_pipeline(
         _reason_stage(columns, tasks, solver),
         _answer_stage(columns, twists, solver, has_obstacles=approach.slots > 0),
     )
+    # Several tasks may share a table, as that of masses: it is listed once.
     tables = [table for task in tasks for table in task.tables]
     tables += [torques] if torques else []
+    # All targets come first, then their rates: see `Controller.__call__`.
     targets, rates = zip(*(task.ports for task in tasks), strict=True)
     given = [columns.mass_rows] if torques else []
     given += [columns.obstacles] if approach.slots else []
@@ -172,10 +179,11 @@ def _settings(columns: StepColumns, tasks: Sequence[TaskStages]) -> Table:
     if any(task.weights for task in tasks):
         ports += [columns.weights, columns.judged]
         ports += [columns.priority_level, columns.firm_weights]
-    fields = [number_field(port) for port in ports]
+    fields = list(columns.table(SETTINGS, *ports).fields)
     for task in tasks:
-        fields += [number_field(task.columns.gain()), *task.fields]
-    return Table(SETTINGS, tuple(fields), is_single=True)
+        own = task.columns.table(SETTINGS, task.columns.gain(), *task.reads)
+        fields += own.fields
+    return columns.table(SETTINGS, *fields, is_single=True)
 
 
 # What tasks and limits of joints give
@@ -201,19 +209,6 @@ def _request_sum(requests: Sequence[Vector]) -> Number:
     return sum((number for request in requests for number in request), 0.0)
 
 
-class JointBounds(NamedTuple):
-    """Bounds of rates, see `StepBounds`, and how fast pairs may approach."""
-
-    low: Vector
-    high: Vector
-    rest: Vector
-    passed: Number
-    speeds: Vector
-    pace: Number
-    braking_time: Number
-    sources: Vector
-
-
 def _bounds(
     q: Vector,
     qd: Vector,
@@ -222,7 +217,7 @@ def _bounds(
     most_pace: Number,
     *,
     joints: tuple[int, ...],
-) -> JointBounds:
+) -> tuple[StepBounds, Vector, Number]:
     """Return bounds of rates, and how fast pairs may approach."""
     own_q, own_qd = [q[k] for k in joints], [qd[k] for k in joints]
     bounds = rate_bounds(own_q, own_qd, limits, dt)
@@ -232,16 +227,7 @@ def _bounds(
         speeds[k] = maximum(absolute(a), absolute(b))
     # After this step braking takes one more at most, and goes half as far.
     pace = minimum(most_pace, 1.0 / (0.5 * (bounds.braking_time + dt) + dt))
-    return JointBounds(
-        bounds.low,
-        bounds.high,
-        bounds.rest,
-        bounds.passed,
-        speeds,
-        pace,
-        bounds.braking_time,
-        bounds.sources,
-    )
+    return bounds, speeds, pace
 
 
 # Why rates are what they are
@@ -271,6 +257,7 @@ def _reason_stage(
 ) -> Stage:
     """Return the stage that says why rates are what they are."""
     listed = [task for task in tasks if task.weights]
+    # Tasks with rows are judged by J x, weighted 0 or 1 by `judged`.
     # Postures count where there is nothing else.
     alone = [task for task in tasks if not listed]
     line = None if solver.line is None else listed.index(solver.line)
@@ -312,6 +299,7 @@ def _reason(
         judged: 1 for rows of tasks that count.
         line: The task whose direction is kept, by its place among tasks with rows.
     """
+    # What counts, what is requested, and what the rates achieve.
     requests = [
         (counts, v, inner(list(row), list(x)))
         for counts, v, row in zip(judged, chain(*wanted), chain(*rows), strict=True)
@@ -321,6 +309,7 @@ def _reason(
         requests += [(select(w > 0.0, 1.0, 0.0), v, got) for w, v, got in weighed]
     size, short, moved = _achieved(requests)
     is_still = moved <= STILL * size + SLOW
+    # Short of the request with no constraint that holds x: a singularity.
     limited, avoiding = _held_by(holding, outcome.scale)
     reason: Number = select(
         short > SINGULAR * size + SLOW,
@@ -334,6 +323,7 @@ def _reason(
         reason = _said_aside(reason, x, rows[line], wanted[line])
     is_met = short <= MET * size + SLOW
     reason = select(is_met, float(RateReason.MET), reason)
+    # Stronger reasons overwrite weaker ones, in this order.
     stops = outcome.is_stoppable > 0.0
     unfinished = select(stops, float(RateReason.UNFINISHED), reason)
     reason = select(outcome.finished > 0.0, reason, unfinished)
@@ -359,6 +349,7 @@ def _held_by(holding: Vector, scale: Number) -> tuple[Number, Number]:
     """Return whether bounds of rates hold x, and whether pairs or torques do."""
     avoiding: Number = select(scale < 1.0, 1.0, 0.0)
     limited: Number = 0.0
+    # Numbers of constraints: pairs below BOUND, bounds of rates, then torques.
     for slot in holding:
         is_bound = slot >= BOUND
         limited = select(is_bound, 1.0, limited)
@@ -376,6 +367,7 @@ def _said_aside(reason: Number, x: Vector, J: Matrix, v: Vector) -> Number:
         v: What it requests.
     """
     _, is_aside = aside([inner(list(row), list(x)) for row in J], list(v))
+    # MET and SINGULAR say that nothing turned the rates aside.
     is_free = reason < float(RateReason.SINGULAR) + 0.5
     is_aside = select(is_free, 0.0, is_aside)
     return select(is_aside > 0.0, float(RateReason.ASIDE), reason)
@@ -438,6 +430,7 @@ def _answer(
 ) -> Vector:
     """Return all numbers of the answer, NaN where anything given is."""
     n = len(step.q)
+    # Other joints continue at the rates that were given.
     rates = list(step.qd)
     for k, rate in zip(joints, step.x, strict=True):
         rates[k] = rate

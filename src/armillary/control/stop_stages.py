@@ -22,9 +22,9 @@ from armillary.control.approach_stages import (
     NO_PAIRS,
     ApproachTables,
 )
-from armillary.control.columns import RateBounds, StepColumns, WorldCapsule
+from armillary.control.columns import StepColumns, WorldCapsule
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
-from armillary.ik.scaled_rates import when_near
+from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -53,7 +53,7 @@ BROKEN: Final = 1e-9
 """By how much a distance may fall faster than is allowed [m/s]."""
 
 
-class Rates(NamedTuple):
+class RatesToTry(NamedTuple):
     """The best rates, and those that the way to them begins with."""
 
     x: Vector
@@ -87,13 +87,6 @@ class Safety(NamedTuple):
     has_near: Number
 
 
-class SafetyStart(NamedTuple):
-    """What is known before the first row."""
-
-    reach: Reach
-    safety: Safety
-
-
 class PositionLimits(NamedTuple):
     """Limits of positions, and greatest changes of rates."""
 
@@ -113,12 +106,15 @@ def safe_stages(
     side is a product of two numbers, of which v is linear and T is convex. Joints stop
     at their limits while others still brake, so rates count as far as these let them.
     """
+    # Torques have rows, too, but no distances: they are left out.
     row = (
         columns.stage(_is_pair, writes=columns.near),
         when(columns.near, columns.stage(_safe_row)),
     )
     return (
-        columns.stage(partial(_begin_safe, joints=joints)),
+        columns.stage(
+            partial(_begin_safe, joints=joints), writes=columns.group(Reach, Safety)
+        ),
         each(rows, *row),
         columns.stage(_scaled, writes=columns.x),
     )
@@ -130,18 +126,19 @@ def _is_pair(is_near: Vector, row_number: Number) -> Number:
 
 def _begin_safe(
     q: Vector,
-    rates: Rates,
+    rates: RatesToTry,
     limits: PositionLimits,
     dt: Number,
     *,
     joints: tuple[int, ...],
-) -> SafetyStart:
+) -> tuple[Reach, Safety]:
     """Return how far joints go while braking from `rest`, and from x."""
+    # Braking may have to begin from other rates than x; the longer reach counts.
     at = [q[k] for k in joints]
     brake_way, brake_reach = _way(at, rates.rest, limits, dt)
     full_way, full_reach = _way(at, rates.x, limits, dt)
     reach = Reach(brake_way, brake_reach, full_way, maximum(brake_reach, full_reach))
-    return SafetyStart(reach, Safety(1.0, 1.0, 0.0))
+    return reach, Safety(1.0, 1.0, 0.0)
 
 
 def _way(
@@ -149,9 +146,11 @@ def _way(
 ) -> tuple[list[Number], Number]:
     """Return rates as far as limits let joints go, and how far a unit of speed goes."""
     time: Number = 0.0
+    # All joints take as long as the slowest of them, T = max |v| / a.
     for rate, most in zip(rates, limits.acceleration, strict=True):
         time = maximum(time, absolute(rate) / most)
     reach = 0.5 * time + dt
+    # A rate that would lead beyond a limit within the reach ends at the limit.
     way = [
         maximum(
             minimum(rate, maximum(high - at, 0.0) / reach),
@@ -178,6 +177,7 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
     least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
     most = 0.0 - (still + inner(a, list(full_way)))
+    # v (T / 2 + dt) <= room: only rows that x breaks reduce the scale.
     is_broken = most * full_reach > room + BROKEN * full_reach
     # The part of the way from braking to x at which the room is just enough.
     left = room - least * brake_reach
@@ -188,6 +188,7 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     # Where braking fails as well, rates that retreat faster are better than braking.
     slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
     part = select(most > least, part, slower)
+    # All rows together: the least part that any of them allows.
     scale = select(is_broken, minimum(scale, part), scale)
     # Where nothing else moves, the stopping path is computed, which is exact; what
     # comes by itself needs no slack.
@@ -198,7 +199,7 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     return Safety(scale, is_stoppable, maximum(has_near, 1.0))
 
 
-def _scaled(rates: Rates, bounds: RateBounds, scale: Number) -> Vector:
+def _scaled(rates: RatesToTry, bounds: RateLimits, scale: Number) -> Vector:
     return [
         minimum(maximum(r + scale * (v - r), a), b)
         for v, r, a, b in zip(*rates, *bounds, strict=True)
@@ -208,45 +209,12 @@ def _scaled(rates: Rates, bounds: RateBounds, scale: Number) -> Vector:
 # Where distances at the end of a stopping path say it
 
 
-class Begun(NamedTuple):
-    """The stopping path of the best rates, which is tried first."""
-
-    start: Vector
-    stop_scale: Number
-    stopping: Number
-    best_scale: Number
-    best_least: Number
-
-
-class StoppingEnd(NamedTuple):
-    """Joint positions where a stopping path ends, and no distance there yet."""
-
-    q: Vector
-    stop_least: Number
-
-
-class Best(NamedTuple):
+class BestStop(NamedTuple):
     """Whether motion can be stopped, and the best of the scales that were tried."""
 
     is_stoppable: Number
     best_scale: Number
     best_least: Number
-
-
-class Tried(NamedTuple):
-    """The scale that is tried next, if any, and the best so far."""
-
-    stop_scale: Number
-    stopping: Number
-    best: Best
-
-
-class Stopped(NamedTuple):
-    """The positions that the step began with, and the rates and scale to take."""
-
-    q: Vector
-    x: Vector
-    scale: Number
 
 
 def stop_stages(
@@ -263,38 +231,52 @@ def stop_stages(
             rates of `rest` are tried before them.
     """
     columns, chosen = tables.columns, twists.joints
+    # With `conflict="slow"` the way begins at `rest`, in the direction of the task;
+    # maximum braking is one more try, with a scale below 0.
     has_more = brake != columns.rest
     last = brake if has_more else None
     least_scale = -1.0 if has_more else 0.0
+    tried = columns.stop_scale, columns.stopping
+    best = columns.best_scale, columns.best_least
+    # The loop changes q to where joints stop, computes poses and distances there,
+    # and `_ended` puts q back.
     return (
-        columns.stage(_begin),
+        columns.stage(_begin, writes=(columns.start, *tried, *best)),
         repeat(
             columns.stopping,
-            columns.stage(partial(_end_of_braking, chosen=chosen), brake=last),
+            columns.stage(
+                partial(_end_of_braking, chosen=chosen),
+                brake=last,
+                writes=(columns.q, columns.stop_least),
+            ),
             *twists.moving.stages,
             *_distances(tables),
-            columns.stage(partial(_judged, least_scale=least_scale)),
+            columns.stage(
+                partial(_judged, least_scale=least_scale),
+                writes=(*tried, *columns.group(BestStop)),
+            ),
             limit=TRIES + has_more,
         ),
-        columns.stage(_ended, brake=last),
+        columns.stage(_ended, brake=last, writes=(columns.q, columns.x, columns.scale)),
     )
 
 
-def _begin(q: Vector, has_near: Number) -> Begun:
-    return Begun(list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS)
+def _begin(q: Vector, has_near: Number) -> tuple[Vector, *tuple[Number, ...]]:
+    """Return q, and that the best rates are tried first, where a pair is near."""
+    return list(q), 1.0, has_near, 1.0, 0.0 - NO_PAIRS
 
 
 def _end_of_braking(
     start: Vector,
     qd: Vector,
-    rates: Rates,
+    rates: RatesToTry,
     stop_scale: Number,
     limits: PositionLimits,
     dt: Number,
     brake: Vector | None = None,
     *,
     chosen: tuple[int, ...],
-) -> StoppingEnd:
+) -> tuple[Vector, Number]:
     """Return where joints come to rest from the rates of a scale.
 
     All joints slow down together, in the time T that the slowest of them needs: after
@@ -303,6 +285,7 @@ def _end_of_braking(
     moved = list(qd)
     time: Number = 0.0
     tried = _between(rates, stop_scale, brake)
+    # Joints that the controller does not move go on at their rates, and count in T.
     for k, v, most in zip(chosen, tried, limits.acceleration, strict=True):
         moved[k] = v
         time = maximum(time, absolute(v) / most)
@@ -312,7 +295,7 @@ def _end_of_braking(
         # At its limit a joint stops while others still brake.
         end[k] = minimum(end[k], maximum(high, start[k]))
         end[k] = maximum(end[k], minimum(low, start[k]))
-    return StoppingEnd(end, NO_PAIRS)
+    return end, NO_PAIRS
 
 
 def _judged(
@@ -320,11 +303,12 @@ def _judged(
     margin: Number,
     least_distance: Number,
     stop_scale: Number,
-    best: Best,
+    best: BestStop,
     *,
     least_scale: float,
-) -> Tried:
+) -> tuple[Number, Number, BestStop]:
     """Return the scale to try next: 1, 1/2, 1/4, 0, then below 0 for braking."""
+    # Where the distance is below the margin already, it may not fall.
     is_safe = stop_least >= minimum(margin - LOST, least_distance - ROUNDING)
     less = select(stop_scale > 0.3, 0.5 * stop_scale, 0.0)
     less = select(stop_scale > 0.0, less, least_scale)
@@ -333,10 +317,10 @@ def _judged(
     # Where no scale is safe, the one with the greatest distance is taken.
     is_best = select(is_safe, 1.0, select(stop_least > best.best_least, 1.0, 0.0))
     stopped = select(is_last, 0.0, best.is_stoppable)
-    return Tried(
+    return (
         less,
         again,
-        Best(
+        BestStop(
             select(is_safe, best.is_stoppable, stopped),
             select(is_best > 0.0, stop_scale, best.best_scale),
             select(is_best > 0.0, stop_least, best.best_least),
@@ -346,21 +330,23 @@ def _judged(
 
 def _ended(
     start: Vector,
-    rates: Rates,
-    bounds: RateBounds,
+    rates: RatesToTry,
+    bounds: RateLimits,
     scale: Number,
     best_scale: Number,
     brake: Vector | None = None,
-) -> Stopped:
+) -> tuple[Vector, Vector, Number]:
+    """Return the positions that the step began with, the rates and the scale."""
     best = _between(rates, best_scale, brake)
+    # Where the first try is safe, x stays as it is, to the last bit.
     x = [
         select(best_scale < 1.0, minimum(maximum(r, a), b), v)
         for v, r, a, b in zip(rates.x, best, *bounds, strict=True)
     ]
-    return Stopped(list(start), x, scale * maximum(best_scale, 0.0))
+    return list(start), x, scale * maximum(best_scale, 0.0)
 
 
-def _between(rates: Rates, scale: Number, brake: Vector | None) -> list[Number]:
+def _between(rates: RatesToTry, scale: Number, brake: Vector | None) -> list[Number]:
     """Return the rates that are tried with a scale of 0 to 1, or below 0 for braking.
 
     From a scale of 0 on they are `rest` + scale (x - `rest`).
@@ -384,6 +370,7 @@ def _distances(tables: ApproachTables) -> list[Stage]:
             call(DISTANCE, (columns.X_A, columns.X_B), answers),
             columns.stage(_least, writes=least),
         )
+        # Only pairs that the rows of this step have found near can come too near.
         near = when_near(columns, columns.pair_near, *distance)
         stages.append(each(tables.pairs, *near))
     if tables.has_obstacles:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 from armillary.control import tasks
 from armillary.control.columns import StepColumns
 from armillary.kernel.pipeline import Stage
-from armillary.kernel.tables import Field, Table
+from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
@@ -87,21 +87,21 @@ class TaskStages:
     Attributes:
         task: The task.
         columns: The columns of the task, by its number in the list of tasks.
-        fields: The settings that it reads, beside its gain.
+        reads: The settings that it reads, beside its gain.
         stages: They write the columns of `TaskRows`, or for a posture `diagonal` and
             `pull`.
         curvature: They write `curvature`, for each of its rows the second derivatives
             of the number whose gradient that row is, with respect to each joint twice;
             none where they are 0. They run only where a task misses what it requests.
         weights: Of its rows; none for a posture.
-        settings: From a state to the values of `fields`.
+        settings: From a state to the values of `reads`.
         tables: Further tables.
         records: From a state to the records of `tables`, by their names.
     """
 
     task: tasks.Task
     columns: StepColumns
-    fields: tuple[Field, ...] = ()
+    reads: tuple[Port, ...] = ()
     stages: tuple[Stage, ...]
     weights: tuple[float, ...] = ()
     curvature: tuple[Stage, ...] = ()
@@ -143,12 +143,14 @@ class PlacedFrame(NamedTuple):
     @classmethod
     def of(cls, pose: Matrix, twists: Matrix, offset: Any) -> PlacedFrame:
         """Return a frame at an offset from a link with a pose and twists."""
+        # Columns of twists, one for each joint, are easier to turn than rows.
         link = Pose.from_matrix(pose)
         columns = [list(column) for column in zip(*twists, strict=True)]
         return cls(link @ Pose.from_matrix(offset), link.position, columns)
 
     def linear(self, point: Vector3) -> list[Vector3]:
         """Return the velocity of a point that is fixed to it, by each column."""
+        # v + w x r, with r from the origin of the link, where twists are given.
         arm = subtract(point, self.origin)
         return [add(three(c[:3]), cross(three(c[3:]), arm)) for c in self.twists]
 
@@ -168,6 +170,7 @@ def without_others(task: TaskRows, twists: MovingTwists) -> TaskRows:
 
     The others move at known rates, and have one column together: what these add.
     """
+    # J x + (row of others) = v becomes J x = v - (row of others).
     c = len(twists.joints)
     wanted = [
         v - row[c] if len(row) > c else v

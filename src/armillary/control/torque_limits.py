@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,7 @@ from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.setting import setting_of
-from armillary.kernel.columns import each, index_field, number_field
+from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.bound_kernel import AnyKernel
@@ -73,6 +73,7 @@ class TorqueLimits:
         n = twists.moving.joints
 
         def equations(bodies: Multibody, qd: Any) -> Any:
+            # Rows of M of the joints that are moved, with h = C qd + g behind each.
             M = mass_matrix(bodies)
             h = inverse_dynamics(bodies, list(qd), [0.0] * n)
             return [[*M[k], h[k]] for k in chosen]
@@ -85,6 +86,7 @@ class TorqueLimits:
     def records(self, first: int) -> dict[str, Mapping[str, Any]]:
         """Return the records of the table; rows of rates begin at `first`."""
         c = len(self.limits)
+        # Two rows for each joint, behind those of all pairs.
         rows = first + np.arange(2 * c)
         return {
             LIMITED: {
@@ -97,39 +99,10 @@ class TorqueLimits:
         }
 
 
-class TorqueRow(NamedTuple):
-    """A row a x >= b with a of unit length, and that it counts."""
-
-    torque_row: Vector
-    torque_near: Vector
-
-
-class Braking(NamedTuple):
-    """Maximum braking, and the part of it that torques allow so far."""
-
-    full_rest: Vector
-    rest_part: Number
-
-
-class Guarded(NamedTuple):
-    """The rates that torques allow, and maximum braking without limits of torques."""
-
-    x: Vector
-    rest: Vector
-
-
 def torque_table(columns: StepColumns) -> Table:
     """Return the table of limits, whose rows are behind those of pairs."""
-    return Table(
-        LIMITED,
-        (
-            index_field(columns.mass_row, columns.mass_rows),
-            number_field(columns.torque_side),
-            number_field(columns.torque),
-            index_field(columns.torque_row, columns.approach_rows),
-            index_field(columns.torque_near, columns.approach_nears),
-        ),
-    )
+    limit = columns.mass_row, columns.torque_side, columns.torque
+    return columns.table(LIMITED, *limit, columns.torque_row, columns.torque_near)
 
 
 def torque_stages(
@@ -146,8 +119,14 @@ def torque_stages(
         chosen: Indices of the joints that are moved.
     """
     return (
-        each(table, columns.stage(partial(_torque_row, chosen=chosen))),
-        columns.stage(_begin_braking),
+        each(
+            table,
+            columns.stage(
+                partial(_torque_row, chosen=chosen),
+                writes=(columns.torque_row, columns.torque_near),
+            ),
+        ),
+        columns.stage(_begin_braking, writes=(columns.full_rest, columns.rest_part)),
         each(
             table,
             columns.stage(partial(_part, chosen=chosen), writes=columns.rest_part),
@@ -164,19 +143,21 @@ def _torque_row(
     dt: Number,
     *,
     chosen: tuple[int, ...],
-) -> TorqueRow:
+) -> tuple[Vector, Vector]:
     """Return side (M (x - v) / dt + h) >= -torque as a row, divided by |M| / dt."""
+    # Only joints that are moved count: others keep their rates, M (x - v) is 0.
     M = [mass_row[k] for k in chosen]
     length = sqrt(maximum(inner(M, M), TINY))
     a: list[Number] = [torque_side * x / length for x in M]
     room = torque + torque_side * mass_row[len(qd)]
     b = inner(a, [qd[k] for k in chosen]) - room * dt / length
+    # Joints without mass or without a limit have no row.
     counts = select(length > 1e-100, select(torque < np.inf, 1.0, 0.0), 0.0)
-    return TorqueRow([*a, b, 0.0, 0.0], [counts])
+    return [*a, b, 0.0, 0.0], [counts]
 
 
-def _begin_braking(rest: Vector) -> Braking:
-    return Braking(list(rest), 1.0)
+def _begin_braking(rest: Vector) -> tuple[Vector, Number]:
+    return list(rest), 1.0
 
 
 def _part(
@@ -191,6 +172,7 @@ def _part(
     """Return the part of full braking that this row and those before it allow."""
     c = len(rest)
     a, b = list(torque_row[:c]), torque_row[c]
+    # What is left of the row with the present rates, and with full braking.
     coasting = inner(a, [qd[k] for k in chosen]) - b
     braking = inner(a, list(rest)) - b
     # Coasting meets the row and braking misses it: the row is met up to that part.
@@ -223,13 +205,17 @@ def torque_guard(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
     That is where nothing between the bounds of rates keeps them. They also restore the
     full braking in `rest`.
     """
-    return *_excess(columns, table), columns.stage(_guarded)
+    guarded = columns.stage(_guarded, writes=(columns.x, columns.rest))
+    return *_excess(columns, table), guarded
 
 
-def _guarded(x: Vector, full_rest: Vector, torque_excess: Number) -> Guarded:
+def _guarded(
+    x: Vector, full_rest: Vector, torque_excess: Number
+) -> tuple[Vector, Vector]:
+    # No rates between the bounds keep the limits: full braking is the least evil.
     is_met = torque_excess <= 0.0
     rates = [select(is_met, a, b) for a, b in zip(x, full_rest, strict=True)]
-    return Guarded(rates, list(full_rest))
+    return rates, list(full_rest)
 
 
 def torque_verdict(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
@@ -260,6 +246,7 @@ def _missed(
 ) -> Number:
     c = len(x)
     a, b = list(torque_row[:c]), torque_row[c]
+    # Rounding counts in parts of the row, whose a has unit length.
     least = b - BROKEN * (1.0 + absolute(b))
     short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)
     return maximum(torque_excess, short)

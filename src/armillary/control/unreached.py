@@ -84,6 +84,7 @@ def unreached_stages(
     begin = columns.stage(
         partial(_none, shape=columns.stiffness.shape), writes=columns.stiffness
     )
+    # Rows of all tasks are numbered through; `firsts` says where each task begins.
     firsts = accumulate((len(each.weights) for each in tasks), initial=0)
     curved = [
         _Curved(each, first, levels[first])
@@ -95,6 +96,7 @@ def unreached_stages(
     own = [each.task.columns for each in curved]
     missing = [each.missing() for each in own]
     gains = [each.gain() for each in own]
+    # Cheap test first: second derivatives are computed only where a task misses much.
     miss = columns.stage(
         partial(_miss, curved=curved, keeps_direction=keeps_direction),
         rows=[each.rows() for each in own],
@@ -133,9 +135,12 @@ def _miss(
     keeps_direction: bool,
 ) -> Any:
     """Return 1 if a task misses much of its request, and W r of each task."""
+    # Each task by itself: a conflict of tasks does not count as out of reach.
     is_missing: Number = 0.0
     all_missing: list[Vector] = []
     for each, J, v, gain in zip(curved, rows, wanted, gains, strict=True):
+        # Without direction, singular values below SINGULAR count as 0; with it, those
+        # that damping suppresses.
         own = weights[each.first : each.first + len(v)]
         sizes = SINGULAR, FURTHEST * gain, MISSING
         if keeps_direction:
@@ -155,9 +160,11 @@ def _stiffened(
     shape: tuple[int, ...],
 ) -> Matrix:
     """Return the sum of S over tasks of a level, of S = -sum_k W r_k d2f_k / gain."""
+    # S is a diagonal for each level, as levels are solved one after another.
     S: list[list[Number]] = [[0.0] * shape[1] for _ in range(shape[0])]
     for r, bends, gain, level in zip(missing, curvatures, gains, levels, strict=True):
         diagonal: list[Number] = [0.0] * len(S[level])
+        # -sum_k W r_k d2f_k / dq_i^2 / gain; r is v - J x, and v = gain e.
         for short, row in zip(r, bends, strict=True):
             part = short / gain
             diagonal = [a - part * b for a, b in zip(diagonal, row, strict=True)]
@@ -182,6 +189,7 @@ def _missing(
         much.
     """
     least, most, much = sizes
+    # x = J'y has the least |x| of all rates that miss no more.
     rows: Rows = [list(row) for row in J]
     y = _forces(rows, v, weights, least)
     x = [inner(list(column), y) for column in zip(*rows, strict=True)]
@@ -193,6 +201,7 @@ def _missing(
         enough = maximum(least, value * (sqrt(square) / most - 1.0))
         y = _forces(rows, v, weights, enough)
         x = [inner(list(column), y) for column in zip(*rows, strict=True)]
+    # Sizes are those of the metric W, so that units of rows do not matter.
     missing: list[Number] = []
     asked: Number = 0.0
     short: Number = 0.0
@@ -206,6 +215,7 @@ def _missing(
 
 def _forces(rows: Rows, v: Vector, weights: Vector, e: Number) -> list[Number]:
     """Return y of (J J' + e W^-1) y = v."""
+    # W^-1 in place of W keeps the matrix regular where a weight is small.
     G = gram(rows)
     for k, weight in enumerate(weights):
         G[k][k] = G[k][k] + e / weight

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, fields, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,30 +13,29 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
 from armillary.ik.problem import with_moved_loops
-from armillary.ik.rates_program import (
-    Options,
-    Task,
+from armillary.ik.rates_pipeline import (
+    RatesSetup,
+    RatesTask,
     passive_share_program,
-    rates_program,
+    rates_pipeline,
 )
 from armillary.ik.reason import RateReason
 from armillary.ik.targets import as_joints, as_reals
-from armillary.ik.task_priority import Progress
+from armillary.kernel.pipeline import Pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.bound_state import bound_state, branch_of
-from armillary.kinematics.closing.kernel import closed_kernel
+from armillary.kinematics.closing.branch import Branch
+from armillary.kinematics.closing.kernel import closed_kernel, passive_records
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, chosen_axes, named_twist, selection_of
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
-from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
-
-MOST_CALLS = 16
-PROGRESS = 5  # its place among the inputs of a kernel
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +84,8 @@ class DifferentialSolver:
     """Rates that meet wanted twists; call it with q and the twists.
 
     It is made by `cell.differential_ik`. The first call compiles one kernel: Jacobians,
-    damping, priorities and limits, for as many rows at once as a register has lanes.
+    damping, priorities and limits; scalar code for one row, and for batches code for as
+    many rows at once as a register has lanes.
 
     Attributes:
         joints: Names of the joints in q and qd.
@@ -98,12 +98,16 @@ class DifferentialSolver:
     """
 
     joints: tuple[str, ...]
-    tasks: tuple[Task, ...]
+    tasks: tuple[RatesTask, ...]
     cell: Workcell
     state: State | None = None
     limited: bool = True
     purpose: Purpose | str | None = None
     gain: float = 1.0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return partial(DifferentialSolver, **values), ()
 
     def then(
         self,
@@ -205,7 +209,7 @@ class DifferentialSolver:
         if not slowed.any():
             return
         rows[..., :n] *= share[..., None]
-        rows[..., n + 2 : n + 2 + k] *= share[..., None]
+        rows[..., n : n + k] *= share[..., None]
         rows[..., -6 * k :] *= share[..., None]
         twist = rows[..., -6 * k :].reshape(*rows.shape[:-1], k, 6)
         missing = np.where(self._counting, given["twists"] - twist, 0.0)
@@ -230,7 +234,7 @@ class DifferentialSolver:
         return self.cell.velocity_limits[list(self._selection.inputs)]
 
     @cached_property
-    def _kernels(self) -> dict[bool, AnyKernel]:
+    def _kernels(self) -> dict[tuple[bool, int | None], AnyKernel]:
         return {}
 
     def _twists(self, twists: Any) -> Array:
@@ -261,72 +265,62 @@ class DifferentialSolver:
             raise ShapeError(f"The tolerances are {tolerance}; they must be 0 or more.")
         return np.array([damping * damping, step, self.gain, float(sharp), *tolerance])
 
-    def _kernel(self, null: bool) -> AnyKernel:
-        """Return the kernel with or without given rates for the freedom left."""
-        if null not in self._kernels:
-            tree, selection, purpose = self._tree, self._selection, self.purpose
-            chosen = list(selection.inputs)
-            lower, upper = (limit[chosen].tolist() for limit in self.cell.limits)
-            options = Options(
+    def _kernel(self, null: bool, lanes: int | None) -> AnyKernel:
+        """Return the kernel with or without given rates for the freedom left.
+
+        lanes: How many rows it computes at once; None for what registers hold.
+        """
+        if (null, lanes) not in self._kernels:
+            cell, selection, pipeline = self.cell, self._selection, self._pipeline(null)
+            code = kept(
+                cell,
+                ("differential_ik", pipeline.fingerprint, lanes),
+                lambda: compile_pipeline(pipeline, lanes=lanes),
+            )
+            kernel = code(passive_records(cell, selection, self._branch))
+            self._kernels[null, lanes] = bind(kernel, selection.values(self._tree))
+        return self._kernels[null, lanes]
+
+    def _pipeline(self, null: bool) -> Pipeline:
+        """Return what computes rates, with or without given ones for the freedom."""
+        selection, purpose = self._selection, self.purpose
+        chosen = list(selection.inputs)
+        lower, upper = (limit[chosen].tolist() for limit in self.cell.limits)
+        return rates_pipeline(
+            RatesSetup(
+                self._tree,
+                self.tasks,
+                selection,
                 limits=(lower, upper) if self.limited else None,
-                null=null,
+                has_null=null,
                 purpose=limit_distance(lower, upper)
                 if purpose == "limits"
                 else purpose,
             )
-            program = rates_program(tree, self.tasks, selection, options)
-            self._kernels[null] = self._closed(program)
-        return self._kernels[null]
+        )
 
-    def _closed(self, program: Program) -> AnyKernel:
-        """Return the kernel of a program, its loops closed."""
-        branch = None if self.state is None else branch_of(self.state)
-        kernel = closed_kernel(self.cell, self._selection, program, branch=branch)
-        return bind(kernel, self._selection.values(self._tree))
+    @cached_property
+    def _branch(self) -> Branch | None:
+        return None if self.state is None else branch_of(self.state)
 
     @cached_property
     def _passive_share(self) -> AnyKernel | None:
         """Return the kernel of what passive joints allow, None where they allow all."""
-        passive = list(self._selection.passive)
+        selection = self._selection
+        passive = list(selection.passive)
         lower, upper, greatest = (x[passive] for x in self.cell.joints.ranges)
         if not (self.limited and np.isfinite([-lower, upper, greatest]).any()):
             return None
-        return self._closed(passive_share_program(self._tree, self._selection))
+        program = passive_share_program(self._tree, selection)
+        kernel = closed_kernel(self.cell, selection, program, branch=self._branch)
+        return bind(kernel, selection.values(self._tree))
 
     def _run(self, given: dict[str, Array]) -> Array:
-        """Call the kernel until every row has come to its end."""
-        kernel = self._kernel("null" in given)
-        arrays = list(given.values())
-        if not self.limited:
-            return kernel(*arrays)
-        sizes = [len(task.kept) for task in self.tasks]
-        size = Progress.size(sizes, len(self.joints))
-        arrays.insert(PROGRESS, np.zeros(size))
-        ranks = [2 if name == "twists" else 1 for name in given]
-        ranks.insert(PROGRESS, 1)
-        rows: Array = kernel(*arrays)
-        batch = rows.shape[:-1]
-        for _ in range(MOST_CALLS):
-            left = ~self._ended(rows, given)
-            if not left.any():
-                break
-            arrays[PROGRESS] = rows[..., :size]
-            if not batch:
-                rows = kernel(*arrays)
-                continue
-            rows[left] = kernel(
-                *(
-                    np.broadcast_to(array, (*batch, *array.shape[-rank:]))[left]
-                    for array, rank in zip(arrays, ranks, strict=True)
-                )
-            )
-        return rows
-
-    def _ended(self, rows: Array, given: dict[str, Array]) -> npt.NDArray[np.bool_]:
-        """Tell which rows have gone through all levels."""
-        n = len(self.joints)
-        last = "null" in given or self.purpose is not None
-        return ~(rows[..., n] > 0.0) & (rows[..., n + 1] >= len(self.tasks) + last)
+        """Return the rows of the kernel: scalar code for one, vectors for a batch."""
+        ranks = {name: 2 if name == "twists" else 1 for name in given}
+        is_single = all(array.ndim == ranks[name] for name, array in given.items())
+        kernel = self._kernel("null" in given, 1 if is_single else None)
+        return kernel(*given.values())
 
     def _answer(self, rows: Array, given: dict[str, Array]) -> Rates:
         """Return what the rows of the kernel say, in the caller's terms."""
@@ -345,7 +339,7 @@ class DifferentialSolver:
             qd=rows[..., :n],
             twist=rows[..., -6 * k :].reshape(*shape, 6),
             residual=ends[..., :2],
-            scale=rows[..., n + 2 : n + 2 + k].reshape(shape),
+            scale=rows[..., n : n + k].reshape(shape),
             reason=ends[..., 2].astype(np.int8),
         )
 
@@ -382,7 +376,7 @@ def task_of(
     cell: Workcell,
     names: tuple[str, str, str | None, str | None],
     rows: tuple[str, str],
-) -> Task:
+) -> RatesTask:
     """Return the task of a twist in the directions and rotations that count.
 
     Args:
@@ -398,7 +392,7 @@ def task_of(
     kept = chosen_axes(position, "position") + chosen_axes(rotation, "rotation")
     if not any(kept):
         raise ModelError("A task must ask for a direction or a rotation.")
-    return Task(named_twist(cell, *names), kept)
+    return RatesTask(named_twist(cell, *names), kept)
 
 
 def _weights(values: Any, n: int) -> Array:

@@ -10,10 +10,10 @@ The way begins with rates `rest`, where bounds and rows are met; a row that is m
 there may not get worse. `cell.differential_ik` begins at 0 and has bounds alone,
 controllers with `conflict="slow"` begin with braking.
 
-Stages: `_begun` finds filters and the start; in a loop while `active`, `_level` begins
-a level where one has ended, `_direction` finds how all changes on the way, `_look`
-finds the first row that x comes to, and `_moved` goes to the next event; `_kept` writes
-x. What they read and write is in their signatures.
+Stages: `_begun` finds what does not change on the way. In a loop while `active`,
+`_level` begins a level where one has ended, `_direction` finds how all changes on the
+way, `_look` finds the first row that x comes to, and `_moved` goes to the next event.
+Then `_kept` writes x. What they read and write is in their signatures.
 """
 
 from __future__ import annotations
@@ -23,16 +23,29 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.ik.active_rows import FAR, FREE, Hit, Slots
-from armillary.ik.task_priority import Direction, Follower, Hierarchy, Progress
+from armillary.ik.task_priority import (
+    Direction,
+    Follower,
+    Hierarchy,
+    Prepared,
+    Progress,
+)
 from armillary.kernel.columns import Column, Columns, Numbered, each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
-from armillary.spatial.ldl import Rows, inner
+from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
-__all__ = ["RateColumns", "first_of", "rate_stages", "when_near"]
+__all__ = [
+    "RateColumns",
+    "RateProblem",
+    "Way",
+    "corner_stages",
+    "rate_stages",
+    "when_near",
+]
 
 ITERATIONS: Final = 100
 """Most corners of a way; most ways have fewer than 20."""
@@ -74,6 +87,7 @@ class RateColumns(Columns):
     near = Column("above 0 where a row counts")
 
     # How far the hierarchy has been followed, see `Progress` and `Slots`
+    trace = Column("trace of J W^-1 J', of all levels")
     filter = Numbered("1 - M^8 of a level", "m", "m")
     z = Column("rates beyond `rest`", "c", unit=RATE)
     remaining = Column("1 - t of the present level")
@@ -114,33 +128,28 @@ class RateColumns(Columns):
 
 
 class RateProblem(NamedTuple):
-    """A hierarchy and bounds of rates."""
+    """A hierarchy of tasks; see `Hierarchy`."""
 
     task_rows: Matrix
     task_wanted: Vector
     metric: Vector
-    rest: Vector
-    low: Vector
-    high: Vector
     damping: Number
     sharp: Number
 
 
-class Started(NamedTuple):
-    """The start of a level, if one has ended, and no row that x comes to yet."""
+class RateLimits(NamedTuple):
+    """The least and the greatest rates."""
 
-    at: Progress
-    hit: Hit
-    few: Number
-    many: Number
+    low: Vector
+    high: Vector
 
 
-class Followed(NamedTuple):
-    """The progress after an event, and whether more is to come."""
+class Way(NamedTuple):
+    """A hierarchy, the rates that the way begins with, and the bounds of rates."""
 
-    at: Progress
-    slots: Slots
-    active: Number
+    problem: RateProblem
+    rest: Vector
+    limits: RateLimits
 
 
 def rate_stages(
@@ -153,7 +162,7 @@ def rate_stages(
 ) -> tuple[Stage, ...]:
     """Return the stages that follow a hierarchy within bounds and inequalities.
 
-    They read the columns of `RateProblem`, and with `null` that one. They write `x`,
+    They read the columns of `Way`, and with `null` that one. They write `x`,
     `scales`, `slots` and `pressures` of active rows, `held` and `finished`. Where they
     do not finish, x is within all limits, but not the best.
 
@@ -165,10 +174,10 @@ def rate_stages(
         null: Whether rates are requested for the freedom that is left.
         limit: Most corners of a way.
     """
-    filters = _filter_ports(columns, levels)
+    prepared = _prepared_ports(columns, levels)
     reads: dict[str, Any] = {} if null else {"null": None}
-    state: dict[str, Any] = {**reads, "filters": filters}
-    starts = (*filters, *columns.group(Progress, Slots, Direction), columns.active)
+    state: dict[str, Any] = {**reads, "prepared": prepared}
+    starts = (*prepared, *columns.group(Progress, Slots, Direction), columns.active)
 
     def sized(formula: Callable[..., Any], **more: int) -> Callable[..., Any]:
         return partial(formula, sizes=tuple(levels), **more)
@@ -185,72 +194,175 @@ def rate_stages(
         columns.stage(sized(_begun), writes=starts, **reads),
         repeat(
             columns.active,
-            columns.stage(sized(_level), **state),
+            columns.stage(
+                sized(_level),
+                writes=(*columns.group(Progress, Hit), columns.few, columns.many),
+                **state,
+            ),
             when(columns.few, direction(FEW)),
             when(columns.many, direction(columns.x.size)),
             for_each(columns.stage(_look)),
-            columns.stage(sized(_moved), **state),
+            columns.stage(
+                sized(_moved),
+                writes=(*columns.group(Progress, Slots), columns.active),
+                **state,
+            ),
             limit=limit,
         ),
-        columns.stage(_ended),
+        columns.stage(_ended, writes=(columns.finished, columns.part)),
         for_each(columns.stage(_within, writes=columns.part)),
-        columns.stage(_kept),
+        columns.stage(_kept, writes=(columns.x, columns.finished)),
     )
 
 
-def _filter_ports(columns: RateColumns, levels: Sequence[int]) -> list[Port]:
-    return [columns.filter(p, m=size) for p, size in enumerate(levels)]
+def _prepared_ports(columns: RateColumns, levels: Sequence[int]) -> list[Port]:
+    """Return the columns of `Prepared`, which formulas get as a list."""
+    filters = (columns.filter(p, m=size) for p, size in enumerate(levels))
+    return [columns.trace, *filters]
 
 
 def when_near(columns: RateColumns, flag: Port, *stages: Stage) -> tuple[Stage, Stage]:
     """Return stages that run for records whose `flag`, shape (1,), is above 0."""
     return (
-        columns.stage(first_of, numbers=flag, writes=columns.near),
+        columns.stage(_first_of, numbers=flag, writes=columns.near),
         when(columns.near, *stages),
     )
 
 
-def first_of(numbers: Vector) -> Number:
+def _first_of(numbers: Vector) -> Number:
     """Return the first of numbers."""
     return numbers[0]
 
 
 def _follower(
     problem: RateProblem,
+    limits: RateLimits | None,
     null: Vector | None,
     sizes: tuple[int, ...],
-    filters: Sequence[Rows] | None = None,
+    prepared: Sequence[Any] | None = None,
 ) -> Follower:
-    """Return the follower of a problem, as motion z = x - rest."""
-    rest = list(problem.rest)
+    """Return the follower of a problem, on a way that begins at 0."""
     hierarchy = Hierarchy(
         rows=[list(row) for row in problem.task_rows],
         sizes=sizes,
-        wanted=[
-            v - inner(row, rest)
-            for v, row in zip(problem.task_wanted, problem.task_rows, strict=True)
-        ],
+        wanted=problem.task_wanted,
         weights=problem.metric,
-        null=None
-        if null is None
-        else [r - at for r, at in zip(null, rest, strict=True)],
-        bounds=(
-            [minimum(a - at, 0.0) for a, at in zip(problem.low, rest, strict=True)],
-            [maximum(b - at, 0.0) for b, at in zip(problem.high, rest, strict=True)],
-        ),
+        null=None if null is None else list(null),
+        bounds=limits,
         damping=problem.damping,
         sharp=problem.sharp,
     )
-    return Follower(hierarchy, filters)
+    if prepared is None:
+        return Follower(hierarchy)
+    trace, *filters = prepared
+    return Follower(hierarchy, Prepared(trace, filters))
 
 
-def _begun(
-    problem: RateProblem, null: Vector | None = None, *, sizes: tuple[int, ...]
-) -> Any:
-    """Return the filters of all levels, and everything at the start of the way."""
-    c = len(problem.rest)
+def _follower_of(
+    way: Way,
+    null: Vector | None,
+    sizes: tuple[int, ...],
+    prepared: Sequence[Any] | None = None,
+) -> Follower:
+    """Return the follower of a way, as motion z = x - rest."""
+    (rows, wanted, *others), rest, (low, high) = way
+    beyond = [v - inner(row, rest) for v, row in zip(wanted, rows, strict=True)]
+    bounds = RateLimits(
+        [minimum(a - at, 0.0) for a, at in zip(low, rest, strict=True)],
+        [maximum(b - at, 0.0) for b, at in zip(high, rest, strict=True)],
+    )
+    if null is not None:
+        null = [r - at for r, at in zip(null, rest, strict=True)]
+    return _follower(RateProblem(rows, beyond, *others), bounds, null, sizes, prepared)
+
+
+# With bounds of rates alone, on a way that begins at 0
+
+
+def corner_stages(
+    columns: RateColumns, levels: Sequence[int], *, is_bounded: bool, null: bool
+) -> tuple[Stage, ...]:
+    """Return the stages that follow a hierarchy within bounds of rates, if any.
+
+    They read the columns of `RateProblem`, `low` and `high` if rates are bounded, and
+    `null` if that is wanted. They write those of `Progress`, where z are the rates; at
+    its end `active` is above 0 where there were too many corners.
+
+    Args:
+        columns: The columns.
+        levels: How many rows each level of tasks has.
+        is_bounded: Whether rates are bounded.
+        null: Whether rates are requested for the freedom that is left.
+    """
+    sizes = tuple(levels)
+    reads: dict[str, Any] = {} if null else {"null": None}
+    if not is_bounded:
+        return (columns.stage(partial(_without_bounds, sizes=sizes), **reads),)
+    prepared = _prepared_ports(columns, levels)
+    starts = (*prepared, *columns.group(Progress), columns.active)
     return (
-        *_follower(problem, null, sizes).filters,
+        columns.stage(partial(_first, sizes=sizes), writes=starts, **reads),
+        repeat(
+            columns.active,
+            columns.stage(
+                partial(_corner, sizes=sizes),
+                prepared=prepared,
+                writes=(*columns.group(Progress), columns.active),
+                **reads,
+            ),
+            limit=ITERATIONS,
+        ),
+    )
+
+
+def _without_bounds(
+    problem: RateProblem, null: Vector | None = None, *, sizes: tuple[int, ...]
+) -> Progress:
+    """Return the end of the way where nothing stops it: each level has one corner."""
+    follower = _follower(problem, None, null, sizes)
+    at = Progress.start(sizes, len(problem.metric))
+    for _ in range(follower.levels):
+        at = follower.corner(at)
+    return at
+
+
+def _first(
+    problem: RateProblem,
+    limits: RateLimits,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> Any:
+    """Return what does not change on the way, and its start."""
+    trace, filters = _follower(problem, limits, null, sizes).prepared
+    return trace, *filters, *Progress.start(sizes, len(problem.metric)), 1.0
+
+
+def _corner(
+    problem: RateProblem,
+    prepared: Sequence[Any],
+    at: Progress,
+    limits: RateLimits,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> tuple[Progress, Number]:
+    """Return the progress up to the next corner."""
+    follower = _follower(problem, limits, null, sizes, prepared)
+    at = follower.corner(at)
+    return at, follower.has_more(at)
+
+
+# With inequalities, on a way that begins at `rest`
+
+
+def _begun(way: Way, null: Vector | None = None, *, sizes: tuple[int, ...]) -> Any:
+    """Return what does not change on the way, and everything at its start."""
+    c = len(way.rest)
+    trace, filters = _follower_of(way, null, sizes).prepared
+    return (
+        trace,
+        *filters,
         *Progress.start(sizes, c),
         *Slots.empty(c),
         *Direction.none(sum(sizes) + c, c),
@@ -259,26 +371,26 @@ def _begun(
 
 
 def _level(
-    problem: RateProblem,
-    filters: Sequence[Rows],
+    way: Way,
+    prepared: Sequence[Any],
     at: Progress,
     slots: Slots,
     null: Vector | None = None,
     *,
     sizes: tuple[int, ...],
-) -> Started:
+) -> tuple[Progress, Hit, Number, Number]:
     """Return where a level begins, and no row that x comes to yet."""
-    at = _follower(problem, null, sizes, filters).begun(at)
+    at = _follower_of(way, null, sizes, prepared).begun(at)
     many: Number = 0.0
     for number in slots.slots[FEW:]:
         many = select(number > FREE, 1.0, many)
-    nothing = Hit(FAR, FREE, [0.0] * len(problem.rest))
-    return Started(at, nothing, 1.0 - many, many)
+    nothing = Hit(FAR, FREE, [0.0] * len(way.rest))
+    return at, nothing, 1.0 - many, many
 
 
 def _direction(
-    problem: RateProblem,
-    filters: Sequence[Rows],
+    way: Way,
+    prepared: Sequence[Any],
     at: Progress,
     slots: Slots,
     null: Vector | None = None,
@@ -288,8 +400,8 @@ def _direction(
 ) -> Direction:
     """Return how everything moves where the first `count` slots alone hold rows."""
     few = slots.first(count)
-    d = _follower(problem, null, sizes, filters).direction(at, few)
-    empty = [0.0] * (len(problem.rest) - len(few.slots))
+    d = _follower_of(way, null, sizes, prepared).direction(at, few)
+    empty = [0.0] * (len(way.rest) - len(few.slots))
     return d._replace(pulls=[*d.pulls, *empty])
 
 
@@ -322,8 +434,8 @@ def _look(
 
 
 def _moved(
-    problem: RateProblem,
-    filters: Sequence[Rows],
+    way: Way,
+    prepared: Sequence[Any],
     at: Progress,
     slots: Slots,
     direction: Direction,
@@ -331,11 +443,11 @@ def _moved(
     null: Vector | None = None,
     *,
     sizes: tuple[int, ...],
-) -> Followed:
+) -> tuple[Progress, Slots, Number]:
     """Return all after the next event: a bound, a row, or the end of the level."""
-    follower = _follower(problem, null, sizes, filters)
+    follower = _follower_of(way, null, sizes, prepared)
     at, slots = follower.moved(at, direction, slots, hit)
-    return Followed(at, slots, follower.has_more(at))
+    return at, slots, follower.has_more(at)
 
 
 def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
@@ -343,15 +455,8 @@ def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
     return maximum(inner(a, list(rest)) - b, 0.0)
 
 
-class Ended(NamedTuple):
-    """Whether the way has come to its end, and that all of it counts so far."""
-
-    finished: Number
-    part: Number
-
-
-def _ended(active: Number) -> Ended:
-    return Ended(1.0 - active, 1.0)
+def _ended(active: Number) -> tuple[Number, Number]:
+    return 1.0 - active, 1.0
 
 
 def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
@@ -372,20 +477,13 @@ def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
     return select(is_broken, minimum(own, part), part)
 
 
-class Kept(NamedTuple):
-    """The rates, and whether they are the best."""
-
-    x: Vector
-    finished: Number
-
-
 def _kept(
     rest: Vector, z: Vector, low: Vector, high: Vector, part: Number, finished: Number
-) -> Kept:
+) -> tuple[Vector, Number]:
     """Return x, on the way from rest where rounding has led beyond a row."""
     x = [
         minimum(maximum(r + part * step, a), b)
         for r, step, a, b in zip(rest, z, low, high, strict=True)
     ]
     is_cut = part < 1.0 - ROUNDING
-    return Kept(x, select(is_cut, 0.0, finished))
+    return x, select(is_cut, 0.0, finished)

@@ -112,25 +112,31 @@ class Progress(NamedTuple):
         return cls(rates, 0.0, 0.0, [0.0] * len(sizes), rows, rates, rows)
 
 
+class Prepared(NamedTuple):
+    """What does not change on the way.
+
+    Attributes:
+        trace: The trace of J W^-1 J'.
+        filters: 1 - M^8 of each level.
+    """
+
+    trace: Number
+    filters: Sequence[Rows]
+
+
 class Follower:
     """Follows a hierarchy corner by corner."""
 
-    def __init__(
-        self, hierarchy: Hierarchy, filters: Sequence[Rows] | None = None
-    ) -> None:
+    def __init__(self, hierarchy: Hierarchy, prepared: Prepared | None = None) -> None:
         """Prepare what does not change on the way.
 
         Args:
             hierarchy: What is wanted.
-            filters: Those of another follower of the same, found once.
+            prepared: From another follower of the same.
         """
         self._all = hierarchy
-        G = gram(hierarchy.rows, [1.0 / w for w in hierarchy.weights])
-        self._trace = sum((G[k][k] for k in range(len(G))), 0.0)
-        self._small = SMALL * self._trace + TINY
-        if filters is None:
-            filters = [self._filter(G, span) for span in hierarchy.spans]
-        self.filters = filters
+        self.prepared = self._prepared() if prepared is None else prepared
+        self._small = self._shift(self.prepared.trace)
         self._movable: list[Number] = [1.0 for _ in hierarchy.weights]
         if hierarchy.bounds is not None:
             self._movable = [
@@ -138,14 +144,27 @@ class Follower:
                 for low, high in zip(*hierarchy.bounds, strict=True)
             ]
 
+    def _prepared(self) -> Prepared:
+        G = gram(self._all.rows, [1.0 / w for w in self._all.weights])
+        trace = sum((G[k][k] for k in range(len(G))), 0.0)
+        small = self._shift(trace)
+        return Prepared(
+            trace, [self._filter(G, span, small) for span in self._all.spans]
+        )
+
+    @staticmethod
+    def _shift(trace: Number) -> Number:
+        """Return what is added to the diagonal of a matrix to keep it positive."""
+        return SMALL * trace + TINY
+
     @property
     def _length(self) -> Number:
         """Return what rows of inequalities are brought to: as long as those of J."""
-        return sqrt(maximum(self._trace / len(self._all.rows), LEAST))
+        return sqrt(maximum(self.prepared.trace / len(self._all.rows), LEAST))
 
-    def _filter(self, G: Rows, span: range) -> Rows:
+    def _filter(self, G: Rows, span: range, small: Number) -> Rows:
         """Return 1 - M^8 of one level."""
-        S = self._schur(G, span)
+        S = self._schur(G, span, small)
         d = self._all.damping
         factor = LDLFactor.of(shifted(S, d), d)
         size = len(span)
@@ -165,13 +184,13 @@ class Follower:
             for i in range(size)
         ]
 
-    def _schur(self, G: Rows, span: range) -> Rows:
+    def _schur(self, G: Rows, span: range, small: Number) -> Rows:
         """Return the matrix of a level in the null space of those above."""
         above = range(span.start)
         if not above:
             return [[G[i][k] for k in span] for i in span]
         held = [[G[i][k] for k in above] for i in above]
-        factor = LDLFactor.of(shifted(held, self._small), self._small)
+        factor = LDLFactor.of(shifted(held, small), small)
         shares = [factor.solve([G[i][k] for i in above]) for k in span]
         return [
             [
@@ -190,6 +209,11 @@ class Follower:
             return at._replace(z=x, remaining=0.0, scales=self._scales(at, 0.0, True))
         return self.moved(at, direction)[0]
 
+    @property
+    def levels(self) -> int:
+        """Return how many levels there are."""
+        return self._all.levels
+
     def has_more(self, at: Progress) -> Number:
         """Return 1 where corners are to come, else 0."""
         more = select(at.level < float(self._all.levels), 1.0, 0.0)
@@ -205,7 +229,7 @@ class Follower:
         level = at.level + starts
         change: list[Number] = []
         for p, (span, filtered) in enumerate(
-            zip(self._all.spans, self.filters, strict=True)
+            zip(self._all.spans, self.prepared.filters, strict=True)
         ):
             here = _equals(level, p + 1.0)
             gap = [self._all.wanted[k] - inner(self._all.rows[k], at.z) for k in span]

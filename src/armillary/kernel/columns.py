@@ -28,6 +28,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,28 +61,39 @@ Size: TypeAlias = int | tuple[int, ...]
 """A number of entries along an axis, or of those along several."""
 
 
+class _Declared:
+    """What `Column` and `Numbered` declare: a meaning, a shape and a unit."""
+
+    __slots__ = ("into", "meaning", "name", "shape", "unit")
+
+    def __init__(
+        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
+    ) -> None:
+        self.meaning = meaning
+        self.shape = shape
+        self.unit = unit
+        self.into = into
+        self.name = ""
+
+    def __set_name__(self, owner: type[Columns], name: str) -> None:
+        """Take the name of the class attribute that it is assigned to."""
+        self.name = name
+
+
 @final
-class Column:
+class Column(_Declared):
     """A column, or a field of a table, that formulas read by its name.
 
     Attributes:
         meaning: What its numbers are, in one line.
         shape: The number of entries along each axis, or the name of a size.
         unit: The unit of the numbers; empty for plain numbers.
+        into: For a field that is a position along the first axis of a column, the name
+            of that: formulas read what it holds there.
         name: The name of the class attribute that declares it.
     """
 
-    __slots__ = ("meaning", "name", "shape", "unit")
-
-    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
-        """Declare a column; the class attribute that it is assigned to is its name."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -92,7 +104,7 @@ class Column:
 
 
 @final
-class Numbered:
+class Numbered(_Declared):
     """Columns with the same meaning, of which each of a numbered kind of thing has one.
 
     `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
@@ -102,17 +114,7 @@ class Numbered:
     Attributes: as those of `Column`.
     """
 
-    __slots__ = ("meaning", "name", "shape", "unit")
-
-    def __init__(self, meaning: str, *shape: int | str, unit: str = "") -> None:
-        """Declare columns; the class attribute is what their names begin with."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -203,6 +205,27 @@ class Columns:
         """Return the ports of the columns that the fields of `NamedTuple`s name."""
         return tuple(self.named(name) for kind in kinds for name in _names(kind))
 
+    def table(self, name: str, *fields: Port | Field, is_single: bool = False) -> Table:
+        """Return a table with fields of declared columns, and others.
+
+        Args:
+            name: Its name.
+            fields: Columns that hold numbers, or are declared `into` another one;
+                spans and codes as they are.
+            is_single: Whether it always has one record.
+        """
+        into = {column.name: column.into for column in self.declared()}
+        listed: list[Field] = []
+        for field in fields:
+            if isinstance(field, Field):
+                listed.append(field)
+                continue
+            base = field.name.removesuffix(f"_{self.number}")
+            column = into.get(field.name, into.get(base, ""))
+            made = index_field(field, column) if column else number_field(field)
+            listed.append(made)
+        return Table(name, tuple(listed), is_single)
+
     @classmethod
     def declared(cls) -> Iterator[Column | Numbered]:
         """Yield all declarations, those of base classes first."""
@@ -237,7 +260,8 @@ class Columns:
                 shape than is declared.
             UnknownName: No column has the name of a parameter.
         """
-        signature = _Signature.of(formula)
+        signature = _FormulaSignature.of(formula)
+        # `None` in `reads` leaves a parameter at its default: it is no column.
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
@@ -247,27 +271,22 @@ class Columns:
             raise unknown(
                 "parameter", min(strange), signature.parameters, owner=signature.label
             )
-        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
-        if not ports:
-            if not signature.results:
-                raise KernelError(
-                    f"{signature.label} does not say what it writes: return a "
-                    "NamedTuple whose fields are columns, or pass writes=."
-                )
-            ports = tuple(map(self.named, signature.results))
-        given = [port for reader in readers for port in reader.ports]
+        ports = self._written(signature, writes)
+        # A group of columns is several inputs of the program and one argument of the
+        # formula; `by_names` puts them together again.
+        inputs = [port for reader in readers for port in reader.ports]
 
         @functools.wraps(formula)
         def by_names(*values: Any) -> Any:
             left = iter(values)
-            found = formula(**{reader.name: reader.take(left) for reader in readers})
-            return tuple(_flat(found)) if _is_group(type(found)) else found
+            result = formula(**{reader.name: reader.take(left) for reader in readers})
+            return tuple(_flat(result)) if len(ports) > 1 else result
 
         program = trace(
             by_names,
             name=ports[0].name,
             outputs=tuple(port.name for port in ports),
-            **{port.name: port.shape for port in given},
+            **{port.name: port.shape for port in inputs},
         )
         for made, declared in zip(program.outputs, ports, strict=True):
             if made.shape != declared.shape:
@@ -277,18 +296,34 @@ class Columns:
                 )
         return program
 
+    def _written(
+        self, signature: _FormulaSignature, writes: Port | Sequence[Port]
+    ) -> tuple[Port, ...]:
+        """Return the columns that a formula writes."""
+        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
+        if ports:
+            return ports
+        if not signature.results:
+            raise KernelError(
+                f"{signature.label} does not say what it writes: return a "
+                "NamedTuple whose fields are columns, or pass writes=."
+            )
+        return tuple(map(self.named, signature.results))
+
     def _reader(
         self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
-    ) -> _Reader:
-        given = reads.get(name)
-        if isinstance(given, Port):
-            return _Reader(name, (given,), None)
-        if given is not None:
-            return _Reader(name, tuple(given), list)
+    ) -> _ParameterReader:
+        other = reads.get(name)
+        if isinstance(other, Port):
+            return _ParameterReader(name, (other,), None)
+        if other is not None:
+            return _ParameterReader(name, tuple(other), list)
         if name in groups:
             kind = groups[name]
-            return _Reader(name, self.group(kind), lambda values: _made(kind, values))
-        return _Reader(name, (self.named(name),), None)
+            return _ParameterReader(
+                name, self.group(kind), lambda values: _made(kind, values)
+            )
+        return _ParameterReader(name, (self.named(name),), None)
 
     @property
     def _label(self) -> str:
@@ -297,7 +332,7 @@ class Columns:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ParameterReader:
     """What a parameter of a formula reads: one column, or several as one argument."""
 
     name: str
@@ -312,7 +347,7 @@ class _Reader:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Signature:
+class _FormulaSignature:
     """What the signature of a formula says about columns.
 
     Attributes:
@@ -328,15 +363,18 @@ class _Signature:
     results: tuple[str, ...]
 
     @classmethod
-    def of(cls, formula: Callable[..., Any]) -> _Signature:
+    def of(cls, formula: Callable[..., Any]) -> _FormulaSignature:
+        # Types and the name are those of the function inside; what `partial` sets is
+        # keyword-only in the signature outside, so no column.
         function = getattr(formula, "func", formula)  # of functools.partial
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()
         names = tuple(
             each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
         )
-        types = typing.get_type_hints(function)
-        groups = {name: kind for name, kind in types.items() if _is_group(kind)}
+        hints = typing.get_type_hints(function)
+        wholes = {name: _without_none(kind) for name, kind in hints.items()}
+        groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
         return cls(label, names, groups, tuple(_names(returned)) if returned else ())
 
@@ -344,6 +382,14 @@ class _Signature:
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+def _without_none(kind: Any) -> Any:
+    """Return the type of a parameter that may be None as the other type."""
+    if not isinstance(kind, types.UnionType):
+        return kind
+    left = [each for each in typing.get_args(kind) if each is not type(None)]
+    return left[0] if len(left) == 1 else kind
 
 
 def _names(kind: Any) -> Iterator[str]:

@@ -33,22 +33,22 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.trace import Port, Program, trace
 
 __all__ = [
-    "LIFTED",
-    "LIFTS",
+    "ATTACHED",
+    "CARRIED",
     "POSES",
-    "SETTING",
+    "STATE_BASES",
     "MovingLinks",
-    "lift",
     "moving_links",
+    "on_base",
     "poses_of_links",
 ]
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
 
-SETTING: Final = "setting"
-LIFTS: Final = "lifts"
-LIFTED: Final = "lifted_links"
+STATE_BASES: Final = "state_bases"
+ATTACHED: Final = "attached_bases"
+CARRIED: Final = "carried_links"
 
 
 class MovingLinks:
@@ -129,19 +129,19 @@ class MovingLinks:
         if bases:
             found += [
                 Table(
-                    SETTING,
+                    STATE_BASES,
                     (reals("bases", (bases, 4, 4)),),
                     is_single=True,
                 ),
                 Table(
-                    LIFTS,
+                    ATTACHED,
                     (
                         index("carrier", POSES),
-                        reals("mounting", (3, 4)),
-                        span("carried", LIFTED),
+                        reals("base_offset", (3, 4)),
+                        span("carried", CARRIED),
                     ),
                 ),
-                Table(LIFTED, (index("lifted", POSES),)),
+                Table(CARRIED, (index("link", POSES),)),
             ]
         return tuple(found)
 
@@ -153,12 +153,12 @@ class MovingLinks:
         found: list[Stage] = [*passive_stages(self.cell, self.selection)]
         if not self.released.bases:
             return (*found, self._program)
-        poses = {"carrier": (3, 4), "mounting": (3, 4), "lifted": (3, 4)}
-        lifted = trace(lift, name="lift", outputs=("lifted",), **poses)
+        poses = {"carrier": (3, 4), "base_offset": (3, 4), "link": (3, 4)}
+        on_bases = trace(on_base, name="attached_link", outputs=("link",), **poses)
         return (
             *found,
-            Each(SETTING, (self._program,)),
-            Each(LIFTS, (Each(LIFTED, (lifted,), within="carried"),)),
+            Each(STATE_BASES, (self._program,)),
+            Each(ATTACHED, (Each(CARRIED, (on_bases,), within="carried"),)),
         )
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
@@ -174,20 +174,22 @@ class MovingLinks:
             return found
         tree = state.tree
         holders = {k: self.mounted(tree, k) for k in self.released.bases}
-        bases, lifts = self.released.standing(tree, holders, world=0)
-        # One table has the lifts of all levels: its records are worked off in order.
+        bases, levels = self.released.standing(tree, holders, world=0)
+        # One table has the bases of all levels: its records are worked off in order.
         nothing = np.empty(0, np.int64)
-        counts = np.concatenate([nothing, *(each.counts for each in lifts)])
-        offsets = [each.offsets[:, :3] for each in lifts]
+        counts = np.concatenate([nothing, *(level.counts for level in levels)])
+        offsets = [level.offsets[:, :3] for level in levels]
         return found | {
-            SETTING: {"bases": bases[np.newaxis]},
-            LIFTS: {
-                "carrier": np.concatenate([nothing, *(each.holders for each in lifts)]),
-                "mounting": np.concatenate([np.empty((0, 3, 4)), *offsets]),
+            STATE_BASES: {"bases": bases[np.newaxis]},
+            ATTACHED: {
+                "carrier": np.concatenate(
+                    [nothing, *(level.holders for level in levels)]
+                ),
+                "base_offset": np.concatenate([np.empty((0, 3, 4)), *offsets]),
                 "carried": np.stack([np.cumsum(counts) - counts, counts], axis=1),
             },
-            LIFTED: {
-                "lifted": np.concatenate([nothing, *(each.rows for each in lifts)])
+            CARRIED: {
+                "link": np.concatenate([nothing, *(level.rows for level in levels)])
             },
         }
 
@@ -239,7 +241,7 @@ def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
     return compile_pipeline(pipeline, dtype=dtype)
 
 
-def lift(carrier: Any, mounting: Any, lifted: Any) -> Any:
+def on_base(carrier: Any, base_offset: Any, link: Any) -> Any:
     """Return the pose of a link on a base that another link carries."""
-    X = Pose.from_matrix(carrier) @ Pose.from_matrix(mounting)
-    return (X @ Pose.from_matrix(lifted)).matrix()[:3]
+    X = Pose.from_matrix(carrier) @ Pose.from_matrix(base_offset)
+    return (X @ Pose.from_matrix(link)).matrix()[:3]

@@ -14,11 +14,11 @@ from armillary.kernel.tables import Table, index
 from armillary.kinematics.inputs import program_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.moving_links import (
-    LIFTED,
-    LIFTS,
-    SETTING,
+    ATTACHED,
+    CARRIED,
+    STATE_BASES,
     MovingLinks,
-    lift,
+    on_base,
 )
 from armillary.kinematics.state import State
 from armillary.model.frame import FrameRef
@@ -72,7 +72,10 @@ class MovingTwists:
     @property
     def tables(self) -> tuple[Table, ...]:
         """Return the tables of the stages, those of `moving` among them."""
-        more = {LIFTS: index("carrier_twists", TWISTS), LIFTED: index("own", TWISTS)}
+        more = {
+            ATTACHED: index("carrier_twists", TWISTS),
+            CARRIED: index("own", TWISTS),
+        }
         return tuple(
             Table(table.name, (*table.fields, more[table.name]))
             if table.name in more
@@ -83,10 +86,10 @@ class MovingTwists:
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
         found = self.moving.records(state)
-        if LIFTS in found:
-            lifts, lifted = found[LIFTS], found[LIFTED]
-            found[LIFTS] = {**lifts, "carrier_twists": lifts["carrier"]}
-            found[LIFTED] = {**lifted, "own": lifted["lifted"]}
+        if ATTACHED in found:
+            attached, carried = found[ATTACHED], found[CARRIED]
+            found[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
+            found[CARRIED] = {**carried, "own": carried["link"]}
         return found
 
     @cached_property
@@ -105,10 +108,12 @@ class MovingTwists:
             )
         found: list[Stage] = []
         for stage in moving.stages:
-            if isinstance(stage, Each) and stage.table == LIFTS:
-                found.append(Each(LIFTS, (Each(LIFTED, self._lift, within="carried"),)))
-            elif isinstance(stage, Each) and stage.table == SETTING:
-                found.append(Each(SETTING, (*stage.stages, self._program)))
+            if isinstance(stage, Each) and stage.table == ATTACHED:
+                found.append(
+                    Each(ATTACHED, (Each(CARRIED, self._on_bases, within="carried"),))
+                )
+            elif isinstance(stage, Each) and stage.table == STATE_BASES:
+                found.append(Each(STATE_BASES, (*stage.stages, self._program)))
             else:
                 found.append(stage)
         if not moving.released.bases:
@@ -152,32 +157,32 @@ class MovingTwists:
         return found
 
     @property
-    def _lift(self) -> tuple[Program, Program]:
+    def _on_bases(self) -> tuple[Program, Program]:
         X, V = (3, 4), (6, self.columns)
         twists = trace(
-            _lifted_twists,
-            name="lift_twists",
+            _twists_on_base,
+            name="attached_twists",
             outputs=("own",),
             carrier=X,
-            mounting=X,
-            lifted=X,
+            base_offset=X,
+            link=X,
             carrier_twists=V,
             own=V,
         )
-        poses = {"carrier": X, "mounting": X, "lifted": X}
-        return twists, trace(lift, name="lift", outputs=("lifted",), **poses)
+        poses = {"carrier": X, "base_offset": X, "link": X}
+        return twists, trace(on_base, name="attached_link", outputs=("link",), **poses)
 
 
-def _lifted_twists(
-    carrier: Any, mounting: Any, lifted: Any, carrier_twists: Any, own: Any
+def _twists_on_base(
+    carrier: Any, base_offset: Any, link: Any, carrier_twists: Any, own: Any
 ) -> Any:
     """Return the twists of a link on a base that another link carries.
 
-    `lifted` and `own` are as if the base stood at the origin of the world.
+    `link` and `own` are as if the base stood at the origin of the world.
     """
     X_WC = Pose.from_matrix(carrier)
-    X_WB = X_WC @ Pose.from_matrix(mounting)
-    arm = subtract(X_WB @ Pose.from_matrix(lifted).position, X_WC.position)
+    X_WB = X_WC @ Pose.from_matrix(base_offset)
+    arm = subtract(X_WB @ Pose.from_matrix(link).position, X_WC.position)
     columns: list[Any] = []
     for theirs, mine in zip(_columns(carrier_twists), _columns(own), strict=True):
         v, w = three(theirs[:3]), three(theirs[3:])

@@ -276,8 +276,8 @@ class State(
         for placement in placements:
             at = self.cell.frame(placement.on)
             frame = at._replace(pose=at.pose @ placement.pose)
-            manner = "loose" if placement.on == WORLD else "attached"
-            base = Base(frame, placement.on, placement.pose, manner)
+            mode = "loose" if placement.on == WORLD else "attached"
+            base = Base(frame, placement.on, placement.pose, mode)
             changes[self.cell.index[placement.manipulator]] = base
         return tree.attached(changes) if changes else tree
 

@@ -30,7 +30,7 @@ ROWS: Final = 1 << 22
 
 MOST_KEPT: Final = 256
 
-MANNERS: Final = {
+MODES: Final = {
     "fixed": "fixed to",
     "loose": "mounted on",
     "attached": "attached to",
@@ -92,7 +92,7 @@ class RigidGroups:
         parents = _indices(tree.parents)
         padded = np.full(count + len(tree.bases) + 2, NO_LINK, dtype=np.int64)
         for k, base in enumerate(tree.bases):
-            if base.manner != "fixed":
+            if base.mode != "fixed":
                 parents[tree.base_link(k)] = NO_LINK
             elif not tree.is_link(base.on):
                 parents[tree.base_link(k)] = count + k
@@ -189,7 +189,7 @@ class CollisionPairs:
             ModelError: There are too many pairs.
         """
         bases = ((k, tree.bases[k]) for k in tree.carried_bases)
-        attached = tuple((k, base.frame.link, base.manner) for k, base in bases)
+        attached = tuple((k, base.frame.link, base.mode) for k, base in bases)
         found = self._known.get(attached)
         if found is None:
             touching, adjacent = self._touching(tree)
@@ -568,9 +568,7 @@ class CollisionPairs:
         if carried is not None:
             part = quote(self.cell.manipulators[carried].name)
             base = tree.bases[carried]
-            reason = (
-                f"{part} is {MANNERS[base.manner]} {quote(tree.name(base.frame.link))}"
-            )
+            reason = f"{part} is {MODES[base.mode]} {quote(tree.name(base.frame.link))}"
             return PairDecision(False, reason, is_carried=True)
         return self._ruled(code, adjacent)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
-from armillary.model.motion import Motion
+from armillary.model.motion import TracedMotion
 from armillary.spatial.pose import Pose
 from armillary.spatial.twist import Vector6
 from armillary.spatial.vector import Number
@@ -23,7 +23,7 @@ STEP: Final = 1e-5
 """Of central differences [m or rad]; their error is about 1e-10."""
 
 
-class InterpretedMotion(Motion):
+class InterpretedMotion(TracedMotion):
     """A motion that calls a function on floats; derivatives are central differences.
 
     Attributes:

@@ -13,7 +13,7 @@ import numpy as np
 from armillary.errors import JointError, ScriptError, quote
 from armillary.model.closed_form import OutOfReach
 from armillary.model.mechanism import Mechanism
-from armillary.model.motion import Motion
+from armillary.model.motion import TracedMotion
 from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.scripts.component import ComponentData
@@ -89,7 +89,7 @@ class Script(Mechanism, frozen=True):
         return _host_of(self.file, self.source, self.component, relaxed=self.relaxed)
 
     @property
-    def motion(self) -> Motion:
+    def motion(self) -> TracedMotion:
         """Return the traced motion, or one that runs the script where that fails."""
         bare = self
         if not self.precursor.is_identity:
@@ -190,11 +190,11 @@ def _host_of(
 
 
 @lru_cache(maxsize=256)
-def _motion_of(script: Script) -> Motion:
+def _motion_of(script: Script) -> TracedMotion:
     host = script.host
     interpreted = InterpretedMotion(script.forward, len(script.input_units))
     try:
-        traced = Motion(script, len(script.input_units))
+        traced = TracedMotion(script, len(script.input_units))
     except JointError as error:
         reason = str(error).removeprefix("Script.pose cannot be traced. ")
         reason = reason.partition(" Use the functions of numpy")[0]

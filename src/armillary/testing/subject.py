@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import JointError
-from armillary.model.highest import choices, edges
 from armillary.model.joint import Joint
 from armillary.model.parameters import is_numeric, numbers_of
 from armillary.model.unit import Unit
+from armillary.model.upper_bound import choices, edges
 
 Array = npt.NDArray[np.float64]
 

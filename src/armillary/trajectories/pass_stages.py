@@ -42,7 +42,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 from armillary.trajectories.curve import basis as basis_at
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 
 __all__ = [
     "FIRST",
@@ -76,62 +76,62 @@ LIMIT: Final = 200
 
 GRID: Final = Steps(
     "grid",
-    Entry(PathColumns.knot_a, PathColumns.knots, of="knot"),
-    Entry(PathColumns.knot_b, PathColumns.knots, ahead=1, of="knot"),
-    Entry(PathColumns.s_a, PathColumns.at, of="knot"),
-    Entry(PathColumns.s_b, PathColumns.at, ahead=1, of="knot"),
+    PathColumns.knot_a,
+    PathColumns.knot_b,
+    PathColumns.s_a,
+    PathColumns.s_b,
     PathColumns.basis,
     PathColumns.share,
-    Entry(PathColumns.grid_point, PathColumns.points),
-    Entry(PathColumns.grid_gap, PathColumns.gaps),
+    PathColumns.grid_point,
+    PathColumns.grid_gap,
 )
 """The points of the grid; the gap to the next is a share of that of its knots."""
 
 LAST: Final = Steps(
     "last",
-    Entry(PathColumns.last_point, PathColumns.points),
-    Entry(PathColumns.last_lo, PathColumns.lows),
-    Entry(PathColumns.last_hi, PathColumns.highs),
+    PathColumns.last_point,
+    PathColumns.last_lo,
+    PathColumns.last_hi,
     is_single=True,
 )
 
 FIRST: Final = Steps(
     "first",
-    Entry(PathColumns.first_x, PathColumns.x),
-    Entry(PathColumns.first_time, PathColumns.time),
-    Entry(PathColumns.first_speed, PathColumns.speed),
+    PathColumns.first_x,
+    PathColumns.first_time,
+    PathColumns.first_speed,
     is_single=True,
 )
 
 BACKWARD: Final = (
-    Entry(PathColumns.point, PathColumns.points),
-    Entry(PathColumns.next_point, PathColumns.points, ahead=1),
-    Entry(PathColumns.gap, PathColumns.gaps),
-    Entry(PathColumns.lo, PathColumns.lows),
-    Entry(PathColumns.lo_next, PathColumns.lows, ahead=1),
-    Entry(PathColumns.hi, PathColumns.highs),
-    Entry(PathColumns.hi_next, PathColumns.highs, ahead=1),
+    PathColumns.point,
+    PathColumns.next_point,
+    PathColumns.gap,
+    PathColumns.lo,
+    PathColumns.lo_next,
+    PathColumns.hi,
+    PathColumns.hi_next,
 )
 BACKWARD_ROWS: Final = (
-    Entry(PathColumns.row, PathColumns.rows),
-    Entry(PathColumns.next_row, PathColumns.rows, ahead=1),
+    PathColumns.row,
+    PathColumns.next_row,
 )
 
 FORWARD: Final = (
-    Entry(PathColumns.from_point, PathColumns.points),
-    Entry(PathColumns.to_point, PathColumns.points, ahead=1),
-    Entry(PathColumns.from_gap, PathColumns.gaps),
-    Entry(PathColumns.to_lo, PathColumns.lows, ahead=1),
-    Entry(PathColumns.to_hi, PathColumns.highs, ahead=1),
-    Entry(PathColumns.x_here, PathColumns.x),
-    Entry(PathColumns.x_next, PathColumns.x, ahead=1),
-    Entry(PathColumns.time_here, PathColumns.time),
-    Entry(PathColumns.time_next, PathColumns.time, ahead=1),
-    Entry(PathColumns.speed_next, PathColumns.speed, ahead=1),
+    PathColumns.from_point,
+    PathColumns.to_point,
+    PathColumns.from_gap,
+    PathColumns.to_lo,
+    PathColumns.to_hi,
+    PathColumns.x_here,
+    PathColumns.x_next,
+    PathColumns.time_here,
+    PathColumns.time_next,
+    PathColumns.speed_next,
 )
 FORWARD_ROWS: Final = (
-    Entry(PathColumns.from_row, PathColumns.rows),
-    Entry(PathColumns.to_row, PathColumns.rows, ahead=1),
+    PathColumns.from_row,
+    PathColumns.to_row,
 )
 
 
@@ -208,7 +208,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     Limits are `velocity` and `acceleration`, the lower and the upper ones, and the
     `rows` at each point, if the size r of the columns is above 0.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         row=columns.row if has_rows else None,
@@ -218,7 +218,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
         LAST.each(
             columns, columns.stage(_last, writes=(columns.last_lo, columns.last_hi))
         ),
-        backward_steps(columns.sizes["r"]).each(
+        backward_steps(columns.r).each(
             columns,
             lines,
             columns.stage(_highest),
@@ -236,7 +236,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     They go from `x_start` and `time_start` to `x`, `time` [s] and `speed` at the points
     of the grid.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         point=columns.from_point,
@@ -255,7 +255,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
                 writes=(columns.first_x, columns.first_time, columns.first_speed),
             ),
         ),
-        forward_steps(columns.sizes["r"]).each(columns, lines, columns.stage(_advance)),
+        forward_steps(columns.r).each(columns, lines, columns.stage(_advance)),
     )
 
 

@@ -18,7 +18,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, select, sqrt
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["SPLINE", "spline_columns", "spline_records", "spline_stages"]
@@ -28,60 +28,60 @@ INVALID: Final = float(PathReason.INVALID)
 
 CHORDS: Final = Steps(
     "chords",
-    Entry(PathColumns.q_a, PathColumns.path),
-    Entry(PathColumns.q_b, PathColumns.path, ahead=1),
-    Entry(PathColumns.given_b, PathColumns.given, ahead=1),
-    Entry(PathColumns.at_a, PathColumns.at),
-    Entry(PathColumns.at_b, PathColumns.at, ahead=1),
-    Entry(PathColumns.width, PathColumns.widths),
-    Entry(PathColumns.chord, PathColumns.chords),
+    PathColumns.q_a,
+    PathColumns.q_b,
+    PathColumns.given_b,
+    PathColumns.at_a,
+    PathColumns.at_b,
+    PathColumns.width,
+    PathColumns.chord,
 )
 """The intervals between waypoints in order."""
 
 AHEAD: Final = Steps(
     "ahead",
-    Entry(PathColumns.width_before, PathColumns.widths, ahead=-1),
-    Entry(PathColumns.width_after, PathColumns.widths),
-    Entry(PathColumns.chord_before, PathColumns.chords, ahead=-1),
-    Entry(PathColumns.chord_after, PathColumns.chords),
-    Entry(PathColumns.pivot_before, PathColumns.pivots, ahead=-1),
-    Entry(PathColumns.right_before, PathColumns.rights, ahead=-1),
-    Entry(PathColumns.pivot_here, PathColumns.pivots),
-    Entry(PathColumns.right_here, PathColumns.rights),
+    PathColumns.width_before,
+    PathColumns.width_after,
+    PathColumns.chord_before,
+    PathColumns.chord_after,
+    PathColumns.pivot_before,
+    PathColumns.right_before,
+    PathColumns.pivot_here,
+    PathColumns.right_here,
 )
 """The inner waypoints in order."""
 
 BACK: Final = Steps(
     "back",
-    Entry(PathColumns.pivot, PathColumns.pivots),
-    Entry(PathColumns.right, PathColumns.rights),
-    Entry(PathColumns.bend, PathColumns.bends),
-    Entry(PathColumns.next_bend, PathColumns.bends, ahead=1),
+    PathColumns.pivot,
+    PathColumns.right,
+    PathColumns.bend,
+    PathColumns.next_bend,
 )
 """The inner waypoints, the last one first."""
 
 ENDS: Final = Steps(
     "ends",
-    Entry(PathColumns.first_at, PathColumns.at, of="first"),
-    Entry(PathColumns.first_given, PathColumns.given, of="first"),
-    Entry(PathColumns.first_pivot, PathColumns.pivots, of="first"),
-    Entry(PathColumns.first_right, PathColumns.rights, of="first"),
-    Entry(PathColumns.first_bend, PathColumns.bends, of="first"),
-    Entry(PathColumns.last_bend, PathColumns.bends, of="last"),
+    PathColumns.first_at,
+    PathColumns.first_given,
+    PathColumns.first_pivot,
+    PathColumns.first_right,
+    PathColumns.first_bend,
+    PathColumns.last_bend,
     is_single=True,
 )
 
 KNOTS: Final = Steps(
     "knots_made",
-    Entry(PathColumns.q_here, PathColumns.path),
-    Entry(PathColumns.bend_here, PathColumns.bends),
-    Entry(PathColumns.bend_a, PathColumns.bends, of="interval"),
-    Entry(PathColumns.bend_b, PathColumns.bends, ahead=1, of="interval"),
-    Entry(PathColumns.width_here, PathColumns.widths, of="interval"),
-    Entry(PathColumns.chord_here, PathColumns.chords, of="interval"),
+    PathColumns.q_here,
+    PathColumns.bend_here,
+    PathColumns.bend_a,
+    PathColumns.bend_b,
+    PathColumns.width_here,
+    PathColumns.chord_here,
     PathColumns.weight_a,
     PathColumns.weight_b,
-    Entry(PathColumns.knot_made, PathColumns.knots),
+    PathColumns.knot_made,
 )
 """The waypoints; the interval is that after each, and for the last one that before."""
 
@@ -109,7 +109,7 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
     path moves, 0 where all waypoints are the same; and whether two in a row are, where
     that is not a fault in itself.
     """
-    ends = partial(_ends, joints=columns.sizes["n"])
+    ends = partial(_ends, joints=columns.n)
     return (
         ENDS.each(columns, columns.stage(ends)),
         CHORDS.each(columns, columns.stage(_chord)),

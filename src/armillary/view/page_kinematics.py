@@ -20,8 +20,13 @@ from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
 from armillary.ik.search_step import largest_errors, step_program
 from armillary.ik.user_form import UserForm, picked_program, verified_program
-from armillary.kernel.javascript import LIBRARY, literal, literals, program_function
-from armillary.kernel.javascript_pipeline import pipeline_function
+from armillary.kernel.javascript import (
+    LIBRARY,
+    literal,
+    literals,
+    pipeline_function,
+    program_function,
+)
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.inputs import PASSIVE
 from armillary.kinematics.moving_links import POSES, MovingLinks, moving_links

@@ -21,11 +21,10 @@ from armillary.collision.distance.table import (
     stages_of,
 )
 from armillary.kernel.columns import each, number_field
-from armillary.kernel.kernel import Kernel
+from armillary.kernel.kernel import Kernel, in_two_passes
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.tables import Table
-from armillary.kernel.two_passes import in_two_passes
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, Sphere
 from armillary.spatial.pose import IDENTITY, Pose

@@ -33,7 +33,7 @@ from armillary.formats.robwork.elements import (
     SETUPS,
     Context,
 )
-from armillary.formats.robwork.frames import PREFIX, SEPARATOR, FileDevice, LoosePart
+from armillary.formats.robwork.frames import PREFIX, SEPARATOR, FileSection, LoosePart
 from armillary.formats.xml import Element, ParseLimits, parse, to_text
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pattern import REGEX, LinkName, fits, is_exact, matches
@@ -240,14 +240,14 @@ def _translated(
 # Reading
 
 
-def find_setups(body: FileDevice, context: Context) -> list[tuple[LoosePart, str]]:
-    """Return the references to files with rules in a body, each with its path.
+def find_setups(section: FileSection, context: Context) -> list[tuple[LoosePart, str]]:
+    """Return the references to files with rules in a section, each with its path.
 
-    References that are not followed become properties of the body.
+    References that are not followed become properties of the section.
     """
     finder, report = context.finder, context.report
     setups: list[tuple[LoosePart, str]] = []
-    for part in body.setups:
+    for part in section.setups:
         element = part.element
         file = ELEMENTS.read(element, report)["file"] or ""
         if element.name == CALIBRATION:
@@ -265,7 +265,7 @@ def find_setups(body: FileDevice, context: Context) -> list[tuple[LoosePart, str
             text=finder.from_first(file, element.place),
             description=SEPARATOR.join(part.scope[1:]),
         )
-        body.unread.append(note)
+        section.unread.append(note)
     return setups
 
 
@@ -461,6 +461,7 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
     pairs but static ones.
     """
     rules, first = cell.rules, len(_START.rules)
+    # The rules of a setup follow those that RobWork begins with.
     are_of_setup = (
         (rules.within, rules.between) == (_START.within, _START.between)
         and rules.rules[:first] == _START.rules
@@ -511,6 +512,7 @@ def _pair_elements(cell: Workcell, patterns: Patterns) -> Iterator[Element]:
     names = [patterns.name(link) for link in decided.link_names]
     for i, j in combinations(range(len(names)), 2):
         is_tested = (pairs.links[i], pairs.links[j]) in tested
+        # RobWork tests all pairs except those in one group, which move together.
         if is_tested != (groups[i] != groups[j]):
             yield _element(names[i], names[j], tested=is_tested)
 

@@ -15,7 +15,7 @@ from armillary.kernel.pipeline import Pipeline, Stage, While
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table
-from armillary.kinematics.closing.branch import Branch, home_branch
+from armillary.kinematics.closing.branch import Branch, Fields, home_branch
 from armillary.kinematics.closing.stages import (
     block_programs,
     closing_stages,
@@ -32,6 +32,7 @@ __all__ = [
     "Repeated",
     "Repetition",
     "closed_kernel",
+    "passive_records",
     "passive_stages",
     "passive_tables",
 ]
@@ -97,7 +98,6 @@ def closed_kernel(
             "A script that cannot be compiled moves a joint of a closed loop, or of a "
             "simulation; these run in compiled code only."
         )
-    blocks = cell.loop_system.needed(selection.passive) if selection.passive else ()
     independent = independent_program(cell, selection).fingerprint
     parts = independent, selection.passive, program.fingerprint
     repetition = repeated(program) if repeated else None
@@ -107,10 +107,7 @@ def closed_kernel(
         pipeline = _pipeline(cell, selection, program, repetition)
         return compile_pipeline(pipeline, dtype=dtype)
 
-    pipeline = kept(cell, key, compiled)
-    if not blocks:
-        return pipeline()
-    return pipeline((branch or home_branch(cell)).tables(blocks))
+    return kept(cell, key, compiled)(passive_records(cell, selection, branch))
 
 
 def passive_stages(cell: Workcell, selection: Inputs) -> list[Stage]:
@@ -134,6 +131,19 @@ def passive_tables(cell: Workcell, selection: Inputs) -> tuple[Table, ...]:
         return ()
     blocks = cell.loop_system.needed(selection.passive)
     return tuple(table_of(block_programs(cell, b)) for b in blocks)
+
+
+def passive_records(
+    cell: Workcell, selection: Inputs, branch: Branch | None
+) -> dict[str, Fields]:
+    """Return the records of `passive_tables`.
+
+    branch: On which loops are closed; None for that of the assembly at home.
+    """
+    if not selection.passive:
+        return {}
+    blocks = cell.loop_system.needed(selection.passive)
+    return (branch or home_branch(cell)).tables(blocks)
 
 
 def _pipeline(

@@ -100,6 +100,8 @@ class BodyPieces:
         (filled,) = np.nonzero(~is_outside.ravel())
         at = np.stack(np.unravel_index(filled, self._shape), axis=1)
         nodes = at[:, None] + CORNERS
+        # A corner is inside if no cube at it is outside. Corners among cubes with
+        # triangles are doubtful, until the winding number decides.
         around = np.ones([n + 1 for n in self._shape], np.bool_)
         outer, inner = np.zeros_like(around), np.zeros_like(around)
         for corner in CORNERS:
@@ -116,6 +118,8 @@ class BodyPieces:
         owners = np.broadcast_to(filled[:, None], is_kept.shape)[is_kept]
         everything = np.concatenate([points, corners])
         owner = np.concatenate([cubes, owners])
+        # Points of the same piece beside each other, equal ones too: neighbours that
+        # are equal are dropped.
         order = np.lexsort((*everything.T, owner))
         everything, owner = everything[order], owner[order]
         is_new = np.ones(len(owner), np.bool_)
@@ -233,6 +237,8 @@ def _turns(points: Array, triangles: Array) -> Array:
         la, lb, lc = (np.linalg.norm(each, axis=1) for each in (a, b, c))
         volume = np.einsum("ij,ij->i", a, np.cross(b, c))
         ab, bc, ca = (np.einsum("ij,ij->i", *each) for each in ((a, b), (b, c), (c, a)))
+        # tan(angle / 2) = det(a, b, c) / (|a||b||c| + (a.b)|c| + (b.c)|a| + (c.a)|b|);
+        # angles of a closed surface sum to 4 pi for each time that it winds around.
         angles = np.arctan2(volume, la * lb * lc + ab * lc + bc * la + ca * lb)
         found[k] = angles.sum() / (2.0 * np.pi)
     return found
