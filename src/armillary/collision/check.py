@@ -340,6 +340,7 @@ class CollisionCheck:
         which, starts = tables.shapes_of(near)
         values = self._placed.values(X, np.zeros_like(which), which)
         contacts: list[Contact] = []
+        # Of each pair of links the nearest pair of shapes is its contact.
         for links, first, of_links in zip(
             near.tolist(), starts, np.split(values, starts[1:]), strict=True
         ):

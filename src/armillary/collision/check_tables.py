@@ -133,6 +133,7 @@ class CheckTables:
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
+        # The frame of a link is that of its first shape.
         first = self.first[:-1]
         frames, count = placed.frames[first], len(first)
         turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
@@ -144,6 +145,7 @@ class CheckTables:
     @property
     def room(self) -> int:
         """Return for how many spheres code is made: some more than there are."""
+        # Powers of 4 times the least, so that few sizes are ever compiled.
         room = FEWEST_SPHERES
         while room < len(self.centres):
             room *= 4

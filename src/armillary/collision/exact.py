@@ -177,6 +177,7 @@ class ExactMeshes:
         a, b = (self.tables.pairs.shapes[k].shape for k in self._sides(pair))
         if not self.has_mesh[pair]:
             return distance(a, X_A, b, X_B)
+        # coal takes one pair of poses at a time: batches are flattened, and made again.
         poses = [np.asarray(X) @ s.pose.matrix() for X, s in ((X_A, a), (X_B, b))]
         batch = np.broadcast_shapes(*(each.shape[:-2] for each in poses))
         both = [np.broadcast_to(X, (*batch, 4, 4)).reshape(-1, 4, 4) for X in poses]
@@ -244,6 +245,8 @@ class ExactMeshes:
 
     def _is_enclosed(self, pair: int, X_A: Array, X_B: Array) -> bool:
         """Return whether a part of a body is in the volume that the other encloses."""
+        # Surfaces that do not meet are either apart or one inside the other; one point
+        # of each connected part tells which. Either body may be the outer one.
         a, b = (self.bodies[k] for k in self._sides(pair))
         return any(
             outer.surface is not None

@@ -210,6 +210,7 @@ class MotionProver:
 
     def _box(self, level: int) -> tuple[Array, Array]:
         """Return the box of a level: that of 0, 2^level times as large."""
+        # Scaled about its middle; a box of level 0 is exact, without rounding.
         lower, upper = self._limits
         if level == 0:
             return lower, upper

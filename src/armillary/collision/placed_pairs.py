@@ -192,6 +192,7 @@ class PlacedPairs:
 
     def all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        # Rows of the kernels are all pairs of the first pose, then of the next.
         count = len(self.tables.pairs.pairs)
         rows = np.repeat(np.arange(len(X)), count)
         which = np.tile(np.arange(count), len(X))

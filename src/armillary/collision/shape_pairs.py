@@ -295,6 +295,7 @@ class ShapePairs:
         Returns:
             Distances [m], shape (m,); NaN where a pose has NaN.
         """
+        # Centres of all shapes at all poses, of which pairs take two each.
         P = _centre_kernel()(X[:, placed.rows], placed.centres)
         a, b = self.pairs[which].T
         radii = self.radii[a] + self.radii[b]

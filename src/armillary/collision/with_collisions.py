@@ -91,6 +91,7 @@ def _bounded(
 
 def _around(mesh: Mesh, kind: Kind, meshes: MeshSource | None) -> Sequence[Shape]:
     """Return one or several convex polyhedra around a mesh."""
+    # Parts look like their mesh, and are where it is; a hull that is read does, too.
     if kind == "parts":
         looks: dict[str, Any] = {
             "name": mesh.name,
