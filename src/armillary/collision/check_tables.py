@@ -201,8 +201,7 @@ class CheckTables:
         count = len(self.first) - 1
         P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
         # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
-        # of matrices. It loses digits where both are far out, which `squares` allow
-        # for.
+        # of matrices. It loses digits where both are far out; `squares` allow for that.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         near_codes: list[Indices] = []
         step = max(1, BLOCK // max(1, count))

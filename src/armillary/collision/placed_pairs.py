@@ -245,7 +245,7 @@ class PlacedPairs:
             self.link_poses(X, rows, k) @ table.shapes[k].primary.matrix()
             for k in sides
         )
-        if self.triangles:
+        if self.triangles and self.triangles.has_mesh[pair]:
             return self.triangles.nearest(pair, X_A, X_B)
         return distance(a.shape, X_A, b.shape, X_B)
 

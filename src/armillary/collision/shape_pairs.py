@@ -382,8 +382,7 @@ def _centre_kernel() -> Kernel:
 
 @lru_cache(maxsize=1)
 def _bound_kernel() -> Kernel:
-    # A bound must not exceed the distance: it is lowered by the rounding of its
-    # numbers.
+    # A bound must not exceed the distance: it is lowered by its rounding.
     def bound(p: Vector, q: Vector, radii: Number) -> Number:
         p, q = three(p), three(q)
         size = norm(p) + norm(q) + radii
