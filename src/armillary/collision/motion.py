@@ -160,8 +160,9 @@ class MotionProver:
             lower: Least joint positions of each motion, shape (n, joints).
             upper: Greatest.
         """
-        # Bounds of speeds hold in a box of joint positions, and are in a kernel's tables:
-        # with boxes of a few sizes kernels are few, and bounds of small motions good.
+        # Bounds of speeds hold in a box of joint positions, and are part of a kernel.
+        # Boxes have a few sizes: so kernels are few, and small motions have good
+        # bounds.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
             level = np.where(level <= 0, 0, level)

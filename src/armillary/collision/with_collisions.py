@@ -46,6 +46,7 @@ def with_collisions(
     """
     if kind not in KINDS:
         raise unknown("kind of collision shapes", kind, KINDS)
+    # Rules, mounts and states of the cell do not depend on shapes, and remain.
     return cell.replace(
         manipulators=[
             each.replace(
