@@ -25,8 +25,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
 from armillary.model.rules import Rules

@@ -14,8 +14,7 @@ from armillary.collision.lengths import NEARNESS
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.tested_shapes import shapes_of_links
 from armillary.errors import ArmillaryError, ModelError
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs

@@ -10,8 +10,7 @@ from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import home_text, untested_text
 from armillary.errors import ModelError, quote
-from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state
 from armillary.kinematics.violations import Violation, violations_of
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource

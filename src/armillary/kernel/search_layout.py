@@ -136,8 +136,19 @@ class SearchLayout:
 
     def lane(self, s: Value, field: str, lane: Operand) -> Value:
         """Return where one lane of a vector of the state lies."""
-        kind = Type(self.state.kinds[field].element)
+        kind = self.state.kinds[field].scalar
         return s.function.element(self.state.address(s, field), kind, lane)
+
+    def in_lane(self, s: Value, field: str, lane: Operand) -> Value:
+        """Return the number in one lane of a vector of the state."""
+        kind = self.state.kinds[field].scalar
+        return s.function.load(kind, self.lane(s, field, lane))
+
+    def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
+        """Write the number in one lane of a vector of the state."""
+        if not isinstance(value, Value):
+            value = s.function.constant(self.state.kinds[field].scalar, value)
+        s.function.store(value, self.lane(s, field, lane))
 
     def problem(self, f: FunctionBuilder, index: Value) -> Value:
         """Return where the parameters of a problem lie."""
