@@ -404,7 +404,7 @@ def _started(
 
     Raises:
         ShapeError: Arrays do not fit.
-        ModelError: The rotation of a base is none.
+        ModelError: A base has a pose that is not rigid.
     """
     size = 6 * len(free_bases) + len(moving)
     shapes = {"base_poses": (len(free_bases), 4, 4), "q": (len(moving),), "qd": (size,)}
