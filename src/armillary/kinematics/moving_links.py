@@ -219,7 +219,7 @@ class MovingLinks:
 
 
 def moving_links(cell: Workcell) -> MovingLinks:
-    """Return the moving links of a cell, which the cell keeps."""
+    """Return the moving links of a cell, cached by the cell."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
 
 
