@@ -37,16 +37,11 @@ from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 
 __all__ = [
-    "ATTACHED",
-    "CARRIED",
     "POSES",
-    "RATES",
-    "STATE_BASES",
     "TWISTS",
     "MovingLinks",
     "MovingTwists",
     "moving_links",
-    "on_base",
     "poses_of_links",
 ]
 

@@ -19,14 +19,7 @@ from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
 
-__all__ = [
-    "Range",
-    "SpeedBounds",
-    "farthest",
-    "ranges_of",
-    "speeds",
-    "speeds_are_known",
-]
+__all__ = ["Range", "SpeedBounds", "farthest", "ranges_of", "speeds_are_known"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from armillary.model.rules import Rule, Rules, Where
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["NO_LINK", "CollisionPairs", "Indices", "RigidGroups"]
+__all__ = ["CollisionPairs"]
 
 MOST_PAIRS: Final = 20_000_000
 MOST_STEPS: Final = 500_000_000

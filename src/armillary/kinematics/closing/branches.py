@@ -28,15 +28,7 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.pose import IDENTITY
 
-__all__ = [
-    "HOME",
-    "SAME",
-    "Branches",
-    "LoopAssemblies",
-    "bound_passive",
-    "replaced_passive",
-    "wrapped",
-]
+__all__ = ["Branches", "LoopAssemblies", "bound_passive", "replaced_passive"]
 
 Array = npt.NDArray[np.float64]
 

@@ -26,13 +26,11 @@ from armillary.trace.functions import absolute, floor, maximum, minimum, select
 __all__ = [
     "AssemblyGrid",
     "Beginning",
-    "GridAxis",
     "block_programs",
     "closing_stages",
     "earlier_blocks",
     "grid_of",
     "inputs_program",
-    "nearest",
     "nearest_rows",
     "period_of",
     "table_of",
