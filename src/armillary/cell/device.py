@@ -12,10 +12,9 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home, rates_of
 from armillary.kinematics.frame_tree import carried
 from armillary.kinematics.kernels import Joints, listed_joints
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home, rates_of
 from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import JointError, printable
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State, link_poses
+from armillary.kinematics.state import State, bound_state, home, link_poses
 from armillary.model.link import Link
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree

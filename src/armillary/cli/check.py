@@ -14,12 +14,17 @@ from armillary.cli.input import FILE, meshes_of, read
 from armillary.cli.options import JSON
 from armillary.cli.verb import option, verb
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_parts, untested_parts, untested_text
+from armillary.collision.untested import (
+    home_parts,
+    home_text,
+    untested_parts,
+    untested_text,
+)
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
 from armillary.formats.mesh.files import MeshFiles
-from armillary.kinematics.bound_state import home
+from armillary.kinematics.state import home
 from armillary.model.display import plural
 from armillary.model.shapes import Mesh
 from armillary.model.workcell import Workcell
@@ -128,6 +133,7 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
             hint=with_options(fix),
         )
 
+    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     untested: list[str] = []  # manipulators, which one diagnostic lists
     for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
         if each.kind != "untested":
@@ -136,11 +142,10 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
                 yield diagnostic("links-touch", text)
         elif each.message == untested_text(each.subject):
             untested.append(each.subject)
-        else:
+        elif not at_home or each.message != home_text(at_home):  # a note has these
             yield diagnostic("links-untested", each.message)
     if untested:
         yield diagnostic("links-untested", *untested_parts(untested))
-    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
         text, fix = home_parts(at_home, most=len(at_home))
         yield replace(diagnostic("touch-at-home", text, fix), severity=Severity.NOTE)

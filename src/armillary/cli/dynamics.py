@@ -32,8 +32,7 @@ from armillary.cli.vectors import (
 from armillary.cli.verb import option, verb
 from armillary.dynamics.bodies import GROUND, Bodies
 from armillary.errors import ModelError, printable
-from armillary.kinematics.bound_state import rates_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, rates_of
 from armillary.model.display import plural
 from armillary.model.unit import Unit
 

@@ -15,9 +15,10 @@ inseparable: no joint moves its links apart, or that conflicts with other constr
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from armillary.control.active_set import BOUND, LeastSquares, active_set_stages, packed
+from armillary.control.active_set import BOUND, LeastSquares, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
 from armillary.control.columns import STUCK, StepColumns
 from armillary.ik.active_rows import FREE
@@ -41,7 +42,9 @@ INSIDE: Final = 5e-4
 """How far inside the margin a pair is at least that is reported [m]."""
 
 
-def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
+def separation_stages(
+    columns: StepColumns, rows: Table, solve: Sequence[Stage]
+) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
     They read `is_strained`, `rest`, `low`, `high`, `pace`, and the rows. They change
@@ -52,6 +55,7 @@ def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     Args:
         columns: The columns.
         rows: The table of rows.
+        solve: The stages of the active-set method.
     """
 
     def for_each_near(stage: Stage) -> Stage:
@@ -68,7 +72,7 @@ def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
                     _gather, writes=(columns.row, *columns.group(LeastSquares))
                 )
             ),
-            *active_set_stages(columns, rows),
+            *solve,
             columns.stage(_taken, writes=columns.separating),
             for_each_near(columns.stage(_require, writes=(columns.row, columns.stuck))),
         ),

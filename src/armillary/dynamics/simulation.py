@@ -16,11 +16,10 @@ from armillary.dynamics.setting import Setting
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError, StateError, quote, unknown
 from armillary.kernel.arguments import as_inputs, broadcast, whole_number
-from armillary.kinematics.bound_state import bound_state, rates_of
 from armillary.kinematics.closing.kernel import Repeated, Repetition
 from armillary.kinematics.inputs import FREE_BASES
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, rates_of
 from armillary.model.workcell import Workcell
 from armillary.spatial import rotation as rot
 from armillary.spatial.pose import TOLERANCE, Pose, pose_of_entries

@@ -372,7 +372,7 @@ class _FormulaSignature:
         names = tuple(
             each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
         )
-        hints = typing.get_type_hints(function)
+        hints = _hints(function)
         wholes = {name: _without_none(kind) for name, kind in hints.items()}
         groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
@@ -382,6 +382,12 @@ class _FormulaSignature:
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+@functools.cache
+def _hints(function: Any) -> dict[str, Any]:
+    """Return the types of parameters, or of fields."""
+    return typing.get_type_hints(function)
 
 
 def _without_none(kind: Any) -> Any:
@@ -394,7 +400,7 @@ def _without_none(kind: Any) -> Any:
 
 def _names(kind: Any) -> Iterator[str]:
     """Yield the fields of a `NamedTuple`, those of groups in place of groups."""
-    for name, part in typing.get_type_hints(kind).items():
+    for name, part in _hints(kind).items():
         if _is_group(part):
             yield from _names(part)
         else:
@@ -403,7 +409,7 @@ def _names(kind: Any) -> Iterator[str]:
 
 def _made(kind: Any, values: Iterator[Any]) -> Any:
     """Return a `NamedTuple` of the values of `_names`."""
-    parts = typing.get_type_hints(kind).values()
+    parts = _hints(kind).values()
     return kind(*(_made(p, values) if _is_group(p) else next(values) for p in parts))
 
 

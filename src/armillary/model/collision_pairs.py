@@ -192,6 +192,8 @@ class CollisionPairs:
         attached = tuple((k, base.frame.link, base.mode) for k, base in bases)
         found = self._known.get(attached)
         if found is None:
+            # Rules decide once, for the cell as it was built. Then what bases are
+            # attached to removes pairs, and rules may bring adjacent ones back.
             touching, adjacent = self._touching(tree)
             codes = self._tested
             removed = np.array([*touching, *adjacent], dtype=np.int64)
@@ -281,6 +283,8 @@ class CollisionPairs:
 
     def _block(self, rows: Indices) -> Mask:
         """Return which pairs of some links with all are tested, shape (k, n)."""
+        # Later rules override earlier ones: all are applied in order, to a block of
+        # rows.
         same = self._owners[rows][:, None] == self._owners[None, :]
         rules = self.rules
         tested = np.where(same, rules.within, rules.between).astype(np.bool_)

@@ -214,6 +214,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Raises:
             ModelError: A side is neither a name nor a pattern.
         """
+        check_side(a)
+        check_side(b)
         if where is None:
             where = "any" if is_exact(a) and is_exact(b) else "apart"
         return self.extended([Rule(a=a, b=b, tested=True, where=where, reason=reason)])
@@ -240,7 +242,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         manipulators: Their names. Earlier rules of theirs alone are left out.
 
         Raises:
-            ModelError: There are too many rules.
+            ModelError: There are too many rules, or a name is no text.
         """
         found = self
         for name in manipulators:

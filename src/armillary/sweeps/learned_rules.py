@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, margin_of
 from armillary.collision.placed_pairs import PlacedPairs
-from armillary.kinematics.bound_state import home
+from armillary.collision.tested_shapes import shapes_of_links
+from armillary.kinematics.state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
 from armillary.model.link_pattern import is_exact, link_of, links_of
@@ -95,7 +96,8 @@ def learn_rules(
     decided = CollisionPairs(cell, _without_neighbours(rules))
     pairs = decided.pairs(tree)
     pairs = pairs.part(np.flatnonzero(_are_fixed(cell, anchors, pairs)))
-    contacts = PlacedPairs.of_hulls(cell, home(cell), pairs, meshes)
+    shapes = shapes_of_links(cell, pairs, meshes)
+    contacts = PlacedPairs.of_shapes(cell, home(cell), pairs, shapes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
     named = (
         Rule(a=link_of(a), b=link_of(b), reason=reason)

@@ -12,8 +12,7 @@ import numpy.typing as npt
 from armillary.control.simulation import ControlledMotion
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
-from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state
 from armillary.trajectories.timed_path import Samples
 from armillary.view.obstacles import NOTHING, MovingObstacles, obstacles_of_motion
 

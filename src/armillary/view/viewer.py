@@ -12,8 +12,7 @@ from typing import Any, Final
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, printable, shortened
-from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.motion import motion_of
