@@ -37,7 +37,7 @@ RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
     "check",
     (
         *FILE,
-        option("--explain", action="store_true", help="also print what the ids mean"),
+        option("--explain", "also print what the ids mean", action="store_true"),
         JSON,
     ),
     help="every diagnostic of a file, with its location and fix",
@@ -53,14 +53,18 @@ def run(options: argparse.Namespace) -> int:
         diagnostics = report.diagnostics
         _ = cell.limits
         meshes = meshes_of(options)
-        found = [
+        contacts_and_meshes = [
             *_meshes(cell, meshes, options.file),
             *_contacts(cell, meshes, options.file),
         ]
         known = {(each.code, each.message) for each in diagnostics}
         diagnostics = [
             *diagnostics,
-            *(each for each in found if (each.code, each.message) not in known),
+            *(
+                each
+                for each in contacts_and_meshes
+                if (each.code, each.message) not in known
+            ),
         ]
     except FormatError as error:
         diagnostics = error.diagnostics

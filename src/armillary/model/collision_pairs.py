@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.limits import COLLISION_PAIRS, PAIR_STEPS
 from armillary.model.link_pairs import PairDecision, Pairs
 from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
 from armillary.model.loops.loop import Closure
@@ -21,8 +22,8 @@ from armillary.model.workcell import Workcell
 
 __all__ = ["NO_LINK", "CollisionPairs", "Indices", "RigidGroups"]
 
-MOST_PAIRS: Final = 20_000_000
-MOST_STEPS: Final = 500_000_000
+MOST_PAIRS: Final = COLLISION_PAIRS.most
+MOST_STEPS: Final = PAIR_STEPS.most
 """States of regular expressions times characters of names."""
 
 ROWS: Final = 1 << 22

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from armillary.errors import ModelError, quote
+from armillary.limits import PATTERN_LENGTH
 from armillary.model.regular_expression import Expression, compiled, literal
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 
 REGEX: Final = "REGEX"
 ANYTHING: Final = "*"
-LONGEST: Final = 1000
+LONGEST: Final = PATTERN_LENGTH.most
 SEPARATOR: Final = "/"
 
 

@@ -8,13 +8,14 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.limits import RULE_PATTERNS, RULES
 from armillary.model.fields import EMPTY, TupleOf, reduced, store_tuples
 from armillary.model.link_pattern import check_side, is_exact, links_of
 
 __all__ = ["Rule", "RuleReason", "Rules", "Touch", "Where"]
 
-MOST_RULES: Final = 1_000_000
-MOST_PATTERNS: Final = 10_000
+MOST_RULES: Final = RULES.most
+MOST_PATTERNS: Final = RULE_PATTERNS.most
 """Different patterns of one set of rules."""
 
 Where = Literal["any", "apart", "rigid", "adjacent", "joined", "home", "kin"]
