@@ -10,7 +10,7 @@ import logging
 import os
 import platform
 
-from armillary.kernel.target import host
+from armillary.kernel.jit import host
 from benchmarks import (
     agreement,
     arms,

@@ -173,7 +173,7 @@ def guaranteed(name: str, folder: Path, speed: float) -> Iterator[Figure]:
 
 def first_use(scene: Scene, path: Path) -> Iterator[Figure]:
     """Yield the lines of the first step, compiled and from the cache."""
-    from armillary.kernel import kernel, pipeline_calls
+    from armillary.kernel import kernel, pipeline_kernel
 
     obstacles = scene.obstacles(path, 4)
     before = os.environ.get("ARMILLARY_CACHE")
@@ -183,7 +183,7 @@ def first_use(scene: Scene, path: Path) -> Iterator[Figure]:
         for _ in range(2):
             cell = scene.cell(path)
             kernel._shared.cache_clear()
-            pipeline_calls._columns.cache_clear()
+            pipeline_kernel._columns.cache_clear()
             start = time.perf_counter()
             ours(scene, cell, obstacles)(0)
             times.append(time.perf_counter() - start)

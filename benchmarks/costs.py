@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import armillary as arm
-from armillary.kernel.target import host
+from armillary.kernel.jit import host
 from benchmarks.measure import Figure, within
 from benchmarks.robots import ROBOTS, panda, talos
 

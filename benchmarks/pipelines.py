@@ -148,7 +148,7 @@ def free(arm: SphereArm) -> Pipeline:
             _overlap("near", "ball_a", "ball_b", "near", first=True),
             When("touch", (Each("pairs", (pair,), within="spheres_of_pair"), _close())),
         ),
-        going="free",
+        active="free",
     )
     movers = Each(
         "movers",
@@ -159,9 +159,9 @@ def free(arm: SphereArm) -> Pipeline:
                 (Each("spheres", (sphere,), within="spheres_of_link"), _close()),
             ),
         ),
-        going="free",
+        active="free",
     )
-    stages = (carried, links, Each("obstacles", (movers,), going="free"))
+    stages = (carried, links, Each("obstacles", (movers,), active="free"))
     return Pipeline("free", (Port("q", (7,)),), tables, stages, ("free",))
 
 

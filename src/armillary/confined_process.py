@@ -79,14 +79,14 @@ class ConfinedProcess:
             folder: Its working directory; by default that of this process.
             complaints: Where its standard error goes.
         """
-        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=kept,
+            env=environment,
             cwd=folder,
         )
         self.end = weakref.finalize(self, _end, self._process)
@@ -127,8 +127,9 @@ def confine(memory: int) -> bool:
     memory: How much it may have [bytes], where the system limits that.
 
     Returns:
-        Whether the kernel enforces it. Elsewhere a hook of Python refuses what it is
-        told of, which contains faults and known attacks, and is no sandbox.
+        Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
+        events that Python reports: it contains faults and known attacks, but is not a
+        sandbox.
     """
     with suppress(ImportError):  # of Windows, which has no such limits
         import resource

@@ -7,7 +7,7 @@ from pathlib import Path
 from llvmlite import binding
 
 import armillary as arm
-from armillary.kernel.compiler import assembly_text, kernel_text, native_shape
+from armillary.kernel.compiler import assembly_text, kernel_text, native_reals
 from armillary.trace import listing
 
 
@@ -33,8 +33,8 @@ def test_llvm(run, file: str, cell: arm.Cell):
     """The module of the frame that is asked for, and LLVM takes it as it is."""
     result = run("show", file, "--stage", "llvm", "--frame", "thumb")
     assert result.code == 0, result.err
-    shape = native_shape(64)
-    assert result.out == kernel_text(cell.fk("thumb").program, shape).rstrip() + "\n"
+    real = native_reals(64)
+    assert result.out == kernel_text(cell.fk("thumb").program, real).rstrip() + "\n"
     module = binding.parse_assembly(result.out)
     module.verify()
     assert not module.get_function("block").is_declaration
@@ -45,7 +45,7 @@ def test_asm(run, file: str, cell: arm.Cell):
     result = run("show", file, "--stage", "asm", "--frame", "thumb")
     assert result.code == 0, result.err
     program = cell.fk("thumb").program
-    assert result.out == assembly_text(program, native_shape(64)).rstrip() + "\n"
+    assert result.out == assembly_text(program, native_reals(64)).rstrip() + "\n"
     assert "\nblock:" in result.out
     other = run("show", file, "--stage", "asm", "--frame", "hand/tip").out
     assert result.out != other

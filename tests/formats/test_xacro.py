@@ -13,6 +13,7 @@ import pytest
 import armillary as arm
 from armillary.errors import FormatError, ModelError
 from armillary.formats.registry import read
+from armillary.limits import Limit
 
 expand = importlib.import_module("armillary.formats.xacro.expand")
 
@@ -156,7 +157,7 @@ HOSTILE = {
     "memory": ('<link name="${len(list(range(10**10)))}"/>', "MemoryError"),
     "time": (
         '<link name="${len([1 for a in range(10**9) for b in range(10**9)])}"/>',
-        "takes more than",
+        "it takes more than 2 s, or 1024 MiB",
     ),
     "no name": ('<link name="${nope}"/>', "name 'nope' is not defined"),
     "no end": ('<link name="${"/>', "invalid expression: ${"),
@@ -176,7 +177,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_expressions_may_not_read_or_take(tmp_path: Path, name: str, monkeypatch):
     if name == "time":
-        monkeypatch.setattr(expand, "SECONDS", 2)
+        monkeypatch.setattr(expand, "XACRO_SECONDS", Limit(2, "it takes {} s", ""))
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "link.xacro").symlink_to(tmp_path / "secret")

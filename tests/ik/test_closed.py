@@ -15,7 +15,7 @@ from armillary import Cell, Link, Manipulator, Pose
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.ik.closed_forms.recognise import FAMILIES
 from armillary.ik.reason import Reason
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import poses_program as fk_program
 from armillary.model.coupling import Coupling

@@ -8,7 +8,7 @@ import pytest
 from armillary import Cell, Pose
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.testing.samples import random_pose
 from arms import ALLOWED, arm_of_axes
 

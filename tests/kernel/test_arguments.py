@@ -10,7 +10,13 @@ import pytest
 
 from armillary.errors import ArmillaryError, ShapeError
 from armillary.kernel import compile, interpret, vectorize
-from armillary.kernel.arguments import as_inputs, batch_shape, broadcast
+from armillary.kernel.arguments import (
+    as_inputs,
+    batch_shape,
+    broadcast,
+    compact_strides,
+    ufunc_signature,
+)
 from armillary.trace import Program, trace
 
 Evaluator = Callable[..., Any]
@@ -192,3 +198,16 @@ def test_batch(many: Program, batches: Any):
     assert batch == wanted
     assert [a.shape for a in arrays] == [(*wanted, *s) for s in shapes]
     assert not any(a.flags.writeable for a in arrays)
+
+
+def test_signatures(many: Program, arm: Program):
+    assert ufunc_signature(arm) == "(7)->(4,4)"
+    assert ufunc_signature(many) == "(3),(),(2,3)->(2),(),(3,2,2),(3),(2)"
+    assert ufunc_signature(trace(lambda: 1.0, name="one")) == "->()"
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (1,), (4, 4), (2, 3, 4), (1, 5, 1)])
+@pytest.mark.parametrize("kind", ["f4", "f8"])
+def test_strides_are_those_of_numpy(shape: tuple[int, ...], kind: str):
+    array = np.zeros(shape, kind)
+    assert tuple(compact_strides(shape, array.itemsize)) == array.strides

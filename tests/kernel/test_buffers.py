@@ -22,13 +22,13 @@ ROWS = buffers.SMALLEST // 8
 @pytest.fixture(autouse=True)
 def nothing_kept() -> Iterator[None]:
     gc.collect()
-    buffers._kept.clear()
+    buffers._cached.clear()
     yield
-    buffers._kept.clear()
+    buffers._cached.clear()
 
 
 def kept() -> int:
-    return sum(memory.nbytes for memory in buffers._kept.values())
+    return sum(memory.nbytes for memory in buffers._cached.values())
 
 
 def test_memory_is_used_again():

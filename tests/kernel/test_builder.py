@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel.builder import Function, Value
-from armillary.kernel.jit import Code, to_object
+from armillary.kernel.builder import FunctionBuilder, Value, module_text
+from armillary.kernel.jit import Code, host, to_object
 from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, Type
-from armillary.kernel.module_text import module_text
-from armillary.kernel.structure import Struct
-from armillary.kernel.target import host
+from armillary.kernel.memory import Struct
 
 
-def run(f: Function, *arguments: Any) -> Any:
+def run(f: FunctionBuilder, *arguments: Any) -> Any:
     """Compile a function and call it: whole numbers, or addresses of arrays."""
     text = module_text([f])
     code = Code(to_object(text, host(), 1, variables=True), host())
@@ -27,7 +25,7 @@ def run(f: Function, *arguments: Any) -> Any:
 
 
 def test_a_loop_sums_an_array():
-    f = Function("total", F64, exported=True, numbers=PTR, count=I64)
+    f = FunctionBuilder("total", F64, exported=True, numbers=PTR, count=I64)
     total = f.variable(F64, 0.0)
     with f.loop(f["count"]) as k:
         total.set(total.get() + f.load(F64, f["numbers"], k))
@@ -38,7 +36,7 @@ def test_a_loop_sums_an_array():
 
 
 def test_loops_may_be_nested_and_count_from_anywhere():
-    f = Function("table", I64, exported=True, rows=I64, columns=I64)
+    f = FunctionBuilder("table", I64, exported=True, rows=I64, columns=I64)
     total = f.variable(I64, 0)
     with f.loop(f["rows"], 1) as i, f.loop(f["columns"], i, step=2) as j:
         total.set(total.get() + i * 100 + j)
@@ -49,7 +47,7 @@ def test_loops_may_be_nested_and_count_from_anywhere():
 
 @pytest.mark.parametrize("x", range(-3, 4))
 def test_branches_nest(x: int):
-    f = Function("kind", I64, exported=True, x=I64)
+    f = FunctionBuilder("kind", I64, exported=True, x=I64)
     answer = f.variable(I64, 0)
     with f.when(f["x"] < 0):
         answer.set(-1)
@@ -68,7 +66,7 @@ def test_branches_nest(x: int):
 
 
 def test_both_ways_of_a_branch_may_return():
-    f = Function("sign", I64, exported=True, x=I64)
+    f = FunctionBuilder("sign", I64, exported=True, x=I64)
     with f.when(f["x"] < 0):
         f.ret(f.constant(I64, -1))
     with f.otherwise():
@@ -77,7 +75,7 @@ def test_both_ways_of_a_branch_may_return():
 
 
 def test_an_endless_loop_is_left_and_repeated():
-    f = Function("collatz", I64, exported=True, x=I64)
+    f = FunctionBuilder("collatz", I64, exported=True, x=I64)
     x, steps = f.variable(I64, f["x"]), f.variable(I64, 0)
     with f.forever() as turns:
         turns.leave(x.get().equals(1))
@@ -93,7 +91,7 @@ def test_an_endless_loop_is_left_and_repeated():
 
 def test_vectors_compare_select_and_mask():
     lanes = 4
-    f = Function("larger", I64, exported=True, x=PTR, y=PTR)
+    f = FunctionBuilder("larger", I64, exported=True, x=PTR, y=PTR)
     x, y = (f.load(F64.wide(lanes), f[name], align=8) for name in ("x", "y"))
     greater = x > y
     f.store(greater.select(x, y), f["x"], align=8)
@@ -114,7 +112,7 @@ def test_comparisons_know_nan():
     }
     expected = {"equals": 0, "differs": 1, "exceeds_or_nan": 1, "is_nan": 1, "not": 1}
     for name, make in cases.items():
-        f = Function("compare", I64, exported=True, x=PTR)
+        f = FunctionBuilder("compare", I64, exported=True, x=PTR)
         x = f.load(F64, f["x"])
         f.ret(make(x, f.constant(F64, 1.0)).to(I64, "zext"))
         assert run(f, np.array([np.nan])) == expected[name], name
@@ -137,7 +135,7 @@ def test_fields_of_a_structure_are_aligned_to_their_size(lanes: int):
 
 def test_a_structure_is_read_and_written():
     layout = Struct.of(count=(I32, 1), numbers=(F64, 4), total=(F64, 1))
-    f = Function("sum", F64, exported=True, base=PTR)
+    f = FunctionBuilder("sum", F64, exported=True, base=PTR)
     base, total = f["base"], f.variable(F64, 0.0)
     count = layout.load(base, "count").to(I64, "sext")
     with f.loop(count) as k:
@@ -154,13 +152,13 @@ def test_a_structure_is_read_and_written():
 
 
 def test_values_of_different_types_do_not_mix():
-    f = Function("wrong", I64, exported=True, x=I64, y=PTR)
+    f = FunctionBuilder("wrong", I64, exported=True, x=I64, y=PTR)
     with pytest.raises(AssertionError):
         f["x"] + f.load(F64, f["y"])
 
 
 def test_nothing_follows_a_return():
-    f = Function("wrong", I64, exported=True, x=I64)
+    f = FunctionBuilder("wrong", I64, exported=True, x=I64)
     f.ret(f["x"])
     with pytest.raises(AssertionError, match="nothing is reached"):
         f["x"] + 1
@@ -182,10 +180,73 @@ def test_constants(kind: Type, number: float, text: str):
 
 
 def test_bits_are_shifted():
-    f = Function("bits", I64, exported=True, x=I64)
+    f = FunctionBuilder("bits", I64, exported=True, x=I64)
     x: Value = f["x"]
     f.ret((x >> 60) ^ x.shifted_right(4) ^ ~(x << 3))
     for number in (-1, 5, -(2**62) + 9):
         bits = number % 2**64
         expected = (bits >> 60) ^ ((number >> 4) % 2**64) ^ ~(bits << 3) % 2**64
         assert run(f, number) % 2**64 == expected % 2**64
+
+
+def test_what_was_made_is_shared_within_a_block_alone():
+    f = FunctionBuilder("shared", F64, x=F64)
+    made: list[Value] = []
+
+    def make() -> Value:
+        made.append(f["x"] + 1.0)
+        return made[-1]
+
+    assert f.once(("next", "x"), make) is f.once(("next", "x"), make)
+    with f.when(f["x"] > 0.0):
+        f.once(("next", "x"), make)
+    f.once(("next", "x"), make)  # behind a branch that may not have been taken
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("how", ["flag", "limit"])
+def test_flags_are_taken_before_a_block_ends(how: str):
+    f = FunctionBuilder("flags", x=F64)
+    if how == "flag":
+        f.flag(f["x"] < 0.0)
+    else:
+        f.limit(f["x"], 2.0)
+    with pytest.raises(AssertionError, match="not taken"):
+        f.ret()
+    assert f.taken_flags() is not None
+    assert f.taken_flags() is None
+    f.ret()
+
+
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_lanes_above_a_limit_are_flagged(lanes: int):
+    real = F64.wide(lanes)
+    f = FunctionBuilder("beyond", I64, exported=True, x=PTR, y=PTR)
+    x, y = (f.load(real, f[name], align=8) for name in ("x", "y"))
+    f.limit(abs(x), 2.0)
+    f.limit(y, 3.0)
+    f.flag(y < -9.0)
+    flagged = f.taken_flags()
+    assert flagged is not None
+    f.ret(flagged.mask())
+    a = np.array([1.0, -2.5, 2.0, np.nan, 0.0, 0.0, 0.0, 0.0])
+    b = np.array([0.0, 0.0, 3.5, 0.0, -10.0, 3.0, np.nan, np.inf])
+    assert run(f, a, b) == 0b10010110 % (1 << lanes)
+
+
+def test_reals_have_the_operators_of_python():
+    f = FunctionBuilder("formula", F64, exported=True, x=PTR)
+    x = f.load(F64, f["x"])
+    y = 1.0 - (-x) / 4.0 + 3.0 / abs(x)
+    f.ret((y > 2.0).select(y.fma(2.0, x), 0.0).with_sign_of(x))
+    for number in (-2.0, 8.0, -40.0):
+        inner = 1.0 + number / 4.0 + 3.0 / abs(number)
+        wanted = 2.0 * inner + number if inner > 2.0 else 0.0
+        assert run(f, np.array([number])) == np.copysign(wanted, number)
+
+
+@pytest.mark.parametrize("kind", [F64, F64.wide(4), Type("float", 8)])
+def test_constants_keep_the_sign_of_zero(kind: Type):
+    assert kind.constant(0.0) != kind.constant(-0.0)
+    assert kind.constant(1) == kind.constant(1.0)
+    assert kind.constant(float("nan")) == kind.constant(float("nan"))

@@ -14,9 +14,8 @@ import pytest
 import armillary.kernel
 from armillary.errors import KernelError
 from armillary.kernel import compile, compiler
-from armillary.kernel.jit import Code, to_object
-from armillary.kernel.target import Target, host
-from armillary.kernel.vector_builder import LaneType
+from armillary.kernel.jit import Code, Target, host, to_object
+from armillary.kernel.machine_type import F32, F64, Type, real_of
 from armillary.trace import Port, Program, trace
 
 
@@ -98,9 +97,9 @@ def test_code_that_cannot_be_loaded_is_made_anew(
     assert len(made) == 2
 
 
-def key(program: Program, shape: LaneType | None = None, **changes: Any) -> str:
+def key(program: Program, real: Type | None = None, **changes: Any) -> str:
     target = replace(host(), **changes)
-    parts = program.fingerprint, str(shape or LaneType(64, 4)), target.identity
+    parts = program.fingerprint, (real or F64.wide(4)).text, target.identity
     return compiler.key_of(*parts)
 
 
@@ -113,8 +112,8 @@ def test_the_key_holds_all_that_shapes_the_code(monkeypatch: pytest.MonkeyPatch)
         key(trace(lambda x: 3.0 * x, name="scaled", x=(3,))),
         key(trace(lambda q: 3.0 * q, name="scaled", outputs=["y"], q=(3,))),
         key(trace(lambda q: 3.0 * q[::-1], name="scaled", q=(3,))),
-        key(program, LaneType(32, 4)),
-        key(program, LaneType(64, 2)),
+        key(program, F32.wide(4)),
+        key(program, F64.wide(2)),
         key(program, cpu="other"),
         key(program, features="+other"),
         key(program, triple="other"),
@@ -243,10 +242,10 @@ def test_without_empty_arrays():
 @pytest.mark.parametrize("bits", [32, 64])
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 def test_text(formulas: dict[str, Program], bits: int, lanes: int):
-    shape = LaneType(bits, lanes)
+    real = real_of(bits, lanes)
     for program in formulas.values():
-        text = compiler.kernel_text(program, shape)
-        assert text == compiler.kernel_text(program, shape)
+        text = compiler.kernel_text(program, real)
+        assert text == compiler.kernel_text(program, real)
         assert ("define ptr @call" in text) == (len(program.outputs) == 1)
         assert "nnan" not in text
         assert "ninf" not in text
@@ -255,7 +254,7 @@ def test_text(formulas: dict[str, Program], bits: int, lanes: int):
 
 
 def test_assembly(arm: Program):
-    text = compiler.assembly_text(arm, compiler.native_shape(64))
+    text = compiler.assembly_text(arm, compiler.native_reals(64))
     assert "loop:" in text
     assert "call:" in text
 

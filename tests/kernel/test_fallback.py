@@ -14,8 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from armillary.kernel import compile, fallback, kernel, native, vectorize
-from armillary.kernel.jit import Code, to_object
-from armillary.kernel.target import host
+from armillary.kernel.jit import Code, host, to_object
 from armillary.trace import Program, trace
 
 Array = npt.NDArray[Any]

@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from armillary.kernel.builder import FunctionBuilder, Value, module_text
 from armillary.kernel.intrinsics import inverse_trig as arc
 from armillary.kernel.intrinsics import logarithm
 from armillary.kernel.intrinsics import trig as circular
+from armillary.kernel.jit import host, machine
 from armillary.kernel.lowering import LOWERING, lower
-from armillary.kernel.target import host, machine
-from armillary.kernel.vector_builder import LaneType, VectorBuilder
+from armillary.kernel.machine_type import I1, I64, PTR, real_of
 from armillary.trace.ops import OPS
 
 Reals = NDArray[np.floating]
@@ -52,48 +53,42 @@ class Evaluator:
     """All operations of the table, compiled for reals of `bits` bits in `lanes`."""
 
     def __init__(self, bits: int, lanes: int) -> None:
-        self.shape = LaneType(bits, lanes)
-        declared: dict[str, str] = {}
-        functions = [self._function(name, declared) for name in OPS]
-        module = llvm.parse_assembly("\n".join([*declared.values(), *functions]))
+        self.real = real_of(bits, lanes)
+        text = module_text([self._function(name) for name in OPS])
+        module = llvm.parse_assembly(text)
         module.verify()
         self._engine = llvm.create_mcjit_compiler(module, machine(host()))
         self._engine.finalize_object()
 
-    def _function(self, name: str, declared: dict[str, str]) -> str:
-        b, real = VectorBuilder(self.shape), self.shape.real
-        args = [self._load(b, i, kind) for i, kind in enumerate(OPS[name].args)]
-        result = lower(b, OPS[name].lowering, args)
-        if OPS[name].result == "truth":
-            result = b.select(result, b.real(1.0), b.real(0.0))
-        flags = b.select(b.flagged_lanes(), b.real(1.0), b.real(0.0))
-        for value, into in ((result, "%result"), (flags, "%flags")):
-            at = b.emit(f"getelementptr {self.shape.scalar}, ptr {into}, i64 %i")
-            b.lines.append(f"  store {real} {value}, ptr {at}, align 4")
-        declared.update(b.declared)
-        arrays = [*(f"%in{i}" for i in range(len(args))), "%result", "%flags"]
-        return "\n".join(
-            [
-                f"define void @{name}(i64 %n, {', '.join(f'ptr {x}' for x in arrays)})",
-                "{\nentry:\n  br label %loop\nloop:",
-                "  %i = phi i64 [0, %entry], [%next, %loop]",
-                *b.lines,
-                f"  %next = add i64 %i, {self.shape.lanes}",
-                "  %more = icmp slt i64 %next, %n",
-                "  br i1 %more, label %loop, label %done\ndone:\n  ret void\n}",
-            ]
-        )
+    def _function(self, name: str) -> FunctionBuilder:
+        real, kinds = self.real, OPS[name].args
+        arrays = [*(f"in{i}" for i in range(len(kinds))), "result", "flags"]
+        parameters = {"n": I64, **dict.fromkeys(arrays, PTR)}
+        f = FunctionBuilder(name, exported=True, more=parameters)
 
-    def _load(self, b: VectorBuilder, i: int, kind: str) -> str:
-        at = b.emit(f"getelementptr {self.shape.scalar}, ptr %in{i}, i64 %i")
-        x = b.emit(f"load {self.shape.real}, ptr {at}, align 4")
-        return x if kind == "real" else b.fcmp("une", x, b.real(0.0))
+        def at(array: str, k: Value) -> Value:
+            return f.element(f[array], real.scalar, k)
+
+        with f.loop(f["n"], step=real.lanes) as k:
+            args: list[Value] = []
+            for i, kind in enumerate(kinds):
+                x = f.load(real, at(f"in{i}", k), align=4)
+                args.append(x if kind == "real" else x.differs(0.0))
+            result = lower(OPS[name].lowering, args)
+            flagged = f.taken_flags() or f.constant(I1.wide(real.lanes), 0)
+            if OPS[name].result == "truth":
+                result = result.select(1.0, f.constant(real, 0.0))
+            f.store(result, at("result", k), align=4)
+            flags = flagged.select(1.0, f.constant(real, 0.0))
+            f.store(flags, at("flags", k), align=4)
+        f.ret()
+        return f
 
     def __call__(self, name: str, *args: Reals) -> tuple[Reals, NDArray[np.bool_]]:
         """Return the results and which lanes are flagged."""
-        dtype = np.float64 if self.shape.bits == 64 else np.float32
+        dtype = np.float64 if self.real.bits == 64 else np.float32
         n = args[0].size
-        size = n + -n % self.shape.lanes
+        size = n + -n % self.real.lanes
         inputs = [np.resize(arg.astype(dtype, casting="safe"), size) for arg in args]
         result, flags = np.empty(size, dtype), np.empty(size, dtype)
         arrays = [*inputs, result, flags]
@@ -523,12 +518,15 @@ def test_lanes_do_not_matter(kind: Kind, name: str, lanes: int):
 # The code itself.
 
 
-def block_of(*names: str, bits: int = 64, lanes: int = 4) -> VectorBuilder:
-    """A block that computes operations of the same values."""
-    b = VectorBuilder(LaneType(bits, lanes))
+def function_of(*names: str) -> FunctionBuilder:
+    """A function that computes operations of the same values."""
+    real = real_of(64, 4)
+    f = FunctionBuilder("test", x=real, y=real, z=real)
+    truth = f["x"] < f["y"]
     for name in names:
-        lower(b, OPS[name].lowering, ["%x", "%y", "%z"][: len(OPS[name].args)])
-    return b
+        kinds = zip(OPS[name].args, f.parameters.values(), strict=False)
+        lower(OPS[name].lowering, [x if k == "real" else truth for k, x in kinds])
+    return f
 
 
 def test_every_operation_is_lowered():
@@ -537,13 +535,13 @@ def test_every_operation_is_lowered():
 
 @pytest.mark.parametrize("name", OPS)
 def test_avx2_has_every_instruction(name: str):
-    text = "\n".join(block_of(name).lines)
+    text = function_of(name).text
     assert re.findall(r"ashr|[us]itofp|fpto[us]i|[us]m(?:in|ax)|icmp u", text) == []
 
 
 @pytest.mark.parametrize("name", MEASURES)
 def test_exact_rounding_is_not_given_away(name: str):
-    assert not any("reassoc" in line for line in block_of(name).lines)
+    assert "reassoc" not in function_of(name).text
 
 
 @pytest.mark.parametrize(
@@ -551,15 +549,15 @@ def test_exact_rounding_is_not_given_away(name: str):
     [(("sin", "cos"), 0), (("cos", "tan"), 1), (("asin", "acos"), 10)],
 )
 def test_functions_of_one_value_share_their_work(names: tuple[str, str], more: int):
-    alone = max(len(block_of(name).lines) for name in names)
-    assert len(block_of(*names).lines) <= alone + more
+    alone = max(function_of(name).length for name in names)
+    assert function_of(*names).length <= alone + more
 
 
 def test_powers_of_one_value_share_the_logarithm():
-    alone = block_of("pow")
-    both = block_of("pow")
-    lower(both, "pow", ["%x", "%z"])
-    assert len(both.lines) < 1.6 * len(alone.lines)
+    alone = function_of("pow").length
+    both = function_of("pow")
+    lower("pow", [both["x"], both["z"]])
+    assert both.length < 1.6 * alone
 
 
 def test_constants_in_parts_add_up():

@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.javascript import LIBRARY, RULES, program_function
-from armillary.kernel.javascript_pipeline import pipeline_function
+from armillary.kernel.javascript import (
+    LIBRARY,
+    RULES,
+    pipeline_function,
+    program_function,
+)
 from armillary.kernel.lowering import LOWERING
 from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While
 from armillary.kernel.pipeline_reference import evaluate as evaluate_pipeline
@@ -141,7 +145,7 @@ def regions() -> tuple[Pipeline, dict[str, Any], list[Any]]:
         begin,
         down,
         While("left", (down,), 3),
-        Each("outer", (moved, Each("w", (nearer,), within="own")), going="least"),
+        Each("outer", (moved, Each("w", (nearer,), within="own")), active="least"),
         At("o", (picked,), "where"),
         When("last", (down,)),
     )
@@ -151,7 +155,7 @@ def regions() -> tuple[Pipeline, dict[str, Any], list[Any]]:
         (outer, weights, options),
         stages,
         ("answer", "left", "last", "bank", "hole"),
-        blank=(Port("hole", (2,)),),
+        scratch=(Port("hole", (2,)),),
     )
     tables = {
         "outer": {

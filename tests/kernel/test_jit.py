@@ -9,8 +9,7 @@ import weakref
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.jit import Code, to_assembly, to_object
-from armillary.kernel.target import host
+from armillary.kernel.jit import Code, host, to_assembly, to_object
 
 TWICE = """
 define double @twice(double %x) {

@@ -10,7 +10,7 @@ import pytest
 
 from armillary.kernel import compile, compiler, emit, vectorize
 from armillary.kernel.lowering import LONG, length_of
-from armillary.kernel.vector_builder import LaneType
+from armillary.kernel.machine_type import F64
 from armillary.trace import OPS, Program, trace
 from armillary.trace.functions import by_precision
 
@@ -58,7 +58,7 @@ def test_sine_and_cosine_are_one_call(
     all_long: Program, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(emit, "OUTLINED_FROM", 0)
-    text = compiler.kernel_text(all_long, LaneType(64, 4))
+    text = compiler.kernel_text(all_long, F64.wide(4))
     assert text.count("call { <4 x double>, <4 x double>, i4 } @sincos(") == 3
 
 
@@ -73,7 +73,7 @@ def test_long_chains_are_short_code(name: str):
         return [x]
 
     program = trace(chain, name="chain", q=(3,))
-    text = compiler.kernel_text(program, LaneType(64, 8))
+    text = compiler.kernel_text(program, F64.wide(8))
     assert text.count("\n") < 6 * 13_000
 
 
@@ -98,8 +98,8 @@ def test_a_loose_program_rounds_products_and_sums_as_one_below_edges():
     strict = trace(lambda a, b: np.sqrt(a * a + b * b), name="norm", a=(), b=())
     loose = replace(strict, is_loose=True)
     assert strict.fingerprint != loose.fingerprint
-    shape = LaneType(64, 4)
-    assert "fmul contract" not in compiler.kernel_text(strict, shape)
-    assert "fmul contract" in compiler.kernel_text(loose, shape)
+    real = F64.wide(4)
+    assert "fmul contract" not in compiler.kernel_text(strict, real)
+    assert "fmul contract" in compiler.kernel_text(loose, real)
     a, b = np.random.default_rng(0).normal(size=(2, 1000))
     np.testing.assert_allclose(compile(loose)(a, b), np.hypot(a, b), rtol=1e-15)

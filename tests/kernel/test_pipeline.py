@@ -176,7 +176,7 @@ def nested() -> Pipeline:
     groups = Table("groups", (reals("bound"), span("members_of", "members")))
     members = Table("members", (reals("member", (2,)),))
     inner = When("near", (Each("members", (look,), within="members_of"), close))
-    stages: tuple[Stage, ...] = (begin, Each("groups", (near, inner), going="open"))
+    stages: tuple[Stage, ...] = (begin, Each("groups", (near, inner), active="open"))
     return Pipeline(
         "nested", (Port("q", (2,)),), (groups, members), stages, ("open", "worst")
     )
@@ -275,7 +275,7 @@ class _Maker:
                 more = {**fields, "x": (2,), "entry": (3,)}
                 until = going if self.rng.random() < 0.5 else ""
                 body = self.stages(inner, more, depth - 1)
-                found.append(Each("outer", body, going=until))
+                found.append(Each("outer", body, active=until))
             elif choice == 3 and "x" in fields:
                 body = self.stages(inner, {**fields, "y": ()}, depth - 1)
                 found.append(Each("inner", body, within="some"))

@@ -11,8 +11,7 @@ import pytest
 from armillary.errors import KernelError
 from armillary.kernel import pipeline_code
 from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, When, While
-from armillary.kernel.pipeline_calls import Callees
-from armillary.kernel.pipeline_kernel import compile_pipeline
+from armillary.kernel.pipeline_kernel import Callees, compile_pipeline
 from armillary.kernel.tables import Table, code, index, reals
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

@@ -11,6 +11,7 @@ import pytest
 
 from armillary.kernel import compiler, seed_table
 from armillary.kernel import search as search_module
+from armillary.kernel.machine_type import F64
 from armillary.kernel.search import (
     Plan,
     Search,
@@ -28,7 +29,6 @@ from armillary.kernel.search_layout import (
     SearchLayout,
 )
 from armillary.kernel.seed_table import SeedTable, make_seed_table
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program, trace
 from armillary.trace.functions import select
 
@@ -218,9 +218,9 @@ def test_vectors_are_aligned(lanes: int, sizes: tuple[int, ...]):
 def test_any_number_of_lanes_finds_the_answers(
     table: SeedTable, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
 ):
-    monkeypatch.setattr(compiler, "native_shape", lambda bits: LaneType(bits, lanes))
+    monkeypatch.setattr(compiler, "native_reals", lambda bits: F64.wide(lanes))
     search = Search(_step(), _guard(), SCALES)
-    assert search.shape.lanes == lanes
+    assert search.lanes == lanes
     problems = _problems(67)
     for count in (1, 67):
         found = search(problems[:count], plan)
@@ -233,7 +233,7 @@ def test_lanes_that_share_a_problem_find_what_one_would(
     table: SeedTable, monkeypatch: pytest.MonkeyPatch, lanes: int
 ):
     """The answer is that of the first good start, however many are tried at once."""
-    monkeypatch.setattr(compiler, "native_shape", lambda bits: LaneType(bits, lanes))
+    monkeypatch.setattr(compiler, "native_reals", lambda bits: F64.wide(lanes))
     search = Search(_step(), _guard(), SCALES)
     problems = _problems(30)
     problems[3] = 4.0, 9.0, -1.0  # without an answer
@@ -264,7 +264,7 @@ def test_other_registers_have_code_too(table: SeedTable, plan: Plan):
     for lanes in (1, 2, 8, 16):
         for avx2 in (True, False):
             text = search_code(
-                _step(), _guard(), LaneType(64, lanes), pairs=2, levels=3000, avx2=avx2
+                _step(), _guard(), lanes, pairs=2, levels=3000, avx2=avx2
             )
             llvm.parse_assembly(text).verify()
 
@@ -295,7 +295,7 @@ def test_a_deadline_ends_a_search(
     assert (found.endings[:, 0] == STOPPED).all()
     assert found.failures == count
     tried = found.endings[:, 2] > 0
-    assert tried[: min(count, search.shape.lanes)].all()
+    assert tried[: min(count, search.lanes)].all()
     assert np.isfinite(found.unknowns[tried]).all()
     assert np.isnan(found.unknowns[~tried]).all()
     left = ((found.unknowns**2 - problems) ** 2).sum(axis=1)
@@ -321,7 +321,7 @@ def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
 
 def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: Plan):
     """The first lane starts far away, and all stop after one step."""
-    if search.shape.lanes == 1:
+    if search.lanes == 1:
         pytest.skip("there is one lane")
     problem, seed = np.array([[4.0, 9.0, 16.0]]), np.full((1, 3), 100.0)
     found = search(problem, plan, seeds=seed, deadline=1)

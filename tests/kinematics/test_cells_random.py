@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from armillary import Cell, Link, Pose, State
 from armillary.errors import StateError
-from armillary.kernel.interpret import interpret
+from armillary.kernel.references import interpret
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
 from strategies import (

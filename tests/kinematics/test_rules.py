@@ -181,7 +181,7 @@ def test_pairs_of_many_grips_are_not_kept_for_ever(
     holders = [cell.frame(f"arm{k}").link for k in range(4)]
     trees = [
         Tree.of(cell.workcell).attached(
-            {3: Base(FrameRef(holder, IDENTITY), manner="attached")}
+            {3: Base(FrameRef(holder, IDENTITY), mode="attached")}
         )
         for holder in holders
     ]

@@ -10,7 +10,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import StateError
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.solver import LoopReason
 from armillary.kinematics.closing.stages import block_programs
 from four_bar import four_bar as bar

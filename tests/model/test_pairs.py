@@ -114,13 +114,10 @@ def apart(jury: CollisionPairs) -> Pairs:
     return jury.pairs(free(jury.cell))
 
 
-def held(tree: Tree, holders: dict[int, int], manner: Any = "attached") -> Tree:
+def held(tree: Tree, holders: dict[int, int], mode: Any = "attached") -> Tree:
     """The tree in which links hold manipulators."""
     return tree.attached(
-        {
-            k: Base(FrameRef(link, IDENTITY), manner=manner)
-            for k, link in holders.items()
-        }
+        {k: Base(FrameRef(link, IDENTITY), mode=mode) for k, link in holders.items()}
     )
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from armillary.model.highest import choices, edges
 from armillary.model.joints import OvalTrack, Revolute
+from armillary.model.upper_bound import choices, edges
 from armillary.trace import trace
 
 GRID = np.linspace(-5.0, 5.0, 201) + 0.01

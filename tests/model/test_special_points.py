@@ -120,3 +120,31 @@ def test_rates_of_a_side_and_rates_of_no_side():
     assert rates_beside(gap, [0.0]) == pytest.approx(1.0, abs=1e-5)
     assert rates_beside(lambda q: [np.cos(q[0])], [0.0]) is None
     assert rates_beside(lambda q: [np.nan], [0.0]) is None
+
+
+class Square(arm.Joint):
+    """Moves by a square, to either side."""
+
+    rate: float = 1.0
+    unit = arm.OTHER
+
+    def pose(self, q):
+        return arm.Pose.translation(np.sign(q) * q * q * self.rate, 0, 0)
+
+
+class SmoothSign(Square):
+    """Takes a sign whose jump is where its factor and two derivatives are zero."""
+
+    def pose(self, q):
+        return arm.Pose.translation(np.sign(q) * q**4 * self.rate, 0, 0)
+
+
+def test_an_acceleration_that_jumps_where_a_sign_does_is_warned_of():
+    joint = Square()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        joint.velocity(0.0, 1.0)
+        SmoothSign().acceleration(0.0, 1.0, 0.0)
+    message = r"takes the sign .* acceleration per unit rate is 0 there and 2 beside"
+    with pytest.warns(UserWarning, match=message):
+        joint.acceleration(0.0, 1.0, 0.0)

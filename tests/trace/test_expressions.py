@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from armillary.trace import OPS, Interval, evaluate, jvp, trace
+from exact_operations import exact_operation
 from programs import enclose, verify
 
 NAMES = "xyz"
@@ -183,19 +184,6 @@ def test_an_enclosure_holds_the_function(formula: Formula, point, sizes):
         assert enclosure.undefined if math.isnan(result) else enclosure.contains(result)
 
 
-MATHEMATICS: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "pow": mpmath.power,
-    "abs": abs,
-    "min": min,
-    "max": max,
-}
-
-
 def distance_to_edge(name: str, args: Sequence[Any]) -> Any:
     """How far arguments are from a kink, a pole, a cut or the end of the domain."""
     x, y = args[0], args[-1]
@@ -223,7 +211,7 @@ def precise(formula: Formula, inputs: Sequence[Any]) -> Any:
         return precise(parts[3 if OPS[parts[0]](left, right) else 4], inputs)
     args = [precise(part, inputs) for part in parts]
     assume(distance_to_edge(name, args) > 1e-6)
-    result = MATHEMATICS.get(name, getattr(mpmath, name, None))(*args)
+    result = exact_operation(name)(*args)
     assume(isinstance(result, mpmath.mpf) and mpmath.isfinite(result))
     assume(result == 0 or 1e-12 < abs(result) < 1e12)
     return result

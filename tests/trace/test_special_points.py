@@ -10,7 +10,7 @@ import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import mpmath
@@ -19,6 +19,7 @@ import pytest
 
 from armillary.kernel import compile
 from armillary.trace import OPS, Op, evaluate, jvp, trace
+from exact_operations import exact_operation
 
 REALS = [op for op in OPS.values() if op.result == "real" and op.name != "select"]
 ZERO, HALF_TURN = -0.0, math.pi
@@ -86,30 +87,6 @@ def in_machine_code(op: Op, points: list[tuple[float, ...]]) -> np.ndarray:
 
 # The same functions on numbers of many digits.
 
-
-def remainder(x: Any, y: Any) -> Any:
-    quotient = x / y
-    return x - y * (mpmath.floor(quotient) if quotient > 0 else mpmath.ceil(quotient))
-
-
-def cube_root(x: Any) -> Any:
-    return mpmath.sign(x) * mpmath.cbrt(abs(x))
-
-
-EXACT: dict[str, Callable[..., Any]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "pow": mpmath.power,
-    "abs": abs,
-    "min": min,
-    "max": max,
-    "round": mpmath.nint,
-    "fmod": remainder,
-    "cbrt": cube_root,
-}
 NEAR, NEARER = mpmath.mpf(10) ** -30, mpmath.mpf(10) ** -45
 STEP = mpmath.mpf(10) ** -70
 DIGITS = mpmath.workdps(220)
@@ -122,7 +99,7 @@ class Undefined(Exception):
 
 def exact_value(op: Op, point: Sequence[Any]) -> Any:
     try:
-        value = EXACT.get(op.name, getattr(mpmath, op.name, None))(*point)
+        value = exact_operation(op.name)(*point)
     except (ZeroDivisionError, ValueError):
         raise Undefined from None
     if not isinstance(value, mpmath.mpf) or not mpmath.isfinite(value):

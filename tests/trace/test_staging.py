@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.trace import Program, trace
 from armillary.trace.functions import atan2, cos, maximum, select, sin, sqrt
 from armillary.trace.staging import staged

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home, rates_of
 from armillary.kinematics.frame_tree import carried
 from armillary.kinematics.kernels import Joints, listed_joints
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home, rates_of
 from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 
@@ -36,8 +35,8 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK
 
 __all__ = [
-    "Choice",
     "Device",
+    "DeviceChoice",
     "chosen",
     "device",
 ]
@@ -50,7 +49,7 @@ Frames = str | Sequence[str] | None
 T = TypeVar("T")
 
 
-class Choice(NamedTuple):
+class DeviceChoice(NamedTuple):
     """What makes a device.
 
     Attributes:
@@ -70,7 +69,7 @@ def chosen(
     joints: Sequence[str] | None,
     base: str | None,
     ends: Sequence[str],
-) -> Choice:
+) -> DeviceChoice:
     """Return the joints, base and ends of a device; see `Cell.device`."""
     cell = state.cell
     if names and joints is not None:
@@ -95,10 +94,10 @@ def chosen(
                 f"No joint of {', '.join(map(quote, names))} moves {ends_text} in "
                 f"{quote(root)}; name other ends, or what has the joints between."
             )
-    return Choice(places, root, tips)
+    return DeviceChoice(places, root, tips)
 
 
-def _base(state: State, parts: Sequence[Choice], ends: Sequence[str]) -> str:
+def _base(state: State, parts: Sequence[DeviceChoice], ends: Sequence[str]) -> str:
     """Return the base that several parts have in common, or that of the first end."""
     cell = state.cell
     if parts:
@@ -111,7 +110,7 @@ def _base_of(manipulator: Manipulator) -> str:
     return f"{manipulator.name}/{manipulator.links[manipulator.base].name}"
 
 
-def _part(state: State, name: str) -> Choice:
+def _part(state: State, name: str) -> DeviceChoice:
     """Return what a manipulator or a group by its name stands for."""
     cell = state.cell
     if name in cell.index:
@@ -121,7 +120,7 @@ def _part(state: State, name: str) -> Choice:
         active = _active(state.tree, own)
         manipulator = cell.manipulators[k]
         ends = tuple(end_effectors(manipulator) or [last_link(manipulator)])
-        return Choice(tuple(active), _base_of(manipulator), ends)
+        return DeviceChoice(tuple(active), _base_of(manipulator), ends)
     manipulator, group = _find_group(cell, name)
     named = manipulator.group_joints(group.name)
     places = [cell.joint(f"{manipulator.name}/{joint}") for joint in named]
@@ -131,7 +130,7 @@ def _part(state: State, name: str) -> Choice:
     tips = tuple(f"{manipulator.name}/{tip}" for _, tip in group.chains)
     roots = [f"{manipulator.name}/{root}" for root, _ in group.chains]
     root = state.tree.common_frame(roots)
-    return Choice(part.joints, root, tips)
+    return DeviceChoice(part.joints, root, tips)
 
 
 def _find_group(cell: Workcell, name: str) -> tuple[Manipulator, Group]:
@@ -151,7 +150,7 @@ def _find_group(cell: Workcell, name: str) -> tuple[Manipulator, Group]:
     return groups[found[0]]
 
 
-def _of_joints(state: State, places: list[int]) -> Choice:
+def _of_joints(state: State, places: list[int]) -> DeviceChoice:
     """Return joints, the frame that carries them all, and the links they move last."""
     cell = state.cell
     if len(set(places)) < len(places):
@@ -168,7 +167,7 @@ def _of_joints(state: State, places: list[int]) -> Choice:
         if carrier == WORLD_LINK
     ]
     stands = [tree.frame_parent(name) or WORLD for name in outer] or [WORLD]
-    return Choice(tuple(places), tree.common_frame(stands), ends)
+    return DeviceChoice(tuple(places), tree.common_frame(stands), ends)
 
 
 def _between(state: State, base: str, ends: Sequence[str]) -> tuple[int, ...]:
@@ -192,7 +191,7 @@ def _active(tree: Tree, places: Iterable[int]) -> Iterator[int]:
             yield place
 
 
-def _all(parts: Sequence[Choice], what: str) -> Iterator[Any]:
+def _all(parts: Sequence[DeviceChoice], what: str) -> Iterator[Any]:
     return (item for part in parts for item in getattr(part, what))
 
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import JointError, printable
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State, link_poses
+from armillary.kinematics.state import State, bound_state, home, link_poses
 from armillary.model.link import Link
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["DEEPEST_INDENT", "Row", "tree", "tree_lines", "tree_rows"]
+__all__ = ["DEEPEST_INDENT", "TreeRow", "tree", "tree_lines", "tree_rows"]
 
 DEEPEST_INDENT = 20
 HEADER = ("frame", "joint type", "joint")
@@ -21,7 +20,7 @@ NUMBERS = ("q", "x [m]", "y [m]", "z [m]")
 DECIMALS = 4
 
 
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """A frame in the printed tree.
 
     Attributes:
@@ -50,7 +49,7 @@ def tree(cell: Workcell, state: State | None = None) -> str:
     return "\n".join(tree_lines(shown))
 
 
-def tree_rows(cell: Workcell) -> Iterator[Row]:
+def tree_rows(cell: Workcell) -> Iterator[TreeRow]:
     """Yield a row for each frame of a cell: its place in the tree, type, what moves it.
 
     Deeper than twenty levels, a number stands for the indentation.
@@ -82,7 +81,7 @@ def tree_lines(state: State, *, depth: int | None = None) -> Iterator[str]:
     return _aligned(rows)
 
 
-def _rows(tree: Tree, deepest: int | None = None) -> Iterator[tuple[str, Row]]:
+def _rows(tree: Tree, deepest: int | None = None) -> Iterator[tuple[str, TreeRow]]:
     """Yield each frame, qualified, and its row."""
     waiting = [(WORLD, 0, "", "")]
     while waiting:
@@ -100,21 +99,21 @@ def _rows(tree: Tree, deepest: int | None = None) -> Iterator[tuple[str, Row]]:
                 waiting.append((child, depth + 1, indent, further))
 
 
-def _row(tree: Tree, name: str) -> Row:
+def _row(tree: Tree, name: str) -> TreeRow:
     """Return the row of a frame, without the lines of the tree."""
     if name == WORLD:
-        return Row(WORLD, "", "")
+        return TreeRow(WORLD, "", "")
     bare = name.partition("/")[2]
     number = tree.cell.frame(name).link
     link = tree.cell.links[number]
     if not tree.is_link(name):
         is_end = any(each.name == bare and each.end_effector for each in link.frames)
-        return Row(bare, "end effector" if is_end else "frame", "")
+        return TreeRow(bare, "end effector" if is_end else "frame", "")
     if link.parent is None:
-        return Row(name, "base", _where(tree.bases[tree.base_of[number]]))
+        return TreeRow(name, "base", _where(tree.bases[tree.base_of[number]]))
     passive = tree.cell.joints.links[tree.cell.loop_system.count :]
     mark = " (passive)" if number in passive else ""
-    return Row(bare, link.joint.tag, _moved_by(link) + mark)
+    return TreeRow(bare, link.joint.tag, _moved_by(link) + mark)
 
 
 def _moved_by(link: Link) -> str:
@@ -129,12 +128,12 @@ def _moved_by(link: Link) -> str:
 
 
 def _where(base: Base) -> str:
-    manner = "" if base.manner == "fixed" else base.manner
+    mode = "" if base.mode == "fixed" else base.mode
     if base.pose.is_identity:
-        return manner
+        return mode
     where = " ".join(_short(round(float(p), 9)) for p in base.pose.position)
     where = f"at {where} m"
-    return ", ".join(filter(None, (manner, where)))
+    return ", ".join(filter(None, (mode, where)))
 
 
 def _short(value: float) -> str:

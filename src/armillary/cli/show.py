@@ -19,9 +19,7 @@ BITS = 64
     "show",
     (
         *FILE,
-        option(
-            "--stage", choices=STAGES, default="program", help="by default the program"
-        ),
+        option("--stage", "by default the program", choices=STAGES, default="program"),
         FRAME,
     ),
     help="a cell on its way to machine code",
@@ -46,7 +44,7 @@ def _model(cell: Cell) -> str:
 
 
 def _code(program: Program, options: argparse.Namespace) -> str:
-    from armillary.kernel.compiler import assembly_text, kernel_text, native_shape
+    from armillary.kernel.compiler import assembly_text, kernel_text, native_reals
 
     text = kernel_text if options.stage == "llvm" else assembly_text
-    return text(program, native_shape(BITS)).rstrip("\n")
+    return text(program, native_reals(BITS)).rstrip("\n")

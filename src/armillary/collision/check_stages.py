@@ -106,7 +106,7 @@ class Usual(NamedTuple):
     extent: Number
 
 
-class Placed(NamedTuple):
+class CentreInWorld(NamedTuple):
     """The centre of a sphere in the world, and the greatest coordinate so far."""
 
     sphere: Vector3
@@ -138,10 +138,10 @@ def _usual_poses(poses: Sequence[Matrix]) -> Usual:
     return _usual(poses, (), ())
 
 
-def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> Placed:
+def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> CentreInWorld:
     x, y, z = Pose.from_matrix(carrier_pose) @ three(centre)
     most = maximum(maximum(absolute(x), absolute(y)), absolute(z))
-    return Placed((x, y, z), select(most > extent, most, extent))
+    return CentreInWorld((x, y, z), select(most > extent, most, extent))
 
 
 def _sound(extent: Number, most_extent: Number, usual: Number) -> Number:
@@ -325,12 +325,10 @@ class MotionState(NamedTuple):
     touching: Number
 
 
-class Start(NamedTuple):
+class MotionStart(NamedTuple):
     """What is known at the beginning of a motion."""
 
-    t: Number
-    going: Number
-    touching: Number
+    state: MotionState
     travel: Vector
 
 
@@ -341,7 +339,7 @@ class StepBound(NamedTuple):
     gap: Number
 
 
-class Approach(NamedTuple):
+class LinkApproach(NamedTuple):
     """Whether two links may meet within the step; no distance is known yet."""
 
     near: Number
@@ -369,8 +367,9 @@ def _motion(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     return stage(_start), each(columns.limits, steps)
 
 
-def _start(q0: Vector, q1: Vector) -> Start:
-    return Start(0.0, 1.0, 0.0, [absolute(b - a) for a, b in zip(q0, q1, strict=True)])
+def _start(q0: Vector, q1: Vector) -> MotionStart:
+    travel = [absolute(b - a) for a, b in zip(q0, q1, strict=True)]
+    return MotionStart(MotionState(0.0, 1.0, 0.0), travel)
 
 
 def _position(t: Number, q0: Vector, q1: Vector) -> Vector:
@@ -390,13 +389,13 @@ def _may_meet(
     travel: Vector,
     rates: Vector,
     step: Number,
-) -> Approach:
+) -> LinkApproach:
     """Return a number above 0 where links may meet within the step."""
     speed: Number = 0.0
     for way, rate in zip(travel, rates, strict=True):
         speed = speed + select(way > 0.0, way * rate, 0.0)  # a rate may be infinite
     gap = sqrt(_square(a, b)) - reach - margin
-    return Approach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
+    return LinkApproach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
 
 
 def _shortened(

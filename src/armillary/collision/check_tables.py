@@ -202,7 +202,7 @@ class CheckTables:
         # of matrices. It loses digits where both are far out, which `squares` allow
         # for.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
-        found: list[Indices] = []
+        near_codes: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
         squares = np.einsum("ki,ki->k", P, P) - ROUNDING * most * most
         for start in range(0, count, step):
@@ -210,9 +210,9 @@ class CheckTables:
             square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
             reach = radii[few, None] + (radii + min(within, FARTHEST))
             one, other = np.nonzero(~(square > reach * reach))  # NaN is near
-            found.append((one + start) * count + other)
+            near_codes.append((one + start) * count + other)
         # Of these, the pairs that are tested: `self.codes` is sorted.
-        codes = np.concatenate([np.zeros(0, np.int64), *found])
+        codes = np.concatenate([np.zeros(0, np.int64), *near_codes])
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return at[self.codes[at] == codes]
 

@@ -32,7 +32,7 @@ def with_collisions(
     """Return the cell with other collision shapes around those that it has.
 
     Args:
-        cell: What has the links.
+        cell: The cell that has the links.
         kind: What is put around: with `hulls` a convex polyhedron around each mesh,
             with `parts` several, see `armillary.shapes.convex_parts`; with `spheres`
             spheres around all shapes of a link but half spaces, see
@@ -66,13 +66,15 @@ def _bounded(
     shapes = link.collision_shapes
     has_meshes = any(isinstance(shape, Mesh) for shape in shapes)
     rest = [shape for shape in shapes if isinstance(shape, HalfSpace)]
+    # Only spheres are put around primitives; half spaces, without end, remain.
     if not (has_meshes or (kind == "spheres" and len(rest) < len(shapes))):
         return link
     try:
         if kind == "spheres":
             bodies = [_body(s, meshes) for s in shapes if s not in rest]
-            found: Sequence[Shape] = bounding_spheres(bodies, count=count).spheres
-            return link.replace(collisions=[*rest, *found])
+            spheres: Sequence[Shape] = bounding_spheres(bodies, count=count).spheres
+            return link.replace(collisions=[*rest, *spheres])
+        # Around each mesh, in its place among the other shapes.
         new = list[Shape]()
         for shape in shapes:
             if isinstance(shape, Mesh):
@@ -110,8 +112,8 @@ def _body(shape: Shape, meshes: MeshSource | None) -> Primitive | Triangles:
 
 
 def _triangles(mesh: Mesh, meshes: MeshSource | None) -> Triangles:
-    found = None if meshes is None else meshes.triangles(mesh)
-    return _lost(mesh) if found is None else found
+    triangles = None if meshes is None else meshes.triangles(mesh)
+    return _lost(mesh) if triangles is None else triangles
 
 
 def _lost(mesh: Mesh) -> NoReturn:

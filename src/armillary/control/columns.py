@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 from armillary.collision.check_stages import CENTRES
 from armillary.ik.scaled_rates import RateColumns
 from armillary.kernel.columns import Column, Numbered
-from armillary.kinematics.moving_links import POSES
-from armillary.kinematics.moving_twists import TWISTS, MovingTwists
+from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [

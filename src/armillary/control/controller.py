@@ -32,11 +32,9 @@ from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.moving_links import moving_links
-from armillary.kinematics.moving_twists import MovingTwists
-from armillary.kinematics.state import State
+from armillary.kinematics.moving_links import MovingTwists, moving_links
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port

@@ -12,13 +12,13 @@ from armillary.model.workcell import WORLD_LINK
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["GROUND", "Bodies", "Body"]
+__all__ = ["GROUND", "Bodies", "RigidBody"]
 
 GROUND: Final = -1
 """The number of the body that does not move."""
 
 
-class Body(NamedTuple):
+class RigidBody(NamedTuple):
     """A rigid body; its frame is the outer frame of the joint that moves it.
 
     Attributes:
@@ -47,7 +47,7 @@ class Bodies(NamedTuple):
         fixed: The body that each link is fixed to, and the pose of the link in that.
     """
 
-    rows: tuple[Body, ...]
+    rows: tuple[RigidBody, ...]
     fixed: dict[int, tuple[int, Pose]]
 
     @classmethod
@@ -59,7 +59,7 @@ class Bodies(NamedTuple):
             free: Manipulators whose bases nothing holds.
             first: The index of the first coordinate of the first free base.
         """
-        rows: list[Body] = []
+        rows: list[RigidBody] = []
         fixed: dict[int, tuple[int, Pose]] = {WORLD_LINK: (GROUND, IDENTITY)}
         bases = {tree.base_link(m): k for k, m in enumerate(free)}
         waiting = list(reversed(tree.children[WORLD_LINK]))
@@ -71,11 +71,11 @@ class Bodies(NamedTuple):
             if link in bases:
                 start = first + 6 * bases[link]
                 six = tuple(Drive(start + k, 1.0, 0.0) for k in range(6))
-                rows.append(Body(link, GROUND, pose, six, is_free=True))
+                rows.append(RigidBody(link, GROUND, pose, six, is_free=True))
                 body, pose = len(rows) - 1, IDENTITY
             pose = pose @ tree.links[link].joint.precursor
             if tree.drives[link]:
-                rows.append(Body(link, body, pose, tree.drives[link]))
+                rows.append(RigidBody(link, body, pose, tree.drives[link]))
                 body, pose = len(rows) - 1, IDENTITY
             fixed[link] = body, pose
         return cls(tuple(rows), fixed)

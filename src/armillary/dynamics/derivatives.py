@@ -61,7 +61,7 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Column:
+class DerivativeColumn:
     """One coordinate that moves a body, and all behind it.
 
     Attributes:
@@ -142,13 +142,16 @@ class DerivativeRecursion:
         self.forces = joint_efforts(bodies, rates, accelerations)
         self._poses: list[Pose] = []
         self._motions: list[tuple[Vector6, Vector6]] = []
-        self._columns: list[list[Column]] = []
+        self._columns: list[list[DerivativeColumn]] = []
+        # Outwards: poses, motions and columns. Back: what all bodies behind one need.
         behind = [self._moved(k) for k in range(len(bodies.rows))]
         for k in reversed(range(len(behind))):
             self._collect(k, behind[k])
             parent = bodies.rows[k].parent
             if parent != GROUND:
                 behind[parent].add(behind[k])
+        # Springs depend on q, dampers on q', motors on q''; a joint that follows at the
+        # multiplier m has its force through m too, hence its square.
         for drive, dynamics in joint_dynamics(bodies):
             square = drive.multiplier**2
             own = dynamics.stiffness, dynamics.damping, dynamics.armature
@@ -162,6 +165,9 @@ class DerivativeRecursion:
         bodies = self._bodies
         row, own = bodies.rows[k], bodies.poses[k]
         if row.parent == GROUND:
+            # All vectors are about the place where the first body of a tree stands:
+            # where its joint starts, or a free base's own origin, whose position then
+            # is zero.
             start = ZERO if row.is_free else row.before.position
             at = ZERO if row.is_free else subtract(own.position, start)
             pose = Pose(own.rotation, at)
@@ -176,6 +182,7 @@ class DerivativeRecursion:
             rate = add6(rate, scale6(self._accelerations.get(i, 0.0), S))
             columns.append(S)
         if row.is_free:
+            # The acceleration v' of its origin is given; the spatial one is v' + v x w.
             rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
             found = self._of_free_base(k, columns, twist, rate)
         else:
@@ -187,7 +194,7 @@ class DerivativeRecursion:
 
     def _of_joint(
         self, k: int, X: Pose, columns: list[Vector6], V: Vector6, rate: Vector6
-    ) -> tuple[list[Column], Vector6]:
+    ) -> tuple[list[DerivativeColumn], Vector6]:
         """Return the columns of a joint, and its acceleration.
 
         S' = V x S + s', S'' = A x S + V x (S' + s') + s'', with the rates s', s'' of
@@ -215,40 +222,46 @@ class DerivativeRecursion:
             [drive.multiplier * rates.get(drive.of, 0.0) for drive in drives]
             for rates in (self._rates, self._accelerations)
         )
+        # s', seen from the body, and S' = V x S + s', seen from the world.
         own = turned(motion.column_rates(q, qd))
         rates = [add6(cross_twist(V, S), s) for S, s in zip(columns, own, strict=True)]
         products = (
             scale6(self._rates.get(drive.of, 0.0), each)
             for drive, each in zip(drives, rates, strict=True)
         )
+        # A = X A_parent + S q'' + S' q'.
         A = reduce(add6, products, rate)
+        # s'' and, column by column, dS_c/dq_d: joints of several coordinates.
         more = turned(motion.column_accelerations(q, qd, qdd))
         partials = [
             turned(motion.column_rates(q, [by * (c == d) for c in range(len(q))]))
             for d, (of, by, _) in enumerate(drives)
             if of in self._rates
         ]
-        found: list[Column] = []
+        found: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             product = cross_twist(V, add6(rates[c], own[c]))
             second = add6(add6(cross_twist(A, column), product), more[c])
+            # (S', S'') with the position and (S, 2 S') with the rate, as the class
+            # says.
             by_q = Change(rates[c], second)
             by_qd = Change(column, scale6(2.0, rates[c]))
             own_joint = [by[c] for by in partials]
-            found.append(Column(drive.of, column, by_q, by_qd, own_joint))
+            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, own_joint))
         return found, A
 
     def _of_free_base(
         self, k: int, columns: list[Vector6], V: Vector6, A: Vector6
-    ) -> list[Column]:
+    ) -> list[DerivativeColumn]:
         """Return the columns of a free base, whose twist keeps its numbers in world.
 
         Moving it changes nothing, and turning it turns V, A and all columns back, as
         seen from the base.
         """
         drives = self._bodies.rows[k].drives
-        found: list[Column] = []
+        found: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
+            # Turning the base by one of its columns turns the other ones back.
             partials = [ZERO6] * 3 + [cross_twist(column, T) for T in columns[3:]]
             if c < 3:
                 by_q, by_qd = Change(ZERO6, ZERO6), Change(column, ZERO6)
@@ -257,7 +270,7 @@ class DerivativeRecursion:
                 second = add6(cross_twist(A, column), cross_twist(V, turned))
                 by_q = Change(turned, second)
                 by_qd = Change(column, add6(turned, (*turned[:3], *ZERO)))
-            found.append(Column(drive.of, column, by_q, by_qd, partials))
+            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, partials))
         return found
 
     # from the leaves back
@@ -267,7 +280,8 @@ class DerivativeRecursion:
         by_q, by_qd, by_qdd = self.entries
         rows, own = self._bodies.rows, self._columns[k]
         F = behind.wrench
-        above: list[Column] = []
+        # The columns of all bodies between this one and the ground.
+        above: list[DerivativeColumn] = []
         parent = rows[k].parent
         while parent != GROUND:
             above += self._columns[parent]
@@ -275,20 +289,27 @@ class DerivativeRecursion:
         for d, column in enumerate(own):
             i = column.of
             add_to(self.forces, i, power(column.S, F))
+            # What all that the coordinate moves needs in addition, for its q and its
+            # q'.
             needs = behind.needs(column.by_q), behind.needs(column.by_qd)
             momentum, flow = behind.weighed(column.S)
+            # Within the joint, columns depend on each other's coordinates by
+            # `partials`.
             for other in own:
                 j = other.of
                 change = power(other.S, needs[0]) + power(other.partials[d], F)
                 add_to(by_q, (j, i), change)
                 add_to(by_qd, (j, i), power(other.S, needs[1]))
                 add_to(by_qdd, (j, i), power(other.S, momentum))
+            # Seen from bodies above, the wrench F on all that moves is turned with it.
             carried = add6(needs[0], cross_wrench(column.S, F))
             for other in above:
                 j = other.of
                 add_to(by_q, (j, i), power(other.S, carried))
                 add_to(by_qd, (j, i), power(other.S, needs[1]))
                 mass = power(other.S, momentum)
+                # The mass matrix is symmetric; by q and q' the two halves differ: row j
+                # is the force above that i causes, row i the force here that j causes.
                 add_to(by_qdd, (j, i), mass)
                 add_to(by_qdd, (i, j), mass)
                 for entries, change in (by_q, other.by_q), (by_qd, other.by_qd):

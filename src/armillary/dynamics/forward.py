@@ -58,6 +58,8 @@ def prefers_articulated(bodies: Multibody) -> bool:
     for body in bodies.rows:
         above = 0 if body.parent == GROUND else depth[body.parent]
         depth.append(above + len(body.drives))
+    # The mass matrix walks each coordinate down to the ground and is then factored,
+    # with about the square of the depth; articulated bodies take the same for each.
     return sum(k * (WALK + k) for k in depth) > STEP * len(moving)
 
 
@@ -113,6 +115,8 @@ def massless(bodies: Multibody) -> set[int]:
     order = elimination_order(bodies)
     whole = np.array(mass_matrix(bodies), dtype=np.float64)
     H = whole.reshape(len(order), len(order))[np.ix_(order, order)]
+    # Elimination: a pivot that nearly vanishes beside its own diagonal entry belongs to
+    # a coordinate along which no mass moves, given the ones before.
     diagonal = H.diagonal().copy()
     found: set[int] = set()
     for k, i in enumerate(order):
@@ -135,6 +139,8 @@ def by_articulated_bodies(
     rates = bodies.all_rates(qd)
     V = bodies.velocities(rates)
     rows, count = bodies.rows, len(bodies.rows)
+    # Per body: its inertia I^A, which grows by what it carries; c = V x J + S' q'; and
+    # p^A = V x* I V, the wrench at rest of its joints.
     inertias = [ArticulatedInertia.of(each) for each in bodies.inertias]
     products = [bodies.velocity_product(k, V[k], rates) for k in range(count)]
     wrenches = [
@@ -147,6 +153,7 @@ def by_articulated_bodies(
     for drive, dynamics in joint_dynamics(bodies):
         add_to(armatures, drive.of, drive.multiplier**2 * dynamics.armature)
     steps: list[tuple[list[Vector6], LDLFactor, list[Number]]] = []
+    # From the leaves: U = I^A S, D = S' U with the motors' inertia, u = tau - S' p^A.
     for k in reversed(range(count)):
         articulated, S = inertias[k], bodies.columns[k]
         U = [articulated.apply(column) for _, column in S]
@@ -161,6 +168,8 @@ def by_articulated_bodies(
         parent = rows[k].parent
         if parent == GROUND:
             continue
+        # What the parent feels through a joint that gives way: I^a = I^A - U D^-1 U',
+        # p^a = p^A + I^a c + U D^-1 u.
         rest = articulated
         solved = [factor.solve(entries) for entries in zip(*U, strict=True)]
         for force, row in zip(U, zip(*solved, strict=True), strict=True):
@@ -173,6 +182,7 @@ def by_articulated_bodies(
         wrenches[parent] = add6(wrenches[parent], carried)
     A: list[Vector6] = []
     found: dict[int, Number] = {}
+    # From the ground: a = X a_parent + c, q'' = D^-1 (u - U' a), A = a + S q''.
     for k, (momenta, factor, left) in enumerate(reversed(steps)):
         parent = bodies.ground if rows[k].parent == GROUND else A[rows[k].parent]
         a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])

@@ -66,6 +66,8 @@ def entries_of(bodies: Multibody) -> Entries:
 
     for drive, dynamics in joint_dynamics(bodies):
         put(drive.of, drive.of, drive.multiplier**2 * dynamics.armature)
+    # H_mn = S_n' X* I^c S_m: the force that carries composite body k along its column
+    # m, walked down to each column n on the way to the ground.
     for k in reversed(range(len(rows))):
         for c, (m, column) in enumerate(columns[k]):
             force = inertias[k].apply(column)
@@ -96,6 +98,7 @@ def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:
         qd: The rates of the independent coordinates.
     """
     rates = bodies.all_rates(qd)
+    # C for all coordinates is projected on the independent ones, as M is.
     W, size = bodies.weights, len(bodies.indices)
     C = product(W, _entries_of(bodies, rates), W, size)
     if not bodies.coordinates.passive:
@@ -109,6 +112,7 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
     found: Entries = {}
     rows, V = bodies.rows, bodies.velocities(rates)
     columns = [_moving_columns(bodies, k, V[k], rates) for k in range(len(rows))]
+    # B of a body and all behind it, in its frame; the last is that of the ground.
     changing = [
         *(VelocityInertia.of(*each) for each in zip(bodies.inertias, V, strict=True)),
         VelocityInertia(ZERO, (ZERO, ZERO, ZERO)),
@@ -116,6 +120,10 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
     for k in reversed(range(len(rows))):
         inertia, B = bodies.composites[k], changing[k]
         for each in columns[k]:
+            # C_ij = S_i . (I^c S_j' + B S_j), with S' the rate of a column, for both
+            # orders of a coordinate of body k and one below it: `caused` has the column
+            # here, `momentum` and `turned` the row. All three are walked down to the
+            # ground.
             caused = add6(inertia.apply(each.rate), B.apply(each.column))
             momentum = inertia.apply(each.column)
             turned = B.apply_transposed(each.column)

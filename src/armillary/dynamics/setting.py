@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypedDict, cast
+from typing import Any, Final, NamedTuple, TypedDict, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,6 @@ from armillary.dynamics.forward import massless
 from armillary.dynamics.multibody import Coordinates, Multibody
 from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.closing.kernel import Repeated
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.kernels import (
@@ -25,7 +24,7 @@ from armillary.kinematics.kernels import (
     listed_joints,
     selection_of,
 )
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
@@ -69,6 +68,46 @@ def setting_of(cell: Workcell, options: Options) -> Setting:
         if name not in Options.__annotations__:
             raise unknown("option of dynamics", name, Options.__annotations__)
     return Setting(cell, **options)
+
+
+class _Physics(NamedTuple):
+    """Gravity and inertias: constants of a program, or inputs that are bound.
+
+    Attributes:
+        gravity: The acceleration of falling bodies, in the world [m/s^2].
+        inertias: Those of bodies, then further ones.
+        bodies: How many are those of bodies.
+        is_bound: Whether they are inputs, so that other numbers compile nothing.
+    """
+
+    gravity: Vector3
+    inertias: list[SpatialInertia]
+    bodies: int
+    is_bound: bool
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the inputs by name."""
+        if not self.is_bound:
+            return {}
+        return {"gravity": (3,), "inertias": (len(self.inertias), 10)}
+
+    @property
+    def values(self) -> list[Any]:
+        """Return what the inputs are bound to."""
+        if not self.is_bound:
+            return []
+        return [list(self.gravity), [each.parameters for each in self.inertias]]
+
+    def of(
+        self, inputs: tuple[Any, ...]
+    ) -> tuple[Vector3, list[SpatialInertia], tuple[Any, ...]]:
+        """Return gravity and inertias, and the inputs behind those."""
+        if not self.is_bound:
+            return self.gravity, self.inertias, inputs
+        gravity, rows, *further = inputs
+        inertias = [SpatialInertia.from_parameters(row) for row in rows]
+        return vector(gravity), inertias, tuple(further)
 
 
 @dataclass(frozen=True)
@@ -128,58 +167,83 @@ class Setting:
             StateError: The state is not one of this cell, or a base moves in it that is
                 not free.
         """
-        free = self._free
-        is_bound = self.state is not None or self.gravity is not None
-        state = self._state
         tree, bodies = self.tree_and_bodies
-        own = self._inertias(tree, bodies, is_needed=needs_inertia)
-        inertias, moving = [*own, *further_inertias], len(own)
+        known = self._inertias(tree, bodies, is_needed=needs_inertia)
+        is_bound = self.state is not None or self.gravity is not None
         gravity = gravity_vector(self.gravity)
-        before: dict[str, tuple[int, ...]] = {}
-        if is_bound:
-            before = {"gravity": (3,), "inertias": (len(inertias), 10)}
+        physics = _Physics(gravity, [*known, *further_inertias], len(known), is_bound)
 
         def make(now: Tree, selection: Inputs) -> Program:
-            count = 6 * len(free) + len(selection.inputs)
-            shapes = dict.fromkeys(vectors, (count,)) | more
-
-            def of_inputs(now: Tree, whole: list[Number], *given: Any) -> Any:
-                masses, falling = inertias, gravity
-                if is_bound:
-                    falling, masses = vector(given[0]), _inertias(given[1])
-                    given = given[2:]
-                at = self._multibody(now, whole, selection, masses[:moving], falling)
-                return equations(at, *masses[moving:], *given)
-
-            is_small = moving <= MOST_BODIES
-            return program_of(
-                of_inputs,
+            size = 6 * len(selection.free) + len(selection.inputs)
+            return self._program(
                 now,
                 selection,
-                before,
-                is_small or bool(selection.passive) or repeated is not None,
+                physics,
+                equations,
+                is_repeated=repeated is not None,
                 name=question if isinstance(question, str) else question[0],
                 output=output,
-                **shapes,
+                **(dict.fromkeys(vectors, (size,)) | more),
             )
 
         def at() -> list[FrameRef]:
             links = (FrameRef(body.link, IDENTITY) for body in bodies.rows)
             return [IN_WORLD, *links, *frames]
 
-        key: tuple[Any, ...] = "dynamics", question, free
-        values: list[Any] = []
-        if is_bound:
-            key += (tuple((body.link, body.parent) for body in bodies.rows),)
-            values = [list(gravity), [each.parameters for each in inertias]]
+        # Which body carries which is a part of the program of a state.
+        order = tuple((body.link, body.parent) for body in bodies.rows)
+        key = "dynamics", question, self._free, order if is_bound else None
         options = KernelOptions(
             cell=self.cell,
             joints=self.joints,
-            state=state if is_bound else None,
+            state=self._state if is_bound else None,
             dtype=self.dtype,
         )
         return options.kernel(
-            key, at, make, values=values, free=free, repeated=repeated
+            key, at, make, values=physics.values, free=self._free, repeated=repeated
+        )
+
+    def _program(
+        self,
+        tree: Tree,
+        selection: Inputs,
+        physics: _Physics,
+        equations: Equations,
+        *,
+        is_repeated: bool,
+        name: str,
+        output: str | tuple[str, ...],
+        **more: tuple[int, ...],
+    ) -> Program:
+        """Return the program of equations of bodies, with inputs behind q.
+
+        Args:
+            tree: The links.
+            selection: Which joints are q, and what else is an input.
+            physics: Gravity and inertias, which are constants or inputs.
+            equations: As for `kernel`.
+            is_repeated: Whether it runs again and again, in compiled code only.
+            name: Of the program.
+            output: Name of its output, or of each of several.
+            more: Shapes of the inputs behind q.
+        """
+
+        def of_inputs(now: Tree, positions: list[Number], *inputs: Any) -> Any:
+            gravity, inertias, inputs = physics.of(inputs)
+            own, further = inertias[: physics.bodies], inertias[physics.bodies :]
+            at = self._multibody(now, positions, selection, own, gravity)
+            return equations(at, *further, *inputs)
+
+        is_small = physics.bodies <= MOST_BODIES
+        return program_of(
+            of_inputs,
+            tree,
+            selection,
+            physics.shapes,
+            is_small or bool(selection.passive) or is_repeated,
+            name=name,
+            output=output,
+            **more,
         )
 
     def check_regular(self) -> None:
@@ -307,14 +371,14 @@ class Setting:
         cell = self.cell
         for k in self._free:
             base = state.tree.bases[k]
-            if base.manner == "fixed" or base.frame.link >= 0:
+            if base.mode == "fixed" or base.frame.link >= 0:
                 name = quote(cell.manipulators[k].name)
                 hint = f"Pass state=cell.home.release({name})"
-                if base.manner == "fixed":
+                if base.mode == "fixed":
                     hint = f"Mount it loosely: cell.mount({name}, bolted=False)"
-                manner = base.manner or "fixed"
+                mode = base.mode or "fixed"
                 raise ModelError(
-                    f"The base of {name} cannot be free: it is {manner} on "
+                    f"The base of {name} cannot be free: it is {mode} on "
                     f"{quote(base.on)}. {hint}."
                 )
         if self.state is not None:
@@ -325,7 +389,3 @@ class Setting:
                         f"The base of {quote(V.manipulator)} moves in this state. Name "
                         "it in free_bases=, or give it no velocity."
                     )
-
-
-def _inertias(rows: Any) -> list[SpatialInertia]:
-    return [SpatialInertia.from_parameters(row) for row in rows]

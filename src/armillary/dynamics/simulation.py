@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, Final, NamedTuple, Self
@@ -16,10 +16,10 @@ from armillary.dynamics.setting import Setting
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError, StateError, quote, unknown
 from armillary.kernel.arguments import as_inputs, broadcast, whole_number
-from armillary.kinematics.bound_state import bound_state, rates_of
 from armillary.kinematics.closing.kernel import Repeated, Repetition
+from armillary.kinematics.inputs import FREE_BASES
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, rates_of
 from armillary.model.workcell import Workcell
 from armillary.spatial import rotation as rot
 from armillary.spatial.pose import TOLERANCE, Pose, pose_of_entries
@@ -40,34 +40,32 @@ from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select
 
 __all__ = [
-    "FREE",
     "METHODS",
-    "Method",
+    "IntegrationMethod",
     "simulate",
 ]
 
 Array = npt.NDArray[Any]
 
-# integrators of fixed step, as programs around those of forward dynamics
+# Integrators of fixed step, as programs around those of forward dynamics.
 #
 # A turn evaluates the accelerations, then a program of this module goes on; several
 # turns make a step. Positions of joints are numbers that are added to. The pose of a
-# free base is integrated on its group: its origin moves by a vector, its rotation by R
-# <- exp(t) R with a rotation vector t in world axes, whose rate at the angular velocity
-# w is
+# free base is integrated on its group: its origin moves by a vector, its rotation by
 #
-# t' = dexp_t^-1 w = w - t x w / 2 + t x (t x w) / 12 + O(|t|^4)
+#     R <- exp(t) R
+#
+# with a rotation vector t in world axes, whose rate at the angular velocity w is
+#
+#     t' = dexp_t^-1 w = w - t x w / 2 + t x (t x w) / 12 + O(|t|^4)
 #
 # (Munthe-Kaas, High order Runge-Kutta methods on manifolds, 1999). So poses remain
 # poses, and the order is that of the method.
 
-FREE: Final = "free_bases"
-"""The input of a program that holds the poses of free bases."""
-
 Numbers = Sequence[Number]
 
 
-class Method(NamedTuple):
+class IntegrationMethod(NamedTuple):
     """A method of integration.
 
     Attributes:
@@ -91,7 +89,7 @@ class Positions(NamedTuple):
     def read(cls, program: Program, arrays: Sequence[Any]) -> Self:
         """Return the positions in what is given for the inputs of `shapes`."""
         given = dict(zip(shapes(program), arrays, strict=True))
-        bases = [Pose.from_matrix(X) for X in given.get(FREE, ())]
+        bases = [Pose.from_matrix(X) for X in given.get(FREE_BASES, ())]
         return cls(list(given.get("q", ())), bases)
 
     def written(self) -> list[Any]:
@@ -114,6 +112,8 @@ class Positions(NamedTuple):
         """Return the rates of those numbers, where positions have `moved` by them."""
         found = list(qd)
         for k in range(len(self.bases)):
+            # t' = w - t x w / 2 + t x (t x w) / 12, the series of dexp^-1 at the head
+            # of this part, whose next term is of order 4 in |t|.
             (_, t), (_, w) = _halves(moved, k), _halves(qd, k)
             once = cross(t, w)
             twice = scale(1.0 / 12.0, cross(t, once))
@@ -136,7 +136,7 @@ class Positions(NamedTuple):
 
 def shapes(program: Program, prefix: str = "") -> dict[str, tuple[int, ...]]:
     """Return the inputs of a program that hold positions, if they have numbers."""
-    names = FREE, "q"
+    names = FREE_BASES, "q"
     return {
         prefix + port.name: port.shape
         for port in program.inputs
@@ -184,13 +184,17 @@ def runge_kutta(program: Program) -> Repetition:
     def turn(*given: Any) -> Any:
         begun = Positions.read(program, given[:count])
         start_qd, moved, sum_q, sum_qd, stage, qd, qdd, dt, left = given[count:]
+        # Stages 0 and 3 have the weight 1/6, stages 1 and 2 the weight 1/3.
         is_outer = select(stage > 0.5, stage, 3.0) > 2.5  # 0 or 3
         is_last = stage > 2.5
         weight = select(is_outer, 1.0 / 6.0, 1.0 / 3.0) * dt
+        # Stages 0 and 1 lead to the middle of the step, stage 2 to its end.
         part = select(stage > 1.5, 1.0, 0.5) * dt
         rates = begun.rates(moved, qd)
         sum_q = [x + weight * rate for x, rate in zip(sum_q, rates, strict=True)]
         sum_qd = [x + weight * a for x, a in zip(sum_qd, qdd, strict=True)]
+        # The last stage ends the step at the sum of all; the others go on to the next
+        # point at which accelerations are evaluated, from the same start.
         by = _selected(is_last, sum_q, [part * rate for rate in rates])
         rising = _selected(is_last, sum_qd, [part * a for a in qdd])
         at = begun.moved(by).orthonormal()
@@ -220,8 +224,8 @@ def runge_kutta(program: Program) -> Repetition:
 
 
 METHODS: Final = {
-    "rk4": Method(4, 4, runge_kutta),
-    "semi-implicit euler": Method(1, 1, semi_implicit_euler),
+    "rk4": IntegrationMethod(4, 4, runge_kutta),
+    "semi-implicit euler": IntegrationMethod(1, 1, semi_implicit_euler),
 }
 """The methods of integration by name."""
 
@@ -332,25 +336,13 @@ def simulate(  # noqa: PLR0913
     setting.check_regular()
     moving = selection_of(cell, joints).inputs
     _check_locked(state, moving)
-    size = 6 * len(free_bases) + len(moving)
-    if not size:
+    if not moving and not free_bases:
         raise ModelError(
             "Nothing moves here: joints= names no joint, or the cell has none, and "
             "free_bases= no base."
         )
-    ports = [
-        Port("base_poses", (len(free_bases), 4, 4)),
-        Port("q", (len(moving),)),
-        Port("qd", (size,)),
-    ]
-    known = _begin(state, moving, free_bases)
-    given = (base_poses, q, qd)
-    values = [a if b is None else b for a, b in zip(known, given, strict=True)]
-    if not callable(torque):
-        values.append(np.zeros(size) if torque is None else torque)
-        ports.append(Port("torque", _torque_shape(values[-1], clock.steps, size)))
-    arrays, batch = broadcast(_named(ports), values)
-    _check_rotations(arrays[0])
+    given = {"base_poses": base_poses, "q": q, "qd": qd}
+    start = _started(state, moving, free_bases, given, torque, clock)
     if joints is None and _is_built(state, free_bases):
         setting = replace(setting, state=None)  # then all numbers are constants
     chosen = METHODS[method]
@@ -361,24 +353,110 @@ def simulate(  # noqa: PLR0913
         output="qdd",
         repeated=chosen.repeated,
     )
+    paths, applied = _integrated(kernel, start, clock, chosen.turns)
+    time = np.arange(len(paths[0])) * np.float64(clock.every * clock.dt)
+    bases, positions, rates = (np.moveaxis(path, 0, len(start.batch)) for path in paths)
+    applied = np.moveaxis(applied, 0, -2)
+    for array in (time, positions, rates, applied, bases):
+        array.flags.writeable = False
+    return Trajectory(
+        time, positions, rates, applied, bases, state, moving, tuple(free_bases)
+    )
 
+
+class _Start(NamedTuple):
+    """Where a simulation starts, and what drives it.
+
+    Attributes:
+        arrays: Base poses, q and qd at the start, each of the shape of the batch and
+            its own.
+        batch: The shape of the batch.
+        ports: The inputs of the kernel for these arrays.
+        torque_at: Returns the torque of a step, from its number and where everything is
+            then.
+        stride: For how many steps a torque is constant.
+    """
+
+    arrays: list[Array]
+    batch: tuple[int, ...]
+    ports: list[Port]
+    torque_at: Callable[[int, Sequence[Array]], Array]
+    stride: int
+
+
+def _started(
+    state: State,
+    moving: Sequence[int],
+    free_bases: Sequence[str],
+    given: Mapping[str, Any],
+    torque: Any,
+    clock: Clock,
+) -> _Start:
+    """Return where a simulation starts, as arrays that fit each other.
+
+    Args:
+        state: Where everything is that is not given.
+        moving: The joints that move, as indices into q.
+        free_bases: Names of the free bases.
+        given: Base poses, q and qd to start from instead; None for those of the state.
+        torque: What was asked for.
+        clock: The steps.
+
+    Raises:
+        ShapeError: Arrays do not fit.
+        ModelError: The rotation of a base is none.
+    """
+    size = 6 * len(free_bases) + len(moving)
+    shapes = {"base_poses": (len(free_bases), 4, 4), "q": (len(moving),), "qd": (size,)}
+    ports = [Port(name, shape) for name, shape in shapes.items()]
+    values = [
+        known if given[port.name] is None else given[port.name]
+        for port, known in zip(ports, _begin(state, moving, free_bases), strict=True)
+    ]
+    torques: list[Port] = []
+    if not callable(torque):
+        values.append(np.zeros(size) if torque is None else torque)
+        shape = _torque_shape(values[-1], clock.steps, size)
+        torques = [Port("torque", shape)]
+    arrays, batch = broadcast(_named([*ports, *torques]), values)
+    _check_rotations(arrays[0])
+    source = _torque_source(torque, arrays[3:], clock, ports[2], batch)
+    return _Start(list(arrays[:3]), batch, ports, *source)
+
+
+def _integrated(
+    kernel: Callable[..., Any], start: _Start, clock: Clock, turns: int
+) -> tuple[list[Array], Array]:
+    """Return base poses, q and qd at the instants that are kept, and the torques.
+
+    Args:
+        kernel: Takes so many steps as its last inputs say.
+        start: Where it starts.
+        clock: The steps.
+        turns: Evaluations of the kernel's program in a step.
+
+    Returns:
+        Arrays of shape (instants, *batch, ...) for each of the three, the start being
+        the first instant; and torques, shape (instants - 1, *batch, n).
+    """
     # The instants come first here, so that those of all rows lie together.
     count = clock.steps // clock.every
     paths = [
-        np.empty((count + 1, *batch, *port.shape), np.float64) for port in ports[:3]
+        np.empty((count + 1, *start.batch, *port.shape), np.float64)
+        for port in start.ports
     ]
-    for path, array in zip(paths, arrays, strict=False):
+    for path, array in zip(paths, start.arrays, strict=True):
         path[0] = array
-    has_numbers = [port.size > 0 for port in ports[:3]]
-    applied = np.empty((count, *batch, size))
-    torque_at, stride = _torque_source(torque, arrays[3:], clock, ports[2], batch)
+    has_numbers = [port.size > 0 for port in start.ports]
+    applied = np.empty((count, *start.batch, *start.ports[2].shape))
     now = [path[0] for path in paths]
-    timing = np.array(clock.dt), np.array(float(stride * chosen.turns))
-    for step in range(0, clock.steps, stride):
+    timing = np.array(clock.dt), np.array(float(start.stride * turns))
+    for step in range(0, clock.steps, start.stride):
         at, since = divmod(step, clock.every)
-        forces = torque_at(step, now)
+        forces = start.torque_at(step, now)
         if not since:
             applied[at] = forces
+        # Steps between two kept instants write over each other in the later one.
         following = [path[at + 1] for path in paths]
         kernel(
             *compress(now, has_numbers),
@@ -387,14 +465,7 @@ def simulate(  # noqa: PLR0913
             out=tuple(compress(following, has_numbers)),
         )
         now = following
-    time = np.arange(count + 1) * np.float64(clock.every * clock.dt)
-    bases, positions, rates = (np.moveaxis(path, 0, len(batch)) for path in paths)
-    applied = np.moveaxis(applied, 0, -2)
-    for array in (time, positions, rates, applied, bases):
-        array.flags.writeable = False
-    return Trajectory(
-        time, positions, rates, applied, bases, state, moving, tuple(free_bases)
-    )
+    return paths, applied
 
 
 def _named(ports: Sequence[Port]) -> Program:

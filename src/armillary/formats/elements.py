@@ -28,7 +28,9 @@ The children that an element may have, and whether it has text, are in the table
 `Elements` are the tables of a format; its `report_unknown` compares a whole file with
 them. Without it, `xml.report_unused` reports what no reader has asked for.
 
-To add an element to a format, or an attribute to an element, add its table or row.
+To add an element to a format, or an attribute to an element, add its table or row. An
+element that has the fields of a class of the model, such as a shape or `Limits`, needs
+nothing else.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from armillary.formats.xml import Element, report_unused, tag
 from armillary.formats.xml.write import Value
 
 __all__ = [
+    "FILE",
     "NAME",
     "NUMBER",
     "REQUIRED",
@@ -58,6 +61,7 @@ __all__ = [
     "one_of",
 ]
 
+T = TypeVar("T")
 C = TypeVar("C")
 """What kinds report to: a `Report`, or what a format's reader looks names up in."""
 
@@ -101,6 +105,15 @@ def _name(element: Element, key: str, report: Report, default: Any) -> Any:
     return value or None
 
 
+def _file(element: Element, key: str, report: Report, default: Any) -> Any:
+    value = _text(element, key, report, default)
+    if value is None or value.strip():
+        return value
+    message = f"{element.label} names no file"
+    report.error(element.place, "empty-reference", message)
+    return None
+
+
 def _number(element: Element, key: str, report: Report, default: Any) -> Any:
     is_required = default is REQUIRED
     value = element.number(key, report, required=is_required)
@@ -121,6 +134,9 @@ TEXT: Final = Kind(_text)
 
 NAME: Final = Kind(_name)
 """A text that is not empty."""
+
+FILE: Final = Kind(_file)
+"""The name of a file, which is not blank."""
 
 NUMBER: Final = Kind(_number)
 """A finite number."""
@@ -224,9 +240,10 @@ class Table(Generic[C]):
         rows: Its attributes.
         children: The names of the elements that may be inside of it.
         has_text: Whether it has a text.
+        makes: The class of the model that has the fields of the rows, if there is one.
     """
 
-    __slots__ = ("children", "has_text", "name", "rows")
+    __slots__ = ("children", "has_text", "makes", "name", "rows")
 
     def __init__(
         self,
@@ -234,11 +251,13 @@ class Table(Generic[C]):
         *rows: Row[C],
         children: tuple[str, ...] = (),
         has_text: bool = False,
+        makes: type[Any] | None = None,
     ) -> None:
         self.name: Final = name
         self.rows: Final = rows
         self.children: Final = children
         self.has_text: Final = has_text
+        self.makes: Final = makes
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -297,6 +316,14 @@ class Elements(Generic[C]):
     def __getitem__(self, name: str) -> Table[C]:
         return self.tables[name]
 
+    def making(self, kind: type[T]) -> dict[str, type[T]]:
+        """Return the classes of a kind that elements make, by the names of these."""
+        return {
+            name: table.makes
+            for name, table in self.tables.items()
+            if table.makes is not None and issubclass(table.makes, kind)
+        }
+
     def read(self, element: Element, context: C) -> dict[str, Any]:
         """Return the value of each field, None where there is an error."""
         return self.tables[element.name].read(element, context)
@@ -315,6 +342,13 @@ class Elements(Generic[C]):
     ) -> Element:
         """Return an element of a kind with some values, see `Table.write`."""
         return self.tables[kind].write(source, *children, **fields)
+
+    def of(self, value: object) -> Element | None:
+        """Return the element that makes such a value, None if there is none."""
+        for table in self.tables.values():
+            if table.makes is type(value):
+                return table.write(value)
+        return None
 
     def report_unknown(self, root: Element, report: Report) -> None:
         """Report what the tables do not have, in an element and in all below it.

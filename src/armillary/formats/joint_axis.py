@@ -115,6 +115,7 @@ def _is_plain(joint: Joint) -> bool:
 
 def _part(step: Instruction, arguments: Sequence[_Part | None]) -> _Part | None:
     """Return what a step computes, None if that is not a part."""
+    # Evaluate one operation on expressions in the span of 1, q, cos q and sin q.
     known = [part for part in arguments if part is not None]
     result: _Part | None = None
     match step.name, known:

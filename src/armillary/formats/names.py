@@ -8,7 +8,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.model.link import Link
-from armillary.model.validate import Problem, problems_of
+from armillary.model.validate import ModelProblem, problems_of
 
 __all__ = [
     "FreeNames",
@@ -72,7 +72,7 @@ def depth_first(root: str, children: Mapping[str, Sequence[str]]) -> list[str]:
     return ordered
 
 
-def broken_rules(links: Sequence[Link]) -> list[tuple[Problem, int | None]]:
+def broken_rules(links: Sequence[Link]) -> list[tuple[ModelProblem, int | None]]:
     """Return the rules of manipulators that links break.
 
     Each comes with the index of the last link that it is about, None where there is no
@@ -96,5 +96,5 @@ def broken_rules(links: Sequence[Link]) -> list[tuple[Problem, int | None]]:
     ]
 
 
-def _is_of_joint(problem: Problem) -> bool:
+def _is_of_joint(problem: ModelProblem) -> bool:
     return problem.rule == "unique-joint" or problem.rule.startswith("coupling")

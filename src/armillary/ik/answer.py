@@ -1,4 +1,15 @@
-"""One answer to each target: which candidate it is, and what is tried where none is."""
+"""One answer to each target: which candidate it is, and what is tried where none is.
+
+candidates     of the first closed form; without one, the answer of the search
+nearest        by the sum of squares of steps from `near`, of those within limits
+approached     much farther from `near` than its target: a local search may find a
+nearer answer, where more joints than needed leave a choice
+met at limits  beyond limits by little: a local search from the limits lets the
+other joints make up for that
+put at limits  beyond limits or out of reach: the nearest vector within them
+in doubt       NOT_FOUND, or LIMITS of a form that does not know all answers: the
+next method starts from there
+"""
 
 from __future__ import annotations
 
@@ -8,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.program import LEAST_STEP, NEARBY, STEEP
-from armillary.ik.method import Candidates, Method, residual_of
+from armillary.ik.method import Candidates, IKMethod, residual_of
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
@@ -22,7 +33,7 @@ WORTH_SEARCHING = 100.0  # most tolerances that a local search is expected to cl
 
 
 def answer(
-    forms: Sequence[Method], numeric: NumericSearch, query: IKQuery
+    forms: Sequence[IKMethod], numeric: NumericSearch, query: IKQuery
 ) -> Candidates:
     """Return the answer to each target as its only candidate.
 

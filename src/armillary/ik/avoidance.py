@@ -1,4 +1,11 @@
-"""Answers free of collision: what they avoid, and which candidates are left."""
+"""Answers free of collision: what they avoid, and which candidates are left.
+
+Candidates that reach their target are tested in one call, and those that touch are
+marked. In place of the marked ones a closed form offers its other branches, nearest
+first (`nearest_free`), and a search what it finds from more and more other starts
+(`search_free`). What is left marked ends as IN_COLLISION, which proves nothing of a
+search.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +17,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, printable, quote
-from armillary.ik.method import Candidates, Method
+from armillary.ik.method import Candidates, IKMethod
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions
-from armillary.kinematics.bound_state import bound_state, branch_of, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of, home
 from armillary.model.workcell import Workcell
 
 __all__ = [
     "Avoidance",
     "Check",
     "check_of_same",
+    "found_from",
     "marked",
     "nearest_free",
     "search_free",
@@ -47,12 +54,12 @@ class Check(Protocol):
 
     @property
     def cell(self) -> Workcell:
-        """Return whose links are tested."""
+        """Return the cell whose links are tested."""
         ...
 
     @property
     def state(self) -> State:
-        """Return whose attachments, moved bases and branch of closed loops count."""
+        """Return the state: attachments, moved bases and the branch of loops."""
         ...
 
     def __call__(self, q: npt.ArrayLike) -> Truths:
@@ -153,7 +160,7 @@ def marked(found: Candidates, query: IKQuery) -> Candidates:
 
 
 def nearest_free(
-    found: Candidates, method: Method, query: IKQuery, problem: IKProblem
+    found: Candidates, method: IKMethod, query: IKQuery, problem: IKProblem
 ) -> Candidates:
     """Return the nearest candidates, others in place of those that touch something.
 
@@ -200,13 +207,13 @@ def search_free(
         return found
     found = marked(found, query)
     rng = np.random.default_rng([START_SEED, query.random_seed])
-    for each in ROUNDS:
+    for count in ROUNDS:
         rows = np.flatnonzero(found.reason[:, 0] == Reason.IN_COLLISION)
         if not rows.size or query.is_late:
             break
-        anywhere = rng.uniform(*problem.start_range, (each, len(problem.joints)))
-        around = rng.uniform(-SPREAD, SPREAD, (each // 2, len(problem.joints)))
-        piece = max(1, AT_ONCE // each)
+        anywhere = rng.uniform(*problem.start_range, (count, len(problem.joints)))
+        around = rng.uniform(-SPREAD, SPREAD, (count // 2, len(problem.joints)))
+        piece = max(1, AT_ONCE // count)
         for first in range(0, len(rows), piece):
             part = rows[first : first + piece]
             near = _wanted(query, part, problem)
@@ -227,25 +234,33 @@ def _tried(
     problem: IKProblem,
 ) -> Candidates:
     """Return what is found from each of several starts, shape (count, b, n)."""
-    shape = starts.shape[:2]
-    seeds = problem.within(starts.reshape(-1, starts.shape[2]))
-    at = np.repeat(rows, shape[1])
-    asked = query.at(at, near=None, seed=seeds, explain=False, search_options=ONCE)
-    tried = search(asked)
-    q = tried.q[:, 0]
+    once = query.at(rows, explain=False, search_options=ONCE)
+    tried = found_from(problem.within(starts), search, once)
     if query.near is not None:
-        near = _wanted(query, at, problem)
-        q = nearest_turns(q, near, problem.limits, problem.turning)
-    return marked(
-        Candidates(
-            q=problem.within(q).reshape(*shape, -1),
-            reason=tried.reason.reshape(shape),
-            residual=tried.residual.reshape(*shape, 2),
-            steps=tried.steps.reshape(shape),
-            starts=tried.starts.reshape(shape),
-        ),
-        query,
-    )
+        near = _wanted(query, rows, problem)[:, np.newaxis]
+        tried.q = nearest_turns(tried.q, near, problem.limits, problem.turning)
+    tried.q = problem.within(tried.q)
+    return marked(tried, query)
+
+
+def found_from(
+    starts: Array, search: Callable[[IKQuery], Candidates], query: IKQuery
+) -> Candidates:
+    """Return what is found from several starts for each target.
+
+    Args:
+        starts: Joint positions, shape (count, b, n).
+        search: Finds a candidate for each target from the start in `seed`.
+        query: The targets.
+    """
+    count, width, n = starts.shape
+    rows = np.repeat(np.arange(count, dtype=np.int64), width)
+    tried = search(query.at(rows, near=None, seed=starts.reshape(-1, n)))
+    parts: dict[str, Any] = {
+        name: array.reshape(count, width, *array.shape[2:])
+        for name, array in tried.arrays.items()
+    }
+    return Candidates(**parts)
 
 
 def _wanted(query: IKQuery, rows: npt.NDArray[np.int64], problem: IKProblem) -> Array:

@@ -242,8 +242,8 @@ class InverseKinematics:
                 "This arm reaches a target in infinitely many ways: choose one angle "
                 "of its elbow, as in ik.all(targets, arm_angle=0.0) or --arm-angle 0."
             )
-        found = first.candidates(query, every=True)
-        return Answers(found, query.batch, self._problem, first.branches)
+        candidates = first.candidates(query, every=True)
+        return Answers(candidates, query.batch, self._problem, first.branches)
 
     def best(
         self,
@@ -293,8 +293,8 @@ class InverseKinematics:
             avoid=self.avoid,
         )
         first = [*self._forms(method, arm_angle), self.numeric][0]
-        found = first.candidates(query, every=True)
-        q, some = least_of(found, query, kernel, self.numeric.local)
+        candidates = first.candidates(query, every=True)
+        q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.
         query = query._replace(seed=np.where(some[:, None], q, query.home))
         forms = [] if arm_angle is None else self._forms(None, arm_angle)

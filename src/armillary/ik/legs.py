@@ -278,7 +278,7 @@ class _LegFinder:
 
 
 def _is_path(leg: DrivenLeg, at: Callable[[float], Vector3]) -> bool:
-    """Tell whether a point moves as a leg says, as far as samples show."""
+    """Return whether a point moves as a leg says, as far as samples show."""
     for x in CHECKED_AT:
         factors = (x,) if len(leg.ways) == 1 else (math.cos(x), math.sin(x))
         point = leg.centre
@@ -384,7 +384,7 @@ def _samples(problem: IKProblem) -> tuple[Array, Array]:
 
 
 def _knows(form: RodForm, matrix: Array, q: Array, problem: IKProblem) -> bool:
-    """Tell whether one of the branches of a pose is known joint positions."""
+    """Return whether one of the branches of a pose is known joint positions."""
     chosen = [problem.selection.inputs.index(leg.drive.of) for leg in form.legs]
     apart = np.array(form.inverse(Pose.from_matrix(matrix)), dtype=np.float64) - q
     apart = np.where(problem.turning, np.remainder(apart + math.pi, math.tau), apart)

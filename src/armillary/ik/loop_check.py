@@ -1,4 +1,10 @@
-"""Answers verified with loops closed: on their branch, passive joints within limits."""
+"""Answers verified with loops closed: on their branch, passive joints within limits.
+
+Of a target the branches of a closed form are tried in the order of the sum of squares
+of their steps, those within limits first, until one is an answer. A branch is put at
+limits where it is beyond them, and is SOLVED if that reaches the target with all loops
+closed; else LIMITS, if q itself does; else NOT_FOUND.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +35,7 @@ BEYOND_LIMITS: Final = 1e9
 
 
 class LoopCheck:
-    """Tells which joint positions reach targets of a problem, loops closed."""
+    """Says which joint positions reach targets of a problem, loops closed."""
 
     def __init__(self, problem: IKProblem) -> None:
         """Prepare for a problem whose joints move loops."""
@@ -47,7 +53,7 @@ class LoopCheck:
         ends: Any = None,
         threads: int | None = None,
     ) -> Array:
-        """Return errors, two for each of k goals, then 1 where all is kept, else 0.
+        """Return errors, two for each of k goals, then 1 where all are met, else 0.
 
         Args:
             q: Joint positions, shape (count, n) [m or rad].
@@ -67,7 +73,7 @@ def candidates_of_branches(
     """Return branches of a closed form as candidates, verified with loops closed.
 
     Args:
-        check: Of the problem.
+        check: The check of the problem.
         branches: As of `branch_numbers`, shape (count, b, n + 1).
         query: The targets.
         every: Whether all branches are asked for; else the nearest that is an answer.
@@ -76,8 +82,8 @@ def candidates_of_branches(
     rows, width = np.arange(len(branches)), branches.shape[1]
     if every:
         shape = len(branches), width
-        each: Places = np.arange(len(branches) * width, dtype=np.int64)
-        q, errors, reason = judge(each // width, each % width)
+        flat: Places = np.arange(len(branches) * width, dtype=np.int64)
+        q, errors, reason = judge(flat // width, flat % width)
         q[reason == Reason.NOT_FOUND] = np.nan
         return _candidates(q, errors, reason, shape)
     order = judge.order()
@@ -107,7 +113,7 @@ def _candidates(
 
 
 class _Judge:
-    """Tells what becomes of branches.
+    """Says what becomes of branches.
 
     Attributes:
         steps: The sums of squares of the steps to each, shape (count, b); infinite for
@@ -150,10 +156,10 @@ class _Judge:
         reason = np.full(len(rows), Reason.OUT_OF_REACH, np.int8)
         errors = np.full((len(rows), 2), np.nan)
         some = np.flatnonzero(exists)
-        errors[some], kept = self._checked(inside[some], rows[some])
-        reason[some] = np.where(kept, Reason.SOLVED, Reason.NOT_FOUND)
-        solved = some[kept]
-        some = some[~kept]
+        errors[some], is_met = self._checked(inside[some], rows[some])
+        reason[some] = np.where(is_met, Reason.SOLVED, Reason.NOT_FOUND)
+        solved = some[is_met]
+        some = some[~is_met]
         beyond, _ = self._checked(q[some], rows[some])
         met = (beyond <= self._allowed).all(axis=1)
         met |= self._is_beyond[rows[some], which[some]]

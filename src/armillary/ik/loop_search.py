@@ -1,4 +1,12 @@
-"""A search for cells with closed loops: passive joints are unknowns beside q."""
+"""A search for cells with closed loops: passive joints are unknowns beside q.
+
+The search solves the errors of goals and the equations of loops together, e(q, p) = 0,
+from starts (q, p) at which loops are closed, and with tolerances tighter than asked.
+That is exact, but may end on another branch of the loops, or with passive joints beyond
+limits. So each q is verified with loops closed on the branch (`LoopCheck`), where only
+q counts. What is refused is sought again from the assembly of the right branch at the q
+that was found, then from sampled ones, ROUNDS times.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +60,8 @@ def loop_constants(problem: IKProblem) -> Array:
     for number in cell.loop_system.needed(problem.selection.passive):
         programs = block_programs(cell, number)
         block = programs.block
-        given = seed[[*block.inputs, *block.unknowns]]
-        signs.append(float(evaluate(programs.implicit, given.tolist())[-1]))
+        numbers = seed[[*block.inputs, *block.unknowns]].tolist()
+        signs.append(float(evaluate(programs.implicit, numbers)[-1]))
     return np.array(signs)
 
 
@@ -73,19 +81,19 @@ class ClosedSamples:
         self.closing = problem.closed(_passive_program(problem))
         self._rest = np.array([problem.selection.rest[k] for k in _passive(problem)])
         lower, upper = problem.start_range
-        found: list[Array] = []
+        draws: list[Array] = []
         total = 0
         for _ in range(DRAWS):
             q = rng.uniform(lower, upper, (count, len(lower)))
             p = np.asarray(self.closing(q))
-            kept = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
-            found.append(np.hstack([q, p])[kept])
-            total += int(kept.sum())
+            closes = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
+            draws.append(np.hstack([q, p])[closes])
+            total += int(closes.sum())
             if total >= count // 2:
                 break
         if not total:
-            found.append(np.concatenate([problem.home, self._rest])[np.newaxis])
-        self.vectors: Array = np.concatenate(found)[:count]
+            draws.append(np.concatenate([problem.home, self._rest])[np.newaxis])
+        self.vectors: Array = np.concatenate(draws)[:count]
 
     @cached_property
     def passive_range(self) -> Limits:

@@ -20,7 +20,7 @@ class MechanismForm(ClosedForm):
     """The closed form of a mechanism, between a frame that carries it and one on it.
 
     Attributes:
-        mechanism: It.
+        mechanism: The mechanism.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class MechanismForm(ClosedForm):
         """Take over a mechanism.
 
         Args:
-            mechanism: It.
+            mechanism: The mechanism.
             before: Its inner frame in the frame in which targets are given.
             behind: The frame that is placed in its outer frame.
             order: For each coordinate of the mechanism its place in q.
@@ -51,8 +51,8 @@ class MechanismForm(ClosedForm):
 
     def inverse(self, pose: Pose) -> list[Any] | None:
         """Return for each branch joint positions that lead to a pose."""
-        found = self.mechanism.inverse(self._before @ pose @ self._behind)
-        return None if found is None else [self._whole(q) for q in found]
+        branches = self.mechanism.inverse(self._before @ pose @ self._behind)
+        return None if branches is None else [self._whole(q) for q in branches]
 
     def _whole(self, q: Any) -> Any:
         if q is None:

@@ -24,7 +24,7 @@ Lazy = npt.NDArray[Any] | Callable[[], npt.NDArray[Any]]
 ARRAYS = "q", "reason", "residual", "steps", "starts"
 
 
-class Method(Protocol):
+class IKMethod(Protocol):
     """A way to find joint positions for targets of a `IKProblem`.
 
     Methods are tried in order: what one leaves in doubt, the next starts from. See

@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
-from armillary.ik.avoidance import marked, search_free
+from armillary.ik.avoidance import found_from, marked, search_free
 from armillary.ik.loop_search import (
     ClosedSamples,
     LoopSearch,
@@ -66,6 +66,7 @@ from armillary.kernel.threads import default_threads
 
 Array = npt.NDArray[np.float64]
 Places = npt.NDArray[np.int64]
+Truths = npt.NDArray[np.bool_]
 Run = Callable[..., SearchResult]
 
 TABLE_SIZE = 32768  # sampled poses
@@ -196,11 +197,10 @@ class NumericSearch:
         if not found.failures:
             return found
         plan = self._plan(query, query.search_options)
-        left = np.flatnonzero(found.endings[:, 0] != SOLVED)
+        left = np.flatnonzero(~_solved(found))
         other = run(rows[left], plan, seeds=near[left])
         found.take(left, turn_near(other, near[left], self.problem))
-        failures = int((found.endings[:, 0] != SOLVED).sum())
-        return found._replace(failures=failures)
+        return _recounted(found)
 
     def _within(self, query: IKQuery) -> Array:
         """Return `wanted` for each target, within the limits, shape (count, n)."""
@@ -210,16 +210,15 @@ class NumericSearch:
         return np.minimum(vectors, upper, out=vectors)
 
     def _search(self, near: bool) -> Search | LoopSearch:
-        found = self._searches.get(near)
-        if found is None:
+        search = self._searches.get(near)
+        if search is None:
             step = step_program(self.problem, near=near)
             guard = rigid_program(len(self.problem.goals))
-            scales = tuple(self._scales.tolist())
-            found = shared_search(step, guard, scales)
+            search = shared_search(step, guard, tuple(self._scales.tolist()))
             if self._closed is not None:
-                found = LoopSearch(self.problem, found, self._closed)
-            self._searches[near] = found
-        return found
+                search = LoopSearch(self.problem, search, self._closed)
+            self._searches[near] = search
+        return search
 
     @cached_property
     def _closed(self) -> ClosedSamples | None:
@@ -237,20 +236,12 @@ class NumericSearch:
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
                 self._plans.clear()
-            (lower, upper), ends = self.problem.start_range, self.problem.limits
+            lower, upper, *ends = self._ranges(limited)
             tolerances = largest_errors(query.tolerance, len(self.problem.goals))
-            if not limited:
-                turn = np.full(len(lower), math.pi)
-                (lower, upper), ends = (-turn, turn), (-4.0 * turn, 4.0 * turn)
             if self._closed is not None:
-                span, exact = self._closed.passive_range, min(query.tolerance)
-                passive = self.problem.passive_limits
-                if not limited:
-                    turn = np.full(len(passive[0]), 4.0 * math.pi)
-                    passive = -turn, turn
-                lower, upper = map(np.append, (lower, upper), span)
-                ends = [*map(np.append, ends, passive), loop_constants(self.problem)]
+                exact = min(query.tolerance)
                 tolerances = loop_tolerances(self.problem, tolerances, exact)
+                ends.append(loop_constants(self.problem))
             plan = self._plans[key] = make_plan(
                 table=self._table,
                 tolerances=tolerances,
@@ -261,6 +252,24 @@ class NumericSearch:
                 constants=np.concatenate([*ends, *self._bound]),
             )
         return plan
+
+    def _ranges(self, limited: bool) -> list[Array]:
+        """Return the least and greatest random start, and the limits, of all unknowns.
+
+        limited: Whether limits are those of the problem; else two turns either way.
+        """
+        ranges = [*self.problem.start_range, *self.problem.limits]
+        if not limited:
+            turn = np.full(len(self.problem.joints), math.pi)
+            ranges = [-turn, turn, -4.0 * turn, 4.0 * turn]
+        if self._closed is None:
+            return ranges
+        passive = self.problem.passive_limits
+        if not limited:
+            turns = np.full(len(passive[0]), 4.0 * math.pi)
+            passive = -turns, turns
+        of_passive = (*self._closed.passive_range, *passive)
+        return [np.append(*pair) for pair in zip(ranges, of_passive, strict=True)]
 
     @cached_property
     def _table(self) -> SeedTable:
@@ -309,24 +318,46 @@ class NumericSearch:
             found.take(left, search(rows[left], self._plan(query, WHOLE), seeds=seeds))
             reasons[left] = found.endings[left, 0]
             left = left[reasons[left] == Reason.NOT_FOUND]
-        # Do limits block those that are left? Without them, is there an answer; and
-        # put at them, does a search from there find one within?
-        limits = self.problem.limits
-        if query.explain and left.size and np.isfinite(limits[1] - limits[0]).any():
-            query = query._replace(random_seed=0)
-            plan = self._plan(query, BEYOND, limited=False)
-            beyond = search(np.ascontiguousarray(rows[left]), plan)
-            met = beyond.endings[:, 0] == SOLVED
-            q = beyond.unknowns[met]
-            seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
-            left = left[met]
-            reasons[left] = Reason.LIMITS
-            within = search(rows[left], self._plan(query, ONCE), seeds=seeds)
-            if within.failures < len(left):
-                solved = within.endings[:, 0] == SOLVED
-                found.take(left[solved], within.at(solved))
-                reasons[left[solved]] = Reason.SOLVED
+        lower, upper = self.problem.limits
+        if query.explain and left.size and np.isfinite(upper - lower).any():
+            self._explain(found, reasons, left, rows, query, search)
         return reasons
+
+    def _explain(
+        self,
+        found: SearchResult,
+        reasons: npt.NDArray[np.int8],
+        left: Places,
+        rows: Array,
+        query: IKQuery,
+        search: Run,
+    ) -> None:
+        """Note which of the targets that are left are blocked by limits.
+
+        They are those with an answer within limits of two turns. From there, put at the
+        true limits, a search may still find one within these.
+        """
+        limits, query = self.problem.limits, query._replace(random_seed=0)
+        plan = self._plan(query, BEYOND, limited=False)
+        beyond = search(np.ascontiguousarray(rows[left]), plan)
+        left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
+        reasons[left] = Reason.LIMITS
+        seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
+        within = search(rows[left], self._plan(query, ONCE), seeds=seeds)
+        if within.failures < len(left):
+            solved = _solved(within)
+            found.take(left[solved], within.at(solved))
+            reasons[left[solved]] = Reason.SOLVED
+
+
+def _solved(found: SearchResult) -> Truths:
+    """Return which targets have an answer, shape (count,)."""
+    return np.asarray(found.endings[:, 0] == SOLVED)
+
+
+def _recounted(found: SearchResult) -> SearchResult:
+    """Return a result that was written over, its failures counted again."""
+    return found._replace(failures=int((~_solved(found)).sum()))
 
 
 def _rows(query: IKQuery) -> Array:
@@ -393,7 +424,7 @@ def nearest_found(
         return found  # the case of servo loops
     if _stopped(found):
         return found
-    solved = found.endings[:, 0] == SOLVED
+    solved = _solved(found)
     # what is farther than CLOSE, or NaN, is looked at again
     close = (steps <= CLOSE).all(axis=1)
     left = np.flatnonzero(~(solved & close) & (found.endings[:, 0] != INVALID))
@@ -405,8 +436,7 @@ def nearest_found(
         part = left[k : k + NEAR_AT_ONCE]
         if _improve(search, rows[part], near[part], problem, starts, found, part):
             break
-    failures = int((found.endings[:, 0] != SOLVED).sum())
-    return found._replace(failures=failures)
+    return _recounted(found)
 
 
 def _starts(problem: IKProblem, random_seed: int) -> tuple[Array, Array]:
@@ -488,9 +518,8 @@ def turn_near(found: SearchResult, near: Array, problem: IKProblem) -> SearchRes
 
 def _distance(found: SearchResult, near: Array) -> Array:
     """Return the sums of squares of steps, infinite where there is no answer."""
-    solved = found.endings[:, 0] == SOLVED
     squares = ((found.unknowns - near) ** 2).sum(axis=1)
-    return np.where(solved, squares, np.inf)
+    return np.where(_solved(found), squares, np.inf)
 
 
 # All answers
@@ -535,16 +564,13 @@ def search_all(
         count = len(query.targets[k : k + piece])
         if query.is_late:
             count, starts = len(query.targets) - k, 0
-        rows = np.repeat(np.arange(k, k + count), starts)
-        there = query.at(rows, near=None, seed=np.tile(seeds[:starts], (count, 1)))
-        tried, first = search(there), asked.at(slice(k, k + count))
-        shape = count, starts
-        answered = first.success | (first.reason == Reason.IN_COLLISION)
-        q = np.concatenate([first.q, tried.q.reshape(*shape, n)], axis=1)
-        residual = np.concatenate(
-            [first.residual, tried.residual.reshape(*shape, 2)], axis=1
+        rows = slice(k, k + count)
+        tried = found_from(
+            np.tile(seeds[:starts], (count, 1, 1)), search, query.at(rows)
         )
-        success = np.concatenate([answered, tried.success.reshape(shape)], axis=1)
+        both = asked.at(rows).joined(tried)
+        success = both.success | (both.reason == Reason.IN_COLLISION)
+        q, residual = both.q, both.residual
         # Of equal answers the first is kept; whole turns are taken out before that.
         at = np.nonzero(success)
         q[at], residual[at] = _sharpened(
@@ -585,7 +611,7 @@ def _sharpened(
         q: Answers, shape (count, n).
         residual: What remains there, shape (count, 2).
         search: As for `search_all`.
-        query: Their targets.
+        query: The targets of these answers.
         problem: What they are for.
     """
     distance, angle = query.tolerance

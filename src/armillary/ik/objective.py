@@ -88,12 +88,12 @@ def negative_manipulability(problem: IKProblem) -> Purpose:
     """
     goal, inputs = problem.goals[0], problem.selection.inputs
     twist = Twist(goal.frame, goal.relative_to, goal.frame, goal.relative_to)
-    kept = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
+    counted = [*range(3)] * goal.has_position + [*range(3, 6)] * goal.has_rotation
 
     def purpose(q: Sequence[Number]) -> Number:
         columns = jacobian(problem.tree, problem.selection.vector(q), twist)
-        chosen = [[columns[i][k] for k in kept] for i in inputs]
-        if len(chosen) < len(kept):
+        chosen = [[columns[i][k] for k in counted] for i in inputs]
+        if len(chosen) < len(counted):
             return 0.0 - manipulability(chosen)
         return 0.0 - manipulability([list(row) for row in zip(*chosen, strict=True)])
 
@@ -148,7 +148,7 @@ def least_of(
     Args:
         answers: To the targets.
         query: The targets.
-        kernel: Of the purpose.
+        kernel: The kernel of the purpose.
         local: Searches from given vectors.
     """
     count, width, n = answers.q.shape
@@ -191,9 +191,9 @@ def descend(
 
     Args:
         q: Answers, shape (count, n).
-        value: Their values, shape (count,).
+        value: The values of the answers, shape (count,).
         query: The targets that they reach.
-        kernel: Of the purpose.
+        kernel: The kernel of the purpose.
         local: Searches from given vectors.
         rounds: Most of them.
     """
@@ -208,9 +208,9 @@ def descend(
         with np.errstate(invalid="ignore", divide="ignore"):
             way = np.where(largest > 0.0, slope / largest, 0.0)
         near = q[active] - move[active, None] * way
-        found = local(query.at(active, near=near))
-        new, _ = kernel(found.q[:, 0])
-        lower = found.success[:, 0] & (new < value[active])
-        q[active[lower]], value[active[lower]] = found.q[lower, 0], new[lower]
+        moved = local(query.at(active, near=near))
+        new, _ = kernel(moved.q[:, 0])
+        lower = moved.success[:, 0] & (new < value[active])
+        q[active[lower]], value[active[lower]] = moved.q[lower, 0], new[lower]
         move[active] *= np.where(lower, GROWTH, DECAY)
     return q, value

@@ -85,11 +85,11 @@ def _stands_out(steps: Array, moves: Array) -> npt.NDArray[np.bool_]:
     if len(steps) == 1:
         return np.zeros(1, np.bool_)  # there is nothing to compare it with
     most = SWITCH * beside(steps) + LEAST_SWITCH
-    found = np.asarray(steps > most)
-    if found.any():  # a target that moves farther than those beside may need a step
+    is_large = np.asarray(steps > most)
+    if is_large.any():  # a target that moves farther than those beside may need a step
         farther = moves / np.maximum(beside(moves), np.finfo(np.float64).tiny)
-        found &= steps > most * np.maximum(1.0, farther)
-    return found
+        is_large &= steps > most * np.maximum(1.0, farther)
+    return is_large
 
 
 def best_of(paths: Sequence[Path]) -> Path:

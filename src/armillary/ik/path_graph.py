@@ -1,4 +1,15 @@
-"""The shortest way through layers of answers: one layer for each pose of a path."""
+"""The shortest way through layers of answers: one layer for each pose of a path.
+
+With answers q[k][i] to pose k, in all multiples of 2 pi that limits allow, the way is
+the sequence i[k] of least cost (Viterbi 1967):
+
+    C[k][i] = min_j C[k-1][j] + c(q[k-1][j], q[k][i]),    c = s^2 if s <= largest step
+                                                          c = jump (1 + 1e-6 s) else
+
+where s is the largest step of a joint, and one jump costs more than all steps of a way
+without one. So few pairs are compared: those a small step apart (`WholeTurns.pairs`),
+and each answer with the cheapest before, from which a jump comes if there must be one.
+"""
 
 from __future__ import annotations
 
@@ -167,13 +178,15 @@ def shortest(
 
     Args:
         layers: At least one, each with an answer.
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: [m or rad].
         start: Where the arm comes from, shape (n,).
 
     Returns:
         Which answer of each layer, shape (count,), and q there, shape (count, n).
     """
+    # More than all steps together, so that jumps are counted first; among jumps the
+    # shorter ones are better.
     most = min(largest_step, 100.0)
     jump = 2.0 * (1.0 + (len(layers.q) + 1) * most * most)
 
@@ -234,7 +247,7 @@ def _enter(
         cost: Of the states before, shape (a, states).
         before: Lowest q of the answers before, shape (a, n).
         q: Of those now, shape (b, n).
-        turns: Of the joints.
+        turns: Which multiples of 2 pi the joints may be apart.
         largest_step: Above which a step is a jump.
         entered: Written, shape (b, states).
         source: Written, shape (b, states).
@@ -242,6 +255,8 @@ def _enter(
     a, b, size = turns.pairs(before, q, largest_step)
     if not len(a):
         return
+    # Pairs come in the order of b, so those that enter one answer are a run, over which
+    # `reduceat` takes the least; of equal ones the first counts.
     state = turns.sources(q[b] - before[a])
     total = np.where(
         state >= 0, cost[a[:, None], state] + (size * size)[:, None], np.inf

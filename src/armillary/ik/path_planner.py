@@ -1,4 +1,16 @@
-"""Planner of paths: which answers to a sequence of targets are compared."""
+"""Planner of paths: which answers to a sequence of targets are compared.
+
+`Planner.follow` stops at the first of these ways that does not jump:
+
+1. Each target is searched from the answer before, from up to 1 + MOST_BEGINNINGS
+   answers to the first target.
+2. Joints that targets leave free are made to move more evenly (`evened`): the answer at
+   each target is sought near the mean of those around it, so that a step is spread over
+   its neighbours. Means of many neighbours first, then of fewer.
+3. The shortest way through all answers that are known to each target (`path_graph.py`):
+   the branches of a closed form, at arm angles refined around those of the best way so
+   far; without a closed form, ways followed to both ends from answers to a few targets.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +45,10 @@ FINER = [np.linspace(-1.0, 1.0, 9) * math.tau / 24 / 4.0**k for k in range(3)]
 MOST_BEGINNINGS = 8
 MOST_ORIGINS, MOST_ANSWERS, APART = 6, 12, 1e-3
 TRACKING = SearchOptions(steps=40, stale_from=16, starts=4)
+# Of paths that are made even.
+NARROWEST = 2  # targets to either side that a mean is taken of
+ROUNDS = 8
+ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
 @dataclass(frozen=True)
@@ -192,15 +208,15 @@ class Planner:
                     )
                 )
         shape = len(known.q), len(tracks)
-        found = Candidates(
+        layers = Candidates(
             q=np.zeros((*shape, known.q.shape[2])),
             reason=np.full(shape, Reason.NOT_FOUND, np.int8),
             residual=np.zeros((*shape, 2)),
         )
         for k, track in enumerate(tracks):
-            found.q[reached, k], found.reason[reached, k] = track[:2]
-            found.residual[reached, k] = track[2]
-        return found
+            layers.q[reached, k], layers.reason[reached, k] = track[:2]
+            layers.residual[reached, k] = track[2]
+        return layers
 
     def _followed(self, query: IKQuery, start: Array) -> tuple[npt.NDArray[Any], ...]:
         """Return q, reason and residual of targets that are followed from a start."""
@@ -212,8 +228,8 @@ class Planner:
         """Return the distinct answers to one of the targets, shape (m, n)."""
         first = [*self.forms, self.numeric][0]
         query = self.query.at([k], near=self.query.home)
-        found = first.candidates(query, every=True)
-        q = found.q[found.success]
+        answers = first.candidates(query, every=True)
+        q = answers.q[answers.success]
         return q[self.numeric.problem.distinct(q, SAME)]
 
     def _origins(self, q: Array) -> list[int]:
@@ -225,7 +241,7 @@ class Planner:
         return list(dict.fromkeys([0, len(q) - 1, *jumps.tolist()]))
 
     def _is_among(self, q: Array, others: list[Array]) -> bool:
-        """Tell whether one of other answers is the same but for whole turns."""
+        """Return whether one of other answers is the same but for whole turns."""
         both = np.array([*others, q])
         return len(others) not in self.numeric.problem.distinct(both, APART)
 
@@ -254,13 +270,6 @@ class Planner:
     @property
     def _elbow_is_free(self) -> bool:
         return has_free_elbow([*self.forms, self.numeric][0], self.query)
-
-
-Indices = npt.NDArray[np.int64]
-
-NARROWEST = 2  # targets to either side that a mean is taken of
-ROUNDS = 8
-ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps ends
 
 
 def evened(
@@ -301,7 +310,7 @@ def evened(
             width //= 2
         if least[0] == before[0] and least[1] > ENOUGH * before[1]:
             break
-    return min(best, path, key=lambda each: each.cost)
+    return min(best, path, key=lambda way: way.cost)
 
 
 def _cost(q: Array, largest_step: float) -> tuple[int, float]:
@@ -329,15 +338,16 @@ def _nearer_to_means(
     """
     solved = answer.success
     near = _means(answer.q, width, _segments(answer.q, solved, most))
-    found = local(query._replace(near=near))
-    if not (found.success[:, 0] | ~solved).all():
+    nearer = local(query._replace(near=near))
+    if not (nearer.success[:, 0] | ~solved).all():
         return None
+    rows = solved[:, None]
+    q = np.where(rows, nearer.q[:, 0], answer.q)
+    residual = np.where(rows, nearer.residual[:, 0], answer.residual)
     return Candidates(
-        q=np.where(solved[:, None], found.q[:, 0], answer.q)[:, None],
-        reason=np.where(solved, found.reason[:, 0], answer.reason)[:, None],
-        residual=np.where(solved[:, None], found.residual[:, 0], answer.residual)[
-            :, None
-        ],
+        q=q[:, None],
+        reason=np.where(solved, nearer.reason[:, 0], answer.reason)[:, None],
+        residual=residual[:, None],
         steps=answer.steps[:, None],
         starts=answer.starts[:, None],
     )

@@ -157,7 +157,7 @@ def query_of(  # noqa: PLR0913
 
 
 def _is_plain(targets: Any) -> bool:
-    """Tell whether targets are one matrix, just as methods read it."""
+    """Return whether targets are one matrix, just as methods read it."""
     return (
         type(targets) is np.ndarray
         and targets.shape == (4, 4)

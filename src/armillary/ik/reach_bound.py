@@ -31,8 +31,8 @@ def reach_of(
 
     Args:
         tree: What moves.
-        frame: Which frame.
-        relative_to: In which.
+        frame: The frame that is placed.
+        relative_to: The frame in which targets are given.
         selection: Which joints may move.
         limits: Least and greatest q of those, each of shape (n,).
     """

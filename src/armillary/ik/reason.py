@@ -1,4 +1,4 @@
-"""How targets and tasks end: numbers with a name, and a sentence for people."""
+"""How targets and tasks end: numbers with a name, and a sentence."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SOLVED, _SINGULAR = map(int, SUCCESSES)  # quicker than members of an enumerati
 
 
 def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Tell of numbers of `Reason` which mean that a target is met."""
+    """Return which numbers of `Reason` mean that a target is met."""
     return np.asarray((reasons == _SOLVED) | (reasons == _SINGULAR))
 
 

@@ -1,4 +1,15 @@
-"""Inverse kinematics in closed form: the kernels of an arm that has one."""
+"""Inverse kinematics in closed form: the kernels of an arm that has one.
+
+A kernel computes all branches, verifies them by forward kinematics, and gives all of
+them (`all_program`) or the nearest that is within limits (`best_program`). Two things
+are left to this module, as they are rare:
+
+- A branch that is beyond limits by less than the tolerance has OUTSIDE added to its
+  reason. It is put at the limits, and verified there; if it then misses the target, the
+  kernel is asked again with no tolerance at limits (`_strictly`).
+- Arms of seven joints reach a pose at any angle of their elbow. That of `near` is
+  taken; where limits forbid it, the nearest answer at OTHER_ANGLES (`_turn_elbow`).
+"""
 
 from __future__ import annotations
 
@@ -10,8 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.avoidance import marked, nearest_free
-from armillary.ik.closed_forms.branch import ArmProblem
-from armillary.ik.closed_forms.coordinate import MOST_SLACK, SLACK
+from armillary.ik.closed_forms.branch import MOST_SLACK, SLACK, ArmProblem
 from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
@@ -24,7 +34,7 @@ from armillary.ik.closed_forms.program import (
 )
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
-from armillary.ik.method import Candidates, Method, residual_of, squares_of
+from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, Tolerance
 from armillary.ik.reason import Reason, succeeded
@@ -75,20 +85,20 @@ class RecognisedForm:
             outer, goal = goal, inner
         else:
             selection = Inputs(selection.inputs, selection.rest)
-        found = recognise(tree, goal, selection)
+        closed = recognise(tree, goal, selection)
         lower, upper = problem.limits
         limits = lower.tolist(), upper.tolist()
         self._problem = problem
         self.values = selection.values(tree)
-        self._arm = ArmProblem(tree, goal, selection, limits, found, outer)
+        self._arm = ArmProblem(tree, goal, selection, limits, closed, outer)
         self._tolerances: dict[Tolerance, Array] = {}
-        self.family = found.family.name
-        self.branches = found.branches
+        self.family = closed.family.name
+        self.branches = closed.branches
         self.choices = tuple(
             f"{c.what}: {c.positive} where {c.sign} > 0, else {c.negative}"
-            for c in found.family.choices
+            for c in closed.family.choices
         )
-        self.backwards = found.backwards
+        self.backwards = closed.backwards
 
     @cached_property
     def arm_angle(self) -> Kernel | None:
@@ -149,20 +159,20 @@ class RecognisedForm:
         if angle is None and self._arm.has_arm_angle:
             angle = np.broadcast_to(ALL_ANGLES, (len(targets), len(ALL_ANGLES)))
         angles: tuple[Array, ...] = () if angle is None else (angle,)
-        each = 1
-        if angle is not None and angle.ndim > 1:
-            each = angle.shape[1]
-            targets = np.repeat(targets, each, axis=0)
+        angle_count = 1
+        if angle is not None and angle.ndim > 1:  # several angles for each target
+            angle_count = angle.shape[1]
+            targets = np.repeat(targets, angle_count, axis=0)
             angles = (np.ascontiguousarray(angle).ravel(),)
             if near is not None and near.ndim > 1:
-                near = np.repeat(near, each, axis=0)
+                near = np.repeat(near, angle_count, axis=0)
         allowed = self.allowed(query.tolerance)
         q, squares, reason = self._branches(targets, near, allowed, angles)
         return Candidates(
-            q=q.reshape(len(query.targets), each * q.shape[1], q.shape[2]),
+            q=q.reshape(len(query.targets), angle_count * q.shape[1], q.shape[2]),
             reason=reason,
             residual=lambda: residual_of(squares),
-            complete=each == 1,
+            complete=angle_count == 1,
         )
 
     def _nearest(self, query: IKQuery) -> Candidates:
@@ -207,7 +217,7 @@ class RecognisedForm:
         reason = numbers.astype(np.int8)
         if not outside.any():
             return q, squares, reason
-        rows, branches = at = np.nonzero(numbers != reason)
+        rows, branches = at = np.nonzero(numbers != reason)  # those that are OUTSIDE
         q[at] = self._problem.within(q[at])
         squares[at] = self._problem.squares(q[at], targets[rows])
         bad = (squares[at] > allowed[:2]).any(axis=1)
@@ -290,15 +300,15 @@ class RecognisedForm:
             start = angle if angle.ndim == 0 else angle[rows, np.newaxis]
             angles = np.broadcast_to(start + OTHER_ANGLES, (len(rows), others)).ravel()
             many = np.repeat(targets[rows], others, axis=0)
-            found, _ = self._picked(
+            turned, _ = self._picked(
                 self._best, many, there, allowed, (angles,), threads=threads
             )
-            steps = ((found[:, :n] - there) ** 2).sum(axis=1)
-            steps[~succeeded(found[:, n + 2])] = np.inf
+            steps = ((turned[:, :n] - there) ** 2).sum(axis=1)
+            steps[~succeeded(turned[:, n + 2])] = np.inf
             steps = steps.reshape(-1, others)
             k = steps.argmin(axis=1)
             within = np.isfinite(steps[np.arange(len(rows)), k])
-            chosen = found.reshape(len(rows), others, -1)[within, k[within]]
+            chosen = turned.reshape(len(rows), others, -1)[within, k[within]]
             best[rows[within]] = chosen
 
     def __repr__(self) -> str:
@@ -316,11 +326,11 @@ def _strictly(
     """Return what a kernel says of some targets if q beyond limits are not answers."""
     exact = np.array([*allowed[:3], SLACK])
     there = () if near is None else (near[rows] if near.ndim > 1 else near,)
-    angle = tuple(each[rows] if each.ndim else each for each in angle)
+    angle = tuple(one[rows] if one.ndim else one for one in angle)
     return kernel(targets[rows], exact, *there, *angle)
 
 
-def has_free_elbow(method: Method, query: IKQuery) -> bool:
-    """Tell whether a closed form needs an arm angle and the query gives none."""
+def has_free_elbow(method: IKMethod, query: IKQuery) -> bool:
+    """Return whether a closed form needs an arm angle and the query gives none."""
     is_form = isinstance(method, RecognisedForm)
     return is_form and method.arm_angle is not None and query.arm_angle is None

@@ -1,4 +1,11 @@
-"""Inverse kinematics by a closed form of the user's own, verified on the model."""
+"""Inverse kinematics by a closed form of the user's own, verified on the model.
+
+The user's `inverse` is traced if it can be, and compared with itself on floats at a few
+poses. Then one program computes all branches and verifies them (`verified_program`).
+If it cannot be traced it runs as Python, and the program verifies what it returned.
+With closed loops the branches are verified by `LoopCheck`; as the nearest one is nearly
+always an answer, it is picked and tried before all others (`picked_program`).
+"""
 
 from __future__ import annotations
 
@@ -12,8 +19,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, printable
 from armillary.ik.avoidance import marked, nearest_free
-from armillary.ik.closed_forms.branch import chord_square
-from armillary.ik.closed_forms.coordinate import clipped
+from armillary.ik.closed_forms.branch import chord_square, clipped
 from armillary.ik.closed_forms.program import (
     INVALID,
     LIMITS,
@@ -73,9 +79,9 @@ class UserForm:
         Raises:
             ModelError: `form` is not a `ClosedForm`.
         """
-        given: Any = form
-        if not isinstance(given, ClosedForm):
-            shown = printable(repr(given))
+        untyped: Any = form
+        if not isinstance(untyped, ClosedForm):
+            shown = printable(repr(untyped))
             raise ModelError(f"closed= takes an instance of a ClosedForm, not {shown}.")
         self.form = form
         self.family = type(form).__name__
@@ -121,9 +127,9 @@ class UserForm:
                 plain = branch_numbers(self.form, Pose.from_matrix(X), n)
             except Exception:  # there is no pose, or no answer in plain Python
                 continue
-            found = evaluate(program, X.ravel().tolist())
+            traced = evaluate(program, X.ravel().tolist())
             expected = np.array(plain, dtype=np.float64).ravel()
-            if not np.allclose(found, expected, 0.0, AGREEMENT, equal_nan=True):
+            if not np.allclose(traced, expected, 0.0, AGREEMENT, equal_nan=True):
                 return (
                     f"traced and run as Python, {self.family}.inverse differs; it "
                     "keeps something from call to call"
@@ -152,22 +158,20 @@ class UserForm:
         Raises:
             ModelError: The user's code fails.
         """
-        if self._problem.selection.passive:
-            found = self._with_loops(query, every)
-        else:
-            found = self._of_tree(query, every)
+        has_loops = bool(self._problem.selection.passive)
+        verified = (self._with_loops if has_loops else self._of_tree)(query, every)
         if every:
-            return marked(found, query)
-        return nearest_free(found, self, query, self._problem)
+            return marked(verified, query)
+        return nearest_free(verified, self, query, self._problem)
 
     def _of_tree(self, query: IKQuery, every: bool) -> Candidates:
         targets, problem = query.targets[:, 0], self._problem
         n = len(problem.joints)
         near = query.near if every else query.wanted
         near = np.clip(np.zeros(n) if near is None else near, *problem.finite_limits)
-        found = () if self._is_whole else (self._branches(targets),)
+        branches = () if self._is_whole else (self._branches(targets),)
         allowed = np.array(squares_of(query.tolerance))
-        answer = self._verified(near, targets, allowed, *found)
+        answer = self._verified(near, targets, allowed, *branches)
         q, squares = np.ascontiguousarray(answer[..., :n]), answer[..., n : n + 2]
         reason = answer[..., n + 2].astype(np.int8)
         if every:
@@ -194,8 +198,8 @@ class UserForm:
         """
         targets, n = query.targets[:, 0], len(self._problem.joints)
         if every or not self.compiled:
-            found = self._branches(targets)
-            return candidates_of_branches(self._check, found, query, every=every)
+            branches = self._branches(targets)
+            return candidates_of_branches(self._check, branches, query, every=every)
         near = np.clip(query.wanted, *self._problem.finite_limits)
         threads = query.threads
         q = np.asarray(self._picked(near, targets, threads=threads))
@@ -212,8 +216,8 @@ class UserForm:
         left = np.flatnonzero(~((checked[:, 2] > 0.0) & (q[:, n] > 0.0)))
         if left.size:
             rest = query.at(left)
-            found = self._branches(rest.targets[:, 0])
-            others = candidates_of_branches(self._check, found, rest, every=False)
+            branches = self._branches(rest.targets[:, 0])
+            others = candidates_of_branches(self._check, branches, rest, every=False)
             first.take(left, others)
         return first
 
@@ -280,7 +284,7 @@ def verified_program(problem: IKProblem, form: ClosedForm, *, traced: bool) -> P
         rows = branches[0] if branches else branch_numbers(form, target, n)
         return [check.verified(row) for row in rows]
 
-    given = {} if traced else {"found": (len(form.names), n + 1)}
+    more = {} if traced else {"found": (len(form.names), n + 1)}
     return program_of(
         equations,
         problem.tree,
@@ -289,7 +293,7 @@ def verified_program(problem: IKProblem, form: ClosedForm, *, traced: bool) -> P
         output="branches",
         target=(4, 4),
         allowed=(2,),
-        **given,
+        **more,
     )
 
 
@@ -421,19 +425,19 @@ def branch_numbers(form: ClosedForm, pose: Pose, n: int) -> list[list[Number]]:
         ModelError: There are not as many branches or numbers as there should be.
     """
     count, name = len(form.names), type(form).__name__
-    found = form.inverse(pose)
-    if found is None:
+    branches = form.inverse(pose)
+    if branches is None:
         return [[math.nan] * (n + 1) for _ in range(count)]
-    if len(found) != count:
+    if len(branches) != count:
         raise ModelError(
-            f"{name}.inverse returned {len(found)} branches; its branches are "
+            f"{name}.inverse returned {len(branches)} branches; its branches are "
             f"{', '.join('/'.join(words) for words in form.names)}. Return None for "
             "those that do not exist."
         )
     rows: list[list[Number]] = []
-    for words, given in zip(form.names, found, strict=True):
-        is_reached = not isinstance(given, OutOfReach)
-        q = given if is_reached else given.q
+    for words, branch in zip(form.names, branches, strict=True):
+        is_reached = not isinstance(branch, OutOfReach)
+        q = branch if is_reached else branch.q
         if q is not None and len(q) != n:
             raise ModelError(
                 f"{name}.inverse returned {len(q)} numbers for the branch "

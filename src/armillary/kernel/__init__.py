@@ -5,8 +5,7 @@ LLVM is imported when the first kernel is compiled.
 
 from __future__ import annotations
 
-from armillary.kernel.interpret import interpret
 from armillary.kernel.kernel import Kernel, compile, shared_kernel
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import interpret, vectorize
 
 __all__ = ["Kernel", "compile", "interpret", "shared_kernel", "vectorize"]

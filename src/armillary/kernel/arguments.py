@@ -1,4 +1,7 @@
-"""What a call is given: its arrays and counts are checked, and the batch is found."""
+"""The arrays of a call: what shapes a computation takes, and whether those given fit.
+
+Counts and single numbers that users give are checked here, too.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,58 @@ import operator
 import sys
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.kernel.signature import Computation
 from armillary.trace import Port
 
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
+
+MAX_DIMENSIONS = 3
+
+
+class Computation(Protocol):
+    """What a kernel computes, a Program or a Pipeline: arrays from arrays."""
+
+    @property
+    def name(self) -> str:
+        """Return what messages call it."""
+        ...
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """Return its inputs."""
+        ...
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Return its outputs."""
+        ...
+
+
+def ufunc_signature(program: Computation, *more: Port) -> str:
+    """Return NumPy's generalised signature, such as `(7)->(4,4)`, with more inputs."""
+
+    def group(ports: tuple[Port, ...]) -> str:
+        return ",".join(f"({','.join(map(str, port.shape))})" for port in ports)
+
+    return f"{group((*program.inputs, *more))}->{group(program.outputs)}"
+
+
+def compact_strides(shape: tuple[int, ...], real_bytes: int) -> list[int]:
+    """Return the strides of a row-major array without gaps [bytes]."""
+    strides: list[int] = []
+    step = real_bytes
+    for dimension in reversed(shape):
+        strides.insert(0, step)
+        step *= dimension
+    return strides
+
 
 FLOAT64 = np.dtype(np.float64)
 

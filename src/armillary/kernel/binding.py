@@ -65,9 +65,11 @@ def make_ufunc(
         signature: Core dimensions, such as `(7)->(4,4)`.
         name: Its name.
     """
+    # NumPy keeps the addresses of these arrays and texts, and no reference to them.
     functions = (ctypes.c_void_p * 1)(loop)
     data = (ctypes.c_void_p * 1)()
     types = (ctypes.c_char * sum(counts))(*[dtype.num] * sum(counts))
+    # The state, which is the last input.
     types[counts[0] - 1] = np.dtype(np.int64).num
     texts = _c_text(name), b"", signature.encode()
     ufunc = _make_ufunc()(
@@ -76,6 +78,7 @@ def make_ufunc(
         ctypes.cast(types, ctypes.c_char_p),
         1,
         *counts,
+        # PyUFunc_None: no identity.
         -1,
         texts[0],
         texts[1],
@@ -139,6 +142,7 @@ def make_function(
         owned: What must live as long as the function does.
         tables: Address of what @call passes to @block, if it takes tables.
     """
+    # In the order of `fastcall_entry.WORDS`, which is that of the fields of `_Words`.
     api = _table("_ARRAY_API")
     words = _Words(
         array_type=api[_ARRAY_TYPE],
@@ -165,6 +169,8 @@ def arrays_are_as_expected() -> bool:
     """Tell whether NumPy's arrays lie in memory as @call reads them."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
+    # Free-threaded Python has another header of objects, and arrays may change while
+    # @call reads them.
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
     abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(_table("_ARRAY_API")[_ABI_VERSION])
@@ -191,6 +197,8 @@ def _lies_as_expected() -> bool:
     )
     if np.ndarray.__basicsize__ < furthest + 8:
         return False
+    # Neither contiguous nor starting where its memory does: shape, strides and data are
+    # all different numbers.
     known = np.arange(12, dtype=np.float64).reshape(3, 4)[:, 1:]
     address = id(known)
 

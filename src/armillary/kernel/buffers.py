@@ -1,7 +1,7 @@
 """Memory of large results, used again: fresh pages cost more than what is computed.
 
 The system maps, clears and unmaps the pages of a large array at each call. A result
-from here gives its memory back when the last view of it is gone; a few are kept.
+from here gives its memory back when the last view of it is gone; a few are cached.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-SMALLEST = 16 * 2**20  # of an array whose memory is kept [bytes]
-MOST = 256 * 2**20  # that is kept [bytes]
+SMALLEST = 16 * 2**20  # of an array whose memory is cached [bytes]
+MOST = 256 * 2**20  # that is cached [bytes]
 
-_kept: dict[int, Array] = {}
+_cached: dict[int, Array] = {}
 
 
 class _Lease:
@@ -28,10 +28,10 @@ class _Lease:
         self._memory = memory
         self.__array_interface__ = memory.__array_interface__
 
-    def __del__(self, kept: dict[int, Array] = _kept) -> None:
-        kept[id(self._memory)] = self._memory
-        while sum(memory.nbytes for memory in list(kept.values())) > MOST:
-            kept.pop(next(iter(list(kept))), None)
+    def __del__(self, cached: dict[int, Array] = _cached) -> None:
+        cached[id(self._memory)] = self._memory
+        while sum(memory.nbytes for memory in list(cached.values())) > MOST:
+            cached.pop(next(iter(list(cached))), None)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
@@ -47,10 +47,10 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
 
 
 def _taken(size: int) -> Array | None:
-    """Return kept memory of about `size` bytes; another thread may be faster."""
-    for key, memory in list(_kept.items()):
+    """Return cached memory of about `size` bytes; another thread may be faster."""
+    for key, memory in list(_cached.items()):
         if size <= memory.nbytes <= 2 * size:
-            found = _kept.pop(key, None)
-            if found is not None:
-                return found
+            taken = _cached.pop(key, None)
+            if taken is not None:
+                return taken
     return None

@@ -63,6 +63,7 @@ def load(key: str) -> bytes | None:
     except OSError:
         return None
     code = content[HEADER_SIZE:]
+    # The digest covers the key too: a file that was renamed is another program's.
     if content[:HEADER_SIZE] != _header(key, code):
         return None
     with contextlib.suppress(OSError):
@@ -80,6 +81,7 @@ def store(key: str, code: bytes) -> None:
         with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
             file.write(_header(key, code) + code)
     _unpruned[0] += HEADER_SIZE + len(code)
+    # Looking at all files takes longer than to write one, so it is done now and then.
     if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
         _unpruned[0] = 0
         _prune(place)
@@ -145,12 +147,12 @@ def _prune(place: Path) -> None:
 
 def _files(place: Path) -> list[tuple[float, int, Path]]:
     """Return when each file was used, its size, and where it is."""
-    found: list[tuple[float, int, Path]] = []
+    files: list[tuple[float, int, Path]] = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
                 is_ours = entry.name.endswith(".o") or entry.name.startswith(UNFINISHED)
                 if is_ours and stat.S_ISREG(status.st_mode):
-                    found.append((status.st_mtime, status.st_size, Path(entry.path)))
-    return found
+                    files.append((status.st_mtime, status.st_size, Path(entry.path)))
+    return files

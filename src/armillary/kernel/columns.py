@@ -61,8 +61,27 @@ Size: TypeAlias = int | tuple[int, ...]
 """A number of entries along an axis, or of those along several."""
 
 
+class _Declared:
+    """What `Column` and `Numbered` declare: a meaning, a shape and a unit."""
+
+    __slots__ = ("into", "meaning", "name", "shape", "unit")
+
+    def __init__(
+        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
+    ) -> None:
+        self.meaning = meaning
+        self.shape = shape
+        self.unit = unit
+        self.into = into
+        self.name = ""
+
+    def __set_name__(self, owner: type[Columns], name: str) -> None:
+        """Take the name of the class attribute that it is assigned to."""
+        self.name = name
+
+
 @final
-class Column:
+class Column(_Declared):
     """A column, or a field of a table, that formulas read by its name.
 
     Attributes:
@@ -74,20 +93,7 @@ class Column:
         name: The name of the class attribute that declares it.
     """
 
-    __slots__ = ("into", "meaning", "name", "shape", "unit")
-
-    def __init__(
-        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
-    ) -> None:
-        """Declare a column; the class attribute that it is assigned to is its name."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.into = into
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -98,7 +104,7 @@ class Column:
 
 
 @final
-class Numbered:
+class Numbered(_Declared):
     """Columns with the same meaning, of which each of a numbered kind of thing has one.
 
     `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
@@ -108,20 +114,7 @@ class Numbered:
     Attributes: as those of `Column`.
     """
 
-    __slots__ = ("into", "meaning", "name", "shape", "unit")
-
-    def __init__(
-        self, meaning: str, *shape: int | str, unit: str = "", into: str = ""
-    ) -> None:
-        """Declare columns; the class attribute is what their names begin with."""
-        self.meaning = meaning
-        self.shape = shape
-        self.unit = unit
-        self.into = into
-        self.name = ""
-
-    def __set_name__(self, owner: type[Columns], name: str) -> None:
-        self.name = name
+    __slots__ = ()
 
     @overload
     def __get__(self, instance: None, owner: type[Columns]) -> Self: ...
@@ -267,7 +260,8 @@ class Columns:
                 shape than is declared.
             UnknownName: No column has the name of a parameter.
         """
-        signature = _Signature.of(formula)
+        signature = _FormulaSignature.of(formula)
+        # `None` in `reads` leaves a parameter at its default; it reads nothing.
         readers = [
             self._reader(parameter, signature.groups, reads)
             for parameter in signature.parameters
@@ -277,27 +271,22 @@ class Columns:
             raise unknown(
                 "parameter", min(strange), signature.parameters, owner=signature.label
             )
-        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
-        if not ports:
-            if not signature.results:
-                raise KernelError(
-                    f"{signature.label} does not say what it writes: return a "
-                    "NamedTuple whose fields are columns, or pass writes=."
-                )
-            ports = tuple(map(self.named, signature.results))
-        given = [port for reader in readers for port in reader.ports]
+        ports = self._written(signature, writes)
+        # A group of columns is several inputs of the program and one argument of the
+        # formula; `by_names` puts them together again.
+        inputs = [port for reader in readers for port in reader.ports]
 
         @functools.wraps(formula)
         def by_names(*values: Any) -> Any:
             left = iter(values)
-            found = formula(**{reader.name: reader.take(left) for reader in readers})
-            return tuple(_flat(found)) if len(ports) > 1 else found
+            result = formula(**{reader.name: reader.take(left) for reader in readers})
+            return tuple(_flat(result)) if len(ports) > 1 else result
 
         program = trace(
             by_names,
             name=ports[0].name,
             outputs=tuple(port.name for port in ports),
-            **{port.name: port.shape for port in given},
+            **{port.name: port.shape for port in inputs},
         )
         for made, declared in zip(program.outputs, ports, strict=True):
             if made.shape != declared.shape:
@@ -307,18 +296,34 @@ class Columns:
                 )
         return program
 
+    def _written(
+        self, signature: _FormulaSignature, writes: Port | Sequence[Port]
+    ) -> tuple[Port, ...]:
+        """Return the columns that a formula writes."""
+        ports = (writes,) if isinstance(writes, Port) else tuple(writes)
+        if ports:
+            return ports
+        if not signature.results:
+            raise KernelError(
+                f"{signature.label} does not say what it writes: return a "
+                "NamedTuple whose fields are columns, or pass writes=."
+            )
+        return tuple(map(self.named, signature.results))
+
     def _reader(
         self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
-    ) -> _Reader:
-        given = reads.get(name)
-        if isinstance(given, Port):
-            return _Reader(name, (given,), None)
-        if given is not None:
-            return _Reader(name, tuple(given), list)
+    ) -> _ParameterReader:
+        other = reads.get(name)
+        if isinstance(other, Port):
+            return _ParameterReader(name, (other,), None)
+        if other is not None:
+            return _ParameterReader(name, tuple(other), list)
         if name in groups:
             kind = groups[name]
-            return _Reader(name, self.group(kind), lambda values: _made(kind, values))
-        return _Reader(name, (self.named(name),), None)
+            return _ParameterReader(
+                name, self.group(kind), lambda values: _made(kind, values)
+            )
+        return _ParameterReader(name, (self.named(name),), None)
 
     @property
     def _label(self) -> str:
@@ -327,7 +332,7 @@ class Columns:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _ParameterReader:
     """What a parameter of a formula reads: one column, or several as one argument."""
 
     name: str
@@ -342,7 +347,7 @@ class _Reader:
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Signature:
+class _FormulaSignature:
     """What the signature of a formula says about columns.
 
     Attributes:
@@ -358,7 +363,9 @@ class _Signature:
     results: tuple[str, ...]
 
     @classmethod
-    def of(cls, formula: Callable[..., Any]) -> _Signature:
+    def of(cls, formula: Callable[..., Any]) -> _FormulaSignature:
+        # Types and the name are those of the function inside; what `partial` sets is
+        # keyword-only in the signature outside, so no column.
         function = getattr(formula, "func", formula)  # of functools.partial
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()

@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 
 from armillary.errors import KernelError
 from armillary.kernel import cache
-from armillary.kernel.arguments import described
-from armillary.kernel.builder import Function
+from armillary.kernel.arguments import MAX_DIMENSIONS, described
+from armillary.kernel.builder import module_text
 from armillary.kernel.emit import emit_block
 from armillary.kernel.fastcall_entry import fastcall_entry
-from armillary.kernel.jit import Code, to_assembly, to_object
-from armillary.kernel.module_text import module_text
+from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
+from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
-from armillary.kernel.signature import MAX_DIMENSIONS
-from armillary.kernel.target import Target, host
 from armillary.kernel.ufunc_entry import ufunc_entry
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
@@ -36,44 +33,45 @@ BUFFER_BYTES = 2**20
 MAX_ROW_BYTES = 2**19
 
 
-def kernel_text(program: Program | Pipeline, shape: LaneType) -> str:
-    """Return the LLVM IR of a kernel: its block and its entries."""
-    functions: list[Function] = []
+def kernel_text(program: Program | Pipeline, real: Type) -> str:
+    """Return the LLVM IR of a kernel: its block and its entries.
+
+    real: The values that it works on: a vector with a lane for each row.
+    """
     has_tables = not isinstance(program, Program)
     if isinstance(program, Program):
-        called, scratch = emit_block(program, shape)
+        functions, scratch = emit_block(program, real)
     else:
         from armillary.kernel.pipeline_code import pipeline_code  # few need it
 
-        block, called, scratch = pipeline_code(program, shape)
-        functions.append(block)
-    functions += ufunc_entry(program, shape, scratch, has_tables=has_tables)
+        functions, scratch = pipeline_code(program, real)
+    functions += ufunc_entry(program, real, scratch, has_tables=has_tables)
     if len(program.outputs) == 1:
-        entry = fastcall_entry(program, shape, scratch, has_tables=has_tables)
+        entry = fastcall_entry(program, real, scratch, has_tables=has_tables)
         functions.append(entry)
-    return module_text(functions, called) + "\n"
+    return module_text(functions)
 
 
-def column_text(pipeline: Pipeline, shape: LaneType) -> str:
+def column_text(pipeline: Pipeline, real: Type) -> str:
     """Return the LLVM IR of a pipeline that others call."""
     from armillary.kernel.pipeline_code import column_code
 
-    function, called = column_code(pipeline, shape)
-    return module_text([function], called) + "\n"
+    return module_text(column_code(pipeline, real))
 
 
-def assembly_text(program: Program, shape: LaneType) -> str:
+def assembly_text(program: Program, real: Type) -> str:
     """Return the machine code of a kernel as assembly."""
-    return to_assembly(kernel_text(program, shape), host(), level_of(program))
+    return to_assembly(kernel_text(program, real), host(), level_of(program))
 
 
-def native_shape(bits: int, lanes: int = 0) -> LaneType:
-    """Return the shape of values on this machine; `lanes` 0 fills a register."""
-    return LaneType(bits, lanes or host().lanes(bits))
+def native_reals(bits: int, lanes: int = 0) -> Type:
+    """Return the type of vectors on this machine; `lanes` 0 fills a register."""
+    return real_of(bits, lanes or host().lanes(bits))
 
 
 def level_of(program: Program | Pipeline) -> int:
     """Return how hard code generation tries: long programs would take too long."""
+    # Level 2 is for what fits in two segments, see `partition`.
     parts = [program] if isinstance(program, Program) else program.programs
     length = sum(len(part.instructions) for part in parts)
     return 2 if length <= 2 * LENGTH else 1
@@ -94,33 +92,33 @@ def without_empty_arrays(program: Program) -> Program:
 
 def compiled(
     program: Program | Pipeline, bits: int, lanes: int = 0
-) -> tuple[Code, LaneType]:
-    """Return code for `program` and the shape of the values that it works on.
+) -> tuple[Code, Type]:
+    """Return code for `program` and the type of the vectors that it works on.
 
     Raises:
         KernelError: Its arrays are too many, too large, or have too many dimensions.
     """
     target = host()
-    shape = _with_small_buffers(program, native_shape(bits, lanes))
-    key = key_of(program.fingerprint, str(shape), target.identity)
+    real = _with_small_buffers(program, native_reals(bits, lanes))
+    key = key_of(program.fingerprint, real.text, target.identity)
     code = loaded(
         key,
         target,
-        lambda: kernel_text(program, shape),
+        lambda: kernel_text(program, real),
         level_of(program),
         variables=not isinstance(program, Program),
     )
-    return code, shape
+    return code, real
 
 
 def compiled_columns(pipeline: Pipeline, bits: int, lanes: int) -> Code:
     """Return code of a pipeline whose rows are columns, for so many lanes."""
-    target, shape = host(), LaneType(bits, lanes)
-    key = key_of("columns", pipeline.fingerprint, str(shape), target.identity)
+    target, real = host(), real_of(bits, lanes)
+    key = key_of("columns", pipeline.fingerprint, real.text, target.identity)
     return loaded(
         key,
         target,
-        lambda: column_text(pipeline, shape),
+        lambda: column_text(pipeline, real),
         level_of(pipeline),
         variables=True,
     )
@@ -138,6 +136,8 @@ def loaded(
 
     level, variables: As for `to_object`.
     """
+    # Code that cannot be loaded, say that of another LLVM under the same key, is made
+    # again.
     stored = cache.load(key)
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below
@@ -147,8 +147,8 @@ def loaded(
     return Code(made, target)
 
 
-def _with_small_buffers(program: Program | Pipeline, shape: LaneType) -> LaneType:
-    """Return `shape`, with fewer lanes where a block of rows takes too much memory.
+def _with_small_buffers(program: Program | Pipeline, real: Type) -> Type:
+    """Return `real`, with fewer lanes where a block of rows takes too much memory.
 
     Raises:
         KernelError: No number of lanes will do.
@@ -165,17 +165,18 @@ def _with_small_buffers(program: Program | Pipeline, shape: LaneType) -> LaneTyp
                 f"'{program.name}' has {described(port)}; a kernel takes at most "
                 f"{MAX_DIMENSIONS} dimensions besides the batch. Join some of them."
             )
-    row_bytes = sum(port.size for port in ports) * shape.bytes
+    row_bytes = sum(port.size for port in ports) * real.scalar.bytes
     if row_bytes > MAX_ROW_BYTES:
         raise KernelError(
             f"'{program.name}' reads and writes {row_bytes} bytes for one row of its "
             f"batch; a kernel takes at most {MAX_ROW_BYTES}. Split its outputs among "
             "several programs."
         )
-    lanes = shape.lanes
+    # Half the lanes until the compact rows of a block, of all arrays, fit in buffers.
+    lanes = real.lanes
     while lanes > 1 and lanes * row_bytes > BUFFER_BYTES:
         lanes //= 2
-    return LaneType(shape.bits, lanes)
+    return real.wide(lanes)
 
 
 def key_of(*parts: str) -> str:
@@ -192,5 +193,7 @@ def emitter_fingerprint() -> str:
     for part in (folder, folder / "intrinsics"):
         for file in sorted(part.iterdir(), key=lambda entry: entry.name):
             if file.name.endswith((".py", ".pyc")):  # .pyc without source
+                # Any change of a source makes new code: what it does to the code is not
+                # known.
                 digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -11,105 +11,72 @@ right: what a row gives does not depend on its neighbours.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.intrinsics.ieee import LAYOUTS
 from armillary.kernel.lowering import length_of, lower
-from armillary.kernel.partition import LENGTH, Segment, cut, is_constant
+from armillary.kernel.machine_type import I1, PTR, Type, bits_of_lanes
+from armillary.kernel.partition import LENGTH, ProgramSegment, cut, is_constant
 from armillary.kernel.transpose import load_rows, squares_of, store_square
-from armillary.kernel.vector_builder import LaneType, Value, VectorBuilder
 from armillary.trace import OPS, Instruction, Program
 
 
-def emit_block(program: Program, shape: LaneType) -> tuple[str, int]:
-    """Return the text of @block, with all that it calls, and its scratch [bytes]."""
+def emit_block(program: Program, real: Type) -> tuple[list[FunctionBuilder], int]:
+    """Return @block, behind what it calls, and its scratch [bytes].
+
+    real: The values that it works on: a vector with a lane for each row.
+    """
     # LLVM's time grows with the square of the registers that a value takes.
-    registers = max(1, shape.lanes * shape.bits // 512)
+    registers = max(1, real.lanes * real.bits // 512)
     length = LENGTH // registers**2
-    segments, slot_count = cut(program, _squares(program, shape.lanes), length)
-    body = _body(program, shape, segments, columns=False)
-    main = _main(program, shape, body)
-    scratch = slot_count * shape.lanes * shape.bytes
-    return "\n".join([*body.before, main]), scratch
+    segments, slot_count = cut(program, _squares(program, real.lanes), length)
+    functions = _functions("block", program, real, segments, columns=False)
+    return functions, slot_count * real.bytes
 
 
-def emit_columns(programs: Mapping[str, Program], shape: LaneType) -> str:
-    """Return the text of functions that do the same computation on columns.
+def emit_columns(
+    name: str, program: Program, real: Type, *, is_alone: bool = False
+) -> tuple[list[FunctionBuilder], int]:
+    """Return a function that does the same computation on columns, and its scratch.
 
-    @name(ptr in..., ptr out...) reads and writes one vector for each scalar of a port,
-    as loops keep them that run on many problems at once. Nothing is recomputed.
+    @name(ptr in..., ptr out..., ptr scratch) reads and writes one vector for each
+    scalar of a port, and returns the flagged lanes as @block does.
+
+    Args:
+        name: The name of the function.
+        program: What it computes.
+        real: The type of a vector.
+        is_alone: Whether it is for loops that compute nothing again: it returns
+            nothing, and has its scratch on the stack.
     """
-    before: dict[str, None] = {}
-    functions: list[str] = []
-    for name, program in programs.items():
-        body, slot_count = _on_columns(name, program, shape)
-        before.update(dict.fromkeys(body.before))
-        functions += [
-            f"define internal void @{name}({_pointers_text(program)}) #0 {{",
-            f"  %scratch = alloca {shape.real}, i64 {max(1, slot_count)}, align 64",
-            *body.lines,
-            "  ret void",
-            "}",
-        ]
-    return "\n".join([*before, *functions])
-
-
-class ColumnFunction(NamedTuple):
-    """A function that computes a program on columns.
-
-    @name(ptr in..., ptr out..., ptr scratch) returns the flagged lanes as @block does.
-
-    Attributes:
-        before: What must stand before it, once in a module.
-        text: Its text.
-        scratch: Memory that it needs [bytes].
-    """
-
-    before: list[str]
-    text: str
-    scratch: int
-
-
-def emit_column_function(
-    name: str, program: Program, shape: LaneType
-) -> ColumnFunction:
-    """Return the function that computes a program on columns."""
-    body, slot_count = _on_columns(name, program, shape)
-    bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
-    lines = [
-        f"define internal {bits} @{name}({parameters}) #0 {{",
-        *body.lines,
-        f"  ret {bits} {body.flagged}",
-        "}",
-    ]
-    return ColumnFunction(
-        body.before, "\n".join(lines), slot_count * shape.lanes * shape.bytes
-    )
-
-
-def _on_columns(name: str, program: Program, shape: LaneType) -> tuple[_Body, int]:
-    """Return a computation on columns and the number of slots that it needs."""
+    # A column is a vector already: nothing is transposed, and each result is written by
+    # itself.
     singles = [(k,) for k in range(len(program.results))]
     segments, slot_count = cut(program, singles, COLUMNS_LENGTH)
-    return _body(program, shape, segments, columns=True, name=name), slot_count
+    scratch = slot_count * real.bytes
+    own_scratch = scratch if is_alone else None
+    functions = _functions(
+        name, program, real, segments, columns=True, own_scratch=own_scratch
+    )
+    return functions, scratch
 
 
 def emit_values(
-    b: VectorBuilder, program: Program, inputs: Sequence[Value]
+    f: FunctionBuilder, program: Program, real: Type, inputs: Sequence[Value]
 ) -> list[Value]:
-    """Append a program to a block and return its results.
+    """Append a program to a function and return its results.
 
     inputs: A value for each input scalar.
     """
     exact = exact_steps(program)
-    values = _Values(b, program)
+    values = _StepValues(f, program, real)
     for k, step in enumerate(program.instructions):
         if step.name == "input":
             values.known[k] = inputs[int(step.value)]
         elif step.name != "const":
-            values.known[k] = _emit_step(b, program, k, values, fused=k not in exact)
+            values.compute(k, fused=k not in exact)
     return [values[k] for k in program.results]
 
 
@@ -132,95 +99,102 @@ def _length(program: Program) -> int:
     )
 
 
-def pointers(program: Program) -> list[str]:
+def _arrays(program: Program) -> list[str]:
     """Return the names of the parameters of @block for the inputs and outputs."""
-    names = [f"%in{k}" for k in range(len(program.inputs))]
-    return names + [f"%out{k}" for k in range(len(program.outputs))]
+    names = [f"in{k}" for k in range(len(program.inputs))]
+    return names + [f"out{k}" for k in range(len(program.outputs))]
 
 
-def _pointers_text(program: Program, *more: str) -> str:
-    """Return pointers to all arrays, and more, as parameters or arguments."""
-    return ", ".join(f"ptr {name}" for name in [*pointers(program), *more])
-
-
-class _Body(NamedTuple):
-    """The computation as it stands in a function.
-
-    Attributes:
-        before: Declarations, and the functions of segments where there are several.
-        lines: What stands in the function itself.
-        flagged: The lanes that were flagged, as an integer of one bit for each.
-    """
-
-    before: list[str]
-    lines: list[str]
-    flagged: Value
-
-
-def _body(
+def _functions(
+    name: str,
     program: Program,
-    shape: LaneType,
-    segments: Sequence[Segment],
+    real: Type,
+    segments: Sequence[ProgramSegment],
     *,
     columns: bool,
-    name: str = "block",
-) -> _Body:
-    """Return the segments in turn; a single one is not a function of its own."""
-    declared: dict[str, str] = {}
-    blocks: list[VectorBuilder] = []
+    own_scratch: int | None = None,
+) -> list[FunctionBuilder]:
+    """Return the function that computes segments in turn, behind those that it calls.
+
+    A single segment stands in it.
+
+    Args:
+        name: The name of the function.
+        program: What is computed.
+        real: The values that it works on.
+        segments: The segments of the program.
+        columns: Whether arrays are columns.
+        own_scratch: Scratch on the stack [bytes], of a function that returns nothing.
+    """
     outlined = _length(program) > OUTLINED_FROM
-    for segment in segments:
-        b = VectorBuilder(shape, outlined=outlined)
-        _emit_segment(b, program, segment, columns=columns)
-        blocks.append(b)
-    masks = [b.flag_mask() for b in blocks]
-    for b in blocks:
-        declared.update(b.declared)
-    before = sorted(declared.values())
-    if len(blocks) == 1:
-        return _Body(before, blocks[0].lines, masks[0])
-    bits = f"i{shape.lanes}"
-    arguments = _pointers_text(program, "%scratch")
-    lines: list[str] = []
-    flagged = "0"
-    for k, (b, mask) in enumerate(zip(blocks, masks, strict=True)):
-        segment = f"{name}_segment{k}"
-        before.append(_segment_text(b, program, segment, mask))
-        lines.append(f"  %f{k} = call {bits} @{segment}({arguments})")
-        lines.append(f"  %any{k} = or {bits} {flagged}, %f{k}")
-        flagged = f"%any{k}"
-    return _Body(before, lines, flagged)
+    bits, arrays = bits_of_lanes(real.lanes), _arrays(program)
+    pointers = dict.fromkeys((*arrays, "scratch"), PTR)
+    if own_scratch is None:
+        main = FunctionBuilder(name, bits, more=pointers)
+        scratch = main["scratch"]
+    else:
+        main = FunctionBuilder(name, more=dict.fromkeys(arrays, PTR))
+        scratch = main.reserve(own_scratch)
+    called: list[FunctionBuilder] = []
+    if len(segments) == 1:
+        values = _StepValues(main, program, real, outlined=outlined)
+        flagged = _emit_segment(values, segments[0], scratch, columns=columns)
+    else:
+        flagged = main.constant(bits, 0)
+        arguments = [*(main[array] for array in arrays), scratch]
+        for k, segment in enumerate(segments):
+            # Inputs, outputs and scratch of a long program do not overlap, so LLVM may
+            # move loads across stores.
+            f = FunctionBuilder(f"{name}_segment{k}", bits, noalias=True, more=pointers)
+            values = _StepValues(f, program, real, outlined=outlined)
+            f.ret(_emit_segment(values, segment, f["scratch"], columns=columns))
+            called.append(f)
+            flagged |= main.call(f"@{f.name}", bits, *arguments)
+    main.ret(flagged if own_scratch is None else None)
+    return [*called, main]
 
 
 def _squares(program: Program, lanes: int) -> list[tuple[int, ...]]:
     """Return the groups of output scalars that are written together."""
-    found: list[tuple[int, ...]] = []
+    groups: list[tuple[int, ...]] = []
     start = 0
     for port in program.outputs:
-        found += [
-            tuple(start + k for k in square) for square in squares_of(port.size, lanes)
-        ]
+        squares = squares_of(port.size, lanes)
+        groups += [tuple(start + k for k in square) for square in squares]
         start += port.size
-    return found
+    return groups
 
 
 def _emit_segment(
-    b: VectorBuilder, program: Program, segment: Segment, *, columns: bool = False
-) -> None:
-    """Append the instructions of one segment, on rows or on columns."""
+    values: _StepValues, segment: ProgramSegment, scratch: Value, *, columns: bool
+) -> Value:
+    """Append the instructions of one segment, on rows or on columns.
+
+    Returns:
+        The lanes that it flags, as an integer of one bit for each.
+    """
+    f, program, real = values.f, values.program, values.real
     exact = exact_steps(program)
-    values = _Values(b, program)
+    # What earlier segments left; truths wait as reals.
     for step, slot in segment.loads.items():
-        values.known[step] = b.load_slot("%scratch", slot, _kind(program, step))
-    _load_inputs(b, program, segment, values, columns=columns)
+        value = f.load(real, scratch, slot, align=real.bytes)
+        is_truth = program.instructions[step].kind == "truth"
+        values.known[step] = value.differs(0.0) if is_truth else value
+    _load_inputs(values, segment, columns=columns)
     for k in segment.steps:
-        step = program.instructions[k]
-        if step.name not in {"input", "const"}:
-            values.known[k] = _emit_step(b, program, k, values, fused=k not in exact)
+        if program.instructions[k].name not in {"input", "const"}:
+            values.compute(k, fused=k not in exact)
+    # What later segments need; a vector of truths has no layout in memory of its own.
     for step, slot in segment.stores.items():
-        b.store_slot("%scratch", slot, values[step], _kind(program, step))
+        value = values[step]
+        if program.instructions[step].kind == "truth":
+            value = value.select(1.0, f.constant(real, 0.0))
+        f.store(value, scratch, slot, align=real.bytes)
     for square in segment.squares:
-        _store(b, program, square, values, columns=columns)
+        _store(values, square, columns=columns)
+    flagged = f.taken_flags()
+    none = f.constant(bits_of_lanes(real.lanes), 0)
+    return none if flagged is None else flagged.packed()
 
 
 @lru_cache(maxsize=8)
@@ -235,6 +209,8 @@ def exact_steps(program: Program) -> frozenset[int]:
     if program.is_loose:
         return frozenset()
     exact: set[int] = set()
+    # Backwards: all that leads to an edge is marked before what it is computed from is
+    # seen.
     for k, step in reversed(list(enumerate(program.instructions))):
         if k in exact or (step.name in OPS and _has_edge(program, step)):
             exact.update(step.args)
@@ -249,64 +225,64 @@ def _has_edge(program: Program, step: Instruction) -> bool:
 
 def _is_away_from_zero(program: Program, divisor: Instruction) -> bool:
     """Tell whether it is a constant, or at least one: no pole is near."""
+    # max(x, c) with c > 0 is at least c.
     if divisor.name == "max":
         sides = (program.instructions[arg] for arg in divisor.args)
         return any(is_constant(side) and side.value > 0.0 for side in sides)
     return is_constant(divisor)
 
 
-def _emit_step(
-    b: VectorBuilder, program: Program, k: int, values: _Values, *, fused: bool
-) -> Value:
-    """Append one operation; where roundings are free, x / c is x times 1 / c."""
-    step = program.instructions[k]
-    args = [values[arg] for arg in step.args]
-    if fused and step.name == "div":
-        inverse = _inverse(program.instructions[step.args[1]], b.shape)
-        if inverse is not None:
-            return lower(b, "mul", [args[0], b.real(inverse)], fused=True)
-    return lower(b, OPS[step.name].lowering, args, fused=fused)
-
-
-def _inverse(divisor: Instruction, shape: LaneType) -> float | None:
-    """Return 1 / c for a constant c, where both have all their digits."""
-    least = LAYOUTS[shape.bits].least_normal
-    if is_constant(divisor) and 2.0 * least < abs(divisor.value) < 0.5 / least:
-        return 1.0 / divisor.value
-    return None
-
-
-class _Values:
+class _StepValues:
     """The value of each instruction; constants are written where they are used."""
 
-    def __init__(self, b: VectorBuilder, program: Program) -> None:
-        self._b = b
-        self._program = program
+    def __init__(
+        self,
+        f: FunctionBuilder,
+        program: Program,
+        real: Type,
+        *,
+        outlined: bool = False,
+    ) -> None:
+        self.f = f
+        self.program = program
+        self.real = real
+        self.outlined = outlined
         self.known: dict[int, Value] = {}
 
     def __getitem__(self, k: int) -> Value:
         value = self.known.get(k)
         if value is None:
-            step = self._program.instructions[k]
+            step = self.program.instructions[k]
             assert step.name == "const", f"%{k} is used before it is made"
-            real = step.kind == "real"
-            value = self._b.real(step.value) if real else self._b.truth(step.value != 0)
-            self.known[k] = value
+            kind = self.real if step.kind == "real" else I1.wide(self.real.lanes)
+            value = self.known[k] = self.f.constant(kind, step.value)
         return value
 
+    def compute(self, k: int, *, fused: bool) -> None:
+        """Append an operation; where roundings are free, x / c is x times 1 / c."""
+        step = self.program.instructions[k]
+        key, args = OPS[step.name].lowering, [self[arg] for arg in step.args]
+        if fused and key == "div":
+            inverse = _inverse(self.program.instructions[step.args[1]], self.real)
+            if inverse is not None:
+                key, args[1] = "mul", self.f.constant(self.real, inverse)
+        self.known[k] = lower(key, args, fused=fused, outlined=self.outlined)
 
-def _kind(program: Program, step: int) -> str:
-    return program.instructions[step].kind
+
+def _inverse(divisor: Instruction, real: Type) -> float | None:
+    """Return 1 / c for a constant c, where both have all their digits."""
+    # c and 1 / c are normal numbers: a subnormal one has lost digits.
+    least = LAYOUTS[real.bits].least_normal
+    if is_constant(divisor) and 2.0 * least < abs(divisor.value) < 0.5 / least:
+        return 1.0 / divisor.value
+    return None
 
 
 def _load_inputs(
-    b: VectorBuilder,
-    program: Program,
-    segment: Segment,
-    values: _Values,
-    *,
-    columns: bool,
+    values: _StepValues, segment: ProgramSegment, *, columns: bool
 ) -> None:
+    """Load the inputs that a segment reads first."""
+    f, program, real = values.f, values.program, values.real
     wanted = {
         int(program.instructions[k].value): k
         for k in segment.steps
@@ -314,65 +290,30 @@ def _load_inputs(
     }
     start = 0
     for number, port in enumerate(program.inputs):
+        # Loaded together, since a square of a row costs little more than one element.
         needed = {p - start for p in wanted if start <= p < start + port.size}
         if needed:
-            pointer = f"%in{number}"
-            loaded: Mapping[int, Value] | list[Value]
+            pointer = f[f"in{number}"]
             if columns:
-                loaded = {e: b.load_slot(pointer, e, "real") for e in needed}
+                loaded = {e: f.load(real, pointer, e, align=real.bytes) for e in needed}
             else:
-                loaded = load_rows(b, pointer, port.size, needed)
+                loaded = load_rows(real, pointer, port.size, needed)
             for element in needed:
                 values.known[wanted[start + element]] = loaded[element]
         start += port.size
 
 
-def _store(
-    b: VectorBuilder,
-    program: Program,
-    square: Sequence[int],
-    values: _Values,
-    *,
-    columns: bool,
-) -> None:
+def _store(values: _StepValues, square: Sequence[int], *, columns: bool) -> None:
+    """Write a group of results to the output that they belong to."""
+    f, program, real = values.f, values.program, values.real
     start = 0
     for number, port in enumerate(program.outputs):
         if start <= square[0] < start + port.size:
-            elements = [k - start for k in square]
+            pointer, elements = f[f"out{number}"], [k - start for k in square]
             row = [values[program.results[k]] for k in square]
             if columns:
-                b.store_slot(f"%out{number}", elements[0], row[0], "real")
-                return
-            store_square(b, f"%out{number}", port.size, elements, row)
+                f.store(row[0], pointer, elements[0], align=real.bytes)
+            else:
+                store_square(pointer, port.size, elements, row)
             return
         start += port.size
-
-
-def _segment_text(b: VectorBuilder, program: Program, name: str, mask: Value) -> str:
-    """Return a segment as a function that tells which lanes were flagged."""
-    names = [*pointers(program), "%scratch"]
-    parameters = ", ".join(f"ptr noalias {name}" for name in names)
-    bits = f"i{b.shape.lanes}"
-    return "\n".join(
-        [
-            f"define internal {bits} @{name}({parameters}) #0 {{",
-            "entry:",
-            *b.lines,
-            f"  ret {bits} {mask}",
-            "}",
-        ]
-    )
-
-
-def _main(program: Program, shape: LaneType, body: _Body) -> str:
-    """Return @block: its segments in turn."""
-    bits, parameters = f"i{shape.lanes}", _pointers_text(program, "%scratch")
-    return "\n".join(
-        [
-            f"define internal {bits} @block({parameters}) #0 {{",
-            "entry:",
-            *body.lines,
-            f"  ret {bits} {body.flagged}",
-            "}",
-        ]
-    )

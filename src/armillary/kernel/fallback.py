@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel.arguments import Computation
 from armillary.kernel.binding import address_of_function
 from armillary.kernel.machine_type import I64, PTR
-from armillary.kernel.signature import Computation
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 from armillary.trace import Port
 
 Array = npt.NDArray[Any]
@@ -45,9 +45,9 @@ class Record:
     """What is noted of a flagged row: the addresses of its outputs, then its inputs.
 
     Attributes:
-        outputs: How many addresses.
-        inputs: Where each input lies [bytes].
-        size: Of a record [bytes].
+        outputs: The number of addresses.
+        inputs: The offset of each input [bytes].
+        size: The size of a record [bytes].
     """
 
     outputs: int
@@ -87,10 +87,10 @@ def finish(
     """Compute the rows that are noted in a state, and free its memory.
 
     Args:
-        program: What computes them.
+        program: The program that computes them.
         compute: The same with NumPy, all rows at once.
-        state: What machine code left.
-        results: Where it wrote; rows are NaN until they are computed.
+        state: The state that machine code has left.
+        results: The arrays that it wrote; noted rows are NaN until they are computed.
         failed: Set by any thread that works on the same call; the others give up.
 
     Raises:
@@ -120,6 +120,8 @@ def _recompute(
     record = Record.of(program.inputs, len(results), dtype.itemsize)
     records = np.frombuffer(memory, np.uint8).reshape(-1, record.size)
     addresses = records[:, : 8 * record.outputs].view(np.int64)
+    # All are NaN first, so that a call that is interrupted leaves no numbers of the
+    # fast formulas.
     targets = [_Target(result, addresses[:, k]) for k, result in enumerate(results)]
     for target, port in zip(targets, program.outputs, strict=True):
         target.write(slice(None), port, np.nan)
@@ -127,15 +129,15 @@ def _recompute(
         if failed.is_set():
             return
         rows = slice(start, start + CHUNK)
-        given = [
+        inputs = [
             records[rows, place : place + port.size * dtype.itemsize]
             .view(dtype)
             .reshape(-1, *port.shape)
             for port, place in zip(program.inputs, record.inputs, strict=True)
         ]
-        found = compute(*given)
+        outputs = compute(*inputs)
         with np.errstate(all="ignore"):
-            values = found if isinstance(found, tuple) else (found,)
+            values = outputs if isinstance(outputs, tuple) else (outputs,)
             for target, port, value in zip(
                 targets, program.outputs, values, strict=True
             ):
@@ -146,6 +148,8 @@ class _Target:
     """Rows of a result, by the addresses where they start."""
 
     def __init__(self, result: Array, addresses: npt.NDArray[np.int64]) -> None:
+        # The memory around a result as one flat array, so that rows are positions in it
+        # whatever its strides; negative ones, too.
         low, high = np.lib.array_utils.byte_bounds(result)
         self._dtype = result.dtype
         memory = (ctypes.c_char * (high - low)).from_address(low)
@@ -157,6 +161,7 @@ class _Target:
         """Write a value, or a row of values for each."""
         rank = len(port.shape)
         strides = self._strides[len(self._strides) - rank :]
+        # Where the numbers of a row lie behind its first, in numbers.
         offsets = np.zeros(port.shape, np.int64)
         for axis, (length, stride) in enumerate(zip(port.shape, strides, strict=True)):
             shape = [1] * rank

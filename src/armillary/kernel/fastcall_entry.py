@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.kernel.builder import Function, Value
-from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type
-from armillary.kernel.memory import allocate, copy_bytes
-from armillary.kernel.signature import Computation, compact_strides
-from armillary.kernel.structure import Struct
-from armillary.kernel.vector_builder import LaneType
+from armillary.kernel.arguments import Computation, compact_strides
+from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lanes
+from armillary.kernel.memory import Struct, allocate, copy_bytes
 from armillary.trace import Port
 
 __all__ = ["WORDS", "fastcall_entry"]
@@ -38,46 +36,52 @@ TYPE = 8
 
 
 def fastcall_entry(
-    program: Computation, shape: LaneType, scratch: int, *, has_tables: bool = False
-) -> Function:
+    program: Computation, real: Type, scratch: int, *, has_tables: bool = False
+) -> FunctionBuilder:
     """Return @call, for a program with one output.
 
     Args:
         program: What is computed.
-        shape: The values that @block works on.
+        real: The values that @block works on: a vector with a lane for each row.
         scratch: Memory that @block needs [bytes].
         has_tables: Whether @block takes the address of tables, too.
     """
     (result,) = program.outputs
-    f = Function(
+    f = FunctionBuilder(
         "call", PTR, exported=True, owner=PTR, arguments=PTR, count=I64, keywords=PTR
     )
     words = _field(f["owner"], DATA, PTR)
     slow, flagged, failed = f.label(), f.label(), f.label()
+    # Python's _PyCFunctionFastWithKeywords(self, args, nargs, kwnames): `self` is the
+    # array of WORDS. Whatever is not a call of exactly this kind goes to `slow`, which
+    # also says what is wrong.
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
-        _checked(f, f.load(PTR, f["arguments"], k), words, port, shape, slow)
+        _checked(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
         for k, port in enumerate(program.inputs)
     ]
     sizes = [
-        port.size * shape.lanes * shape.bytes for port in (*program.inputs, result)
+        port.size * real.lanes * real.scalar.bytes for port in (*program.inputs, result)
     ]
     malloc, free = (WORDS.load(words, name) for name in ("malloc", "free"))
+    # @block works on as many rows as there are lanes, so each input is repeated.
     memory = allocate(f, [*sizes, scratch], malloc, failed=slow)
     *buffers, out, room = memory.parts
-    given = [
-        _spread(f, row, buffer, port, shape)
+    inputs = [
+        _spread(f, row, buffer, port, real)
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
     # Made before it is needed: meanwhile the inputs reach the cache.
     made = _new_array(f, words, result)
     f.guard(made.differs(0), failed)
     more = [WORDS.load(words, "tables")] if has_tables else []
-    bits = Type(f"i{shape.lanes}")
-    flags = f.call("@block", bits, *given, out, room, *more)
+    bits = bits_of_lanes(real.lanes)
+    flags = f.call("@block", bits, *inputs, out, room, *more)
+    # A lane whose formula is not good enough, see `FunctionBuilder.flag`: all is
+    # computed again on the slow way, and the new array is given up.
     f.guard(flags.equals(0), flagged)
-    copy_bytes(_field(made, DATA, PTR), out, result.size * shape.bytes)
+    copy_bytes(_field(made, DATA, PTR), out, result.size * real.scalar.bytes)
     memory.release(free)
     f.ret(made)
     f.start(flagged)
@@ -85,13 +89,19 @@ def fastcall_entry(
     memory.release(free)
     f.jump(slow)
     f.start(slow)
-    vectorcall, callable_ = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
-    arguments = callable_, f["arguments"], f["count"], f["keywords"]
-    f.ret(f.call(vectorcall.text, PTR, *arguments))
+    f.ret(_slow_call(f, words))
+    # PyArray_New has set a MemoryError; null passes it on.
     f.start(failed)
     memory.release(free)
     f.ret(f.constant(PTR, 0))
     return f
+
+
+def _slow_call(f: FunctionBuilder, words: Value) -> Value:
+    """Pass all arguments on to the slow callable."""
+    vectorcall, slow = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
+    arguments = slow, f["arguments"], f["count"], f["keywords"]
+    return f.call(vectorcall.text, PTR, *arguments)
 
 
 def _field(structure: Value, offset: int, kind: Type) -> Value:
@@ -100,36 +110,39 @@ def _field(structure: Value, offset: int, kind: Type) -> Value:
 
 
 def _checked(
-    f: Function, array: Value, words: Value, port: Port, shape: LaneType, slow: str
+    f: FunctionBuilder, array: Value, words: Value, port: Port, real: Type, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
+    # The very type, no subclass, and the very dtype object, in native byte order: NumPy
+    # has one of each.
     f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
     f.guard(_field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
     f.guard(_field(array, NDIM, I32).equals(len(port.shape)), slow)
     if port.shape:
         dimensions = _field(array, DIMENSIONS, PTR)
         strides = _field(array, STRIDES, PTR)
-        expected = compact_strides(port.shape, shape.bytes)
+        expected = compact_strides(port.shape, real.scalar.bytes)
         for d, (length, stride) in enumerate(zip(port.shape, expected, strict=True)):
             f.guard(f.load(I64, dimensions, d).equals(length), slow)
+            # NumPy may give any stride to a dimension of length 1.
             if length > 1:
                 f.guard(f.load(I64, strides, d).equals(stride), slow)
     return _field(array, DATA, PTR)
 
 
 def _spread(
-    f: Function, row: Value, buffer: Value, port: Port, shape: LaneType
+    f: FunctionBuilder, row: Value, buffer: Value, port: Port, real: Type
 ) -> Value:
     """Repeat one row for every lane and return where."""
-    if shape.lanes == 1 or port.size == 0:
+    if real.lanes == 1 or port.size == 0:
         return row
-    size = port.size * shape.bytes
-    for lane in range(shape.lanes):
+    size = port.size * real.scalar.bytes
+    for lane in range(real.lanes):
         copy_bytes(f.address(buffer, lane * size), row, size)
     return buffer
 
 
-def _new_array(f: Function, words: Value, port: Port) -> Value:
+def _new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
     """Call PyArray_New, which returns an array or null."""
     lengths = f.reserve(8 * len(port.shape), 8)
     for d, length in enumerate(port.shape):

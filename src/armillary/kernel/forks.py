@@ -40,8 +40,8 @@ def _release_all() -> None:
 def _after_in_child() -> None:
     _release_all()
     if sys.version_info < (3, 12):
-        for each in _cached_properties():
-            each.lock = threading.RLock()
+        for cached in _cached_properties():
+            cached.lock = threading.RLock()
 
 
 def _cached_properties() -> Iterator[Any]:

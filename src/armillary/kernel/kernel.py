@@ -10,9 +10,9 @@ import math
 import operator
 import threading
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Final, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,20 +22,27 @@ from armillary.kernel import binding, forks, threads
 from armillary.kernel.arguments import (
     Array,
     Batch,
+    Computation,
     as_inputs,
     batch_shape,
     described,
     spread_out,
+    ufunc_signature,
 )
 from armillary.kernel.buffers import empty
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
-from armillary.kernel.signature import Computation, ufunc_signature
 from armillary.trace import Port, Program
 
-if TYPE_CHECKING:
-    pass
+__all__ = [
+    "OPERATIONS_PER_THREAD",
+    "Kernel",
+    "compile",
+    "in_two_passes",
+    "kernel_of",
+    "shared_kernel",
+]
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
@@ -116,6 +123,8 @@ class Kernel:
         if out is None or _direct(arrays, results):
             _compute(native, arrays, results, batch, count)
         else:
+            # A result that shares memory with an input, or with another result, is made
+            # elsewhere and copied: blocks are written while others are still read.
             apart = _results(native, None, batch)
             _compute(native, arrays, apart, batch, count)
             for result, array in zip(results, apart, strict=True):
@@ -184,16 +193,16 @@ def _results(native: Native, out: Any, batch: Batch) -> tuple[Array, ...]:
     ports = native.program.outputs
     if out is None:
         return tuple(empty((*batch, *port.shape), native.dtype) for port in ports)
-    given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
-    if len(given) != len(ports):
+    targets = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+    if len(targets) != len(ports):
         listed = ", ".join(port.name for port in ports) or "none"
         raise ShapeError(
             f"'{native.program.name}' has {len(ports)} outputs ({listed}); out= must "
-            f"hold an array for each, and holds {len(given)}."
+            f"hold an array for each, and holds {len(targets)}."
         )
     return tuple(
         _result(native, array, port, batch)
-        for array, port in zip(given, ports, strict=True)
+        for array, port in zip(targets, ports, strict=True)
     )
 
 
@@ -206,19 +215,19 @@ def _result(native: Native, array: Any, port: Port, batch: Batch) -> Array:
             f"'{name}' writes {port.name} to out=, which must be an array, "
             f"not {type(array).__name__}."
         )
-    found = cast("Array", array)
-    if found.dtype != dtype:
+    target = cast("Array", array)
+    if target.dtype != dtype:
         raise ShapeError(
-            f"'{name}' writes {dtype} to out=, which is an array of {found.dtype}."
+            f"'{name}' writes {dtype} to out=, which is an array of {target.dtype}."
         )
-    if found.shape != shape:
+    if target.shape != shape:
         raise ShapeError(
             f"'{name}' writes {port.name} of shape {shape}; out= has shape "
-            f"{found.shape}."
+            f"{target.shape}."
         )
-    if not found.flags.writeable:
+    if not target.flags.writeable:
         raise ShapeError(f"'{name}' cannot write to out=: the array is read-only.")
-    return found
+    return target
 
 
 def _thread_count(native: Native, batch: Batch, requested: Any) -> int:
@@ -239,6 +248,8 @@ def _thread_count(native: Native, batch: Batch, requested: Any) -> int:
     worth = math.prod(batch) * native.operations // OPERATIONS_PER_THREAD
     if worth < 2:
         return 1
+    # The longest dimension of the batch is divided, so there are no more threads than
+    # it has.
     return min(worth, requested or threads.default_threads(), max(batch, default=1))
 
 
@@ -257,10 +268,11 @@ def _of_core(
     """Leave out the arrays of size 0, one of which may be all that knows the batch."""
     program = native.program
     wide = spread_out(program, arrays, batch)
-    given = [a for a, port in zip(wide, program.inputs, strict=True) if port.size]
+    inputs = [a for a, port in zip(wide, program.inputs, strict=True) if port.size]
     wanted = [r for r, port in zip(results, program.outputs, strict=True) if port.size]
+    # A number that the core does not use, see `without_empty_arrays`.
     nothing = np.broadcast_to(native.dtype.type(0), batch)
-    return given or [nothing], tuple(wanted)
+    return inputs or [nothing], tuple(wanted)
 
 
 def _compute(
@@ -283,6 +295,7 @@ def _compute(
     failed = threading.Event()
 
     def work(rows: slice) -> None:
+        # A piece of the longest dimension, and all of the others.
         part = (slice(None),) * axis + (rows,)
         with _telling(failed):
             _run(
@@ -316,6 +329,7 @@ def _run(
 ) -> None:
     if native.ufunc is None:
         return
+    # Each call, on each thread, notes flagged rows in a state of its own.
     state = native.state.copy()
     try:
         _SILENT.copy().run(native.ufunc, *arrays, state, out=results)
@@ -339,6 +353,8 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
         for name in ("out", "threads")
     ]
+    # Python looks up `__call__` in the class: a builtin function there is called with
+    # no frame of Python in between.
     members: dict[str, object] = {
         "__slots__": (),
         "__module__": __name__,
@@ -348,6 +364,8 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
     if batches:
         members["__call__"] = staticmethod(batches)
     if native.call:
+        # A builtin has no descriptor, so it gets the arguments alone, without the
+        # kernel. Whatever is not one row of plain arrays goes to the slow callable.
         members["__call__"] = binding.make_function(
             native.call,
             native.dtype,
@@ -425,5 +443,59 @@ def shared_kernel(
     """Return the kernel of `program`, the same one for an equal name and question."""
     if isinstance(program, PythonProgram):
         return cast("Kernel", PythonKernel(program, dtype))
+    # One of 64 locks, so that different programs are compiled side by side, and the
+    # same one once.
     with forks.PROGRAM_LOCKS[hash(program) % len(forks.PROGRAM_LOCKS)]:
         return _shared(program.name, program, real_type(dtype), lanes)
+
+
+# Rare, slow rows in blocks of their own
+
+BLOCKS: Final = 4
+"""Batches of fewer blocks are computed in one pass."""
+
+
+def in_two_passes(kernel: Kernel, first: Callable[[], Kernel]) -> Kernel:
+    """Return a kernel of one number a row that computes open rows together.
+
+    A block of rows ends with its slowest row. Where few rows take much longer than the
+    others, they would make most blocks slow. So a faster kernel computes a batch first;
+    the rows that it leaves open are then gathered and computed together.
+
+    Args:
+        kernel: What computes any row.
+        first: Returns a kernel with the same inputs, called for each large batch. Where
+            its result is above 0, it is that of `kernel`. Pickled with the kernel.
+    """
+    return kernel.with_batches(_TwoPasses(kernel, first))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _TwoPasses:
+    kernel: Kernel
+    first: Callable[[], Kernel]
+
+    def __call__(self, *inputs: Any, out: Any = None, threads: Any = None) -> Array:
+        kernel = self.kernel
+        arrays, batch = kernel.spread(inputs)
+        is_small = math.prod(batch) < BLOCKS * kernel.lanes
+        if is_small or _shares_memory(out, arrays):
+            return kernel(*arrays, out=out, threads=threads)
+        result = self.first()(*arrays, out=out, threads=threads)
+        is_open = ~(result > 0.0)  # NaN, too
+        if is_open.any():
+            # The open rows alone, gathered to whole blocks.
+            rows = (array[is_open] for array in arrays)
+            result[is_open] = kernel(*rows, threads=threads)
+        return result
+
+
+def _shares_memory(out: Any, arrays: Sequence[Array]) -> bool:
+    results = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+    return any(
+        isinstance(result, np.ndarray)
+        and np.may_share_memory(cast("Array", result), array)
+        for result in results
+        for array in arrays
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import final
 
 __all__ = [
     "F32",
@@ -16,73 +18,111 @@ __all__ = [
     "PTR",
     "VOID",
     "Type",
+    "bits_of_lanes",
     "real_of",
 ]
 
-SIZES = {
-    **{"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8},
-    **{"float": 4, "double": 8, "ptr": 8, "void": 0},
-}
+BITS = {"float": 32, "double": 64, "ptr": 64, "void": 0}
+SUFFIXES = {"float": "f32", "double": "f64"}
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type of LLVM: an integer, a real or a pointer, or a vector of them."""
+    """A type of LLVM: an integer, a real or a pointer, or a vector of them.
+
+    Attributes:
+        element: The name of what is in one lane.
+        lanes: The number of lanes; a vector of one lane is a scalar.
+        text: Its name in the IR.
+        suffix: The ending of an intrinsic's name for it, such as `v4f64`.
+        is_real: Whether it holds reals.
+        bits: The bits of one lane; 0 of a structure.
+        bytes: Its size in memory; vectors of truths are not kept there.
+    """
 
     element: str
     lanes: int = 1
+    text: str = field(init=False, repr=False, compare=False)
+    suffix: str = field(init=False, repr=False, compare=False)
+    is_real: bool = field(init=False, repr=False, compare=False)
+    bits: int = field(init=False, repr=False, compare=False)
+    bytes: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Derive the rest once: each instruction reads some of it."""
+        text = suffix = self.element
+        bits = BITS.get(text)
+        if bits is None:
+            bits = int(text[1:]) if text[1:].isdigit() else 0
+        if text in SUFFIXES:
+            suffix = SUFFIXES[text]
+        if self.lanes > 1:
+            text, suffix = f"<{self.lanes} x {text}>", f"v{self.lanes}{suffix}"
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "suffix", suffix)
+        object.__setattr__(self, "is_real", self.element in SUFFIXES)
+        object.__setattr__(self, "bits", bits)
+        object.__setattr__(self, "bytes", -(-bits // 8) * self.lanes)
 
     @property
-    def text(self) -> str:
-        """Return its name in the IR."""
-        return self.element if self.lanes == 1 else f"<{self.lanes} x {self.element}>"
+    def scalar(self) -> Type:
+        """Return the type of one lane."""
+        return _type(self.element, 1)
 
     @property
-    def suffix(self) -> str:
-        """Return the ending of an intrinsic's name for it, such as `v4f64`."""
-        name = {"float": "f32", "double": "f64"}.get(self.element, self.element)
-        return name if self.lanes == 1 else f"v{self.lanes}{name}"
-
-    @property
-    def bytes(self) -> int:
-        """Return its size in memory; vectors of truths are not kept there."""
-        return SIZES[self.element] * self.lanes
-
-    @property
-    def is_real(self) -> bool:
-        """Return whether it holds reals."""
-        return self.element in {"float", "double"}
+    def integer(self) -> Type:
+        """Return the type of integers with as many bits and lanes."""
+        return _type(f"i{self.bits}", self.lanes)
 
     def wide(self, lanes: int) -> Type:
         """Return a vector of `lanes` of these."""
-        return replace(self, lanes=lanes)
+        return _type(self.element, lanes)
 
     def constant(self, number: float) -> str:
         """Return a number in the IR, the same in every lane."""
+        if self.is_real:
+            return _real_text(self.element, self.lanes, struct.pack("<d", number))
         if self.element == "ptr":
             text = "null"
         elif self.element == "i1":
             text = "true" if number else "false"
-        elif self.is_real:
-            bits = struct.unpack("<Q", struct.pack("<d", self._rounded(number)))[0]
-            text = f"0x{bits:016X}"
         else:
             text = str(int(number))
         return text if self.lanes == 1 else f"splat ({self.element} {text})"
 
-    def _rounded(self, number: float) -> float:
-        if self.element == "double":
-            return number
+
+@lru_cache(maxsize=256)
+def _type(element: str, lanes: int) -> Type:
+    return Type(element, lanes)
+
+
+# By the bits of a number: 0.0 equals -0.0, and NaN nothing.
+@lru_cache(maxsize=4096)
+def _real_text(element: str, lanes: int, double: bytes) -> str:
+    """Return a real in the IR: the bits of a double, also where it is a float."""
+    # LLVM writes a float as the double of the same number, which must have no more
+    # digits than a float.
+    if element == "float":
+        (number,) = struct.unpack("<d", double)
         try:
-            return float(struct.unpack("<f", struct.pack("<f", number))[0])
+            rounded = struct.unpack("<f", struct.pack("<f", number))[0]
         except OverflowError:
-            return number * float("inf")
+            rounded = number * float("inf")
+        double = struct.pack("<d", rounded)
+    text = f"0x{int.from_bytes(double, 'little'):016X}"
+    return text if lanes == 1 else f"splat ({element} {text})"
 
 
-I1, I8, I16, I32, I64 = (Type(f"i{bits}") for bits in (1, 8, 16, 32, 64))
-F32, F64, PTR, VOID = Type("float"), Type("double"), Type("ptr"), Type("void")
+I1, I8, I16, I32, I64 = (_type(f"i{bits}", 1) for bits in (1, 8, 16, 32, 64))
+F32, F64, PTR, VOID = (_type(name, 1) for name in ("float", "double", "ptr", "void"))
 
 
-def real_of(bits: int) -> Type:
-    """Return the type of a real of 64 or 32 bits."""
-    return F64 if bits == 64 else F32
+def real_of(bits: int, lanes: int = 1) -> Type:
+    """Return the type of reals of 64 or 32 bits."""
+    return (F64 if bits == 64 else F32).wide(lanes)
+
+
+def bits_of_lanes(lanes: int) -> Type:
+    """Return the type of an integer with a bit for each lane."""
+    return _type(f"i{lanes}", 1)

@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError
 from armillary.kernel import binding, forks
-from armillary.kernel.arguments import Array
+from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
-from armillary.kernel.signature import ufunc_signature
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ class Native:
     Attributes:
         program: What it computes.
         core: The same without inputs and outputs of size 0, which NumPy cannot pass.
-        operations: How much work a row is.
+        operations: About how many operations a row takes.
         dtype: The type it computes in.
-        lanes: How many rows it computes at once.
-        requested: How many were asked for; 0 for as many as the machine prefers.
+        lanes: The number of rows that it computes at once.
+        requested: The number that was asked for; 0 for that of a register.
         ufunc: The generalised ufunc of `core`; None if that has no outputs.
         call: Address of the compiled body of a single call, 0 where there is none.
         state: What each call copies, see `fallback`.
@@ -105,16 +104,18 @@ def native_of(
     core = program
     if isinstance(program, Program):
         core = compiler.without_empty_arrays(program)
-    code, shape = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
+    code, real = compiler.compiled(core, kind.itemsize * 8, lanes or 0)
     ufunc, owned = None, ()
     if core.outputs:
         ufunc, owned = binding.make_ufunc(
             code.address("loop"),
             kind,
+            # One input more than the program has: the state, see `ufunc_entry`.
             (len(core.inputs) + 1, len(core.outputs)),
             ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
             core.name,
         )
+    # @call exists for one output, and takes arrays as they come: none may be left out.
     is_simple = core is program and len(program.outputs) == 1
     fast = is_simple and binding.arrays_are_as_expected()
     return Native(
@@ -122,7 +123,7 @@ def native_of(
         core=core,
         operations=program.operation_count + 1,
         dtype=kind,
-        lanes=shape.lanes,
+        lanes=real.lanes,
         requested=lanes or 0,
         ufunc=ufunc,
         call=code.address("call") if fast else 0,

@@ -22,7 +22,7 @@ Square = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class ProgramSegment:
     """A piece of a program.
 
     Attributes:
@@ -40,7 +40,7 @@ class Segment:
 
 def cut(
     program: Program, squares: Sequence[Square], length: int = LENGTH
-) -> tuple[list[Segment], int]:
+) -> tuple[list[ProgramSegment], int]:
     """Return the segments of a program and the number of slots they need.
 
     Args:
@@ -65,6 +65,8 @@ def _pieces(
     for square in squares:
         last = max(program.results[k] for k in square)
         written[last // length].append(square)
+    # What writes many outputs is divided further: an output that is an input, or a
+    # result of an early instruction, is written by the segment of its last scalar.
     most = max(1, MOST_OUTPUTS // max(map(len, squares), default=1))
     for steps, group in zip(bounds, written, strict=True):
         yield steps, group[:most]
@@ -92,13 +94,15 @@ def _with_slots(
     pieces: Sequence[tuple[range, Sequence[Square]]],
     uses: Sequence[set[int]],
     last_use: dict[int, int],
-) -> tuple[list[Segment], int]:
+) -> tuple[list[ProgramSegment], int]:
     free: list[int] = []
     slots: dict[int, int] = {}
     count = 0
-    segments: list[Segment] = []
+    segments: list[ProgramSegment] = []
     for k, (steps, squares) in enumerate(pieces):
         loads = {value: slots[value] for value in sorted(uses[k])}
+        # A slot is free when its last reader has loaded it; that segment itself may
+        # store there, since it loads before it stores.
         free += [slots.pop(value) for value in loads if last_use[value] == k]
         stores: dict[int, int] = {}
         for value in steps:
@@ -108,5 +112,5 @@ def _with_slots(
                 else:
                     slot, count = count, count + 1
                 slots[value] = stores[value] = slot
-        segments.append(Segment(steps, tuple(squares), loads, stores))
+        segments.append(ProgramSegment(steps, tuple(squares), loads, stores))
     return segments, count

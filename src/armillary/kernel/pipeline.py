@@ -64,14 +64,14 @@ class Each:
         table: Its name.
         stages: What runs.
         within: A span of a record around this region, to run for its records only.
-        going: A column; rows in which it is not above 0 are left alone, and the region
+        active: A column; rows in which it is not above 0 are left alone, and the region
             ends when no row is left.
     """
 
     table: str
     stages: tuple[Stage, ...]
     within: str = ""
-    going: str = ""
+    active: str = ""
 
 
 @final
@@ -99,12 +99,12 @@ class While:
     """Stages that are repeated as long as a column is above 0.
 
     Attributes:
-        going: The column; it is still above 0 where the limit ended the loop.
+        condition: The column; it is still above 0 where the limit ended the loop.
         stages: What runs.
         limit: Most repetitions.
     """
 
-    going: str
+    condition: str
     stages: tuple[Stage, ...]
     limit: int
 
@@ -115,11 +115,11 @@ class When:
     """Stages that run for rows in which a column is above 0.
 
     Attributes:
-        going: The column.
+        condition: The column.
         stages: What runs.
     """
 
-    going: str
+    condition: str
     stages: tuple[Stage, ...]
 
 
@@ -157,7 +157,7 @@ class Pipeline:
         tables: What all rows of a call share.
         stages: What runs.
         results: Names of the columns that a call returns.
-        blank: Columns whose entries are written, by an index, before they are read.
+        scratch: Columns whose entries are written, by an index, before they are read.
         outputs: Those columns.
         columns: The shape of every column that it works on.
     """
@@ -167,7 +167,7 @@ class Pipeline:
     tables: tuple[Table, ...]
     stages: tuple[Stage, ...]
     results: tuple[str, ...]
-    blank: tuple[Port, ...] = ()
+    scratch: tuple[Port, ...] = ()
     outputs: tuple[Port, ...] = field(init=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -178,16 +178,19 @@ class Pipeline:
             KernelError: There is no such column, or it has another shape.
             UnknownName: There is no such table.
         """
+        # One walk through the stages in the order in which they run, since a column
+        # must be written before it is read.
         check = _Check(self)
         if not (self.inputs and self.results):
             raise check.fault("there must be an input and an output")
-        known = {port.name for port in (*self.inputs, *self.blank)}
+        known = {port.name for port in (*self.inputs, *self.scratch)}
         check.stages(self.stages, known, {})
         for name in self.results:
             check.known(name, known, f"an output of '{self.name}'")
         if 0 in map(math.prod, check.shapes.values()):
             raise check.fault("a column is empty")
         outputs = tuple(Port(name, check.shapes[name]) for name in self.results)
+        # The dataclass is frozen; these two are derived here.
         object.__setattr__(self, "columns", check.shapes)
         object.__setattr__(self, "outputs", outputs)
 
@@ -195,7 +198,7 @@ class Pipeline:
     def fingerprint(self) -> str:
         """Return a digest of all that it computes, whatever its name."""
         text = hashlib.sha256()
-        shared = self.inputs, self.tables, self.results, self.blank
+        shared = self.inputs, self.tables, self.results, self.scratch
         text.update(repr(shared).encode())
         for part in _parts(self.stages):
             text.update(part.encode())
@@ -263,13 +266,13 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 yield f"call {stage!r};"
                 continue
             case Each():
-                yield f"each {stage.table!r} {stage.within!r} {stage.going!r} ("
+                yield f"each {stage.table!r} {stage.within!r} {stage.active!r} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
-                yield f"while {stage.going!r} {stage.limit} ("
+                yield f"while {stage.condition!r} {stage.limit} ("
             case When():
-                yield f"when {stage.going!r} ("
+                yield f"when {stage.condition!r} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -279,7 +282,7 @@ class _Check:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
-        given = (*pipeline.inputs, *pipeline.blank)
+        given = (*pipeline.inputs, *pipeline.scratch)
         self.shapes = {port.name: port.shape for port in given}
         fields = [one for table in pipeline.tables for one in table.fields]
         self.fields = {one.name: one for one in fields}
@@ -312,6 +315,8 @@ class _Check:
             if isinstance(stage, Call):
                 self.call(stage, known, fields)
                 continue
+            # A region that may run for no row makes columns for itself alone; one that
+            # runs for all rows makes them for what follows, too.
             inner, made = fields, set(known)
             match stage:
                 case At():
@@ -319,12 +324,13 @@ class _Check:
                     self.number(stage.record, known, "the position of a record")
                 case Each():
                     inner = {**fields, **self.record(stage, known, fields)}
-                    if self.pipeline.table(stage.table).is_single and not stage.going:
+                    # With a single record, and no row that is left alone, it runs once.
+                    if self.pipeline.table(stage.table).is_single and not stage.active:
                         made = known
-                    if stage.going:
-                        self.number(stage.going, known, "the end of a region")
+                    if stage.active:
+                        self.number(stage.active, known, "the end of a region")
                 case While() | When():
-                    self.number(stage.going, known, "the end of a region")
+                    self.number(stage.condition, known, "the end of a region")
             self.stages(stage.stages, made, inner)
 
     def program(
@@ -341,6 +347,7 @@ class _Check:
             if field is None:
                 self.written(port, known, program.name)
                 continue
+            # Through an index programs write to the column that it points into.
             if field.kind != "index" or port.name not in fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
             self.same(port, fields[port.name], program.name)

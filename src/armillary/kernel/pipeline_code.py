@@ -8,13 +8,15 @@ computes in all of them, and puts back what was there before.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.builder import Function, Value
-from armillary.kernel.emit import emit_column_function, emit_values
-from armillary.kernel.machine_type import I1, I64, PTR, Type
-from armillary.kernel.memory import copy_bytes
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.emit import emit_columns, emit_values
+from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
+from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.pipeline import (
     At,
     Call,
@@ -23,14 +25,11 @@ from armillary.kernel.pipeline import (
     Stage,
     When,
     While,
+    calls_in,
     programs_in,
 )
-from armillary.kernel.pipeline_columns import with_addresses, written_elsewhere
-from armillary.kernel.pipeline_rows import read_rows, write_rows
-from armillary.kernel.structure import Struct
 from armillary.kernel.tables import Field, Table
-from armillary.kernel.transpose import load_scattered_rows
-from armillary.kernel.vector_builder import LaneType, VectorBuilder
+from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Program
 
 __all__ = ["TABLE", "column_code", "pipeline_code"]
@@ -46,91 +45,96 @@ IN_REGISTERS: Final = 64
 
 ALIGNMENT: Final = 64
 
+LONGEST: Final = 256
+"""Most numbers of a row that straight code moves.
+
+Longer rows are moved by a loop over parts of them: straight code for a thousand numbers
+takes seconds to compile.
+"""
+
+PART: Final = 32
+"""Numbers that an iteration of that loop moves."""
+
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
 
 
-def pipeline_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str, int]:
+def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
     """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables) of a pipeline.
 
+    real: The type of a vector, with a lane for each row.
+
     Returns:
-        The function, the text of those that it calls, and its scratch [bytes].
+        The function, behind those that it calls, and its scratch [bytes].
     """
-    code = _Code(pipeline, shape, "block", dict.fromkeys(("scratch", "tables"), PTR))
+    code = _PipelineCode(
+        pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
+    )
     code.read_rows()
     code.stages(pipeline.stages, None)
     code.write_rows()
     code.f.ret(code.flags.get())
-    return code.f, code.called_text, code.scratch
+    return [*code.called_functions, code.f], code.scratch
 
 
-def column_code(pipeline: Pipeline, shape: LaneType) -> tuple[Function, str]:
+def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
     """Return @columns(ptr in..., ptr out..., ptr tables, active) of a pipeline.
 
     It is what a `Call` calls: its inputs and outputs are columns, `active` has a bit
-    for each lane that counts, and scratch is on the stack.
-
-    Returns:
-        The function, and the text of those that it calls.
+    for each lane that counts, and scratch is on the stack. It stands behind what it
+    calls.
     """
-    bits = Type(f"i{shape.lanes}")
-    code = _Code(pipeline, shape, "columns", {"tables": PTR, "active": bits})
+    more = {"tables": PTR, "active": bits_of_lanes(real.lanes)}
+    code = _PipelineCode(pipeline, real, "columns", more)
     f = code.f
     for k, port in enumerate(pipeline.inputs):
         code.copy(code.columns[port.name], f[f"in{k}"], port.size)
-    code.stages(pipeline.stages, f["active"].to(I1.wide(shape.lanes), "bitcast"))
+    code.stages(pipeline.stages, f["active"].to(I1.wide(real.lanes), "bitcast"))
     for k, port in enumerate(pipeline.outputs):
         code.copy(f[f"out{k}"], code.columns[port.name], port.size)
     f.ret(code.flags.get() & f["active"])
-    return f, code.called_text
+    return [*code.called_functions, f]
 
 
 Mask: TypeAlias = Value | None
 """Lanes that count; None for all of them."""
 
 
-class _Code:
+class _PipelineCode:
     """@block or @columns under construction."""
 
     def __init__(
-        self,
-        pipeline: Pipeline,
-        shape: LaneType,
-        name: str,
-        more: Mapping[str, Type],
+        self, pipeline: Pipeline, real: Type, name: str, more: Mapping[str, Type]
     ) -> None:
         self.pipeline = pipeline
-        self.shape = shape
-        self.scalar = shape.number
-        self.real = self.scalar.wide(shape.lanes)
-        self.bits = Type(f"i{shape.lanes}")
+        self.real = real
+        self.scalar = real.scalar
+        self.bits = bits_of_lanes(real.lanes)
         names = [f"in{k}" for k in range(len(pipeline.inputs))]
         names += [f"out{k}" for k in range(len(pipeline.outputs))]
+        pointers = dict.fromkeys(names, PTR)
+        # @columns is called through its address, @block by the entries of its module.
         is_exported = name != "block"
-        parameters = {**dict.fromkeys(names, PTR), **more}
-        self.f = f = Function(
-            name, self.bits, exported=is_exported, hints=(), **parameters
+        self.f = f = FunctionBuilder(
+            name, self.bits, exported=is_exported, more={**pointers, **more}
         )
+        # Lanes that any program flagged; all their stages are computed again.
         self.flags = f.variable(self.bits, 0)
-        self.before: dict[str, None] = {}
-        self.functions: list[str] = []
+        self.called_functions: list[FunctionBuilder] = []
         self.scratch = 0
-        self.count = 0  # of programs
+        self.count = 0  # of programs that are functions
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
-        self.kept = with_addresses(pipeline, longest=INLINE)
+        # Memory on the stack that is only loaded and stored at fixed places becomes
+        # registers; other code can reach only what has an address.
+        self.addressed = _with_addresses(pipeline)
         self.columns = self.memories(pipeline.columns)
-
-    @property
-    def called_text(self) -> str:
-        """Return the text of the functions that it calls."""
-        return "\n".join([*self.before, *self.functions])
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
         sizes = {name: math.prod(shape) for name, shape in shapes.items()}
         return {
             name: self.memory(
-                size, in_registers=size <= IN_REGISTERS and name not in self.kept
+                size, in_registers=size <= IN_REGISTERS and name not in self.addressed
             )
             for name, size in sizes.items()
         }
@@ -138,40 +142,67 @@ class _Code:
     def memory(self, size: int, *, in_registers: bool = False) -> Value:
         """Return memory for a vector for each of some numbers."""
         room = size * self.real.bytes
+        # @columns has no scratch: it reserves all on the stack.
         if in_registers or "scratch" not in self.f.parameters:
             return self.f.reserve(room, ALIGNMENT)
+        # Each part starts at a multiple of a line of the cache.
         start = self.scratch
         self.scratch += -(-room // ALIGNMENT) * ALIGNMENT
         return self.f.address(self.f["scratch"], start)
 
     def load(self, base: Value, k: int) -> Value:
-        return self.f.load(self.real, base, k, align=min(ALIGNMENT, self.real.bytes))
+        return self.f.load(self.real, base, k, align=self.align)
 
     def store(self, value: Value, base: Value, k: int) -> None:
-        self.f.store(value, base, k, align=min(ALIGNMENT, self.real.bytes))
+        self.f.store(value, base, k, align=self.align)
 
     def copy(self, to: Value, source: Value, size: int) -> None:
         for k in range(size):
             self.store(self.load(source, k), to, k)
 
-    # rows and columns
+    @property
+    def align(self) -> int:
+        """Return what the address of a vector is a multiple of [bytes]."""
+        return min(ALIGNMENT, self.real.bytes)
 
-    def block(self) -> VectorBuilder:
-        """Return a block for straight code, with names of its own."""
-        self.count += 1
-        return VectorBuilder(self.shape, prefix=f"p{self.count}_")
+    # rows and columns
 
     def read_rows(self) -> None:
         """Turn the rows of the inputs into columns."""
-        for k, port in enumerate(self.pipeline.inputs):
-            base = self.columns[port.name]
-            read_rows(self.f, self.block, self.f[f"in{k}"], base, size=port.size)
+        f, lanes = self.f, range(self.real.lanes)
+        for number, port in enumerate(self.pipeline.inputs):
+            for first, count in self.parts(port.size):
+                source = f.element(f[f"in{number}"], self.scalar, first)
+                rows = [(source, lane * port.size) for lane in lanes]
+                wanted = set(range(count))
+                values = load_scattered_rows(self.real, rows, count, wanted)
+                target = f.element(self.columns[port.name], self.real, first)
+                for k in range(count):
+                    self.store(values[k], target, k)
 
     def write_rows(self) -> None:
         """Turn columns into the rows of the outputs."""
-        for k, port in enumerate(self.pipeline.outputs):
-            base = self.columns[port.name]
-            write_rows(self.f, self.block, self.f[f"out{k}"], base, size=port.size)
+        f = self.f
+        for number, port in enumerate(self.pipeline.outputs):
+            for first, count in self.parts(port.size):
+                source = f.element(self.columns[port.name], self.real, first)
+                values = [self.load(source, k) for k in range(count)]
+                target = f.element(f[f"out{number}"], self.scalar, first)
+                for square in squares_of(count, self.real.lanes):
+                    row = [values[k] for k in square]
+                    store_square(target, port.size, square, row)
+
+    def parts(self, size: int) -> Iterator[tuple[Operand, int]]:
+        """Yield the first number and the count of the parts of a row, maybe in a loop.
+
+        What is written at the first yield for a long row runs for each of its parts.
+        """
+        whole = size - size % PART if size > LONGEST else 0
+        if whole:
+            with self.f.loop(whole, 0, PART) as first:
+                yield first, PART
+        if whole < size:
+            yield whole, size - whole
 
     # stages
 
@@ -190,11 +221,11 @@ class _Code:
                 case While():
                     self.while_(stage, active)
                 case When():
-                    mask = self.going(stage.going, active)
+                    mask = self.positive(stage.condition, active)
                     with self.f.when(self.any(mask)):
                         self.region(stage.stages, mask)
 
-    def going(self, name: str, active: Mask) -> Value:
+    def positive(self, name: str, active: Mask) -> Value:
         """Return the lanes in which a column is above 0."""
         mask = self.load(self.columns[name], 0) > 0.0
         return mask if active is None else mask & active
@@ -205,14 +236,17 @@ class _Code:
 
     def region(self, stages: Sequence[Stage], mask: Value) -> None:
         """Write stages after which lanes outside of a mask have what they had."""
-        if self.shape.lanes == 1:
+        # A single lane runs the region or does not: there is nothing to put back.
+        if self.real.lanes == 1:
             self.stages(stages, None)
             return
         written = [
             (self.columns[name], k)
-            for name in written_elsewhere(self.pipeline, stages)
+            for name in _written_elsewhere(self.pipeline, stages)
             for k in range(math.prod(self.pipeline.columns[name]))
         ]
+        # Columns that nobody else writes need no care: no reader sees what lanes
+        # outside have in them.
         before = [self.load(base, k) for base, k in written]
         self.stages(stages, mask)
         for (base, k), value in zip(written, before, strict=True):
@@ -220,18 +254,21 @@ class _Code:
 
     def while_(self, stage: While, active: Mask) -> None:
         f = self.f
-        turns = f.variable(I64, 0)
+        count = f.variable(I64, 0)
         with f.forever() as loop:
-            loop.leave(turns.get() >= stage.limit)
-            mask = self.going(stage.going, active)
+            # Lanes whose column is still above 0 when the limit is reached keep it:
+            # whoever reads it sees that the loop did not end by itself.
+            loop.leave(count.get() >= stage.limit)
+            mask = self.positive(stage.condition, active)
             loop.leave(~self.any(mask))
             self.region(stage.stages, mask)
-            turns.set(turns.get() + 1)
+            count.set(count.get() + 1)
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)
-        layout = table.layout(self.shape.bits)
+        layout = table.layout(self.real.bits)
         records, end = self.records(table)
+        # From the first record to the last, or those of a range of the record around.
         first = f.constant(I64, 0)
         if stage.within:
             _, outer, record = self.fields[stage.within]
@@ -243,10 +280,11 @@ class _Code:
         with f.forever() as loop:
             loop.leave(k.get() >= end)
             record = f.address(records, k.get() * layout.bytes)
-            own = {field.name: (field, layout, record) for field in table.fields}
-            self.fields = {**around, **own}
-            if stage.going:
-                mask = self.going(stage.going, active)
+            # Programs find fields by name, before columns.
+            inner = {field.name: (field, layout, record) for field in table.fields}
+            self.fields = {**around, **inner}
+            if stage.active:
+                mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
                 self.region(stage.stages, mask)
             else:
@@ -257,6 +295,7 @@ class _Code:
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""
         number = self.pipeline.tables.index(table)
+        # One entry of TABLE for each table of the pipeline, in order.
         entry = self.f.address(self.f["tables"], number * TABLE.bytes)
         return TABLE.load(entry, "records"), TABLE.load(entry, "count")
 
@@ -269,51 +308,56 @@ class _Code:
             for program in programs_in(stage.stages)
             for port in program.inputs
         }
-        fields = {one.name: one.shape for one in table.fields if one.name in read}
-        own = self.memories(fields)
-        self.load_records(table, self.load(columns[stage.record], 0), own)
-        self.fields = {name: of for name, of in around.items() if name not in own}
-        self.columns = {**columns, **own}
+        fields = {
+            field.name: field.shape for field in table.fields if field.name in read
+        }
+        # Each lane has another record: its fields are columns meanwhile, made by a
+        # transpose, and those that no program reads are left out.
+        chosen = self.memories(fields)
+        self.load_records(table, self.load(columns[stage.record], 0), chosen)
+        self.fields = {name: of for name, of in around.items() if name not in chosen}
+        self.columns = {**columns, **chosen}
         self.stages(stage.stages, active)
         self.fields, self.columns = around, columns
 
-    def load_records(self, table: Table, at: Value, own: Mapping[str, Value]) -> None:
+    def load_records(
+        self, table: Table, at: Value, chosen: Mapping[str, Value]
+    ) -> None:
         """Fill the memory of fields with those of the record at a position per lane."""
-        f, lanes = self.f, self.shape.lanes
-        layout = table.layout(self.shape.bits)
+        f, lanes = self.f, self.real.lanes
+        layout = table.layout(self.real.bits)
+        # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
+        # position in it.
         targets = {
-            layout.offsets[field.name] // self.scalar.bytes + k: (own[field.name], k)
+            layout.offsets[field.name] // self.scalar.bytes + k: (chosen[field.name], k)
             for field in table.fields
-            if field.name in own
+            if field.name in chosen
             for k in range(math.prod(field.shape))
         }
+        # An empty table has no record to load; its fields are NaN.
         nothing = f.constant(self.real, math.nan)
         for base, k in targets.values():
             self.store(nothing, base, k)
         records, count = self.records(table)
         with f.when(count > 0):
-            zero, most = f.constant(self.real, 0.0), f.constant(self.real, FARTHEST)
-            near = (at > 0.0).select(at, zero)
-            position = (
-                (near < FARTHEST).select(near, most).to(I64.wide(lanes), "fptosi")
-            )
+            # To a whole number of the table's range; NaN becomes 0, and is put back.
+            near = (at > 0.0).select(at, 0.0)
+            near = (near < FARTHEST).select(near, FARTHEST)
+            position = near.to(I64.wide(lanes), "fptosi")
             last = (count - 1).splat(lanes)
             start = (position < last).select(position, last) * layout.bytes
-            rows = [(f.address(records, one).text, 0) for one in _lanes_of(start)]
-            b = self.block()
+            rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
             size = layout.bytes // self.scalar.bytes
-            texts = load_scattered_rows(b, rows, size, set(targets))
-            f.splice(b.lines, b.declared)
+            values = load_scattered_rows(self.real, rows, size, set(targets))
             is_nan = at.is_nan()
             for element, (base, k) in targets.items():
-                value = Value(f, texts[element], self.real)
-                self.store(is_nan.select(nothing, value), base, k)
+                self.store(is_nan.select(nothing, values[element]), base, k)
 
     # programs
 
     def program(self, program: Program, active: Mask) -> None:
         if len(program.instructions) <= INLINE:
-            flagged = self.spliced(program, active)
+            flagged = self.inlined(program, active)
         else:
             flagged = self.called(program, active)
         if flagged is not None:
@@ -322,7 +366,7 @@ class _Code:
     def flag(self, flagged: Value, active: Mask) -> None:
         """Note lanes that are computed again; of those only that are active."""
         if active is not None:
-            flagged &= active.to(self.bits, "bitcast")
+            flagged &= active.packed()
         self.flags.set(self.flags.get() | flagged)
 
     def call(self, stage: Call, active: Mask) -> None:
@@ -332,29 +376,22 @@ class _Code:
         shape_of = self.pipeline.shape_of
         inputs = [self.pointer(x, math.prod(shape_of(x))) for x in stage.inputs]
         outputs = [self.columns[port.name] for port in stage.outputs]
-        counted = (
-            f.constant(self.bits, -1)
-            if active is None
-            else active.to(self.bits, "bitcast")
-        )
+        counted = f.constant(self.bits, -1) if active is None else active.packed()
         arguments = (*inputs, *outputs, tables, counted)
         self.flag(f.call(code.text, self.bits, *arguments), active)
 
-    def spliced(self, program: Program, active: Mask) -> Value | None:
+    def inlined(self, program: Program, active: Mask) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
         inputs = [
-            value.text
+            value
             for port in program.inputs
             for value in self.values(port.name, port.size)
         ]
-        b = self.block()
-        results = iter(emit_values(b, program, inputs))
-        flagged = b.flag_mask()
-        self.f.splice(b.lines, b.declared)
+        results = iter(emit_values(self.f, program, self.real, inputs))
+        flagged = self.f.taken_flags()
         for port in program.outputs:
-            values = [Value(self.f, next(results), self.real) for _ in range(port.size)]
-            self.write(port.name, values, active)
-        return None if flagged == "0" else Value(self.f, flagged, self.bits)
+            self.write(port.name, list(islice(results, port.size)), active)
+        return None if flagged is None else flagged.packed()
 
     def values(self, name: str, size: int) -> Iterator[Value]:
         """Yield the numbers that a program reads: those of a column or a field."""
@@ -372,10 +409,11 @@ class _Code:
             number = layout.load(record, name, k)
             if field.kind == "span":
                 number = number.to(self.scalar, "sitofp")
-            yield number.splat(self.shape.lanes)
+            yield number.splat(self.real.lanes)
 
     def entry(self, field: Field, layout: Struct, record: Value, size: int) -> Value:
         """Return where the entry of a column lies that an index points to."""
+        # Indices were checked when the table was packed.
         position = layout.load(record, field.name).to(I64, "zext")
         return self.f.element(self.columns[field.of], self.real, position * size)
 
@@ -383,12 +421,13 @@ class _Code:
         """Call a program; its outputs are copied, since it may read what it writes."""
         name = f"program{self.count}"
         self.count += 1
-        made = emit_column_function(name, program, self.shape)
-        self.before.update(dict.fromkeys(made.before))
-        self.functions.append(made.text)
+        functions, scratch_bytes = emit_columns(name, program, self.real)
+        self.called_functions += functions
         inputs = [self.pointer(port.name, port.size) for port in program.inputs]
+        # New memory, of which the region around it knows nothing: it is copied to
+        # columns behind the call.
         outputs = [self.memory(port.size) for port in program.outputs]
-        scratch = self.memory(made.scratch // self.real.bytes)
+        scratch = self.memory(scratch_bytes // self.real.bytes)
         flagged = self.f.call(f"@{name}", self.bits, *inputs, *outputs, scratch)
         for port, output in zip(program.outputs, outputs, strict=True):
             if port.name in self.fields:
@@ -405,11 +444,12 @@ class _Code:
         Columns are put back by the region around them, entries are not.
         """
         if name not in self.fields:
+            # The region around it puts back what lanes outside of its mask had.
             target, active = self.columns[name], None
         else:
             target = self.entry(*self.fields[name], len(values))
         for k, value in enumerate(values):
-            if active is None or self.shape.lanes == 1:
+            if active is None or self.real.lanes == 1:
                 self.store(value, target, k)
             else:
                 self.store(active.select(value, self.load(target, k)), target, k)
@@ -427,10 +467,26 @@ class _Code:
         return shared
 
 
-def _lanes_of(vector: Value) -> list[Value]:
-    """Return the number of each lane."""
-    kind = vector.type
-    if kind.lanes == 1:
-        return [vector]
-    texts = (f"{kind.text} {vector.text}, i32 {k}" for k in range(kind.lanes))
-    return [vector.function.emit(f"extractelement {x}", kind.wide(1)) for x in texts]
+def _with_addresses(pipeline: Pipeline) -> set[str]:
+    """Return the columns and fields that must have addresses."""
+    names = {field.of for table in pipeline.tables for field in table.fields}
+    for call in calls_in(pipeline.stages):
+        names.update(call.inputs, (port.name for port in call.outputs))
+    for program in pipeline.programs:
+        if len(program.instructions) > INLINE:
+            names.update(port.name for port in (*program.inputs, *program.outputs))
+    return names
+
+
+def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
+    """Return the columns that stages write and that others have written, too."""
+    everywhere, here = _writers(pipeline.stages), _writers(stages)
+    inputs = {port.name for port in pipeline.inputs}
+    columns = [name for name in here if name in pipeline.columns]  # others are fields
+    return [n for n in columns if n in inputs or everywhere[n] > here[n]]
+
+
+def _writers(stages: Sequence[Stage]) -> Counter[str]:
+    """Return how many programs and calls write each column."""
+    writers = [*programs_in(stages), *calls_in(stages)]
+    return Counter(port.name for writer in writers for port in writer.outputs)

@@ -1,28 +1,39 @@
-"""Kernels of pipelines: compiled once, then given tables as often as they change."""
+"""Kernels of pipelines: compiled once, then given tables as often as they change.
+
+What a `Call` runs are other pipelines, compiled apart, with many sets of tables:
+`Callees`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from functools import lru_cache
+from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import KernelError
+from armillary.kernel import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
-from armillary.kernel.pipeline_calls import Callees, called_in
 from armillary.kernel.tables import pack_all
 from armillary.trace import Program
 
-__all__ = ["CompiledPipeline", "compile_pipeline"]
+__all__ = [
+    "Callees",
+    "CompiledPipeline",
+    "called_in",
+    "compile_pipeline",
+]
 
 Array = npt.NDArray[Any]
 
-LIKELY_TURNS = 8
+LIKELY_ITERATIONS = 8
 """Repetitions of a `While` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
@@ -117,7 +128,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
     """Return about how many operations a row takes.
 
     Args:
-        stages: Of which.
+        stages: The stages.
         counts: Records of each table.
         around: Records of the table of the region around the stages.
     """
@@ -129,13 +140,159 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case Call():
                 total += LIKELY_OPERATIONS
             case Each():
+                # All records, or those of one range of the record around.
                 count = counts[stage.table]
                 if stage.within:  # each record around it has its share
                     count = -(-count // max(1, around))
                 total += count * _operations(stage.stages, counts, count)
             case While():
-                turns = min(stage.limit, LIKELY_TURNS)
-                total += turns * _operations(stage.stages, counts, around)
+                likely = min(stage.limit, LIKELY_ITERATIONS)
+                total += likely * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Callees:
+    """A pipeline that others call, with several sets of tables.
+
+    Attributes:
+        pipeline: What is called.
+        tables: Records of its tables, of all sets.
+        words: The address of the tables of each set, and their numbers of records; see
+            `pipeline_code.TABLE`: shape (sets, tables, 2).
+        codes: What a field of kind `code` holds for each set, shape (sets, 2).
+        code: Its machine code, which lives as long as this.
+        made_for: The type and lanes that callers have.
+    """
+
+    pipeline: Pipeline
+    tables: Mapping[str, Array]
+    words: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    code: object
+    made_for: tuple[np.dtype[Any], int]
+
+    @classmethod
+    def of(
+        cls,
+        pipeline: Pipeline,
+        tables: Mapping[str, Mapping[str, Any]],
+        spans: Mapping[str, npt.ArrayLike],
+        *,
+        dtype: np.dtype[Any],
+        lanes: int,
+    ) -> Self:
+        """Compile a pipeline, unless that is done, and give it tables.
+
+        Args:
+            pipeline: What is called.
+            tables: For each table an array for each field, of all sets one behind the
+                other.
+            spans: For each table the first record and the count of each set, shape
+                (sets, 2), or (2,) where all sets share records.
+            dtype: The type that callers compute in.
+            lanes: The number of rows that they compute at once.
+
+        Raises:
+            KernelError: As for `CompiledPipeline`.
+        """
+        packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
+        ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
+        for table, span in zip(pipeline.tables, ranges, strict=True):
+            for wrong in span[span[:, 1] != 1, 1][:1].tolist():
+                table.check_count(wrong)
+        count = max(map(len, ranges), default=1)
+        words = np.zeros((count, max(1, len(packed)), 2), np.int64)
+        for k, (records, span) in enumerate(zip(packed.values(), ranges, strict=True)):
+            # See `pipeline_code.TABLE`: where the records of the set start, and how
+            # many.
+            words[:, k, 0] = address_of(records) + span[:, 0] * records.dtype.itemsize
+            words[:, k, 1] = span[:, 1]
+        code = _columns(pipeline, dtype.itemsize * 8, lanes)
+        codes = np.empty((count, 2), np.int64)
+        # What a `Call` loads: the address of the code, and that of the words of the
+        # set.
+        codes[:, 0] = code.address("columns")
+        codes[:, 1] = address_of(words) + np.arange(count) * words[:1].nbytes
+        return cls(pipeline, packed, words, codes, code, (dtype, lanes))
+
+    def set_at(self, address: int) -> dict[str, Array] | None:
+        """Return the tables of the set that lies at an address, if there is one."""
+        beyond = address - address_of(self.words)
+        if not 0 <= beyond < self.words.nbytes:
+            return None
+        words = self.words[beyond // self.words[:1].nbytes, : len(self.tables)].tolist()
+        tables: dict[str, Array] = {}
+        for (name, records), (start, count) in zip(
+            self.tables.items(), words, strict=True
+        ):
+            first = (start - address_of(records)) // records.dtype.itemsize
+            tables[name] = records[first : first + count]
+        return tables
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _CalleeFinder:
+    """Finds what addresses are: see `pipeline_reference.Called`."""
+
+    callees: tuple[Callees, ...]
+
+    def __call__(self, code: Array) -> tuple[Pipeline, Mapping[str, Array]]:
+        first, second = code.tolist()
+        for callees in self.callees:
+            tables = callees.set_at(second)
+            if tables is not None and first == callees.codes[0, 0]:
+                return callees.pipeline, tables
+        raise KernelError("A call has an address that is not of one of its callees.")
+
+
+def called_in(
+    pipeline: Pipeline,
+    packed: Mapping[str, Array],
+    callees: Sequence[Callees],
+    made_for: tuple[np.dtype[Any], int],
+) -> _CalleeFinder:
+    """Return what calls of a pipeline run, having checked every address.
+
+    Raises:
+        KernelError: A code is not one of `callees`, or they take or return something
+            else than is given.
+    """
+    codes = [np.zeros((0, 2), np.int64), *(callee.codes for callee in callees)]
+    # Machine code jumps to what a record says: each address must be one of a set of the
+    # callees. The words of a set say which, as no two lie at one place.
+    known = np.sort(np.concatenate(codes)[:, 1])
+    for call in calls_in(pipeline.stages):
+        for records in packed.values():
+            if call.code in (records.dtype.names or ()):
+                wanted = records[call.code][:, 1]
+                at = np.searchsorted(known, wanted)
+                if (at == len(known)).any() or (known[at] != wanted).any():
+                    raise KernelError(
+                        f"'{call.code}' of '{pipeline.name}' is not a code of what it "
+                        "is given to call."
+                    )
+        inputs = [pipeline.shape_of(name) for name in call.inputs]
+        outputs = [port.shape for port in call.outputs]
+        for each in callees:
+            theirs = each.pipeline
+            takes = [port.shape for port in theirs.inputs]
+            returns = [port.shape for port in theirs.outputs]
+            if (takes, returns) != (inputs, outputs) or each.made_for != made_for:
+                raise KernelError(
+                    f"'{pipeline.name}' gives {inputs} and expects {outputs} of "
+                    f"'{theirs.name}', which takes {takes} and returns {returns}, "
+                    "in the same type and lanes."
+                )
+    return _CalleeFinder(tuple(callees))
+
+
+@lru_cache(maxsize=256)
+def _columns(pipeline: Pipeline, bits: int, lanes: int) -> Any:
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler  # imports LLVM
+    return compiler.compiled_columns(pipeline, bits, lanes)

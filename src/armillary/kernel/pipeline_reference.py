@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
 from armillary.kernel.pipeline import At, Call, Each, Pipeline, Stage, When, While
+from armillary.kernel.references import vectorize
 from armillary.kernel.tables import Field
-from armillary.kernel.vectorize import vectorize
 from armillary.trace import Port, Program
 
 __all__ = ["Called", "evaluate"]
@@ -49,8 +49,9 @@ def evaluate(
         port.name: array.reshape(count, *port.shape).copy()
         for port, array in zip(pipeline.inputs, arrays, strict=True)
     }
-    columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.blank}
-    run = _Run(pipeline, tables, count, columns, {}, called)
+    # Entries that no index has written are NaN; machine code leaves what was in memory.
+    columns |= {p.name: np.full((count, *p.shape), np.nan) for p in pipeline.scratch}
+    run = _PipelineRun(pipeline, tables, count, columns, {}, called)
     run.stages(pipeline.stages, np.arange(count))
     return tuple(
         run.column(port).reshape((*batch, *port.shape)) for port in pipeline.outputs
@@ -58,7 +59,7 @@ def evaluate(
 
 
 @dataclass(slots=True)
-class _Run:
+class _PipelineRun:
     """A run of a pipeline.
 
     Attributes:
@@ -66,7 +67,7 @@ class _Run:
         tables: The records of each table.
         count: Rows.
         columns: What has been computed, shape (count, *column shape).
-        fields: Of the records around what runs: what each is, and its value for each
+        fields: The fields of records around what runs: each with its value for each
             row, shape (count, *field shape).
         called: What calls run.
     """
@@ -99,15 +100,15 @@ class _Run:
                 case At():
                     self.at(stage, rows)
                 case When():
-                    self.stages(stage.stages, self.going(stage.going, rows))
+                    self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
                     for _ in range(stage.limit):
-                        rows_left = self.going(stage.going, rows)
+                        rows_left = self.positive(stage.condition, rows)
                         if not rows_left.size:
                             break
                         self.stages(stage.stages, rows_left)
 
-    def going(self, name: str, rows: Array) -> Array:
+    def positive(self, name: str, rows: Array) -> Array:
         return rows[self.columns[name][rows] > 0.0]
 
     def each(self, each: Each, rows: Array) -> None:
@@ -117,44 +118,47 @@ class _Run:
         if each.within:  # the same for all rows
             first, count = around[each.within][1][0]
         for record in records[first : first + count]:
-            left = self.going(each.going, rows) if each.going else rows
+            # The region ends for all rows with the last one that is active.
+            left = self.positive(each.active, rows) if each.active else rows
             if not left.size:
                 break
-            own = {
-                one.name: (
-                    one,
-                    np.broadcast_to(record[one.name], (self.count, *one.shape)),
+            inner = {
+                field.name: (
+                    field,
+                    np.broadcast_to(record[field.name], (self.count, *field.shape)),
                 )
-                for one in table.fields
+                for field in table.fields
             }
-            self.fields = {**around, **own}
+            self.fields = {**around, **inner}
             self.stages(each.stages, left)
         self.fields = around
 
     def at(self, at: At, rows: Array) -> None:
         """Run stages once, for each row with the record that it chooses."""
         records, where = self.tables[at.table], self.columns[at.record]
+        # As in machine code: clipped to the table, rounded down, NaN for NaN.
         there = ~np.isnan(where) & (len(records) > 0)
         chosen = records[np.clip(where[there], 0, len(records) - 1).astype(np.int64)]
-        around, own = self.fields, dict[str, tuple[Field, Array]]()
-        for one in self.pipeline.table(at.table).fields:
-            values = np.full((self.count, *one.shape), np.nan)
-            values[there] = chosen[one.name]
-            own[one.name] = one, values
-        self.fields = {**around, **own}
+        around, inner = self.fields, dict[str, tuple[Field, Array]]()
+        for field in self.pipeline.table(at.table).fields:
+            values = np.full((self.count, *field.shape), np.nan)
+            values[there] = chosen[field.name]
+            inner[field.name] = field, values
+        self.fields = {**around, **inner}
         self.stages(at.stages, rows)
         self.fields = around
 
     def program(self, program: Program, rows: Array) -> None:
-        given = [self.value(port.name, rows) for port in program.inputs]
-        if not given:
-            given, program = [np.zeros(len(rows))], _with_an_input(program)
-        found = vectorize(program, *given)
-        values = found if isinstance(found, tuple) else (found,)
+        inputs = [self.value(port.name, rows) for port in program.inputs]
+        # A program without inputs returns one row, not one for each.
+        if not inputs:
+            inputs, program = [np.zeros(len(rows))], _with_an_input(program)
+        outputs = vectorize(program, *inputs)
+        values = outputs if isinstance(outputs, tuple) else (outputs,)
         for port, value in zip(program.outputs, values, strict=True):
             if port.name in self.fields:
-                one, at = self.fields[port.name]
-                self.columns[one.of][rows, at[rows]] = value
+                field, at = self.fields[port.name]
+                self.columns[field.of][rows, at[rows]] = value
             else:
                 self.column(port)[rows] = value
 
@@ -162,17 +166,17 @@ class _Run:
         assert self.called is not None, "a kernel knows what it calls"
         _, codes = self.fields[call.code]
         pipeline, tables = self.called(codes[0])  # the same for all rows
-        given = [self.value(name, rows) for name in call.inputs]
-        found = evaluate(pipeline, tables, *given)
-        for port, value in zip(call.outputs, found, strict=True):
+        inputs = [self.value(name, rows) for name in call.inputs]
+        outputs = evaluate(pipeline, tables, *inputs)
+        for port, value in zip(call.outputs, outputs, strict=True):
             self.column(port)[rows] = value
 
     def value(self, name: str, rows: Array) -> Array:
         if name not in self.fields:
             return self.columns[name][rows]
-        one, values = self.fields[name]
-        if one.kind == "index":
-            return self.columns[one.of][rows, values[rows]]
+        field, values = self.fields[name]
+        if field.kind == "index":
+            return self.columns[field.of][rows, values[rows]]
         return values[rows].astype(np.float64)
 
 

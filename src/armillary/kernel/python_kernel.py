@@ -67,19 +67,18 @@ class PythonKernel:
         wide = spread_out(program, arrays, batch)
         is_single = len(results) == 1
         for row in np.ndindex(*batch):
-            found = program.function(*(array[row] for array in wide))
-            for result, part in zip(
-                results, (found,) if is_single else found, strict=True
-            ):
+            outputs = program.function(*(array[row] for array in wide))
+            parts = (outputs,) if is_single else outputs
+            for result, part in zip(results, parts, strict=True):
                 result[row] = part
         if out is None:
             return results[0] if is_single else results
-        given = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
-        if [getattr(each, "shape", None) for each in given] != shapes:
+        targets = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+        if [getattr(target, "shape", None) for target in targets] != shapes:
             listed = " and ".join(map(str, shapes))
             raise ShapeError(f"'{program.name}' writes to out= an array {listed}.")
-        for array, result in zip(given, results, strict=True):
-            array[...] = result
+        for target, result in zip(targets, results, strict=True):
+            target[...] = result
         return cast("Any", out)
 
     def __reduce__(self) -> Any:

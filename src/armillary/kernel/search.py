@@ -21,7 +21,6 @@ from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 Array = npt.NDArray[np.float64]
@@ -41,6 +40,8 @@ MONOTONIC: int = getattr(time, "CLOCK_MONOTONIC", 0)
 def _clock() -> tuple[int, Any]:
     """Return the address of a function like clock_gettime, and its owner."""
     try:
+        # Machine code calls it while the global lock is released; a function of Python,
+        # in its place, acquires the lock for each look at the clock.
         clock = ctypes.CDLL(None).clock_gettime
     except (AttributeError, OSError, TypeError):  # Windows has none
         clock = READ_CLOCK(_read_clock)
@@ -62,14 +63,15 @@ class SearchOptions:
     """When a start is given up, and when a problem is.
 
     Attributes:
-        steps: Most steps from one start.
-        stale_from: From this step on a start must get nearer.
-        stale_factor: Error over the error before, above which it is not.
-        stale_floor: Error below which it is left alone.
-        patient_after: Starts after which none is given up early.
-        patient_steps: Most steps from those.
-        starts: Most starts for a problem.
-        table_starts: How many of them come from the table.
+        steps: Maximum number of iterations from one start.
+        stale_from: Iterations after which a start is given up where its error falls
+            too slowly.
+        stale_factor: The error over that of the iteration before, above which it does.
+        stale_floor: Errors below this may fall slowly.
+        patient_after: Number of starts after which none is given up early.
+        patient_steps: Maximum number of iterations from those.
+        starts: Maximum number of starts for a problem.
+        table_starts: How many of them come from the table of known answers.
     """
 
     steps: int = 12
@@ -131,21 +133,22 @@ def make_plan(
     """Put together how to search.
 
     Args:
-        table: Where to start.
+        table: Known answers, where searches start.
         tolerances: Largest error of each kind, shape (k,).
         lower: Least start at random, shape (n,).
         upper: Greatest start at random, shape (n,).
-        search_options: When to give up.
+        search_options: When a start, or a problem, is given up.
         random_seed: Another number gives other random starts.
         constants: The third input of the step, if it has one.
     """
-    known = (table.features, table.starts, table.offsets, table.grid)
+    entries = (table.features, table.starts, table.offsets, table.grid)
     placing = (table.columns, table.factors, table.axes)
     reals = np.array([search_options.stale_factor, search_options.stale_floor])
     ranges = (tolerances, lower, upper - lower)
     shared = np.zeros(1) if constants is None else constants
+    # In the order of the fields of `search_layout.PLAN`.
     words = [
-        *map(address_of, (*known, *placing)),
+        *map(address_of, (*entries, *placing)),
         table.void,
         *map(address_of, ranges),
         random_seed,
@@ -153,7 +156,7 @@ def make_plan(
         *search_options.numbers,
         address_of(reals),
     ]
-    parts = (*known, *placing, *ranges, shared, reals)
+    parts = (*entries, *placing, *ranges, shared, reals)
     return Plan(
         np.array(words, np.int64), parts, search_options.starts, tolerances, shared
     )
@@ -166,10 +169,11 @@ class SearchResult(NamedTuple):
     """What a search found.
 
     Attributes:
-        unknowns: Of each problem, shape (count, n); the nearest where it is not solved.
-        errors: That remain there, shape (count, k).
+        unknowns: The answer of each problem, shape (count, n), or the nearest that was
+            met where it is not solved.
+        errors: The errors of these unknowns, shape (count, k).
         endings: The status, steps and starts of each, shape (count, 3).
-        failures: How many problems are not solved.
+        failures: The number of problems that are not solved.
     """
 
     unknowns: Array
@@ -211,7 +215,7 @@ class Search:
         self.step = step
         self.n, self.m = (port.size for port in step.inputs[:2])
         self.k = step.outputs[1].size
-        self._code, self.shape = _compiled(step, guard, scales)
+        self._code, self.lanes = _compiled(step, guard, scales)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p)
         self._search = prototype(self._code.address("search"))
 
@@ -229,20 +233,24 @@ class Search:
         Args:
             problems: Their parameters, shape (count, m) or more of which the first m
                 count, rows contiguous.
-            plan: How.
+            plan: How to search.
             seeds: The first start of each problem, shape (count, n), contiguous.
-            threads: How many may share the work.
-            deadline: When to stop, see `deadline_after`; 0 for never. Problems that are
-                left end as `STOPPED`.
+            threads: The number of threads that may share the work.
+            deadline: The time to stop, see `deadline_after`; 0 for never. Problems that
+                are left end as `STOPPED`.
         """
         count = len(problems)
-        unknowns, errors, endings = found = self._blank(count)
+        unknowns, errors, endings = results = self._new_arrays(count)
         if threads > 1:
             threads = min(threads, count // PROBLEMS_PER_THREAD)
         if threads <= 1:
+            # A single problem leaves all lanes but one idle; together they try its
+            # starts at once, with the same answer.
             alone = count == 1 and plan.starts > 1  # then all lanes work on it
-            failed = self._fill(problems, plan, seeds, found, deadline, together=alone)
-            return SearchResult(*found, failed)
+            failed = self._fill(
+                problems, plan, seeds, results, deadline, together=alone
+            )
+            return SearchResult(*results, failed)
         failures = [0]
 
         def work(piece: slice) -> None:
@@ -251,7 +259,7 @@ class Search:
             failures.append(self._fill(problems[piece], plan, part, into, deadline))
 
         share(count, threads, work, count // PROBLEMS_PER_THREAD)
-        return SearchResult(*found, sum(failures))
+        return SearchResult(*results, sum(failures))
 
     def chain(
         self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
@@ -260,17 +268,19 @@ class Search:
 
         Args:
             problems: As for a call.
-            plan: How.
-            first: Where to start the first, shape (n,).
+            plan: How to search.
+            first: The start of the first problem, shape (n,).
             deadline: As for a call.
         """
+        # The loop writes each answer, or where there is none the seed itself, behind
+        # the seed of its problem: there the next one starts.
         seeds = np.empty((len(problems) + 1, self.n))
         seeds[0] = first
-        found = self._blank(len(problems))
-        failures = self._fill(problems, plan, seeds, found, deadline, chained=True)
-        return SearchResult(*found, failures)
+        results = self._new_arrays(len(problems))
+        failures = self._fill(problems, plan, seeds, results, deadline, chained=True)
+        return SearchResult(*results, failures)
 
-    def _blank(self, count: int) -> Arrays:
+    def _new_arrays(self, count: int) -> Arrays:
         unknowns, errors = np.empty((count, self.n)), np.empty((count, self.k))
         return unknowns, errors, np.empty((count, 3), np.int64)
 
@@ -287,6 +297,7 @@ class Search:
     ) -> int:
         """Write what is found `into` arrays; return how many problems fail."""
         unknowns, errors, endings = into
+        # In the order of the fields of `search_layout.CALL`.
         call = CALL_WORDS.pack(
             len(problems),
             address_of(problems),
@@ -296,7 +307,7 @@ class Search:
             address_of(errors),
             address_of(endings),
             together,
-            1 if chained else self.shape.lanes,
+            1 if chained else self.lanes,
             chained,
             deadline,
             _clock()[0] if deadline else 0,
@@ -307,24 +318,26 @@ class Search:
 
 def _compiled(
     step: Program, guard: Program, scales: tuple[float, ...]
-) -> tuple[Any, LaneType]:
-    """Return the code of the loop around `step`, and the shape of its values."""
+) -> tuple[Any, int]:
+    """Return the code of the loop around `step`, and how many lanes it has."""
+    # The lanes of the loop are those of the machine, and so is its cache key.
     with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler, target  # they import LLVM
+        from armillary.kernel import compiler, jit  # they import LLVM
 
-    machine, shape = target.host(), compiler.native_shape(64)
+    machine, real = jit.host(), compiler.native_reals(64)
     with_avx2 = "+avx2" in machine.features.split(",")
     sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
-    parts = "search", step.fingerprint, guard.fingerprint, sizes, shape
+    parts = "search", step.fingerprint, guard.fingerprint, sizes, real.text
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
         pairs, levels = sizes
+        lanes = real.lanes
         return search_code(
-            step, guard, shape, pairs=pairs, levels=levels, avx2=with_avx2
+            step, guard, lanes, pairs=pairs, levels=levels, avx2=with_avx2
         )
 
-    return compiler.loaded(key, machine, text, level=1, variables=True), shape
+    return compiler.loaded(key, machine, text, level=1, variables=True), real.lanes
 
 
 @lru_cache(maxsize=64)

@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.builder import Function, Value
+from armillary.kernel.builder import FunctionBuilder, Operand, Value, module_text
 from armillary.kernel.emit import emit_columns
-from armillary.kernel.machine_type import F64, I1, I32, I64, PTR, VOID
+from armillary.kernel.machine_type import F64, I1, I16, I32, I64, PTR, VOID
 from armillary.kernel.memory import clear_bytes, copy_bytes
-from armillary.kernel.module_text import module_text
 from armillary.kernel.search_layout import (
     CALL,
     ENDING,
     FAR,
     INVALID,
     NEVER,
+    PACK,
     PLAN,
     SOLVED,
     STARTS,
@@ -37,8 +37,6 @@ from armillary.kernel.search_layout import (
     UNSOLVED,
     SearchLayout,
 )
-from armillary.kernel.search_starts import SearchStarts
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Program
 
 __all__ = ["search_code"]
@@ -47,7 +45,7 @@ __all__ = ["search_code"]
 def search_code(
     step: Program,
     guard: Program,
-    shape: LaneType,
+    lanes: int,
     *,
     pairs: int,
     levels: int,
@@ -58,34 +56,37 @@ def search_code(
     Args:
         step: See above; inputs (n,), (m,) and maybe (c,), outputs (n,) and (k,).
         guard: See above.
-        shape: The lanes of float64.
+        lanes: The number of problems that it works on at once.
         pairs: Pairs of features in the table of starts.
         levels: The largest feature.
         avx2: Whether the machine has an instruction for sums of two products.
     """
     n, m, c = (*(port.size for port in step.inputs), 0)[:3]
-    at = SearchLayout(n, m, c, step.outputs[1].size, shape.lanes)
-    functions = [*SearchStarts(at, pairs, levels, avx2).functions()]
-    functions += _Search(at).functions()
-    programs = emit_columns({"step": step, "guard": guard}, shape)
-    return module_text(functions, programs)
+    at = SearchLayout(n, m, c, step.outputs[1].size, lanes)
+    functions: list[FunctionBuilder] = []
+    for name, program in (("step", step), ("guard", guard)):
+        functions += emit_columns(name, program, F64.wide(lanes), is_alone=True)[0]
+    functions += _SearchStarts(at, pairs, levels, avx2).functions()
+    functions += _SearchLoop(at).functions()
+    return module_text(functions)
 
 
 @dataclass(frozen=True)
-class _Search:
+class _SearchLoop:
     """The functions of a search that hand problems to lanes, and end them."""
 
     at: SearchLayout
 
-    def functions(self) -> list[Function]:
+    def functions(self) -> list[FunctionBuilder]:
         """Return all of them, `search` last."""
         return [self._finish(), self._take(), self._late(), self._search()]
 
-    def _finish(self) -> Function:
+    def _finish(self) -> FunctionBuilder:
         """Write how a problem ended; nearest answers are written before."""
-        f = Function("finish", call=PTR, s=PTR, index=I64, status=I64)
+        f = FunctionBuilder("finish", call=PTR, s=PTR, index=I64, status=I64)
         call, s, index = f["call"], f["s"], f["index"]
         failed = f["status"].differs(SOLVED)
+        # `left` counts down to 0, which ends the loop.
         self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
         failures = self.at.state.load(s, "failures") + failed.to(I64, "zext")
         self.at.state.store(failures, s, "failures")
@@ -99,12 +100,14 @@ class _Search:
         f.ret()
         return f
 
-    def _take(self) -> Function:
+    def _take(self) -> FunctionBuilder:
         """Give a lane the next valid problem; let it rest when there is none.
 
         Where the deadline has passed, all problems that are left end at once.
         """
-        f = Function("take", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, late=I1)
+        f = FunctionBuilder(
+            "take", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, late=I1
+        )
         call, s, lane, state = f["call"], f["s"], f["lane"], self.at.state
         with f.forever() as problems:
             index = state.load(s, "next")
@@ -123,32 +126,35 @@ class _Search:
             row = self.at.problem(f, index)
             parameters = state.address(s, "parameters")
             self.at.put(f, parameters, lane, row, self.at.m)
+            # x * 0 is 0 for finite x, else NaN: one sum finds whatever is not finite.
             zero = f.variable(F64, 0.0)
-            with f.loop(self.at.m) as k:  # not 0 where a number is not finite
+            with f.loop(self.at.m) as k:
                 zero.set(zero.get() + f.load(F64, row, k) * 0.0)
             f.call("@guard", VOID, parameters, state.address(s, "verdict"))
-            verdict = f.load(F64, self.at.lane(s, "verdict", lane))
+            verdict = self.at.in_lane(s, "verdict", lane)
             with f.when((verdict > 0.0) & zero.get().equals(0.0)):
+                # Here the lane is the slot that counts the starts of its problem.
                 state.store(index, s, "problem", lane)
                 state.store(0, s, "begun", lane)
                 state.store(NEVER, s, "first_good", lane)
                 state.store(-1, s, "taken", lane)
                 state.store(FAR, s, "distances", lane)
                 state.store(float("inf"), s, "least_error", lane)
-                f.store(f.constant(I64, 1), self.at.lane(s, "works", lane))
+                self.at.set_lane(1, s, "works", lane)
                 f.call("@start", VOID, f["plan"], call, s, f["to"], lane, lane)
                 f.ret()
             f.call("@finish", VOID, call, s, index, f.constant(I64, INVALID))
-        f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+        self.at.set_lane(0, s, "works", lane)
         f.ret()
         return f
 
-    def _late(self) -> Function:
+    def _late(self) -> FunctionBuilder:
         """Return whether the deadline has passed; without one no clock is read."""
-        f = Function("late", I1, call=PTR)
+        f = FunctionBuilder("late", I1, call=PTR)
         deadline = CALL.load(f["call"], "deadline")
         with f.when(deadline <= 0):
             f.ret(f.constant(I1, 0))
+        # A timespec: seconds, then nanoseconds.
         time = f.reserve(16)
         clock = CALL.load(f["call"], "clock")
         f.call(clock.text, I32, CALL.load(f["call"], "clock_id").to(I32, "trunc"), time)
@@ -158,10 +164,10 @@ class _Search:
 
     # the loop
 
-    def _search(self) -> Function:
+    def _search(self) -> FunctionBuilder:
         """Solve the problems of a call; return how many of them are not solved."""
         state = self.at.state
-        f = Function("search", I64, exported=True, plan=PTR, call=PTR)
+        f = FunctionBuilder("search", I64, exported=True, plan=PTR, call=PTR)
         plan, call = f["plan"], f["call"]
         s = f.reserve(state.bytes, state.align)
         clear_bytes(s, state.bytes)
@@ -169,6 +175,8 @@ class _Search:
         together = CALL.load(call, "together").differs(0)
         here, there = state.address(s, "here"), state.address(s, "there")
         self._begin(f, s, here, together)
+        # @step reads unknowns and writes the next ones to the other of two arrays; the
+        # errors are those of the unknowns that it read.
         now, then = f.variable(PTR, here), f.variable(PTR, there)
         parameters, errors = (
             state.address(s, name) for name in ("parameters", "errors")
@@ -180,15 +188,18 @@ class _Search:
             f.call("@step", VOID, *inputs, then.get(), errors)
             late = f.call("@late", I1, call)
             good, ended = self._judge(f, s, late)
+            # Only lanes whose start ends are looked at, one by one; the others are at
+            # their next unknowns already.
             bits, good_bits = f.variable(I64, ended), good.mask()
             with f.forever() as lanes:
                 lanes.leave(bits.get().equals(0))
                 lane = f.count_trailing_zeros(bits.get())
                 bits.set(bits.get() & (bits.get() - 1))
                 # it rests since an earlier start of its problem is good
-                lanes.repeat(f.load(I64, self.at.lane(s, "works", lane)).equals(0))
+                lanes.repeat(self.at.in_lane(s, "works", lane).equals(0))
                 is_good = ((good_bits >> lane) & 1).differs(0)
-                slot = together.select(f.constant(I64, 0), lane)
+                # Lanes that share a problem count its starts in slot 0.
+                slot = together.select(0, lane)
                 arguments = s, lane, slot, now.get(), then.get()
                 done = self._end_start(f, arguments, is_good, late, together)
                 lanes.repeat(~done)
@@ -201,7 +212,7 @@ class _Search:
         f.ret(state.load(s, "failures"))
         return f
 
-    def _begin(self, f: Function, s: Value, to: Value, together: Value) -> None:
+    def _begin(self, f: FunctionBuilder, s: Value, to: Value, together: Value) -> None:
         """Give each lane a problem, or each the same one."""
         plan, call, zero = f["plan"], f["call"], f.constant(I64, 0)
         parameters = self.at.state.address(s, "parameters")
@@ -211,19 +222,21 @@ class _Search:
                 constants = PLAN.load(plan, "constants")
                 shared = self.at.state.address(s, "shared")
                 self.at.put(f, shared, lane, constants, self.at.c)
+            # The first lane takes the only problem; the others join it, unless it is
+            # invalid or has fewer starts than there are lanes.
             with f.when(together & lane.differs(0)):
-                works = f.load(I64, self.at.lane(s, "works", 0))
+                works = self.at.in_lane(s, "works", 0)
                 begun = self.at.state.load(s, "begun")
                 more = begun < PLAN.load(plan, "max_starts")
                 with f.when(works.differs(0) & more):
-                    f.store(works, self.at.lane(s, "works", lane))
+                    self.at.set_lane(works, s, "works", lane)
                     row = self.at.problem(f, self.at.state.load(s, "problem"))
                     self.at.put(f, parameters, lane, row, self.at.m)
                     f.call("@start", VOID, plan, call, s, to, lane, zero)
             with f.otherwise():
                 f.call("@take", VOID, plan, call, s, to, lane, in_time)
 
-    def _judge(self, f: Function, s: Value, late: Value) -> tuple[Value, Value]:
+    def _judge(self, f: FunctionBuilder, s: Value, late: Value) -> tuple[Value, Value]:
         """Return which lanes have solved their problem, and which have to stop."""
         state, plan, w = self.at.state, f["plan"], self.at.lanes
 
@@ -233,10 +246,12 @@ class _Search:
         good, error = f.variable(I1.wide(w), 1), f.variable(F64.wide(w), 0.0)
         tolerances = PLAN.load(plan, "tolerances")
         with f.loop(self.at.k) as k:
-            each = state.load(s, "errors", k)
-            good.set(good.get() & (each <= f.load(F64, tolerances, k).splat(w)))
-            error.set(error.get() + each)
+            part = state.load(s, "errors", k)
+            # A lane is good where each error is within its tolerance; NaN never is.
+            good.set(good.get() & (part <= f.load(F64, tolerances, k).splat(w)))
+            error.set(error.get() + part)
         works = state.load(s, "works")
+        # `works` is 1 or 0, so that lanes at rest do not age.
         age = state.load(s, "age") + works
         state.store(age, s, "age")
         last = state.load(s, "last_error")
@@ -245,6 +260,8 @@ class _Search:
         factor, floor = (f.load(F64, staleness, k).splat(w) for k in range(2))
         patient = state.load(s, "tries") > wide("patient_after")
         is_old = age >= patient.select(wide("patient_steps"), wide("max_steps"))
+        # Slow: the error fell by less than the factor asks. A start near an answer, or
+        # after many starts, may be slow.
         is_slow = error.get().exceeds_or_nan(factor * last)
         is_far = error.get().exceeds_or_nan(floor)
         is_stale = (age >= wide("stale_from")) & is_slow & is_far & ~patient
@@ -253,7 +270,7 @@ class _Search:
 
     def _end_start(
         self,
-        f: Function,
+        f: FunctionBuilder,
         at: tuple[Value, Value, Value, Value, Value],
         is_good: Value,
         late: Value,
@@ -268,8 +285,8 @@ class _Search:
         s, lane, slot, now, then = at
         state, call, w = self.at.state, f["call"], self.at.lanes
         index = state.load(s, "problem", slot)
-        start = f.load(I64, self.at.lane(s, "tries", lane))
-        error = f.load(F64, self.at.lane(s, "last_error", lane))
+        start = self.at.in_lane(s, "tries", lane)
+        error = self.at.in_lane(s, "last_error", lane)
         least = state.load(s, "least_error", slot)
         first_good = state.load(s, "first_good", slot)
         none_is_good = first_good.equals(NEVER)
@@ -277,11 +294,12 @@ class _Search:
         before = start < f.load(I64, ending, STARTS)
         # Of equal errors that of the earlier start counts, whichever lane ends first.
         is_nearer = (error < least) | (error.equals(least) & before)
+        # Before a good start is known the nearest counts, then the earliest good one.
         with f.when((is_good & (start < first_good)) | (none_is_good & is_nearer)):
             self._write(f, s, lane, index, now)
             state.store(error, s, "least_error", slot)
             f.store(start, ending, STARTS)
-            f.store(f.load(I64, self.at.lane(s, "age", lane)), ending, STEPS)
+            f.store(self.at.in_lane(s, "age", lane), ending, STEPS)
         with f.when(is_good & (start < first_good)):
             state.store(start, s, "first_good", slot)
         none_is_good = state.load(s, "first_good", slot).equals(NEVER)
@@ -290,27 +308,27 @@ class _Search:
         with f.when(goes_on):
             f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
         with f.otherwise():
-            f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+            self.at.set_lane(0, s, "works", lane)
             with f.when(together):  # lanes on later starts than a good one rest
                 first_good = state.load(s, "first_good", slot)
                 earlier = state.load(s, "tries") < first_good.splat(w)
+                # A comparison as integers is -1 or 0 in each lane: it masks what is 1
+                # or 0.
                 works = state.load(s, "works") & earlier.to(I64.wide(w), "sext")
                 state.store(works, s, "works")
+        # The problem is finished when no lane works on it any more.
         others = together & state.load(s, "works").differs(0).mask().differs(0)
         done = ~goes_on & ~others
         with f.when(done):
             with f.when(none_is_good):
                 f.store(begun, ending, STARTS)
-            solved, unsolved, stopped = (
-                f.constant(I64, number) for number in (SOLVED, UNSOLVED, STOPPED)
-            )
-            missed = late.select(stopped, unsolved)
-            status = none_is_good.select(missed, solved)
+            missed = late.select(STOPPED, f.constant(I64, UNSOLVED))
+            status = none_is_good.select(missed, SOLVED)
             f.call("@finish", VOID, call, s, index, status)
         return done
 
     def _write(
-        self, f: Function, s: Value, lane: Value, index: Value, now: Value
+        self, f: FunctionBuilder, s: Value, lane: Value, index: Value, now: Value
     ) -> None:
         """Write the unknowns and errors of a lane as those of a problem."""
         errors = self.at.state.address(s, "errors")
@@ -320,3 +338,198 @@ class _Search:
         ):
             row = self.at.row(f, field, index, size)
             self.at.get(f, row, column, lane, size)
+
+
+@dataclass(frozen=True)
+class _SearchStarts:
+    """The functions of a search that choose starts.
+
+    Attributes:
+        at: The layout of what it reads and writes.
+        pairs: Pairs of features in the table of starts.
+        levels: The largest feature.
+        avx2: Whether the machine has an instruction for sums of two products.
+    """
+
+    at: SearchLayout
+    pairs: int
+    levels: int
+    avx2: bool
+
+    def functions(self) -> list[FunctionBuilder]:
+        """Return all of them: `@start(plan, call, s, to, lane, slot)` is the last."""
+        return [self._key(), self._scan(), self._nearest(), self._start()]
+
+    def _key(self) -> FunctionBuilder:
+        """Return a number made of the parameters of a problem."""
+        f = FunctionBuilder("key", I64, problem=PTR)
+        key = f.variable(I64, 0)
+        with f.loop(self.at.m) as k:
+            # The bits of each parameter; the order of parameters counts, since the key
+            # is mixed in between.
+            key.set(_mixed(key.get()) ^ f.load(I64, f["problem"], k))
+        f.ret(key.get())
+        return f
+
+    def _grid_cell(self, f: FunctionBuilder, axis: int) -> Value:
+        """Return the coordinate of a problem in the grid along an axis, within it."""
+        grid = PLAN.load(f["plan"], "grid")
+        column = f.load(I64, PLAN.load(f["plan"], "axes"), axis)
+        value = f.load(F64, f["problem"], column)
+        # Origin, then the inverse side, then the greatest cell number by axis: see
+        # `SeedTable`.
+        scaled = (value - f.load(F64, grid, axis)) * f.load(F64, grid, 3)
+        return _clipped(scaled, 0.0, f.load(F64, grid, 4 + axis)).to(I64, "fptosi")
+
+    def _feature(self, f: FunctionBuilder, k: int) -> Value:
+        """Return a feature of a problem, a whole number within the table's bounds."""
+        column = f.load(I64, PLAN.load(f["plan"], "columns"), k)
+        factor = f.load(F64, PLAN.load(f["plan"], "factors"), k)
+        scaled = f.load(F64, f["problem"], column) * factor
+        return _clipped(scaled, -self.levels, self.levels).to(I32, "fptosi")
+
+    def _squares(self, a: Value) -> Value:
+        """Return squares of whole numbers, added two by two."""
+        f, eight = a.function, I32.wide(PACK)
+        if self.avx2:  # LLVM does not find the instruction by itself
+            name = "@llvm.x86.avx2.pmadd.wd"
+            kinds = f"{a.type.text}, {a.type.text}"
+            f.declared[name] = f"declare {eight.text} {name}({kinds})"
+            return f.call(name, eight, a, a)
+        # A pair of features is one integer of 32 bits, the even one in its low half:
+        # shifts take it apart, with the sign.
+        both = a.to(eight, "bitcast")
+        even, odd = (both << 16).shifted_right(16), both.shifted_right(16)
+        return even * even + odd * odd
+
+    def _scan(self) -> FunctionBuilder:
+        """Search the grid cell of a problem for entries farther than `taken`.
+
+        Of the entries with the same place in their packs it writes the nearest: its
+        squared distance and its pack. Entries lie in packs of eight, two features after
+        two, so that eight of them are compared at once.
+        """
+        eight, shorts = I32.wide(PACK), I16.wide(2 * PACK)
+        f = FunctionBuilder(
+            "scan", plan=PTR, problem=PTR, taken=I32, distances=PTR, packs=PTR
+        )
+        x, y, z = (self._grid_cell(f, axis) for axis in range(3))
+        grid, offsets = (PLAN.load(f["plan"], name) for name in ("grid", "offsets"))
+        ny, nz = (f.load(F64, grid, at).to(I64, "fptosi") for at in (7, 8))
+        cell = (x * ny + y) * nz + z
+        first, end = f.load(I64, offsets, cell), f.load(I64, offsets, cell + 1)
+        # Entries up to that distance were starts already; another one at the very same
+        # distance is left out.
+        limit = f["taken"].splat(PACK)
+        wanted = [
+            self._pair(f, s).splat(PACK).to(shorts, "bitcast")
+            for s in range(self.pairs)
+        ]
+        best, least = f.variable(eight, 0), f.variable(eight, FAR)
+        features = PLAN.load(f["plan"], "features")
+        with f.loop(end, first) as r:
+            pack = f.element(features, shorts, r * self.pairs)
+            # The sum of squared differences of all features; it has no overflow, as
+            # `levels_of` bounds them.
+            distance = f.constant(eight, 0)
+            for s, other in enumerate(wanted):
+                distance += self._squares(f.load(shorts, pack, s, align=2) - other)
+            better = (distance > limit) & (distance < least.get())
+            best.set(better.select(r.to(I32, "trunc").splat(PACK), best.get()))
+            least.set(better.select(distance, least.get()))
+        f.store(least.get(), f["distances"])
+        f.store(best.get(), f["packs"])
+        f.ret()
+        return f
+
+    def _pair(self, f: FunctionBuilder, s: int) -> Value:
+        """Return two features of a problem in one number."""
+        even, odd = self._feature(f, 2 * s), self._feature(f, 2 * s + 1)
+        return (even & 0xFFFF) | (odd << 16)
+
+    def _nearest(self) -> FunctionBuilder:
+        """Return the nearest entry of the table that was not taken yet; -1 for none."""
+        eight = I32.wide(PACK)
+        f = FunctionBuilder("nearest", I64, plan=PTR, s=PTR, problem=PTR, slot=I64)
+        distances, packs, taken = (
+            self.at.state.address(f["s"], name, f["slot"])
+            for name in ("distances", "packs", "taken")
+        )
+        # What is as far off as this is padding of a pack, or was taken.
+        void = PLAN.load(f["plan"], "void").to(I32, "trunc")
+        candidates = f.variable(eight, f.load(eight, distances))
+
+        def least() -> Value:
+            return f.intrinsic("vector.reduce.smin", I32, candidates.get(), of=eight)
+
+        with f.when(least() >= void):
+            # The eight candidates of the last scan are used up: scan again, farther
+            # off.
+            taken_before = f.load(I32, taken)
+            arguments = f["plan"], f["problem"], taken_before, distances, packs
+            f.call("@scan", VOID, *arguments)
+            candidates.set(f.load(eight, distances))
+            with f.when(least() >= void):
+                f.ret(f.constant(I64, -1))
+        nearest = least()
+        # Which of the eight it is; then it stops being a candidate.
+        bits = candidates.get().equals(nearest.splat(PACK)).mask()
+        place = f.count_trailing_zeros(bits)
+        f.store(f.constant(I32, FAR), distances, place)
+        f.store(nearest, taken)
+        f.ret(f.load(I32, packs, place).to(I64, "sext") * PACK + place)
+        return f
+
+    def _start(self) -> FunctionBuilder:
+        """Put a lane at its next start; `slot` is the lane that counts the starts."""
+        state = self.at.state
+        f = FunctionBuilder(
+            "start", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, slot=I64
+        )
+        plan, s, lane, slot = f["plan"], f["s"], f["lane"], f["slot"]
+        self.at.set_lane(0, s, "age", lane)
+        self.at.set_lane(float("inf"), s, "last_error", lane)
+        tries = state.load(s, "begun", slot)
+        state.store(tries + 1, s, "begun", slot)
+        self.at.set_lane(tries + 1, s, "tries", lane)
+        index = state.load(s, "problem", slot)
+        problem = self.at.problem(f, index)
+        has_seed = CALL.load(f["call"], "seeds").differs(0)
+        with f.when(has_seed & tries.equals(0)):
+            seed = self.at.row(f, "seeds", index, self.at.n)
+            self.at.put(f, f["to"], lane, seed, self.at.n)
+            f.ret()
+        with f.when(tries < PLAN.load(plan, "table_starts")):
+            place = f.call("@nearest", I64, plan, s, problem, slot)
+            with f.when(place >= 0):
+                answer = f.element(PLAN.load(plan, "starts"), F64, place * self.at.n)
+                self.at.put(f, f["to"], lane, answer, self.at.n)
+                f.ret()
+        # At random, but the same for the same parameters, seed and number of the start.
+        key = f.call("@key", I64, problem)
+        key ^= _mixed(PLAN.load(plan, "seed")) ^ _mixed(tries)
+        lower, span = (PLAN.load(plan, name) for name in ("lower", "span"))
+        with f.loop(self.at.n) as k:
+            # 53 bits as a real in 0 <= part < 1.
+            part = (_mixed(key + k) >> 11).to(F64, "uitofp") * 2.0**-53
+            number = f.load(F64, lower, k) + part * f.load(F64, span, k)
+            f.store(number, f["to"], k * self.at.lanes + lane)
+        f.ret()
+        return f
+
+
+def _mixed(x: Value) -> Value:
+    """Return a number whose 64 bits all depend on those of another: SplitMix64.
+
+    Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014).
+    """
+    x = x + -7046029254386353131
+    x = (x ^ (x >> 30)) * -4658895280553007687
+    x = (x ^ (x >> 27)) * -7723592293110705685
+    return x ^ (x >> 31)
+
+
+def _clipped(x: Value, low: float, high: Operand) -> Value:
+    """Return a real within bounds; NaN becomes the lower one."""
+    above = (x > low).select(x, low)
+    return (above < high).select(above, high)

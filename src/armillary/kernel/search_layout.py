@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from armillary.kernel.builder import Function, Operand, Value
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I32, I64, PTR, Type
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 
 __all__ = [
     "CALL",
@@ -136,26 +136,41 @@ class SearchLayout:
 
     def lane(self, s: Value, field: str, lane: Operand) -> Value:
         """Return where one lane of a vector of the state lies."""
-        kind = Type(self.state.kinds[field].element)
+        kind = self.state.kinds[field].scalar
         return s.function.element(self.state.address(s, field), kind, lane)
 
-    def problem(self, f: Function, index: Value) -> Value:
+    def in_lane(self, s: Value, field: str, lane: Operand) -> Value:
+        """Return the number in one lane of a vector of the state."""
+        kind = self.state.kinds[field].scalar
+        return s.function.load(kind, self.lane(s, field, lane))
+
+    def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
+        """Write the number in one lane of a vector of the state."""
+        if not isinstance(value, Value):
+            value = s.function.constant(self.state.kinds[field].scalar, value)
+        s.function.store(value, self.lane(s, field, lane))
+
+    def problem(self, f: FunctionBuilder, index: Value) -> Value:
         """Return where the parameters of a problem lie."""
         stride = CALL.load(f["call"], "stride")
         return f.element(CALL.load(f["call"], "problems"), F64, index * stride)
 
     def row(
-        self, f: Function, field: str, index: Value, size: int, kind: Type = F64
+        self, f: FunctionBuilder, field: str, index: Value, size: int, kind: Type = F64
     ) -> Value:
         """Return where the row of a problem lies in an array of the call."""
         return f.element(CALL.load(f["call"], field), kind, index * size)
 
-    def put(self, f: Function, column: Value, lane: Value, row: Value, n: int) -> None:
+    def put(
+        self, f: FunctionBuilder, column: Value, lane: Value, row: Value, n: int
+    ) -> None:
         """Copy a row into a lane of columns."""
         with f.loop(n) as k:
             f.store(f.load(F64, row, k), column, k * self.lanes + lane)
 
-    def get(self, f: Function, row: Value, column: Value, lane: Value, n: int) -> None:
+    def get(
+        self, f: FunctionBuilder, row: Value, column: Value, lane: Value, n: int
+    ) -> None:
         """Copy a lane of columns into a row."""
         with f.loop(n) as k:
             f.store(f.load(F64, column, k * self.lanes + lane), row, k)

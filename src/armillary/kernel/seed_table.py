@@ -93,6 +93,9 @@ def pairs_of(scales: Array) -> int:
 
 def levels_of(scales: Array) -> int:
     """Return the greatest feature, so small that no entry is as far off as a void."""
+    # Two entries differ by 2 L at most in each of 2 p features, so by 2 L sqrt(2 p) at
+    # most; padding differs by VOID - L at least in its first feature, which must be
+    # more.
     return int(VOID / (1.0 + 2.0 * math.sqrt(2 * pairs_of(scales))))
 
 
@@ -103,6 +106,8 @@ def _features(problems: Array, scales: Array) -> tuple[Whole, Array]:
     columns, factors = np.zeros(size, np.int64), np.zeros(size)
     columns[: len(chosen)] = chosen
     factors[: len(chosen)] = scales[chosen]
+    # The greatest feature of all becomes `levels_of`: the whole range of whole numbers
+    # is used.
     largest = float(np.abs(problems[:, columns] * factors).max(initial=1e-9))
     return columns, factors * (levels_of(scales) / largest)
 
@@ -111,8 +116,11 @@ def _cells(places: Array, per: int) -> tuple[Whole, Array]:
     """Return the cell of each place, and the grid that the cells make."""
     low, high = places.min(axis=0), places.max(axis=0)
     span = np.maximum(high - low, 1e-9 + 1e-3 * (high - low).max())
+    # The side of cells with one entry each, were entries spread evenly.
     smallest = float((span.prod() / len(places)) ** (1 / 3))
     side = smallest * per ** (1 / 3)
+    # The mean over entries of how many share a cell, which is sum(n^2) / sum(n) for
+    # cells of n, is what a scan takes. Cells shrink until that is about `per`.
     for _ in range(2):  # places are dense in some parts and rare in others
         counts = np.bincount(_numbers(places - low, span, side)[0]).astype(np.float64)
         mates = float((counts * counts).sum() / counts.sum())

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.machine_type import I32, PTR, real_of
-from armillary.kernel.structure import Struct
+from armillary.kernel.memory import Struct
 
 __all__ = ["Field", "Sizes", "Table", "code", "index", "pack_all", "reals", "span"]
 
@@ -30,7 +30,7 @@ class Field:
     Attributes:
         name: Its name; programs read it as an input of this name.
         kind: What it holds.
-        shape: Of numbers.
+        shape: The shape of its numbers.
         of: The column, or the table, that it points into.
     """
 
@@ -73,7 +73,7 @@ class Table:
 
     Attributes:
         name: Its name.
-        fields: Of a record.
+        fields: The fields of a record.
         is_single: Whether it always has one record, no more and no fewer.
     """
 
@@ -101,7 +101,7 @@ class Table:
 
         Args:
             given: An array for each field, shape (count, *field shape).
-            sizes: Of what fields point into.
+            sizes: The number of entries of what fields point into.
             dtype: The type of numbers.
 
         Raises:
@@ -113,6 +113,8 @@ class Table:
         for name in given:
             if name not in names:
                 raise unknown("field", name, names, owner=f"table '{self.name}'")
+        # A record as machine code lays it out; NumPy writes the fields where `Struct`
+        # says.
         layout = self.layout(dtype.itemsize * 8)
         by_kind = {"real": dtype, "code": np.dtype(np.int64)}
         kinds = [by_kind.get(f.kind, np.dtype(np.int32)) for f in self.fields]
@@ -140,6 +142,7 @@ class Table:
         packed = np.zeros(count, record)
         for name, array in zip(names, arrays, strict=True):
             packed[name] = array
+        # Indices are checked once, here; machine code trusts them.
         packed.flags.writeable = False
         return packed
 
@@ -154,6 +157,7 @@ class Table:
         if field.name not in given:
             raise KernelError(f"{title} is missing.")
         array: Array = np.asarray(given[field.name])
+        # An empty list has no shape within records, and float64 as type.
         if array.size == 0:
             array = np.zeros((len(array), *field.shape), array.dtype)
         if array.shape[1:] != field.shape or array.ndim == 0:
@@ -172,6 +176,7 @@ class Table:
             beyond = (array < 0) | (array >= size)
         else:
             first, count = array[:, 0], array[:, 1]
+            # first + count might overflow; size - first does not.
             beyond = (first < 0) | (count < 0) | (first > size) | (count > size - first)
         if beyond.any():
             at = int(np.flatnonzero(beyond)[0])
@@ -208,8 +213,10 @@ def pack_all(
     for table in tables:
         if table.name not in given:
             raise KernelError(f"Table '{table.name}' is missing.")
+    # How far indices and ranges may point.
     sizes = {("index", name): shape[0] for name, shape in columns.items() if shape}
     for table in tables:
+        # Ranges point into another table: what all its fields have records for.
         lengths = (np.shape(values) for values in given[table.name].values())
         sizes["span", table.name] = min((n[0] for n in lengths if n), default=0)
     return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}

@@ -50,6 +50,7 @@ def share(
     count = min(length, threads * PIECES_PER_THREAD, max(threads, most_pieces))
     grain = GRAIN if length >= GRAIN * GRAIN * count else 1
     edges = [length * k // count // grain * grain for k in range(count)] + [length]
+    # Threads take pieces from the left until none is left: popleft is atomic.
     pieces = deque(map(slice, edges[:-1], edges[1:]))
 
     def take_pieces() -> None:

@@ -8,50 +8,56 @@ left over is covered by a last square that overlaps, or element by element.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.builder import Value
+from armillary.kernel.machine_type import Type
+
+Rows: TypeAlias = Sequence[tuple[Value, int]]
+"""Where the row of each lane starts: some reals behind an address."""
 
 
 def load_rows(
-    b: VectorBuilder, pointer: Value, size: int, needed: set[int]
-) -> list[Value]:
-    """Return a value for each element of the rows at `pointer`; "" where not needed."""
-    rows = [(pointer, lane * size) for lane in range(b.shape.lanes)]
-    return load_scattered_rows(b, rows, size, needed)
+    real: Type, pointer: Value, size: int, needed: set[int]
+) -> dict[int, Value]:
+    """Return values of the needed elements, or more, of the rows at `pointer`.
+
+    real: The type of a value, with a lane for each row.
+    """
+    rows = [(pointer, lane * size) for lane in range(real.lanes)]
+    return load_scattered_rows(real, rows, size, needed)
 
 
 def load_scattered_rows(
-    b: VectorBuilder, rows: Sequence[tuple[Value, int]], size: int, needed: set[int]
-) -> list[Value]:
-    """Return the same for rows that each start some reals behind a pointer."""
-    lanes = b.shape.lanes
-    values: list[Value] = [""] * size
+    real: Type, rows: Rows, size: int, needed: set[int]
+) -> dict[int, Value]:
+    """Return the same for rows that lie anywhere."""
+    lanes = real.lanes
+    values: dict[int, Value] = {}
+    # A square is worth its shuffles where half of it is needed.
     for start in _squares(size, lanes):
-        span = range(start, start + lanes)
-        if sum(k in needed and not values[k] for k in span) * 2 < lanes or lanes == 1:
-            continue
-        for k, value in zip(span, _load_square(b, rows, start), strict=True):
-            values[k] = value
+        square = range(start, start + lanes)
+        missing = sum(k in needed and k not in values for k in square)
+        if lanes > 1 and missing * 2 >= lanes:
+            values.update(zip(square, _load_square(real, rows, start), strict=True))
     for k in sorted(needed):
-        if not values[k]:
-            values[k] = _gather(b, rows, k)
+        if k not in values:
+            values[k] = _gather(real, rows, k)
     return values
 
 
 def store_square(
-    b: VectorBuilder,
-    pointer: Value,
-    size: int,
-    elements: Sequence[int],
-    values: Sequence[Value],
+    pointer: Value, size: int, elements: Sequence[int], values: Sequence[Value]
 ) -> None:
     """Write the values of consecutive elements to the rows at `pointer`."""
-    if len(elements) < b.shape.lanes or b.shape.lanes == 1:
+    lanes = values[0].type.lanes
+    # Too few for a square.
+    if len(elements) < lanes or lanes == 1:
         for element, value in zip(elements, values, strict=True):
-            _scatter(b, pointer, size, element, value)
+            _scatter(pointer, size, element, value)
         return
-    for lane, row in enumerate(transposed(b, values)):
-        _store(b, pointer, lane * size + elements[0], row)
+    for lane, row in enumerate(transposed(values)):
+        _store(pointer, lane * size + elements[0], row)
 
 
 def squares_of(size: int, lanes: int) -> list[range]:
@@ -67,43 +73,42 @@ def _squares(size: int, lanes: int) -> list[int]:
         return []
     starts = list(range(0, size - lanes + 1, lanes))
     if starts[-1] + lanes < size:
+        # The last square ends with the row, and repeats some of the one before.
         starts.append(size - lanes)
     return starts
 
 
-def _load_square(
-    b: VectorBuilder, rows: Sequence[tuple[Value, int]], start: int
-) -> list[Value]:
+def _load_square(real: Type, rows: Rows, start: int) -> list[Value]:
     """Return a square of elements of rows, transposed.
 
     Loads of half a vector take the place of the round of shuffles that moves halves;
     a processor can do more of them at once.
     """
-    lanes, half = b.shape.lanes, b.shape.lanes // 2
+    lanes, half = real.lanes, real.lanes // 2
     if lanes == 2:
-        whole = [_load(b, pointer, first + start, lanes) for pointer, first in rows]
-        return transposed(b, whole)
+        return transposed([_load(real, at, first + start) for at, first in rows])
+    # Row k and row k + lanes/2 meet in one vector: their first halves in one, their
+    # second halves in another. That is the transpose of blocks of half the lanes.
     parts = [
-        [_load(b, pointer, first + start + k, half) for k in (0, half)]
-        for pointer, first in rows
+        [_load(real.wide(half), at, first + start + k) for k in (0, half)]
+        for at, first in rows
     ]
-    kind = b.shape.number.wide(half).text
     joined = [
-        _shuffle(b, parts[k][side], parts[k + half][side], range(lanes), kind)
+        parts[k][side].shuffled(parts[k + half][side], range(lanes))
         for side in range(2)
         for k in range(half)
     ]
-    return transposed(b, joined, half)
+    return transposed(joined, half)
 
 
-def transposed(
-    b: VectorBuilder, rows: Sequence[Value], size: int | None = None
-) -> list[Value]:
+def transposed(rows: Sequence[Value], size: int | None = None) -> list[Value]:
     """Return the transpose of a square of values, in log2(lanes) rounds of shuffles.
 
-    size: Of the squares in it that are transposed, each where it is; all of it unless
-        given.
+    size: The side of smaller squares in it, each of which is transposed where it is;
+        the whole square unless given.
     """
+    # Round `step` swaps the blocks of side `step` beside the diagonal: row i keeps its
+    # elements k with bit `step` unset, and takes the others from row i + step.
     result = list(rows)
     lanes = len(result)
     step = 1
@@ -113,60 +118,40 @@ def transposed(
         for i in range(lanes):
             if not i & step:
                 x, y = result[i], result[i + step]
-                result[i] = _shuffle(b, x, y, low)
-                result[i + step] = _shuffle(b, x, y, high)
+                result[i] = x.shuffled(y, low)
+                result[i + step] = x.shuffled(y, high)
         step *= 2
     return result
 
 
-def _shuffle(
-    b: VectorBuilder, x: Value, y: Value, order: Sequence[int], kind: str = ""
-) -> Value:
-    real = kind or b.shape.real
-    mask = ", ".join(f"i32 {k}" for k in order)
-    return b.emit(
-        f"shufflevector {real} {x}, {real} {y}, <{len(order)} x i32> <{mask}>"
-    )
+def _load(kind: Type, pointer: Value, element: int) -> Value:
+    """Return consecutive reals, of which the first is an element of an array."""
+    f, scalar = pointer.function, kind.scalar
+    return f.load(kind, f.element(pointer, scalar, element), align=scalar.bytes)
 
 
-def _address(b: VectorBuilder, pointer: Value, element: int) -> Value:
-    return b.emit(f"getelementptr {b.shape.scalar}, ptr {pointer}, i64 {element}")
+def _store(pointer: Value, element: int, value: Value) -> None:
+    f, scalar = pointer.function, value.type.scalar
+    f.store(value, f.element(pointer, scalar, element), align=scalar.bytes)
 
 
-def _load(b: VectorBuilder, pointer: Value, element: int, count: int) -> Value:
-    address = _address(b, pointer, element)
-    kind = b.shape.number.wide(count).text
-    return b.emit(f"load {kind}, ptr {address}, align {b.shape.bytes}")
-
-
-def _store(b: VectorBuilder, pointer: Value, element: int, value: Value) -> None:
-    address = _address(b, pointer, element)
-    b.lines.append(
-        f"  store {b.shape.real} {value}, ptr {address}, align {b.shape.bytes}"
-    )
-
-
-def _gather(b: VectorBuilder, rows: Sequence[tuple[Value, int]], k: int) -> Value:
-    scalar, real = b.shape.scalar, b.shape.real
-    value = "poison"
+def _gather(real: Type, rows: Rows, k: int) -> Value:
+    """Return an element of all rows, loaded one by one."""
+    if real.lanes == 1:
+        ((pointer, first),) = rows
+        return _load(real, pointer, first + k)
+    scalar, whole = real.scalar, "poison"
     for lane, (pointer, first) in enumerate(rows):
-        address = _address(b, pointer, first + k)
-        single = b.emit(f"load {scalar}, ptr {address}, align {b.shape.bytes}")
-        if b.shape.lanes == 1:
-            return single
-        value = b.emit(f"insertelement {real} {value}, {scalar} {single}, i32 {lane}")
-    return value
+        f, single = pointer.function, _load(scalar, pointer, first + k)
+        whole = f.emit(
+            f"insertelement {real.text} {whole}, {scalar.text} {single.text}, "
+            f"i32 {lane}",
+            real,
+        ).text
+    return Value(rows[0][0].function, whole, real)
 
 
-def _scatter(
-    b: VectorBuilder, pointer: Value, size: int, element: int, value: Value
-) -> None:
-    scalar, real = b.shape.scalar, b.shape.real
-    for lane in range(b.shape.lanes):
-        single = value
-        if b.shape.lanes > 1:
-            single = b.emit(f"extractelement {real} {value}, i32 {lane}")
-        address = _address(b, pointer, lane * size + element)
-        b.lines.append(
-            f"  store {scalar} {single}, ptr {address}, align {b.shape.bytes}"
-        )
+def _scatter(pointer: Value, size: int, element: int, value: Value) -> None:
+    """Write an element of all rows, one by one."""
+    for lane in range(value.type.lanes):
+        _store(pointer, lane * size + element, value.lane(lane))

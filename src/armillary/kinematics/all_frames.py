@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.closing.solver import solved_on
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
-from armillary.kinematics.state import State, poses_in
+from armillary.kinematics.state import State, bound_state, branch_of, poses_in
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
@@ -111,7 +110,7 @@ class Poses(Mapping[str, Array]):
 class AllFrames:
     """The poses of all frames of a cell, by one kernel for all attachments.
 
-    What is attached is lifted by NumPy, after the kernel; see `ReleasedFrames`.
+    What is attached is moved to its holder after the kernel; see `ReleasedFrames`.
 
     Attributes:
         rows: The row of each frame in arrays of poses, by its qualified name.
@@ -131,7 +130,7 @@ class AllFrames:
             return self.released.interpreted(state.tree, positions[None])[0]
         n = len(state.q)
         solved = [positions[n:]] if state.passive.size else []
-        return self._lifted(kernel, np.matmul, [*solved, state.q], state.tree)
+        return self._with_attached(kernel, np.matmul, [*solved, state.q], state.tree)
 
     def many(self, q: Any, state: State) -> Array:
         """Return the poses at many q, (..., n) -> (..., k, 4, 4).
@@ -141,7 +140,7 @@ class AllFrames:
         branch = branch_of(state)
         kernel = self._of_many(branch)
         if kernel is not None:
-            return self._lifted(kernel, self._product, [q], state.tree)
+            return self._with_attached(kernel, self._product, [q], state.tree)
         port = Port("q", (len(state.q),))
         (Q,) = as_inputs(Program("fk", (port,), (), (), ()), [q])
         batch = Q.shape[:-1]
@@ -153,7 +152,7 @@ class AllFrames:
         poses[np.isnan(passive).any(axis=1)] = np.nan  # loops are not closed there
         return poses.reshape(*batch, *poses.shape[1:])
 
-    def _lifted(
+    def _with_attached(
         self,
         compute: Callable[..., Array],
         multiply: Callable[[Array, Array], Array],
@@ -167,10 +166,10 @@ class AllFrames:
         bases = kept(tree, "standing bases", lambda: self._standing(tree))
         moved = [bases.matrices] if self.released.bases else []
         poses = compute(*moved, *given)
-        for holders, offsets, rows, _, base in bases.lifts:
+        for holders, offsets, rows, _, base in bases.attached:
             held = multiply(poses.take(holders, FRAMES), offsets)
-            lifted = multiply(held.take(base, FRAMES), poses.take(rows, FRAMES))
-            poses.swapaxes(0, FRAMES)[rows] = lifted.swapaxes(0, FRAMES)
+            moved_frames = multiply(held.take(base, FRAMES), poses.take(rows, FRAMES))
+            poses.swapaxes(0, FRAMES)[rows] = moved_frames.swapaxes(0, FRAMES)
         return poses
 
     def _standing(self, tree: Tree) -> StandingBases:

@@ -12,16 +12,15 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.bound_state import bound_state, branch_of, home
 from armillary.kinematics.closing.branch import home_branch
-from armillary.kinematics.closing.branches import Assemblies, Branches
+from armillary.kinematics.closing.branches import Branches, LoopAssemblies
 from armillary.kinematics.closing.solver import (
     LoopReason,
     loop_reasons,
     solved_near,
     solved_on,
 )
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of, home
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 
@@ -141,7 +140,7 @@ def branches(
             raise ModelError(f"branches takes one q, not an array of shape {Q.shape}.")
         state, q, passive = home(cell), Q.tolist(), cell.home_passive
     known = Branches.of(cell)
-    assemblies = Assemblies(cell, (*q, *passive))
+    assemblies = LoopAssemblies(cell, (*q, *passive))
     found: dict[str, State] = {}
     for each in assemblies.passive[assemblies.linkages]:
         name, _ = known.named((*q, *each.tolist()))

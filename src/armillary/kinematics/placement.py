@@ -153,7 +153,7 @@ def check_carried(tree: Tree, names: Iterable[str]) -> None:
 def holder_of(tree: Tree, name: str) -> str | None:
     """Return the frame that a manipulator is attached to, None where it is not."""
     base = tree.bases[tree.cell.number(name)]
-    return base.on if base.manner == "attached" else None
+    return base.on if base.mode == "attached" else None
 
 
 def check_free(tree: Tree, name: str) -> None:

@@ -28,8 +28,8 @@ __all__ = [
     "FORMS",
     "READERS",
     "SHAPES",
+    "AttachedBases",
     "FixedTo",
-    "Lift",
     "ReleasedFrames",
     "StandingBases",
     "pose_error_program",
@@ -142,7 +142,7 @@ class FixedTo(NamedTuple):
     pose: Pose
 
 
-class Lift(NamedTuple):
+class AttachedBases(NamedTuple):
     """Bases to put where they are attached; all that carry them are right already.
 
     Attributes:
@@ -165,11 +165,11 @@ class StandingBases(NamedTuple):
 
     Attributes:
         matrices: Their poses in the world, the identity for those attached, (f, 4, 4).
-        lifts: What is attached, those first that carry others.
+        attached: What is attached, those first that carry others.
     """
 
     matrices: Array
-    lifts: tuple[Lift, ...]
+    attached: tuple[AttachedBases, ...]
 
 
 class ReleasedFrames:
@@ -178,7 +178,7 @@ class ReleasedFrames:
     The poses of the bases that states may move are inputs. Where one is attached to
     another frame, that frame's pose must be known first. So what such a base carries is
     computed as if the base were at the origin of the world, X_BF in place of X_WF, and
-    lifted afterwards to X_WF = X_WH X_HB X_BF, with the frame H that holds the base.
+    moved afterwards: X_WF = X_WH X_HB X_BF, with the frame H that holds the base.
 
     Attributes:
         cell: Whose frames.
@@ -232,7 +232,7 @@ class ReleasedFrames:
         """Return the poses by Python: of n rows of positions, shape (n, frames, 4, 4).
 
         Args:
-            tree: Of a state; nothing is lifted.
+            tree: Of a state; nothing is moved afterwards.
             positions: Of all joints, passive ones last, shape (n, joints).
         """
         poses = np.empty((len(positions), len(self.frames), 4, 4))
@@ -257,16 +257,14 @@ class ReleasedFrames:
             dtype=np.float64,
         ).reshape(-1, 4, 4)
         matrices.flags.writeable = False
-        levels = ([k for k in level if k in held] for level in tree.levels)
-        lifts = (
-            self._lift({k: holders[k] for k in level}) for level in levels if level
-        )
-        return StandingBases(matrices, tuple(lifts))
+        levels = [{k: holders[k] for k in level if k in held} for level in tree.levels]
+        attached = (self._attached(level) for level in levels if level)
+        return StandingBases(matrices, tuple(attached))
 
-    def _lift(self, holders: Mapping[int, FixedTo]) -> Lift:
+    def _attached(self, holders: Mapping[int, FixedTo]) -> AttachedBases:
         rows = [self.rows_with[k] for k in holders]
         counts = [len(own) for own in rows]
-        return Lift(
+        return AttachedBases(
             holders=np.array([at.row for at in holders.values()]),
             offsets=np.array([at.pose.matrix() for at in holders.values()]),
             rows=np.concatenate(rows),

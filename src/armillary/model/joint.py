@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.errors import JointError, ShapeError
 from armillary.model import parameters
 from armillary.model.fields import replaced
-from armillary.model.motion import Motion, motion_of
+from armillary.model.motion import TracedMotion, motion_of
 from armillary.model.scaling import scaled_parameters
 from armillary.model.speed_bound import largest_distance, largest_speeds
 from armillary.model.unit import Unit
@@ -285,7 +285,7 @@ class Joint(
     # What follows from it.
 
     @property
-    def motion(self) -> Motion:
+    def motion(self) -> TracedMotion:
         """Return the traced motion of this joint, made once for equal joints."""
         if self.precursor.is_identity:
             return motion_of(self)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armillary.errors import JointError, ShapeError
 from armillary.model.closed_form import ClosedForm
 from armillary.model.joint import Joint
-from armillary.model.motion import Motion, motion_of
+from armillary.model.motion import TracedMotion, motion_of
 from armillary.model.speed_bound import largest_speeds
 from armillary.model.unit import Unit
 from armillary.spatial.pose import IDENTITY, Pose
@@ -80,7 +80,7 @@ class Mechanism(Joint, ClosedForm, frozen=True, kw_only=True):
         return self.forward(q)
 
     @property
-    def motion(self) -> Motion:
+    def motion(self) -> TracedMotion:
         """Return the traced motion, made once for equal mechanisms."""
         bare: Any = self
         if not self.precursor.is_identity:

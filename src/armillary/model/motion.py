@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
-from armillary.model.special_points import Rates, equality_points, rates_beside
+from armillary.model.special_points import (
+    Rates,
+    equality_points,
+    rates_beside,
+    sign_points,
+    takes_signs,
+)
 from armillary.model.user_warning import warn_user
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import Pose, pose_of_entries
@@ -37,7 +43,7 @@ class MovingFrame(Protocol):
         """Return the twist per unit rate in closed form, or None."""
 
 
-class Motion:
+class TracedMotion:
     """The traced motion of one joint, precursor left out.
 
     Each method takes a float or a traced scalar for each coordinate, which is one but
@@ -101,7 +107,7 @@ class Motion:
 
     def warn_of_accelerations(self) -> None:
         """Warn as `column_rates` does, for who derives the columns otherwise."""
-        if self._pose.equalities:
+        if self._pose.equalities or takes_signs(self._pose):
             _ = self._partial_twist_rates if self.shape else self._twist_rate
 
     def column_accelerations(
@@ -204,28 +210,38 @@ class Motion:
             kind: What they are: `velocity` or `acceleration`.
         """
         for q, place in equality_points(self._pose):
-            beside = rates_beside(rates, q)
-            if beside is not None:
-                return self._fault_at(q, place, kind, rates(q), beside)
+            if (beside := rates_beside(rates, q)) is not None:
+                difference = self._difference_at(q, kind, rates(q), beside)
+                return (
+                    f"{place}: {self._name} compares with == here, and {difference}. "
+                    "In place of a limit at one point use a series near it, such as "
+                    "numpy.sinc, or a polynomial where abs(q) < 0.1; see 'Removable "
+                    "singularities' in the page on joints."
+                )
+        for q in sign_points(self._pose):
+            if (beside := rates_beside(rates, q)) is not None:
+                difference = self._difference_at(q, kind, rates(q), beside)
+                return (
+                    f"{self._name}.pose takes the sign of a number that is 0 at one "
+                    f"point, and {difference}. Write abs(q) in place of sign(q) * q: "
+                    "its derivatives there are those of one side."
+                )
         return ""
 
-    def _fault_at(
-        self,
+    @staticmethod
+    def _difference_at(
         q: Sequence[float],
-        place: str,
         kind: str,
         here: Sequence[float],
         beside: Array,
     ) -> str:
+        """Say how rates at a point differ from those beside it."""
         k = int(np.argmax(np.abs(beside - np.array(here))))
         at = ", ".join(f"{x:g}" for x in q)
         return (
-            f"{place}: {self._name} compares with == here, and at q = {at} the branch "
-            f"of that point alone has derivatives of its own: the {kind} per unit "
-            f"rate is {here[k]:.6g} there and {beside[k]:.6g} beside it. In place of a "
-            "limit at one point use a series near it, such as numpy.sinc, or a "
-            "polynomial where abs(q) < 0.1; see 'Removable singularities' in the "
-            "page on joints."
+            f"at q = {at} the branch of that point alone has derivatives of its own: "
+            f"the {kind} per unit rate is {here[k]:.6g} there and {beside[k]:.6g} "
+            "beside it"
         )
 
     def _traced_pose(self, joint: MovingFrame) -> Program:
@@ -271,7 +287,7 @@ class Motion:
         raise JointError(f"{self._name}.pose returns no pose: {reason}.")
 
 
-def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
+def motion_of(joint: MovingFrame, count: int | None = None) -> TracedMotion:
     """Return the motion of a joint, shared by all equal ones without a precursor.
 
     Of two, the values that their code reads besides must be equal, too.
@@ -280,8 +296,8 @@ def motion_of(joint: MovingFrame, count: int | None = None) -> Motion:
 
 
 @lru_cache(maxsize=4096)
-def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> Motion:
-    return Motion(joint, count)
+def _motion_of(joint: MovingFrame, count: int | None, read: Hashable) -> TracedMotion:
+    return TracedMotion(joint, count)
 
 
 def _samples(shape: tuple[int, ...]) -> Array:

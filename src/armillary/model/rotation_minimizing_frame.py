@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.spline import Piece, Segment, Spline, halves
+from armillary.model.spline import Piece, Spline, SplineSegment, halves
 
 Array = npt.NDArray[np.float64]
 
@@ -58,31 +58,31 @@ def rolling(spline: Spline, z: Array, *, closed: bool) -> Rolling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _FramePart:
     piece: Piece
     field: Array
     end: Array
 
 
 def _divided(
-    segment: Segment,
+    segment: SplineSegment,
     piece: Piece,
     z: Array,
     twist: float,
     limit: float,
     depth: int = 0,
-) -> list[_Part]:
+) -> list[_FramePart]:
     """Cut a piece in halves until the polynomial spins no more than allowed."""
     end = _carried(segment, piece, z, twist)
     field = _field(segment, piece, z, end, twist)
     if depth >= DEEPEST or _spin_error(segment, piece, field, twist) <= limit:
-        return [_Part(piece, field, end)]
+        return [_FramePart(piece, field, end)]
     left, right = halves(segment, piece)
     first = _divided(segment, left, z, twist, limit, depth + 1)
     return first + _divided(segment, right, first[-1].end, twist, limit, depth + 1)
 
 
-def _carried(segment: Segment, piece: Piece, z: Array, twist: float) -> Array:
+def _carried(segment: SplineSegment, piece: Piece, z: Array, twist: float) -> Array:
     """Return z at the end of a piece, by reflecting twice at every step.
 
     W. Wang et al., Computation of Rotation Minimizing Frames, ACM TOG 27 (2008), 2.
@@ -109,7 +109,9 @@ def _turn_to_close(spline: Spline, z: Array, end: Array) -> float:
     return math.atan2(float(np.cross(z, end) @ tangent), float(z @ end))
 
 
-def _field(segment: Segment, piece: Piece, z: Array, end: Array, twist: float) -> Array:
+def _field(
+    segment: SplineSegment, piece: Piece, z: Array, end: Array, twist: float
+) -> Array:
     """Return the polynomial with the exact z, z' and z'' at both ends of a piece.
 
     With k = T' and y = T x z it is z' = -(z . k) T + twist (T x z), and z'' its rate.
@@ -137,7 +139,7 @@ def _shifted(powers: Array, n: int) -> Array:
     return factor * np.concatenate([np.zeros(n), powers[:-n]])
 
 
-def _tangent_and_rates(segment: Segment, w: Array) -> tuple[Array, Array, Array]:
+def _tangent_and_rates(segment: SplineSegment, w: Array) -> tuple[Array, Array, Array]:
     """Return T and its first and second derivative by the arc length, (n, 3) each."""
     a, b = segment.slope(w), segment.bend(w)
     c = 6.0 * segment.coefficients[3]
@@ -150,7 +152,9 @@ def _tangent_and_rates(segment: Segment, w: Array) -> tuple[Array, Array, Array]
     return T, first / v, (second - dv / v * first) / v**2
 
 
-def _spin_error(segment: Segment, piece: Piece, field: Array, twist: float) -> float:
+def _spin_error(
+    segment: SplineSegment, piece: Piece, field: Array, twist: float
+) -> float:
     """Return how far the turning about the tangent is from `twist` [rad/m]."""
     t = 0.5 * piece.length * _CHECKS
     w = np.vander(t, len(piece.parameter), increasing=True) @ piece.parameter

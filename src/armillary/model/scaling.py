@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, JointError
-from armillary.model.motion import Motion
+from armillary.model.motion import TracedMotion
 from armillary.model.parameters import Parameterised, is_numeric, numbers_of
 from armillary.model.unit import Unit
 from armillary.model.values_read import values_read
@@ -144,7 +144,7 @@ def _scaled(value: Any, factor: float) -> Any:
 def _obeys(joint: Any, candidate: Any, factor: float) -> bool:
     """Tell whether the law holds at the probes, as far as the motion is defined."""
     q = _probes(joint)
-    motion: Motion = joint.motion
+    motion: TracedMotion = joint.motion
     expected = motion.poses(q)
     expected[:, :, 3] *= factor
     rates = [factor if unit.scales_with_length else 1.0 for unit in joint.input_units]

@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trace import Instruction, Program, evaluate
+from armillary.trace import Program, evaluate
+from armillary.trace.ops import SIGN
 
 Array = npt.NDArray[np.float64]
 Rates = Callable[[Sequence[float]], Sequence[float]]
@@ -45,14 +46,30 @@ def equality_points(program: Program) -> list[EqualityPoint]:
     program: Its inputs are one coordinate, or one array of several.
     """
     count = sum(port.size for port in program.inputs)
-    found: list[EqualityPoint] = []
+    found: dict[EqualityPoint, None] = {}
     for position, place in program.equalities:
-        gap = _gap(program, program.instructions[position])
-        for q in _roots(gap, count):
-            point = EqualityPoint(q, place)
-            if point not in found:
-                found.append(point)
-    return found
+        gap = _gap(program, program.instructions[position].args)
+        found |= {EqualityPoint(q, place): None for q in _roots(gap, count)}
+    return list(found)
+
+
+def takes_signs(program: Program) -> bool:
+    """Return whether a program takes the sign of a number."""
+    return any(step.name == SIGN.name for step in program.instructions)
+
+
+def sign_points(program: Program) -> list[tuple[float, ...]]:
+    """Return where numbers are zero whose sign is taken; not all may be found.
+
+    There the sign is 0, of that point alone: sign(q) q^2 has the second derivative 2
+    on one side, -2 on the other, and 0 at the point.
+
+    program: Its inputs are one coordinate, or one array of several.
+    """
+    count = sum(port.size for port in program.inputs)
+    signs = [step.args for step in program.instructions if step.name == SIGN.name]
+    roots = (_roots(_gap(program, args), count) for args in signs)
+    return list(dict.fromkeys(q for each in roots for q in each))
 
 
 def rates_beside(
@@ -103,19 +120,19 @@ def _numbers(rates: Rates, q: Sequence[float] | Array) -> Array:
     return np.array(rates([float(x) for x in q]), dtype=np.float64)
 
 
-def _gap(program: Program, equality: Instruction) -> Callable[[Sequence[float]], float]:
-    """Return the difference of two numbers that are compared, as a function of q."""
-    last = max(equality.args)
+def _gap(program: Program, args: Sequence[int]) -> Callable[[Sequence[float]], float]:
+    """Return the difference of two numbers of a program, or one, as a function of q."""
+    last = max(args)
     both = Program(
         program.name,
         program.inputs,
         (),
         program.instructions[: last + 1],
-        equality.args,
+        tuple(args),
     )
 
     def gap(q: Sequence[float]) -> float:
-        x, y = evaluate(both, q)
+        x, y = (*evaluate(both, q), 0.0)[:2]
         return 0.0 if x == y else x - y
 
     return gap

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.model.highest import Box, Hill, highest
-from armillary.model.motion import Motion
+from armillary.model.motion import TracedMotion
+from armillary.model.upper_bound import Box, Height, upper_bound
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number, Vector3, add, apply, transpose
 from armillary.trace import Scalar, jvp, trace
@@ -40,7 +40,9 @@ MOST_TERMS: Final = 16
 DISTANCE_GAPS: Final = [1e-9] * 150 + [1e-5] * 150 + [1e-3] * 900
 
 
-def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -> float:
+def largest_distance(
+    motion: TracedMotion, precursor: Pose, low: float, high: float
+) -> float:
     """Return an upper bound of |p_FM(q)| for q in [low, high] [m].
 
     It is mostly within 1e-9 relative of the largest distance, and within 1e-5 or 1e-3
@@ -51,7 +53,9 @@ def largest_distance(motion: Motion, precursor: Pose, low: float, high: float) -
     def height(q: Any) -> Any:
         return square_distance(precursor, motion.pose(q).position)
 
-    return math.sqrt(max(0.0, highest(Hill(height), ((low, high),), DISTANCE_GAPS)))
+    return math.sqrt(
+        max(0.0, upper_bound(Height(height), ((low, high),), DISTANCE_GAPS))
+    )
 
 
 # true upper bounds of how fast a joint moves and turns its outer frame
@@ -131,7 +135,7 @@ def _quadratic(G: Array, nodes: list[Scalar]) -> Number:
 
 
 @lru_cache(maxsize=4096)
-def largest_speeds(motion: Motion, box: Box) -> tuple[Speeds, ...]:
+def largest_speeds(motion: TracedMotion, box: Box) -> tuple[Speeds, ...]:
     """Return upper bounds of |v| and |w| per unit rate of each coordinate, over a box.
 
     Those of one coordinate are mostly within 5e-4 relative of the largest speeds. A
@@ -146,20 +150,22 @@ def largest_speeds(motion: Motion, box: Box) -> tuple[Speeds, ...]:
     """
     gaps = GAPS_OF_SEVERAL if motion.shape else GAPS
     found: list[Speeds] = []
-    for hills in _hills(motion):
-        linear, angular = (max(0.0, highest(hill, box, gaps)) for hill in hills)
+    for heights in _heights(motion):
+        linear, angular = (
+            max(0.0, upper_bound(height, box, gaps)) for height in heights
+        )
         found.append((math.sqrt(linear), math.sqrt(angular)))
     return tuple(found)
 
 
 @lru_cache(maxsize=1024)
-def _hills(motion: Motion) -> list[tuple[Hill, Hill]]:
+def _heights(motion: TracedMotion) -> list[tuple[Height, Height]]:
     """Return the squares of both speeds for each coordinate."""
     count = math.prod(motion.shape)
-    return [(_hill(motion, k, 0), _hill(motion, k, 1)) for k in range(count)]
+    return [(_height_of(motion, k, 0), _height_of(motion, k, 1)) for k in range(count)]
 
 
-def _hill(motion: Motion, k: int, part: int) -> Hill:
+def _height_of(motion: TracedMotion, k: int, part: int) -> Height:
     def height(q: Any) -> Number:
         return _square_speeds(motion, q, k)[part]
 
@@ -167,10 +173,10 @@ def _hill(motion: Motion, k: int, part: int) -> Hill:
         X = motion.pose(*q) if motion.shape else motion.pose(q)
         return X.rotation if part else X.position
 
-    return Hill(height, motion.shape, smooth=trace(moved, q=motion.shape))
+    return Height(height, motion.shape, smooth=trace(moved, q=motion.shape))
 
 
-def _square_speeds(motion: Motion, q: Any, k: int) -> tuple[Number, Number]:
+def _square_speeds(motion: TracedMotion, q: Any, k: int) -> tuple[Number, Number]:
     """Return v . v and w . w at unit rate of the k-th coordinate.
 
     From a pose they are p' . p' and the sum of the squares of R', halved: turning does

@@ -102,7 +102,7 @@ def _gauss() -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Segment:
+class SplineSegment:
     """One cubic, P(w) = c_0 + c_1 w + c_2 w^2 + c_3 w^3 for w in [0, width].
 
     Attributes:
@@ -176,7 +176,7 @@ class Piece:
 class Spline:
     """A curve of cubic segments, cut into pieces that know the arc length."""
 
-    segments: tuple[Segment, ...]
+    segments: tuple[SplineSegment, ...]
     pieces: tuple[Piece, ...]
 
     @property
@@ -233,7 +233,7 @@ def spline_through(points: Array, *, closed: bool) -> Spline:
     return Spline(segments, tuple(pieces))
 
 
-def halves(segment: Segment, piece: Piece) -> tuple[Piece, Piece]:
+def halves(segment: SplineSegment, piece: Piece) -> tuple[Piece, Piece]:
     """Return a piece cut in two."""
     low, high = piece.span
     middle = 0.5 * (low + high)
@@ -266,18 +266,18 @@ def _bends(knots: Array, h: Array, *, closed: bool) -> Array:
     return bends
 
 
-def _segments(knots: Array, chords: Array, bends: Array) -> tuple[Segment, ...]:
-    made: list[Segment] = []
+def _segments(knots: Array, chords: Array, bends: Array) -> tuple[SplineSegment, ...]:
+    made: list[SplineSegment] = []
     for k, h in enumerate(chords):
         a, b = knots[k], knots[k + 1]
         m, n = bends[k], bends[k + 1]
         slope = (b - a) / h - h * (2.0 * m + n) / 6.0
         cubic = (n - m) / (6.0 * h)
-        made.append(Segment(np.array([a, slope, 0.5 * m, cubic]), float(h)))
+        made.append(SplineSegment(np.array([a, slope, 0.5 * m, cubic]), float(h)))
     return tuple(made)
 
 
-def _check_speed(segment: Segment, k: int) -> None:
+def _check_speed(segment: SplineSegment, k: int) -> None:
     if segment.speed(segment.width * np.linspace(0.0, 1.0, 65)).min() < SLOWEST:
         raise JointError(
             f"A curve through these points turns back on itself between points {k} and "
@@ -286,7 +286,11 @@ def _check_speed(segment: Segment, k: int) -> None:
 
 
 def _pieces(
-    segment: Segment, k: int, start: float, span: tuple[float, float], depth: int = 0
+    segment: SplineSegment,
+    k: int,
+    start: float,
+    span: tuple[float, float],
+    depth: int = 0,
 ) -> list[Piece]:
     """Cut a span of a segment in halves until its pieces have unit speed."""
     piece = _piece(segment, k, start, span)
@@ -298,7 +302,9 @@ def _pieces(
     return left + right
 
 
-def _piece(segment: Segment, k: int, start: float, span: tuple[float, float]) -> Piece:
+def _piece(
+    segment: SplineSegment, k: int, start: float, span: tuple[float, float]
+) -> Piece:
     """Return the piece of a segment over a span of its parameter.
 
     The polynomial takes six conditions at the ends, where with v the speed w' = 1 / v
@@ -318,7 +324,9 @@ def _piece(segment: Segment, k: int, start: float, span: tuple[float, float]) ->
     return Piece(k, span, start, length, unit / half**_POWERS)
 
 
-def _at_length(segment: Segment, low: float, high: float, lengths: Array) -> Array:
+def _at_length(
+    segment: SplineSegment, low: float, high: float, lengths: Array
+) -> Array:
     """Return the parameters at arc lengths from `low`, by Newton's method."""
     w = low + 0.5 * (high - low) * np.ones_like(lengths)
     for _ in range(60):
@@ -338,7 +346,7 @@ def _powers(x: Array, derivative: int = 0) -> Array:
     return factor * x[:, np.newaxis] ** exponent
 
 
-def _speed_error(segment: Segment, piece: Piece) -> float:
+def _speed_error(segment: SplineSegment, piece: Piece) -> float:
     """Return the largest error of |dP/ds|, which should be 1."""
     t = 0.5 * piece.length * _CHECKS
     w, rate = _powers(t) @ piece.parameter, _powers(t, 1) @ piece.parameter

@@ -27,14 +27,14 @@ class Base(NamedTuple):
         frame: The link that carries it, and the pose of the base in that link.
         on: Qualified name of the frame that it is attached to.
         pose: Of the base in that frame.
-        manner: Why it stays there or not: `fixed`, `loose`, `attached` by a state, or
+        mode: Why it stays there or not: `fixed`, `loose`, `attached` by a state, or
             nothing for a base without a mount.
     """
 
     frame: FrameRef
     on: str = WORLD
     pose: Pose = IDENTITY
-    manner: Literal["", "fixed", "loose", "attached"] = ""
+    mode: Literal["", "fixed", "loose", "attached"] = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +75,8 @@ class Tree:
             if mount is None:
                 bases.append(Base(frame))
             else:
-                manner = "fixed" if mount.bolted else "loose"
-                bases.append(Base(frame, mount.on, mount.pose, manner))
+                mode = "fixed" if mount.bolted else "loose"
+                bases.append(Base(frame, mount.on, mount.pose, mode))
             base_of[cell.starts[k] + manipulator.base] = k
         parents = tuple(cell.joints.bare_tree.parents)
         return cls(cell, tuple(bases), parents, cell.joints.drives, tuple(base_of))
@@ -92,7 +92,7 @@ class Tree:
     @cached_property
     def movable(self) -> tuple[int, ...]:
         """Return the manipulators whose bases are not fixed: states may move them."""
-        return tuple(k for k, base in enumerate(self.bases) if base.manner != "fixed")
+        return tuple(k for k, base in enumerate(self.bases) if base.mode != "fixed")
 
     @cached_property
     def carried_bases(self) -> tuple[int, ...]:
@@ -130,7 +130,7 @@ class Tree:
 
     def released(self) -> Self:
         """Return the tree with each base that is not fixed on the world."""
-        world = Base(IN_WORLD, manner="loose")
+        world = Base(IN_WORLD, mode="loose")
         return self.attached(dict.fromkeys(self.movable, world))
 
     def base_link(self, manipulator: int) -> int:

@@ -125,7 +125,7 @@ def _read(kind: type) -> Hashable:
         return last[0]
     names = _known_names.get(kind, frozenset())
     while True:
-        reader = _Reader(names)
+        reader = _ValueReader(names)
         key = ClassKey(reader.attributes(kind, 0))
         if reader.names == names:
             break
@@ -222,7 +222,7 @@ class _Same:
         return id(self._owner)
 
 
-class _Reader:
+class _ValueReader:
     """Turns values into keys; an object that is met again is entered no second time.
 
     Attributes:

@@ -161,6 +161,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
     def apply(self, V: Vector6) -> Vector6:
         """Return the momentum of a twist, (m v + w x h, h x v + I w)."""
         v, w = halves(V)
+        # The body's frame need not be at its centre: h = m c couples both halves.
         h = self.first_moment
         linear = add(scale(self.mass, v), cross(w, h))
         return (*linear, *add(cross(h, v), apply(self.rotational, w)))
@@ -264,6 +265,8 @@ def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
     (xx, xy, xz), (_, yy, yz), (_, _, zz) = unit
     half = 0.5 * (xx + yy + zz) + margin / size
     # Pivots of Gaussian elimination.
+    # tr(I)/2 1 - I is positive semidefinite if all pivots of its elimination are above
+    # zero.
     first = half - xx
     if first > 0.0:
         second = half - yy - xy * xy / first

@@ -79,6 +79,8 @@ class LDLFactor:
         L: Rows = []
         inverse: list[Number] = []
         for i in range(len(H)):
+            # Row i of L D from the rows before: (L D)_ik = H_ik - sum_j (L D)_ij L_kj;
+            # dividing by the pivots gives row i of L.
             scaled: list[Number] = []  # of L D
             for k in range(i):
                 scaled.append(H[i][k] - inner(scaled, L[k]))
@@ -95,6 +97,7 @@ class LDLFactor:
     def solve(self, b: Sequence[Number]) -> list[Number]:
         """Return x with H x = b."""
         L = self._lower
+        # L y = b forwards, then L' x = D^-1 y backwards.
         y: list[Number] = []
         for row, number in zip(L, b, strict=True):
             y.append(number - inner(row, y))

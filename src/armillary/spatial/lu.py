@@ -56,6 +56,8 @@ class LU:
             exchanged: dict[int, Number] = {}
             below = [i for i in range(k + 1, len(rows)) if not _is_zero(rows[i][k])]
             for i in below:
+                # Row by row below: whichever has the larger entry goes up, so that the
+                # largest of all ends as the pivot.
                 exchanged[i] = truth = _is_larger(rows[i][k], rows[k][k])
                 rows[k], rows[i] = _exchanged(truth, rows[k], rows[i])
             inverse.append(DIV(1.0, rows[k][k]))
@@ -70,6 +72,8 @@ class LU:
     def solve(self, b: Sequence[Number]) -> list[Number]:
         """Return x with A x = b, shape (n,), for b of shape (m,)."""
         x = list(b)
+        # What elimination did to the rows is done to b, in the same order; then U x = b
+        # from the last row up.
         for k, (exchanged, lost) in enumerate(
             zip(self._exchanges, self._factors, strict=True)
         ):

@@ -116,9 +116,9 @@ def compiled(has_instruction: bool | None = None) -> tuple[object, Any]:
         has one.
     """
     with IMPORT_LOCK:
-        from armillary.kernel import compiler, target  # imports LLVM
+        from armillary.kernel import compiler, jit  # imports LLVM
 
-    host = target.host()
+    host = jit.host()
     if has_instruction is None:
         is_x86 = host.triple.startswith("x86_64")
         has_instruction = is_x86 and "+sse4.2" in host.features.split(",")

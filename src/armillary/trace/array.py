@@ -41,11 +41,11 @@ class TracedArray(np.ndarray):
         kwargs: Mapping[str, Any],
     ) -> Any:
         """Call a function of NumPy that is not a ufunc, such as `where`."""
-        given = tuple(args)
-        if func in numpy_dispatch.FUNCTIONS or (func is np.where and len(given) == 3):
-            plain = (_plain(arg) for arg in given)
+        args = tuple(args)
+        if func in numpy_dispatch.FUNCTIONS or (func is np.where and len(args) == 3):
+            plain = (_plain(arg) for arg in args)
             return _wrapped(numpy_dispatch.call_function(func, tuple(plain), kwargs))
-        return super().__array_function__(func, types, given, kwargs)
+        return super().__array_function__(func, types, args, kwargs)
 
     def clip(self, *bounds: Any, **options: Any) -> Any:
         """Return the nearest numbers within bounds."""
@@ -63,6 +63,8 @@ def _call(
 ) -> Any:
     if method == "__call__" and ufunc in UFUNCS:
         return numpy_dispatch.call_ufunc(ufunc, method, inputs, options)
+    # `np.maximum.reduce` and the like: our own ufunc of the recorded operation has the
+    # same methods.
     if ufunc in {np.minimum, np.maximum}:  # NumPy would branch
         ufunc = np.frompyfunc(UFUNCS[ufunc], 2, 1)
     return getattr(ufunc, method)(*inputs, **options)

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armillary.trace.scalar import Node, reachable
-from armillary.trace.simplify import COSTLY, Tape
+from armillary.trace.simplify import COSTLY, NodeMaker
 
 SHARED = COSTLY | {"atan2", "pow", "fmod"}
 MOST_SHARED = 64
 
 
 def shared(
-    tape: Tape, truth: Node, yes: list[Node], no: list[Node]
+    tape: NodeMaker, truth: Node, yes: list[Node], no: list[Node]
 ) -> tuple[list[Node], list[Node]]:
     """Return the results of two branches with their costly functions in common.
 
@@ -27,12 +27,15 @@ def shared(
         yes: The results of the first branch.
         no: The results of the second branch.
     """
+    # What the question needs is computed before the choice, and not to be changed.
     known = _cone([truth], {})
     for _ in range(MOST_SHARED):
         ours, theirs = _cone(yes, known), _cone(no, known)
         pair = _first_pair(_costly(ours, theirs), _costly(theirs, ours))
         if pair is None:
             break
+        # The arguments of the pair become one choice, and both branches use the
+        # function of it.
         args = [
             tape.make("select", truth, a, b)
             for a, b in zip(pair[0].args, pair[1].args, strict=True)
@@ -59,6 +62,8 @@ def _costly(nodes: dict[int, Node], others: dict[int, Node]) -> list[Node]:
 def _first_pair(ours: list[Node], theirs: list[Node]) -> tuple[Node, Node] | None:
     """Return the first function of one branch and its like of the other."""
     likes: dict[str, Node] = {}
+    # The first of each kind stays: functions are paired in the order in which they are
+    # recorded, which is that of similar formulas.
     for node in reversed(theirs):
         likes[_kind(node)] = node
     for node in ours:
@@ -73,7 +78,7 @@ def _kind(node: Node) -> str:
 
 
 def _with_arguments(
-    tape: Tape,
+    tape: NodeMaker,
     results: list[Node],
     nodes: dict[int, Node],
     function: Node,

@@ -33,7 +33,7 @@ Decision = tuple[TracedBool, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _Path:
     """What was answered on one path, and what came out at its end.
 
     Attributes:
@@ -71,6 +71,7 @@ class _Explorer:
     def _decide(self, truth: TracedBool) -> bool:
         step = len(self.decisions)
         is_planned = step < len(self.planned) and self.planned[step][0] is truth
+        # Planned answers were asked before, on an earlier path, and found open.
         if self.forced is not None and not is_planned:
             answer = _implied(self.decisions, truth)
             if answer is not None:
@@ -114,7 +115,7 @@ def explore(
     """Return the flat outputs of `function`, joined over all its branches.
 
     Args:
-        tape: Where `function` records.
+        tape: The tape that `function` records on.
         function: Called once for each path.
         name: What messages call it.
         defined: The `file:line` of its definition, for messages.
@@ -125,9 +126,9 @@ def explore(
         TraceError: Too many paths, an exception on one of them, unequal outputs.
     """
 
-    def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Run:
+    def start(planned: list[Decision], forced: list[TracedBool] | None) -> _Path:
         explorer = _Explorer(name, defined, planned, places, forced)
-        return _Run(explorer.decisions, _run(tape, function, flat, explorer))
+        return _Path(explorer.decisions, _run(tape, function, flat, explorer))
 
     # Answers that follow from earlier ones are only left out where there are too many
     # paths: for that takes time, and the outputs need a check for NaN.
@@ -144,19 +145,21 @@ def explore(
     return _nan_of_nan(tape, forced, _join(tape, runs, name))
 
 
-def _runs(start: Callable[..., _Run], forced: list[TracedBool] | None) -> list[_Run]:
+def _runs(start: Callable[..., _Path], forced: list[TracedBool] | None) -> list[_Path]:
     """Return the runs of all paths, or of as many as are allowed.
 
     forced: Gets the questions that earlier answers decide, which are then no branches;
         None where all are asked.
     """
+    # Depth first: each path answers as the one before up to its last yes, and no there;
+    # then yes to all that is new.
     runs = [start([], forced)]
     while not runs[-1].is_last and len(runs) < PATH_LIMIT:
         runs.append(start(_next_plan(runs[-1].decisions), forced))
     return runs
 
 
-def _are_all_possible(runs: list[_Run]) -> bool:
+def _are_all_possible(runs: list[_Path]) -> bool:
     """Return whether numbers take the paths of all runs, and a further one.
 
     Then leaving out what no number takes would not make them few enough.
@@ -167,7 +170,7 @@ def _are_all_possible(runs: list[_Run]) -> bool:
         for step, (truth, answer) in enumerate(last)
         if answer
     )
-    is_more = any(not is_contradiction(each) for each in further)
+    is_more = any(not is_contradiction(path) for path in further)
     return is_more and not any(is_contradiction(run.decisions) for run in runs)
 
 
@@ -213,6 +216,8 @@ def _run(
         has_returned = True
         outputs = flat(returned)
     except Exception as error:
+        # No number comes here: what the function does, an error included, does not
+        # matter.
         if is_contradiction(explorer.decisions):
             return None
         if isinstance(error, TraceError) and has_returned and explorer.decisions:
@@ -229,6 +234,7 @@ def _run(
         raise _raised(error, explorer) from error
     finally:
         tape.decision = before
+    # It did not ask again what it asked before.
     if len(explorer.decisions) < len(explorer.planned):
         raise _changed(explorer.name, explorer.defined)
     return outputs
@@ -243,22 +249,24 @@ def _next_plan(decisions: list[Decision]) -> list[Decision]:
     return []
 
 
-def _join(tape: Tape, runs: list[_Run], name: str) -> Flat:
+def _join(tape: Tape, runs: list[_Path], name: str) -> Flat:
     """Fold the runs, which come in depth-first order, from the deepest branch up."""
     share = len(runs) <= SHARING_LIMIT
-    stack: list[_Run] = []
+    stack: list[_Path] = []
     for run in runs:
         stack.append(run)
+        # Two paths that part at their last answer become one that ends before it, which
+        # may be the sibling of another.
         while len(stack) > 1 and _are_siblings(stack[-2], stack[-1]):
             no, yes = stack.pop(), stack.pop()
             joined = _joined(tape, yes, no, name, share=share)
-            stack.append(_Run(no.decisions[:-1], joined))
+            stack.append(_Path(no.decisions[:-1], joined))
     (run,) = stack
     assert run.outputs is not None and not run.decisions
     return run.outputs
 
 
-def _are_siblings(yes: _Run, no: _Run) -> bool:
+def _are_siblings(yes: _Path, no: _Path) -> bool:
     """Tell whether two paths are the answers to one question; they come in order."""
     return (
         len(yes.decisions) == len(no.decisions) > 0
@@ -267,10 +275,13 @@ def _are_siblings(yes: _Run, no: _Run) -> bool:
     )
 
 
-def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> Flat | None:
+def _joined(
+    tape: Tape, yes: _Path, no: _Path, name: str, *, share: bool
+) -> Flat | None:
     """Return the outputs of two runs that part at their last answer, in one."""
     if yes.outputs is None and no.outputs is None:
         return None
+    # A path that raised, and that no number takes, is taken by NaN alone.
     nothing = [math.nan] * len(yes.outputs or no.outputs or ())
     yes_outputs = nothing if yes.outputs is None else yes.outputs
     no_outputs = nothing if no.outputs is None else no.outputs
@@ -286,6 +297,7 @@ def _joined(tape: Tape, yes: _Run, no: _Run, name: str, *, share: bool) -> Flat 
         first, second = shared(tape, truth, first, second)
     pairs = zip(first, second, strict=True)
     outputs: Flat = [tape.make("select", truth, a, b) for a, b in pairs]
+    # The user's own `if` means what Python's does, NaN included.
     if truth.index not in tape.compared_by_calls:
         return outputs
     return _with_nan(tape, truth, outputs, first, second)
@@ -335,7 +347,7 @@ def _described(decisions: Sequence[Decision], places: dict[int, str]) -> str:
     return " and ".join(shown)
 
 
-def _too_many(runs: list[_Run], places: dict[int, str], name: str) -> TraceError:
+def _too_many(runs: list[_Path], places: dict[int, str], name: str) -> TraceError:
     asked = {truth.index for run in runs for truth, _ in run.decisions}
     ((busiest, _),) = Counter(places[index] for index in asked).most_common(1)
     return fault(

@@ -30,17 +30,19 @@ def is_contradiction(decisions: Iterable[Decision]) -> bool:
 
 def _without_logic(decisions: Iterable[Decision]) -> list[Decision]:
     """Return the answers with those to `not`, `a and b`, `a or b` taken apart."""
-    found: list[Decision] = []
+    single: list[Decision] = []
     waiting = list(decisions)
     while waiting:
         truth, answer = waiting.pop()
         if truth.name == "not":
             waiting.append((truth.args[0], not answer))
+        # Both parts of an `and` hold, both of an `or` do not; the other two answers
+        # leave the parts open.
         elif truth.name == ("and" if answer else "or"):
             waiting += [(arg, answer) for arg in truth.args]
         else:
-            found.append((truth, answer))
-    return found
+            single.append((truth, answer))
+    return single
 
 
 def _allowed(truth: Node, answer: bool) -> set[int]:
@@ -56,8 +58,11 @@ def _has_no_order(decisions: Iterable[Decision]) -> bool:
         if truth.name in RELATIONS:
             x, y = truth.args
             allowed = _allowed(truth, answer)
+            # One entry for each pair: the relation of y to x is that of x to y,
+            # reversed.
             if x.index > y.index:
                 x, y, allowed = y, x, {-relation for relation in allowed}
+            # A number is equal to itself.
             at_first = {0} if x is y else EVERY
             key = (x.index, y.index)
             possible[key] = possible.get(key, at_first) & allowed
@@ -76,6 +81,9 @@ class _Ranges:
     def is_empty(self) -> bool:
         """Tell whether a scalar can be no number."""
         for _ in range(ROUNDS):
+            # Up and down the formula until nothing changes: bounds of arguments give
+            # bounds of results, answers give bounds of what is compared, and those go
+            # back through changes of sign.
             before = dict(self._known)
             if not (self._computed() and self._compared() and self._inverted()):
                 return True
@@ -97,14 +105,14 @@ class _Ranges:
         """Narrow every scalar to what its operation gives."""
         for node in self._nodes:
             if node.name == "const":
-                found = on.exactly(node.value)
+                enclosure = on.exactly(node.value)
             elif node.name == "input":
-                found = on.EVERYTHING
+                enclosure = on.EVERYTHING
             else:
                 args = (self._known[arg.index] for arg in node.args)
-                found = OPS[node.name].on_intervals(*args)
+                enclosure = OPS[node.name].on_intervals(*args)
             answer = self._answers.get(node.index)
-            if not self._narrow(node, found.low, found.high):
+            if not self._narrow(node, enclosure.low, enclosure.high):
                 return False
             if answer is not None and not self._narrow(node, answer, answer):
                 return False
@@ -128,6 +136,7 @@ class _Ranges:
 
     def _below(self, x: Node, y: Node, *, is_strict: bool) -> bool:
         high, low = self._known[y.index].high, self._known[x.index].low
+        # x < y between floats: x is at most the float before y.
         if is_strict:
             if high == -math.inf or low == math.inf:
                 return False
@@ -138,9 +147,9 @@ class _Ranges:
         """Narrow the argument of a sign change or an absolute value by its result."""
         for node in reversed(self._nodes):
             if node.name in {"neg", "abs"} and node.index in self._known:
-                found = self._known[node.index]
-                low = -found.high
-                high = -found.low if node.name == "neg" else found.high
+                result = self._known[node.index]
+                low = -result.high
+                high = -result.low if node.name == "neg" else result.high
                 if not self._narrow(node.args[0], low, high):
                     return False
         return True

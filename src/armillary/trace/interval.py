@@ -72,6 +72,7 @@ def _below(x: float) -> float:
         return x
     if x == math.inf:  # a finite number may have been rounded to it
         return sys.float_info.max
+    # In proportion for normal numbers; subnormal ones lose an absolute amount.
     return x - ROUNDING * abs(x) - UNDERFLOW
 
 
@@ -122,6 +123,8 @@ def mul(x: Interval, y: Interval) -> Interval:
     """Enclose x y. The same interval object stands for the same number."""
     if x is y:
         return square(x)
+    # A product is extreme at corners. Numbers are finite, so 0 times an end at infinity
+    # is 0.
     corners = [_times(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     return outward(min(corners), max(corners))
 
@@ -142,6 +145,7 @@ def div(x: Interval, y: Interval) -> Interval:
     """Enclose x / y: everything where y may be zero."""
     if y.contains(0.0):
         return anything()
+    # No pole inside: a quotient is extreme at corners, too.
     corners = [_over(a, b) for a in (x.low, x.high) for b in (y.low, y.high)]
     return outward(min(corners), max(corners))
 
@@ -189,6 +193,7 @@ def _wave(function: Callable[[float], float], top: float, x: Interval) -> Interv
     if not (x.width < TAU and math.isfinite(size)):
         return Interval(-1.0, 1.0)
     ends = (function(x.low), function(x.high))
+    # TAU and the angle are rounded; the angle grows with the number of whole periods.
     margin = 1e-9 + 1e-15 * size  # an extremum this near to an end counts as inside
     inside = outward(min(ends), max(ends))
     low = -1.0 if _hits(top + math.pi, x, margin) else max(inside.low, -1.0)
@@ -205,6 +210,7 @@ def _hits(angle: float, x: Interval, margin: float) -> bool:
 @_carrying
 def tan(x: Interval) -> Interval:
     """Enclose the tangent: everything where a pole may lie inside."""
+    # Between two poles the tangent rises, and the cosine has no zero.
     if not x.width < math.pi or cos(x).contains(0.0):
         return Interval(-math.inf, math.inf)
     return outward(math.tan(x.low), math.tan(x.high))

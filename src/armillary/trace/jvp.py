@@ -39,6 +39,8 @@ def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
     tapes.update(id(node.tape) for node in nodes)
     if len(tapes) > 1:
         raise fault("results and seeds of a derivative are of different traces.")
+    # Arguments first, so that their rates are known. Nodes below a seed have no rate,
+    # and stay constant.
     for node in reachable(nodes):
         if node.args and node.index not in rates:
             rate = _rate(node, rates)
@@ -90,6 +92,7 @@ def _rate(node: Node, rates: dict[int, _Rate]) -> _Rate | None:
     for arg, partial in zip(args, op.partials, strict=True):
         rate = rates.get(arg.index)
         if rate is not None:
+            # The chain rule: the sum of df/dx_i times the rate of x_i.
             term = MUL(rate.value, partial(*args))
             if rate.moves is not True and op.name in SINGULAR:
                 term = SELECT(rate.moves, term, 0.0)  # 0 times infinity is 0
@@ -124,6 +127,7 @@ def _moves(node: Node, rates: dict[int, _Rate]) -> Any:
         return moves
     (y,) = more
     first, second = moves, _of(y, rates).moves
+    # Both move under the same condition, most often everywhere.
     if first is second:
         return first
     if node.name == "mul":
@@ -155,6 +159,8 @@ def _rate_of_choice(
     truth, x, y = choice(*node.args)
     first, second = _of(x, rates), _of(y, rates)
     value = SELECT(truth, first.value, second.value)
+    # `minimum` of NaN is NaN, whose rate is NaN; a comparison of NaN chose the second
+    # argument.
     if node.name != "select" and node.args[0].name != "const":
         value = SELECT(EQ(node, node), value, math.nan)
     moves = first.moves

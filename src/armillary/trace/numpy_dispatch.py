@@ -59,9 +59,9 @@ def combining_truths(op: Function) -> Function:
     """Return the meaning of `&`, `|`, `^` or `~`: an operation on truths alone."""
 
     def combined(*args: Any) -> Any:
-        for each in args:
-            kind = getattr(each, "kind", None)
-            is_known = isinstance(each, (bool, int, np.bool_)) and each in {0, 1}
+        for arg in args:
+            kind = getattr(arg, "kind", None)
+            is_known = isinstance(arg, (bool, int, np.bool_)) and arg in {0, 1}
             if kind != ops.type_truth and not is_known:
                 raise fault(
                     "&, |, ^ or ~ combines truths alone where one of them is traced, "
@@ -187,7 +187,7 @@ def call_ufunc(
     """
     if ufunc is np.divmod:
         both = np.floor_divide, np.remainder
-        return tuple(call_ufunc(each, method, inputs, options) for each in both)
+        return tuple(call_ufunc(half, method, inputs, options) for half in both)
     function = UFUNCS.get(ufunc)
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"'{ufunc.__name__}'"
@@ -217,6 +217,8 @@ def call_function(
         return elementwise(ops.SELECT, *args)
     if function in FUNCTIONS:
         return FUNCTIONS[function](*args, **options)
+    # NumPy asks scalars for their length and type; in an array of objects it takes them
+    # as they are.
     boxed = {key: boxed_deeply(value) for key, value in options.items()}
     result = function(*(boxed_deeply(arg) for arg in args), **boxed)
     return cast("Array", result)[()] if isinstance(result, np.ndarray) else result
@@ -281,7 +283,7 @@ def _interpolate(
     x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
 ) -> Any:
     """Return what `numpy.interp` does; the table has plain numbers in rising order."""
-    if any(isinstance(each, ops.Traced) for each in np.ravel(box(xp))):
+    if any(isinstance(knot, ops.Traced) for knot in np.ravel(box(xp))):
         raise fault("numpy.interp has no meaning where xp holds traced scalars.")
     xs: Any = np.asarray(xp, dtype=float)
     fs: Any = np.asarray(fp, dtype=object)
@@ -292,23 +294,25 @@ def _interpolate(
         )
     if not np.all(np.isfinite(xs)):
         raise fault("numpy.interp got an xp with numbers that are not finite.")
-    if not all(np.isfinite(each) for each in fs if not isinstance(each, ops.Traced)):
+    if not all(np.isfinite(y) for y in fs if not isinstance(y, ops.Traced)):
         raise fault(
             "numpy.interp got an fp with numbers that are not finite; where there is "
             "no value, leave its knot out, or use left=numpy.nan or right=numpy.nan."
         )
     if period is not None:
-        turn = abs(float(period))
-        if not 0.0 < turn < np.inf:
+        length = abs(float(period))
+        if not 0.0 < length < np.inf:
             raise fault(
                 f"numpy.interp got the period {period!r}; it must be finite and not 0."
             )
-        xs = xs % turn
+        xs = xs % length
         order = np.argsort(xs)
         xs, fs = xs[order], fs[order]
-        xs = np.concatenate([xs[-1:] - turn, xs, xs[:1] + turn])
+        # One knot more on either side, a period away, so that every x is between two
+        # knots.
+        xs = np.concatenate([xs[-1:] - length, xs, xs[:1] + length])
         fs = np.concatenate([fs[-1:], fs, fs[:1]])
-        x, left, right = elementwise(f.modulo, x, turn), None, None
+        x, left, right = elementwise(f.modulo, x, length), None, None
     if np.any(np.diff(xs) <= 0.0):
         raise fault(
             "numpy.interp needs an xp in which every number is larger than the one "
@@ -331,12 +335,16 @@ def _looked_up(x: Any, xs: list[Any], fs: list[Any], left: Any, right: Any) -> A
     if pieces:
         start, value, slope = pieces[0]
         for piece in pieces[1:]:
+            # The last piece whose start is not above x wins, so selects go from left to
+            # right.
             here = ops.LE(piece[0], x)
             known = zip(piece, (start, value, slope), strict=True)
             start, value, slope = (ops.SELECT(here, new, old) for new, old in known)
         result = ops.ADD(ops.MUL(slope, ops.SUB(x, start)), value)
+        # Exactly the last value at the last knot, where the sum above rounds.
         result = ops.SELECT(ops.EQ(x, xs[-1]), fs[-1], result)
     else:
+        # A table of one knot is constant, but NaN stays NaN.
         result = ops.SELECT(ops.EQ(x, x), result, x)
     result = ops.SELECT(ops.LT(xs[-1], x), right, result)
     return ops.SELECT(ops.LT(x, xs[0]), left, result)

@@ -292,6 +292,7 @@ LOG = _unary(
 
 def _power_by_base(x: Any, y: Any) -> Any:
     """Return y x^(y - 1), which is zero for y = 0 even where x is zero."""
+    # 0 times 0^-1 would be NaN.
     is_zero = AND(EQ(y, 0.0), EQ(x, 0.0))
     return SELECT(is_zero, SQRT(y), MUL(y, POW(x, SUB(y, 1.0))))
 
@@ -302,6 +303,7 @@ def _power_by_exponent(x: Any, y: Any) -> Any:
     Along x it is level there for y above 1, and falls infinitely steeply for others.
     """
     is_zero = AND(EQ(x, 0.0), LT(0.0, y))
+    # 0^y log 0 is 0 times -infinity.
     zero = SELECT(LT(1.0, y), 0.0, NEG(SQRT(x)))
     return SELECT(is_zero, zero, MUL(POW(x, y), LOG(x)))
 
@@ -318,6 +320,7 @@ POW = _binary(
 
 def _share(x: Any, y: Any) -> Any:
     """Return x / hypot(x, y), so that its derivative does not cancel for small y."""
+    # x / hypot = sign(x) / sqrt(1 + (y / x)^2) for |y| < |x|.
     ratio = DIV(y, x)
     near = DIV(SIGN(x), SQRT(ADD(1.0, MUL(ratio, ratio))))
     return SELECT(LT(ABS(y), ABS(x)), near, DIV(x, HYPOT(x, y)))

@@ -140,6 +140,7 @@ def trace(
     returned = _Returned(f"'{name}' returns", where, names)
 
     def run() -> Any:
+        # A copy for each path: the function may write into its arrays.
         return function(*map(copy.copy, arguments))
 
     flat = explore(tape, run, name, where, returned.flat)
@@ -148,8 +149,8 @@ def trace(
     if not tape.equalities:
         return made
     place = {node.index: k for k, node in enumerate(reachable(results))}
-    found = [(place[k], line) for k, line in tape.equalities.items() if k in place]
-    return replace(made, equalities=tuple(found))
+    asked = [(place[k], line) for k, line in tape.equalities.items() if k in place]
+    return replace(made, equalities=tuple(asked))
 
 
 def assemble(
@@ -159,6 +160,8 @@ def assemble(
     results: Sequence[Node],
 ) -> Program:
     """Return the program that computes `results`, with nothing else in it."""
+    # What results do not need is left out; what is left is numbered anew, in the order
+    # in which it was recorded.
     live = reachable(results)
     place = {node.index: k for k, node in enumerate(live)}
     instructions = tuple(

@@ -382,11 +382,12 @@ def reachable(results: Iterable[Node], known: Container[int] = ()) -> list[Node]
 
     known: Places on the tape of nodes to leave out, with what only they need.
     """
-    found: dict[int, Node] = {}
+    nodes: dict[int, Node] = {}
     waiting = list(results)
     while waiting:
         node = waiting.pop()
-        if node.index not in found and node.index not in known:
-            found[node.index] = node
+        if node.index not in nodes and node.index not in known:
+            nodes[node.index] = node
             waiting.extend(node.args)
-    return [found[index] for index in sorted(found)]
+    # Places on the tape are in the order of recording, arguments before results.
+    return [nodes[index] for index in sorted(nodes)]

@@ -20,7 +20,7 @@ from typing import Protocol
 from armillary.trace.scalar import Node
 
 
-class Tape(Protocol):
+class NodeMaker(Protocol):
     """What a rule needs: to make nodes."""
 
     def make(self, name: str, *nodes: Node) -> Node:
@@ -61,7 +61,7 @@ def _has_exact_inverse(number: float) -> bool:
 
 
 @_rule("add")
-def _add(tape: Tape, x: Node, y: Node) -> Node | None:
+def _add(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x.name == "const":
         x, y = y, x
     if y.name == "const":
@@ -70,6 +70,7 @@ def _add(tape: Tape, x: Node, y: Node) -> Node | None:
         return tape.make("sub", x, y.args[0])
     if x.name == "neg":
         return tape.make("sub", y, x.args[0])
+    # Products of rotations are full of these.
     if _is_sine_cosine_pair(x, y):
         return tape.constant(1.0)
     return None
@@ -86,7 +87,7 @@ def _is_sine_cosine_pair(x: Node, y: Node) -> bool:
 
 
 @_rule("sub")
-def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
+def _sub(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x is y:
         return tape.constant(0.0)
     if y.name == "const":
@@ -95,17 +96,19 @@ def _sub(tape: Tape, x: Node, y: Node) -> Node | None:
         return tape.make("add", x, y.args[0])
     if x.name == "const":
         return tape.make("neg", y) if x.value == 0.0 else None
+    # Signs move outwards, to where they meet others, or a sum that takes them up.
     if x.name == "neg":  # -a - b = -(a + b)
         return tape.make("neg", tape.make("add", x.args[0], y))
     return None
 
 
 @_rule("neg")
-def _neg(tape: Tape, x: Node) -> Node | None:
+def _neg(tape: NodeMaker, x: Node) -> Node | None:
     if x.name == "neg":
         return x.args[0]
     if x.name == "sub":
         return tape.make("sub", x.args[1], x.args[0])
+    # Into the constant of a product, which costs nothing.
     if x.name == "mul" and x.args[0].name == "const":
         return tape.make("mul", tape.constant(-x.args[0].value), x.args[1])
     return None
@@ -115,7 +118,7 @@ def _neg(tape: Tape, x: Node) -> Node | None:
 
 
 @_rule("mul")
-def _mul(tape: Tape, x: Node, y: Node) -> Node | None:
+def _mul(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -127,7 +130,7 @@ def _mul(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
+def _scale(tape: NodeMaker, factor: float, y: Node) -> Node | None:
     if factor == 0.0:
         return tape.constant(0.0)
     if factor == 1.0:
@@ -140,7 +143,7 @@ def _scale(tape: Tape, factor: float, y: Node) -> Node | None:
 
 
 @_rule("div")
-def _div(tape: Tape, x: Node, y: Node) -> Node | None:
+def _div(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const" and _has_exact_inverse(y.value):
         return tape.make("mul", tape.constant(1.0 / y.value), x)
     if x.name == "const" and x.value == 0.0:
@@ -156,7 +159,7 @@ LARGEST_PRODUCT = 64
 
 
 @_rule("pow")
-def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
+def _pow(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     """Turn whole powers into products, and a power of a half into a root."""
     if y.name != "const":
         return None
@@ -164,6 +167,7 @@ def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
     if exponent.is_integer() and abs(exponent) <= LARGEST_PRODUCT:
         return _whole_power(tape, x, int(exponent))
     if exponent == 0.5:
+        # C's pow and sqrt differ at -infinity alone, but for the sign of a zero.
         root = tape.make("sqrt", x)
         if _is_not_negative(x):
             return root
@@ -172,11 +176,12 @@ def _pow(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _whole_power(tape: Tape, x: Node, n: int) -> Node:
+def _whole_power(tape: NodeMaker, x: Node, n: int) -> Node:
     if n < -1:
         return _inverse_power(tape, x, -n)
     if n == -1:
         return tape.make("div", tape.constant(1.0), x)
+    # By squares: x^13 = x^8 x^4 x, in about 2 log2(n) products.
     result, square = tape.constant(1.0), x
     while n:
         if n & 1:
@@ -187,11 +192,12 @@ def _whole_power(tape: Tape, x: Node, n: int) -> Node:
     return result
 
 
-def _inverse_power(tape: Tape, x: Node, n: int) -> Node:
+def _inverse_power(tape: NodeMaker, x: Node, n: int) -> Node:
     """Return 1 / x^n, or (1 / x)^n where x^n leaves the range of floats."""
     one = tape.constant(1.0)
     power = _whole_power(tape, x, n)
     size = tape.make("abs", power)
+    # x^n is subnormal or 0, or infinite, long before its inverse is.
     is_large_enough = tape.make("le", tape.constant(sys.float_info.min), size)
     is_finite = tape.make("lt", size, tape.constant(math.inf))
     return tape.make(
@@ -205,15 +211,16 @@ def _inverse_power(tape: Tape, x: Node, n: int) -> Node:
 # Functions of one argument.
 
 
+# f(-x) = -f(x) and f(-x) = f(x): so the functions of x and of -x are computed once.
 def _odd(name: str) -> Rule:
-    def rule(tape: Tape, x: Node) -> Node | None:
+    def rule(tape: NodeMaker, x: Node) -> Node | None:
         return tape.make("neg", tape.make(name, x.args[0])) if x.name == "neg" else None
 
     return rule
 
 
 def _even(name: str) -> Rule:
-    def rule(tape: Tape, x: Node) -> Node | None:
+    def rule(tape: NodeMaker, x: Node) -> Node | None:
         return tape.make(name, x.args[0]) if x.name == "neg" else None
 
     return rule
@@ -226,7 +233,7 @@ for _name in ("cos", "cosh"):
 
 
 @_rule("abs")
-def _abs(tape: Tape, x: Node) -> Node | None:
+def _abs(tape: NodeMaker, x: Node) -> Node | None:
     if x.name == "neg":
         return tape.make("abs", x.args[0])
     return x if _is_not_negative(x) else None
@@ -242,7 +249,7 @@ def _is_square(x: Node) -> bool:
 
 
 @_rule("hypot")
-def _hypot(tape: Tape, x: Node, y: Node) -> Node | None:
+def _hypot(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if x.name == "const":
         x, y = y, x
     if y.name == "const" and y.value == 0.0:
@@ -253,7 +260,7 @@ def _hypot(tape: Tape, x: Node, y: Node) -> Node | None:
     return None
 
 
-def _same(tape: Tape, x: Node, y: Node) -> Node | None:
+def _same(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     return x if x is y else None
 
 
@@ -264,12 +271,12 @@ RULES["min"] = RULES["max"] = _same
 
 
 @_rule("lt")
-def _lt(tape: Tape, x: Node, y: Node) -> Node | None:
+def _lt(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     return tape.truth(False) if x is y else None
 
 
 @_rule("and")
-def _and(tape: Tape, x: Node, y: Node) -> Node | None:
+def _and(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -278,7 +285,7 @@ def _and(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 @_rule("or")
-def _or(tape: Tape, x: Node, y: Node) -> Node | None:
+def _or(tape: NodeMaker, x: Node, y: Node) -> Node | None:
     if y.name == "const":
         x, y = y, x
     if x.name == "const":
@@ -287,18 +294,19 @@ def _or(tape: Tape, x: Node, y: Node) -> Node | None:
 
 
 @_rule("not")
-def _not(tape: Tape, x: Node) -> Node | None:
+def _not(tape: NodeMaker, x: Node) -> Node | None:
     return x.args[0] if x.name == "not" else None
 
 
 @_rule("select")
-def _select(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
+def _select(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | None:
     if x is y:
         return x
     if truth.name == "const":
         return x if truth.value else y
     if truth.name == "not":
         return tape.make("select", truth.args[0], y, x)
+    # A choice inside of the same choice is decided.
     if x.name == "select" and x.args[0] is truth:
         return tape.make("select", truth, x.args[1], y)
     if y.name == "select" and y.args[0] is truth:
@@ -314,16 +322,18 @@ COSTLY = frozenset(
 )
 
 
-def _select_arguments(tape: Tape, truth: Node, x: Node, y: Node) -> Node | None:
+def _select_arguments(tape: NodeMaker, truth: Node, x: Node, y: Node) -> Node | None:
     """Turn a choice of costly results, f(a) or -f(b), into f of a choice."""
     functions: list[tuple[str, bool, bool]] = []  # from the outermost inwards
     a, b = _without_sign(x), _without_sign(y)
+    # Layer by layer inwards, as long as both are the same function.
     while a.name == b.name and a.name in COSTLY and a is not b:
         functions.append((a.name, a is not x, b is not y))
         x, y = a.args[0], b.args[0]
         a, b = _without_sign(x), _without_sign(y)
     if not functions:
         return None
+    # Then outwards again, around the choice of arguments, with the signs.
     result = tape.make("select", truth, x, y)
     for name, x_is_negated, y_is_negated in reversed(functions):
         result = tape.make(name, result)

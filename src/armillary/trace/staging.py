@@ -19,12 +19,13 @@ def staged(program: Program, known: Collection[str], name: str) -> list[Program]
     Args:
         program: What to compute.
         known: Names of inputs.
-        name: Of the column by which the first hands numbers to the second.
+        name: The name of the column by which the first hands numbers to the second.
 
     Returns:
         Two programs, or `program` alone where known inputs decide nothing of it.
     """
     first = _decided(program, known)
+    # What the second program reads of the first, and its place in the column.
     needed: dict[int, int] = {}
     for k, step in enumerate(program.instructions):
         if k not in first:
@@ -45,15 +46,15 @@ def staged(program: Program, known: Collection[str], name: str) -> list[Program]
 def _decided(program: Program, known: Collection[str]) -> set[int]:
     """Return the instructions that depend on known inputs and constants alone."""
     owners = [port.name for port in program.inputs for _ in range(port.size)]
-    found: set[int] = set()
+    decided: set[int] = set()
     for k, step in enumerate(program.instructions):
         if step.name == "input":
             is_known = owners[int(step.value)] in known
         else:
-            is_known = all(arg in found for arg in step.args)
+            is_known = all(arg in decided for arg in step.args)
         if is_known:
-            found.add(k)
-    return found
+            decided.add(k)
+    return decided
 
 
 def _is_worth(step: Instruction) -> bool:
@@ -71,10 +72,10 @@ def _rebuilt(
     """Return the instructions that lead to results, some of them read from an input.
 
     Args:
-        program: Whose instructions.
+        program: The program.
         inputs: Those of the new program; the last holds what is handed over, if any.
         handed: The position in it of instructions that are read.
-        outputs: Of the new program.
+        outputs: The outputs of the new program.
         results: The instructions that are its output scalars.
     """
     starts: dict[str, int] = {}
@@ -83,6 +84,7 @@ def _rebuilt(
         starts[port.name] = total
         total += port.size
     offsets = [(port.name, k) for port in program.inputs for k in range(port.size)]
+    # Backwards from the results, not through what is read.
     live: set[int] = set()
     waiting = list(results)
     while waiting:
@@ -98,8 +100,8 @@ def _rebuilt(
         if k in handed:
             step = Instruction("input", (), float(starts[inputs[-1].name] + handed[k]))
         elif step.name == "input":
-            name, own = offsets[int(step.value)]
-            step = Instruction("input", (), float(starts[name] + own))
+            name, k_in_port = offsets[int(step.value)]
+            step = Instruction("input", (), float(starts[name] + k_in_port))
         else:
             args = tuple(place[arg] for arg in step.args)
             step = Instruction(step.name, args, step.value, step.kind)

@@ -44,6 +44,7 @@ class Tape:
             return node
         if math.isnan(number):
             return self._leaf(("const", "nan"), Scalar, math.nan)
+        # -0.0 becomes 0.0, which it equals as a key of a dict.
         number = float(number) + 0.0
         self._constants[number] = node = self._leaf(("const", number), Scalar, number)
         return node
@@ -120,9 +121,12 @@ class Tape:
             if node.name != "const":
                 break
         else:
+            # All arguments are constants.
             if not op.depends_on_type:
                 return self._folded(op, nodes)
         name = op.name
+        # Simplified first, then shared: equal formulas may be written in different
+        # ways.
         rule = RULES.get(name)
         if rule is not None:
             simpler = rule(self, *nodes)
@@ -130,6 +134,7 @@ class Tape:
                 return simpler
         if len(nodes) == 2:
             x, y = nodes
+            # x + y and y + x are one node.
             if op.commutes and _come_in_wrong_order(name, x, y):
                 nodes = x, y = y, x
             key = (name, x.index, y.index)

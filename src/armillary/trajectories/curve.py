@@ -75,8 +75,9 @@ class PathCurve:
         a, b = knots[first], knots[first + 1]
         a1, b1, a2, b2 = h * a[:, 1], h * b[:, 1], h * h * a[:, 2], h * h * b[:, 2]
         parts = np.stack([b[:, 0] - a[:, 0], a1, b1, a2, b2], axis=1)
-        found = [np.einsum("mj,mjn->mn", basis(r, k), parts) for k in range(3)]
-        return a[:, 0] + found[0], found[1] / h, found[2] / (h * h)
+        # Derivative k by s is that by r, over h^k.
+        by_r = [np.einsum("mj,mjn->mn", basis(r, k), parts) for k in range(3)]
+        return a[:, 0] + by_r[0], by_r[1] / h, by_r[2] / (h * h)
 
     def refined(self, pieces: int) -> PathCurve:
         """Return the same curves with each interval between knots cut in pieces."""
@@ -127,28 +128,32 @@ def natural_spline(at: Array, positions: Array) -> Array:
     c = knots[..., 2, :]
     inner = count - 2
     if inner > 0:
-        # Rows a c[i-w] + c[i] + b c[i+w] = r, with rows of zeros around them.
+        # Rows a c[i-w] + c[i] + b c[i+w] = r, divided by their pivots, with rows of
+        # zeros around them, which stand for the c = 0 beyond both ends.
         pivot = 0.5 / (h[..., :-1, :] + h[..., 1:, :])
         width = 1 << (inner - 1).bit_length()
-        rows = np.zeros((*batch, inner + 2 * width, 2 + n))
-        own = rows[..., width : width + inner, :]
-        own[..., :1] = h[..., :-1, :] * pivot
-        own[..., 1:2] = h[..., 1:, :] * pivot
-        own[..., 2:] = 6.0 * pivot * (d[..., 1:, :] - d[..., :-1, :])
-        own[..., 0, 0] = own[..., -1, 1] = 0.0
+        padded = np.zeros((*batch, inner + 2 * width, 2 + n))
+        rows = padded[..., width : width + inner, :]
+        rows[..., :1] = h[..., :-1, :] * pivot
+        rows[..., 1:2] = h[..., 1:, :] * pivot
+        rows[..., 2:] = 6.0 * pivot * (d[..., 1:, :] - d[..., :-1, :])
+        rows[..., 0, 0] = rows[..., -1, 1] = 0.0
         w = 1
         while w < inner:
-            before = rows[..., width - w : width - w + inner, :]
-            after = rows[..., width + w : width + w + inner, :]
-            a, b = own[..., :1], own[..., 1:2]
+            # Row i less a times row i-w and b times row i+w has c[i-2w], c[i] and
+            # c[i+2w] left.
+            before = padded[..., width - w : width - w + inner, :]
+            after = padded[..., width + w : width + w + inner, :]
+            a, b = rows[..., :1], rows[..., 1:2]
             scale = 1.0 / (1.0 - a * before[..., 1:2] - b * after[..., :1])
-            made = -a * before - b * after
-            made[..., 2:] += own[..., 2:]
-            made[..., :1] = -a * before[..., :1]
-            made[..., 1:2] = -b * after[..., 1:2]
-            own[:] = made * scale
+            reduced = -a * before - b * after
+            reduced[..., 2:] += rows[..., 2:]
+            reduced[..., :1] = -a * before[..., :1]
+            reduced[..., 1:2] = -b * after[..., 1:2]
+            rows[:] = reduced * scale
             w *= 2
-        c[..., 1:-1, :] = own[..., 2:]
+        c[..., 1:-1, :] = rows[..., 2:]
+    # Slopes of the cubic at the start of each interval, and at the end of the last one.
     knots[..., :-1, 1, :] = d - h * (2.0 * c[..., :-1, :] + c[..., 1:, :]) / 6.0
     end = h[..., -1, :] * (c[..., -2, :] + 2.0 * c[..., -1, :]) / 6.0
     knots[..., -1, 1, :] = d[..., -1, :] + end

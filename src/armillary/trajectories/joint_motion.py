@@ -105,8 +105,9 @@ class JointMotion:
 
         Those at the start of a part where they are not [m/s or rad/s].
         """
-        turns = (self.qdd * self.last_accelerations() < 0.0) & (self.jerk != 0.0)
-        when = np.where(turns, -self.qdd / np.where(turns, self.jerk, 1.0), 0.0)
+        # qdd = a + j t is 0 at t = -a / j, where qd = v + a t + j t^2 / 2 = v + a t / 2
+        reverses = (self.qdd * self.last_accelerations() < 0.0) & (self.jerk != 0.0)
+        when = np.where(reverses, -self.qdd / np.where(reverses, self.jerk, 1.0), 0.0)
         return self.qd[:-1] + 0.5 * when * self.qdd
 
     def __repr__(self) -> str:

@@ -32,7 +32,7 @@ from armillary.trajectories.pass_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 from armillary.trajectories.spline_stages import (
     SPLINE,
     spline_columns,
@@ -65,21 +65,21 @@ class Size(NamedTuple):
     """What kernels have room for.
 
     Attributes:
-        knots: Of a path, or a piece of one.
-        points: Of its grid.
+        knots: The most knots of a path, or of a piece of one.
+        points: The most points of its grid.
     """
 
     knots: int
     points: int
 
     def holds(self, intervals: int, per_knot: int) -> bool:
-        """Tell whether a grid fits."""
+        """Return whether a grid fits."""
         return intervals < self.knots and intervals * per_knot < self.points
 
     def columns(self, joints: int, rows: int = 0) -> PathColumns:
         """Return the columns of paths of this size, with further rows at each point."""
         return PathColumns(
-            k=self.knots, g=self.points, n=joints, r=rows, lines=2 * (joints + rows)
+            knots=self.knots, points=self.points, joints=joints, rows=rows
         )
 
 
@@ -88,9 +88,9 @@ LARGE: Final = Size(64, 1024)
 
 AROUND: Final = Steps(
     "around",
-    Entry(PathColumns.first_low, PathColumns.lows, of="first"),
-    Entry(PathColumns.first_high, PathColumns.highs, of="first"),
-    Entry(PathColumns.last_time, PathColumns.time, of="last"),
+    PathColumns.first_low,
+    PathColumns.first_high,
+    PathColumns.last_time,
     is_single=True,
 )
 
@@ -104,11 +104,17 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
     `moves`, which is 0 where all waypoints are the same.
     """
     columns = size.columns(joints)
-    given = columns.path, columns.given, columns.is_given
+    waypoints = columns.path, columns.given, columns.is_given
     tables = *SPLINE, GRID, backward_steps(0), LAST, forward_steps(0), FIRST, AROUND
     return Pipeline(
         "time_path",
-        (*given, columns.velocity, columns.acceleration, columns.start, columns.end),
+        (
+            *waypoints,
+            columns.velocity,
+            columns.acceleration,
+            columns.start,
+            columns.end,
+        ),
         tuple(steps.table(columns) for steps in tables),
         (
             *spline_stages(columns),
@@ -237,8 +243,8 @@ def sweeps(
     They are compiled for joints, sizes and rows only.
 
     Args:
-        joints: How many.
-        size: What there is room for.
+        joints: How many joints there are.
+        size: The knots and points that the kernels have room for.
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them.
         rows: Rows at each point besides those of accelerations.

@@ -1,4 +1,4 @@
-"""Limits of joints along paths, as a caller gives them: lower and upper ones."""
+"""Limits of joints along paths as a caller gives them, and as lower and upper ones."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def acceleration_limits(
     """Return limits of accelerations [m/s^2 or rad/s^2], shape (..., 2, n).
 
     Args:
-        cell: Whose they are.
-        joints: Which of its joints.
+        cell: The cell.
+        joints: The places of the joints in it.
         given: As for `limits_of`, or None for those of the cell.
         is_needed: Whether the model must then have one for each joint.
 
@@ -49,16 +49,18 @@ def acceleration_limits(
     """
     if given is not None:
         return limits_of("acceleration", given, len(joints))
-    found = cell.joints.acceleration_limits[list(joints)]
+    modelled = cell.joints.acceleration_limits[list(joints)]
     unlimited = [
-        cell.joint_names[k] for k, a in zip(joints, found, strict=True) if a == np.inf
+        cell.joint_names[k]
+        for k, a in zip(joints, modelled, strict=True)
+        if a == np.inf
     ]
     if unlimited and is_needed:
         raise ModelError(
             "These joints have no acceleration limit in the model, so give "
             f"acceleration=: {', '.join(unlimited)}."
         )
-    return limits_of("acceleration", found, len(joints))
+    return limits_of("acceleration", modelled, len(joints))
 
 
 def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> Array:
@@ -68,7 +70,7 @@ def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> A
         name: What messages call them.
         value: A number, or numbers of shape (..., n), the same in both directions; or a
             tuple of two arrays (..., n), the lower and the upper limits.
-        joints: How many.
+        joints: How many joints there are.
         has_zero: Whether zero must be within.
 
     Raises:
@@ -94,14 +96,14 @@ def limits_of(name: str, value: Any, joints: int, *, has_zero: bool = True) -> A
             f"A limit in {name} is negative or NaN. Limits that differ in both "
             "directions are a tuple of two arrays: (lower, upper)."
         )
-    found = np.empty((*row.shape[:-1], 2, joints))
-    found[..., 1, :] = row
-    np.negative(row, out=found[..., 0, :])
-    return found
+    both = np.empty((*row.shape[:-1], 2, joints))  # quicker than np.stack
+    both[..., 1, :] = row
+    np.negative(row, out=both[..., 0, :])
+    return both
 
 
 def is_pair(value: Any) -> bool:
-    """Tell whether limits are a tuple of two arrays."""
+    """Return whether limits are a tuple of two arrays."""
     if not isinstance(value, tuple):
         return False
     parts = cast("tuple[Any, ...]", value)
@@ -138,8 +140,8 @@ def check_limited(names: Sequence[str], *limits: Array) -> None:
     """Check that each joint has a limit in both directions.
 
     Args:
-        names: Of the joints.
-        limits: Shapes (..., 2, n).
+        names: The names of the joints.
+        limits: Limits of several kinds, shape (..., 2, n) each.
 
     Raises:
         ModelError: A joint has none in one direction.
@@ -163,11 +165,11 @@ def check_batches(**batches: Batch) -> None:
     Raises:
         ShapeError: They do not.
     """
-    given = set(batches.values())
-    if len(given - {()}) < 2:
+    shapes = set(batches.values())
+    if len(shapes - {()}) < 2:
         return
     try:
-        np.broadcast_shapes(*given)
+        np.broadcast_shapes(*shapes)
     except ValueError:
         listed = ", ".join(f"{name} has {batch}" for name, batch in batches.items())
         raise ShapeError(

@@ -42,7 +42,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 from armillary.trajectories.curve import basis as basis_at
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 
 __all__ = [
     "FIRST",
@@ -76,62 +76,62 @@ LIMIT: Final = 200
 
 GRID: Final = Steps(
     "grid",
-    Entry(PathColumns.knot_a, PathColumns.knots, of="knot"),
-    Entry(PathColumns.knot_b, PathColumns.knots, ahead=1, of="knot"),
-    Entry(PathColumns.s_a, PathColumns.at, of="knot"),
-    Entry(PathColumns.s_b, PathColumns.at, ahead=1, of="knot"),
+    PathColumns.knot_a,
+    PathColumns.knot_b,
+    PathColumns.s_a,
+    PathColumns.s_b,
     PathColumns.basis,
     PathColumns.share,
-    Entry(PathColumns.grid_point, PathColumns.points),
-    Entry(PathColumns.grid_gap, PathColumns.gaps),
+    PathColumns.grid_point,
+    PathColumns.grid_gap,
 )
 """The points of the grid; the gap to the next is a share of that of its knots."""
 
 LAST: Final = Steps(
     "last",
-    Entry(PathColumns.last_point, PathColumns.points),
-    Entry(PathColumns.last_lo, PathColumns.lows),
-    Entry(PathColumns.last_hi, PathColumns.highs),
+    PathColumns.last_point,
+    PathColumns.last_lo,
+    PathColumns.last_hi,
     is_single=True,
 )
 
 FIRST: Final = Steps(
     "first",
-    Entry(PathColumns.first_x, PathColumns.x),
-    Entry(PathColumns.first_time, PathColumns.time),
-    Entry(PathColumns.first_speed, PathColumns.speed),
+    PathColumns.first_x,
+    PathColumns.first_time,
+    PathColumns.first_speed,
     is_single=True,
 )
 
 BACKWARD: Final = (
-    Entry(PathColumns.point, PathColumns.points),
-    Entry(PathColumns.next_point, PathColumns.points, ahead=1),
-    Entry(PathColumns.gap, PathColumns.gaps),
-    Entry(PathColumns.lo, PathColumns.lows),
-    Entry(PathColumns.lo_next, PathColumns.lows, ahead=1),
-    Entry(PathColumns.hi, PathColumns.highs),
-    Entry(PathColumns.hi_next, PathColumns.highs, ahead=1),
+    PathColumns.point,
+    PathColumns.next_point,
+    PathColumns.gap,
+    PathColumns.lo,
+    PathColumns.lo_next,
+    PathColumns.hi,
+    PathColumns.hi_next,
 )
 BACKWARD_ROWS: Final = (
-    Entry(PathColumns.row, PathColumns.rows),
-    Entry(PathColumns.next_row, PathColumns.rows, ahead=1),
+    PathColumns.row,
+    PathColumns.next_row,
 )
 
 FORWARD: Final = (
-    Entry(PathColumns.from_point, PathColumns.points),
-    Entry(PathColumns.to_point, PathColumns.points, ahead=1),
-    Entry(PathColumns.from_gap, PathColumns.gaps),
-    Entry(PathColumns.to_lo, PathColumns.lows, ahead=1),
-    Entry(PathColumns.to_hi, PathColumns.highs, ahead=1),
-    Entry(PathColumns.x_here, PathColumns.x),
-    Entry(PathColumns.x_next, PathColumns.x, ahead=1),
-    Entry(PathColumns.time_here, PathColumns.time),
-    Entry(PathColumns.time_next, PathColumns.time, ahead=1),
-    Entry(PathColumns.speed_next, PathColumns.speed, ahead=1),
+    PathColumns.from_point,
+    PathColumns.to_point,
+    PathColumns.from_gap,
+    PathColumns.to_lo,
+    PathColumns.to_hi,
+    PathColumns.x_here,
+    PathColumns.x_next,
+    PathColumns.time_here,
+    PathColumns.time_next,
+    PathColumns.speed_next,
 )
 FORWARD_ROWS: Final = (
-    Entry(PathColumns.from_row, PathColumns.rows),
-    Entry(PathColumns.to_row, PathColumns.rows, ahead=1),
+    PathColumns.from_row,
+    PathColumns.to_row,
 )
 
 
@@ -208,7 +208,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     Limits are `velocity` and `acceleration`, the lower and the upper ones, and the
     `rows` at each point, if the size r of the columns is above 0.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         row=columns.row if has_rows else None,
@@ -218,13 +218,13 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
         LAST.each(
             columns, columns.stage(_last, writes=(columns.last_lo, columns.last_hi))
         ),
-        backward_steps(columns.sizes["r"]).each(
+        backward_steps(columns.r).each(
             columns,
             lines,
             columns.stage(_highest),
-            repeat(columns.going, columns.stage(_lower), limit=LIMIT),
+            repeat(columns.active, columns.stage(_lower), limit=LIMIT),
             columns.stage(_least_of_rows if has_rows else _least),
-            repeat(columns.going, columns.stage(_higher), limit=LIMIT),
+            repeat(columns.active, columns.stage(_higher), limit=LIMIT),
             columns.stage(_interval, writes=(columns.lo, columns.hi)),
         ),
     )
@@ -236,7 +236,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
     They go from `x_start` and `time_start` to `x`, `time` [s] and `speed` at the points
     of the grid.
     """
-    has_rows = columns.sizes["r"] > 0
+    has_rows = columns.r > 0
     lines = columns.stage(
         _lines,
         point=columns.from_point,
@@ -255,7 +255,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
                 writes=(columns.first_x, columns.first_time, columns.first_speed),
             ),
         ),
-        forward_steps(columns.sizes["r"]).each(columns, lines, columns.stage(_advance)),
+        forward_steps(columns.r).each(columns, lines, columns.stage(_advance)),
     )
 
 
@@ -349,8 +349,8 @@ def _lines(
     step = 2.0 * gap
     lines: list[tuple[Number, Number, Number]] = []
     for curve, shift in ((point, 0.0), (next_point, step)):
-        for slope, bend, least, most in zip(*curve, *acceleration, strict=True):
-            lines.append(_line(slope + shift * bend, bend, least, most))
+        for slope, curvature, least, most in zip(*curve, *acceleration, strict=True):
+            lines.append(_line(slope + shift * curvature, curvature, least, most))
     for further, shift in ((row, 0.0), (next_row, step)):
         for a, b, least, most in further:
             lines.append(_line(a + shift * b, b, least, most))
@@ -403,15 +403,15 @@ def _chosen(
 class Lowered(NamedTuple):
     """A step to the greatest x of an interval."""
 
-    y: Number
-    going: Number
+    greatest: Number
+    active: Number
 
 
 class Raised(NamedTuple):
     """A step to the least x of an interval."""
 
-    z: Number
-    going: Number
+    least: Number
+    active: Number
 
 
 def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
@@ -422,49 +422,51 @@ def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
     )
 
 
-def _lower(y: Number, lines: BoundLines) -> Lowered:
-    """Return y nearer to the greatest x with f <= 0, and whether it must go on.
+def _lower(greatest: Number, lines: BoundLines) -> Lowered:
+    """Return x nearer to the greatest one with f <= 0, and whether it must go on.
 
-    It is the root of the line that f follows at y. Where that line does not fall as x
-    is lowered there is none, and y is -1.
+    It is the root of the line that f follows at x. Where that line does not fall as x
+    is lowered there is none, and x is -1.
     """
-    f, slope, offset = _gap(y, lines)
-    is_met, falls = f <= 0.0, (slope > 0.0) & (y > 0.0)
+    x = greatest
+    f, slope, offset = _gap(x, lines)
+    is_met, falls = f <= 0.0, (slope > 0.0) & (x > 0.0)
     root = -offset / select(falls, slope, 1.0)
-    lower = maximum(minimum(root, y) * (1.0 - SLACK), 0.0)
-    y = select(is_met, y, select(falls, lower, -1.0))
-    return Lowered(y, select(falls & ~is_met, 1.0, 0.0))
+    lower = maximum(minimum(root, x) * (1.0 - SLACK), 0.0)
+    x = select(is_met, x, select(falls, lower, -1.0))
+    return Lowered(x, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _least(lo_next: Number, y: Number) -> Raised:
+def _least(lo_next: Number, greatest: Number) -> Raised:
     """Return from where x is raised to the least, and whether it must be.
 
     Where the next interval begins at 0, so does this one: a path may rest.
     """
-    return Raised(0.0, select((lo_next > 0.0) & (y >= 0.0), 1.0, 0.0))
+    return Raised(0.0, select((lo_next > 0.0) & (greatest >= 0.0), 1.0, 0.0))
 
 
-def _least_of_rows(lo_next: Number, y: Number) -> Raised:
+def _least_of_rows(lo_next: Number, greatest: Number) -> Raised:
     """Return the same where rows may exclude that the path rests."""
-    return Raised(0.0, select(y >= 0.0, 1.0, 0.0))
+    return Raised(0.0, select(greatest >= 0.0, 1.0, 0.0))
 
 
-def _higher(z: Number, y: Number, lines: BoundLines) -> Raised:
-    """Return z nearer to the least x with f <= 0, and whether it must go on.
+def _higher(least: Number, greatest: Number, lines: BoundLines) -> Raised:
+    """Return x nearer to the least one with f <= 0, and whether it must go on.
 
-    It is above y, and the interval empty, where there is none.
+    It is above the greatest, and the interval empty, where there is none.
     """
-    f, slope, offset = _gap(z, lines)
-    is_met, falls = f <= 0.0, (slope < 0.0) & (z <= y)
+    x = least
+    f, slope, offset = _gap(x, lines)
+    is_met, falls = f <= 0.0, (slope < 0.0) & (x <= greatest)
     root = -offset / select(falls, slope, -1.0)
-    higher = maximum(root, z) * (1.0 + SLACK)
-    z = select(is_met, z, select(falls, higher, 2.0 * FASTEST))
-    return Raised(z, select(falls & ~is_met, 1.0, 0.0))
+    higher = maximum(root, x) * (1.0 + SLACK)
+    x = select(is_met, x, select(falls, higher, 2.0 * FASTEST))
+    return Raised(x, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _interval(y: Number, z: Number) -> tuple[Number, Number]:
+def _interval(greatest: Number, least: Number) -> tuple[Number, Number]:
     """Return the ends of the interval; the greater one is below 0 where it is empty."""
-    return z, select(z <= y, y, -1.0)
+    return least, select(least <= greatest, greatest, -1.0)
 
 
 # The forward sweep

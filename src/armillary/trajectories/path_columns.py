@@ -17,10 +17,10 @@ from armillary.kernel.columns import (
     number_field,
 )
 from armillary.kernel.pipeline import Stage
-from armillary.kernel.tables import Table
+from armillary.kernel.tables import Field, Table
 from armillary.trajectories.curve import BASIS_ROWS
 
-__all__ = ["Entry", "PathColumns", "Records", "Steps"]
+__all__ = ["PathColumns", "Records", "Steps"]
 
 Records = dict[str, Any]
 """Of a table: an array for each of its fields."""
@@ -29,8 +29,36 @@ ORDERS: Final = 3  # position, slope dq/ds and curvature d2q/ds2
 ENDS: Final = 2  # lower and upper limit; or slope and curvature
 
 
+_PLACES: dict[Column, tuple[Column, int, str]] = {}
+"""Of fields that are entries: of which column, how far ahead, of which position."""
+
+
+def entry(column: Column, ahead: int = 0, *, of: str = "here") -> Column:
+    """Declare a field by which formulas read and write one entry of a column.
+
+    Args:
+        column: The column.
+        ahead: How many entries it is ahead of the position that a record is about.
+        of: The name of that position, where a table has several.
+    """
+    field = Column(f"an entry of {column.meaning}", *column.shape[1:], unit=column.unit)
+    _PLACES[field] = column, ahead, of
+    return field
+
+
 class PathColumns(Columns):
-    """Columns of pipelines along paths; sizes are k, n, g, r and lines = 2 (n + r)."""
+    """Columns of pipelines along paths.
+
+    Attributes:
+        n: How many joints there are.
+        r: How many further rows there are at each point.
+    """
+
+    def __init__(self, *, knots: int, points: int, joints: int, rows: int) -> None:
+        """Set the sizes: how many there are at most, and of joints and rows exactly."""
+        lines = 2 * (joints + rows)
+        super().__init__(k=knots, g=points, n=joints, r=rows, lines=lines)
+        self.n, self.r = joints, rows
 
     # What a call gives.
     path = Column("waypoints", "k", "n", unit="m or rad")
@@ -49,44 +77,38 @@ class PathColumns(Columns):
     chords = Column("d[i], slopes of the chords between knots", "k", "n")
     pivots = Column("p[i] of the elimination", "k")
     rights = Column("r[i] of the elimination", "k", "n")
-    bends = Column("c[i], curvatures at knots", "k", "n")
+    curvatures = Column("c[i], curvatures at knots", "k", "n")
     state = Column("the fault, whether the path moves, whether it repeats a knot", 3)
 
-    # Fields of tables of the curve: what columns hold at a knot, or around an interval.
-    q_a = Column("waypoint at the start of an interval", "n")
-    q_b = Column("waypoint at its end", "n")
-    given_b = Column("given parameter at its end")
-    at_a = Column("parameter at its start")
-    at_b = Column("parameter at its end")
-    width = Column("its length in s")
-    chord = Column("slope of its chord", "n")
-    width_before = Column("h[i-1]")
-    width_after = Column("h[i]")
-    chord_before = Column("d[i-1]", "n")
-    chord_after = Column("d[i]", "n")
-    pivot_before = Column("p[i-1]")
-    right_before = Column("r[i-1]", "n")
-    pivot_here = Column("p[i]")
-    right_here = Column("r[i]", "n")
-    pivot = Column("p[i] on the way back")
-    right = Column("r[i] on the way back", "n")
-    bend = Column("c[i]", "n")
-    next_bend = Column("c[i+1]", "n")
-    first_at = Column("parameter of the first knot")
-    first_given = Column("given parameter of the first knot")
-    first_pivot = Column("p[0]")
-    first_right = Column("r[0]", "n")
-    first_bend = Column("c[0]", "n")
-    last_bend = Column("c[k-1]", "n")
-    q_here = Column("waypoint at a knot", "n")
-    bend_here = Column("curvature at a knot", "n")
-    bend_a = Column("curvature at the start of the interval beside a knot", "n")
-    bend_b = Column("curvature at its end", "n")
-    width_here = Column("length of that interval")
-    chord_here = Column("slope of its chord", "n")
+    # An interval between waypoints, from a to b.
+    q_a, q_b, given_b = entry(path), entry(path, 1), entry(given, 1)
+    at_a, at_b = entry(at), entry(at, 1)
+    width, chord = entry(widths), entry(chords)
+
+    # An inner waypoint on the way ahead, with the interval before and after it.
+    width_before, width_after = entry(widths, -1), entry(widths)
+    chord_before, chord_after = entry(chords, -1), entry(chords)
+    pivot_before, pivot_here = entry(pivots, -1), entry(pivots)
+    right_before, right_here = entry(rights, -1), entry(rights)
+
+    # An inner waypoint on the way back.
+    pivot, right = entry(pivots), entry(rights)
+    curvature, next_curvature = entry(curvatures), entry(curvatures, 1)
+
+    # Both ends.
+    first_at, first_given = entry(at, of="first"), entry(given, of="first")
+    first_pivot, first_right = entry(pivots, of="first"), entry(rights, of="first")
+    first_curvature = entry(curvatures, of="first")
+    last_curvature = entry(curvatures, of="last")
+
+    # A knot, and the interval beside it, from a to b.
+    q_here, curvature_here, knot_made = entry(path), entry(curvatures), entry(knots)
+    curvature_a = entry(curvatures, of="interval")
+    curvature_b = entry(curvatures, 1, of="interval")
+    width_here = entry(widths, of="interval")
+    chord_here = entry(chords, of="interval")
     weight_a = Column("factor of h c[a] in the slope at a knot")
     weight_b = Column("factor of h c[b] in the slope at a knot")
-    knot_made = Column("position, slope and curvature at a knot", ORDERS, "n")
 
     # The grid.
     points = Column("slope q' and curvature q'' at each point", "g", ENDS, "n")
@@ -97,45 +119,32 @@ class PathColumns(Columns):
     time = Column("when each point is passed", "g", unit="s")
     speed = Column("the path speed s' at each point", "g")
 
-    # Fields of tables of the grid.
-    knot_a = Column("knot before a point", ORDERS, "n")
-    knot_b = Column("knot behind it", ORDERS, "n")
-    s_a = Column("parameter of the knot before")
-    s_b = Column("parameter of the knot behind")
+    # A point of it, between two knots.
+    knot_a, knot_b = entry(knots, of="knot"), entry(knots, 1, of="knot")
+    s_a, s_b = entry(at, of="knot"), entry(at, 1, of="knot")
     basis = Column("derivatives of H0 to H4 at the point", ENDS, BASIS_ROWS)
     share = Column("part of the interval between knots that a gap is")
-    grid_point = Column("slope and curvature at the point", ENDS, "n")
-    grid_gap = Column("how far the next point is")
-    last_point = Column("slope and curvature at the last point", ENDS, "n")
-    last_lo = Column("least x there")
-    last_hi = Column("greatest x there")
-    point = Column("slope and curvature at a point", ENDS, "n")
-    next_point = Column("slope and curvature at the next point", ENDS, "n")
-    gap = Column("how far apart both are")
-    lo = Column("least x at the point")
-    lo_next = Column("least x at the next point")
-    hi = Column("greatest x at the point")
-    hi_next = Column("greatest x at the next point")
-    row = Column("further rows at the point", "r", 4)
-    next_row = Column("further rows at the next point", "r", 4)
-    from_point = Column("slope and curvature at a point", ENDS, "n")
-    to_point = Column("slope and curvature at the next point", ENDS, "n")
-    from_gap = Column("how far apart both are")
-    to_lo = Column("least x at the next point")
-    to_hi = Column("greatest x at the next point")
-    x_here = Column("x at the point")
-    x_next = Column("x at the next point")
-    time_here = Column("when the point is passed", unit="s")
-    time_next = Column("when the next point is passed", unit="s")
-    speed_next = Column("path speed at the next point")
-    from_row = Column("further rows at the point", "r", 4)
-    to_row = Column("further rows at the next point", "r", 4)
-    first_x = Column("x at the first point")
-    first_time = Column("when the first point is passed", unit="s")
-    first_speed = Column("path speed at the first point")
-    first_low = Column("least x at the first point")
-    first_high = Column("greatest x at the first point")
-    last_time = Column("when the last point is passed", unit="s")
+    grid_point, grid_gap = entry(points), entry(gaps)
+
+    # A point and the next one, going backwards.
+    point, next_point, gap = entry(points), entry(points, 1), entry(gaps)
+    lo, lo_next = entry(lows), entry(lows, 1)
+    hi, hi_next = entry(highs), entry(highs, 1)
+    row, next_row = entry(rows), entry(rows, 1)
+    last_point, last_lo, last_hi = entry(points), entry(lows), entry(highs)
+
+    # The same going forwards.
+    from_point, to_point, from_gap = entry(points), entry(points, 1), entry(gaps)
+    to_lo, to_hi = entry(lows, 1), entry(highs, 1)
+    x_here, x_next = entry(x), entry(x, 1)
+    time_here, time_next = entry(time), entry(time, 1)
+    speed_next = entry(speed, 1)
+    from_row, to_row = entry(rows), entry(rows, 1)
+    first_x, first_time, first_speed = entry(x), entry(time), entry(speed)
+
+    # Both ends of a whole path.
+    first_low, first_high = entry(lows, of="first"), entry(highs, of="first")
+    last_time = entry(time, of="last")
 
     # What stages of a sweep tell each other.
     lo_end = Column("least x at the end of a piece")
@@ -148,54 +157,33 @@ class PathColumns(Columns):
     d = Column("slope of the lines that lead to the next interval of x")
     d_hi = Column("offset of the line to its greatest x")
     d_lo = Column("offset of the line to its least x")
-    y = Column("the greatest x of the interval, found from above; below 0 if none")
-    z = Column("the least x of the interval, found from below")
-    going = Column("whether Newton's method goes on: above 0")
+    greatest = Column("greatest x of the interval, found from above; below 0 if none")
+    least = Column("least x of the interval, found from below")
+    active = Column("whether Newton's method goes on: above 0")
     fault = Column("the reason of a failure, a number of `PathReason`, or 0")
     reason = Column("how the path ended, a number of `PathReason`")
     moves = Column("0 where all waypoints are the same")
 
 
 @final
-class Entry:
-    """A field of a table by which formulas read and write one entry of a column.
-
-    Attributes:
-        field: What they call the entry.
-        into: The column.
-        ahead: How many entries it is ahead of the position that a record is about.
-        of: The name of that position, where a table has several.
-    """
-
-    __slots__ = ("ahead", "field", "into", "of")
-
-    def __init__(
-        self, field: Column, into: Column, *, ahead: int = 0, of: str = "here"
-    ) -> None:
-        """Declare a field."""
-        self.field, self.into, self.ahead, self.of = field, into, ahead, of
-
-
-@final
 class Steps:
     """A table of positions in columns, and of numbers; `Columns` give it shapes."""
 
-    def __init__(
-        self, name: str, *fields: Entry | Column, is_single: bool = False
-    ) -> None:
-        """Declare the fields of each record; a column stands for its numbers."""
+    def __init__(self, name: str, *fields: Column, is_single: bool = False) -> None:
+        """Declare the fields of each record."""
         self.name = name
         self.fields = fields
         self.is_single = is_single
 
     def table(self, columns: PathColumns) -> Table:
         """Return the table of a pipeline on columns."""
-        fields = [
-            index_field(columns.port(field.field), columns.port(field.into))
-            if isinstance(field, Entry)
-            else number_field(columns.port(field))
-            for field in self.fields
-        ]
+        fields: list[Field] = []
+        for field in self.fields:
+            if field in _PLACES:
+                into, _, _ = _PLACES[field]
+                fields.append(index_field(columns.port(field), columns.port(into)))
+            else:
+                fields.append(number_field(columns.port(field)))
         return Table(self.name, tuple(fields), self.is_single)
 
     def each(self, columns: PathColumns, *stages: Stage) -> Stage:
@@ -209,8 +197,9 @@ class Steps:
         """
         records: Records = {}
         for field in self.fields:
-            if isinstance(field, Entry):
-                records[field.field.name] = given[field.of] + field.ahead
+            if field in _PLACES:
+                _, ahead, of = _PLACES[field]
+                records[field.name] = given[of] + ahead
             else:
                 records[field.name] = given[field.name]
         return {self.name: records}

@@ -18,7 +18,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, select, sqrt
-from armillary.trajectories.path_columns import Entry, PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records, Steps
 from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["SPLINE", "spline_columns", "spline_records", "spline_stages"]
@@ -28,60 +28,60 @@ INVALID: Final = float(PathReason.INVALID)
 
 CHORDS: Final = Steps(
     "chords",
-    Entry(PathColumns.q_a, PathColumns.path),
-    Entry(PathColumns.q_b, PathColumns.path, ahead=1),
-    Entry(PathColumns.given_b, PathColumns.given, ahead=1),
-    Entry(PathColumns.at_a, PathColumns.at),
-    Entry(PathColumns.at_b, PathColumns.at, ahead=1),
-    Entry(PathColumns.width, PathColumns.widths),
-    Entry(PathColumns.chord, PathColumns.chords),
+    PathColumns.q_a,
+    PathColumns.q_b,
+    PathColumns.given_b,
+    PathColumns.at_a,
+    PathColumns.at_b,
+    PathColumns.width,
+    PathColumns.chord,
 )
 """The intervals between waypoints in order."""
 
 AHEAD: Final = Steps(
     "ahead",
-    Entry(PathColumns.width_before, PathColumns.widths, ahead=-1),
-    Entry(PathColumns.width_after, PathColumns.widths),
-    Entry(PathColumns.chord_before, PathColumns.chords, ahead=-1),
-    Entry(PathColumns.chord_after, PathColumns.chords),
-    Entry(PathColumns.pivot_before, PathColumns.pivots, ahead=-1),
-    Entry(PathColumns.right_before, PathColumns.rights, ahead=-1),
-    Entry(PathColumns.pivot_here, PathColumns.pivots),
-    Entry(PathColumns.right_here, PathColumns.rights),
+    PathColumns.width_before,
+    PathColumns.width_after,
+    PathColumns.chord_before,
+    PathColumns.chord_after,
+    PathColumns.pivot_before,
+    PathColumns.right_before,
+    PathColumns.pivot_here,
+    PathColumns.right_here,
 )
 """The inner waypoints in order."""
 
 BACK: Final = Steps(
     "back",
-    Entry(PathColumns.pivot, PathColumns.pivots),
-    Entry(PathColumns.right, PathColumns.rights),
-    Entry(PathColumns.bend, PathColumns.bends),
-    Entry(PathColumns.next_bend, PathColumns.bends, ahead=1),
+    PathColumns.pivot,
+    PathColumns.right,
+    PathColumns.curvature,
+    PathColumns.next_curvature,
 )
 """The inner waypoints, the last one first."""
 
 ENDS: Final = Steps(
     "ends",
-    Entry(PathColumns.first_at, PathColumns.at, of="first"),
-    Entry(PathColumns.first_given, PathColumns.given, of="first"),
-    Entry(PathColumns.first_pivot, PathColumns.pivots, of="first"),
-    Entry(PathColumns.first_right, PathColumns.rights, of="first"),
-    Entry(PathColumns.first_bend, PathColumns.bends, of="first"),
-    Entry(PathColumns.last_bend, PathColumns.bends, of="last"),
+    PathColumns.first_at,
+    PathColumns.first_given,
+    PathColumns.first_pivot,
+    PathColumns.first_right,
+    PathColumns.first_curvature,
+    PathColumns.last_curvature,
     is_single=True,
 )
 
 KNOTS: Final = Steps(
     "knots_made",
-    Entry(PathColumns.q_here, PathColumns.path),
-    Entry(PathColumns.bend_here, PathColumns.bends),
-    Entry(PathColumns.bend_a, PathColumns.bends, of="interval"),
-    Entry(PathColumns.bend_b, PathColumns.bends, ahead=1, of="interval"),
-    Entry(PathColumns.width_here, PathColumns.widths, of="interval"),
-    Entry(PathColumns.chord_here, PathColumns.chords, of="interval"),
+    PathColumns.q_here,
+    PathColumns.curvature_here,
+    PathColumns.curvature_a,
+    PathColumns.curvature_b,
+    PathColumns.width_here,
+    PathColumns.chord_here,
     PathColumns.weight_a,
     PathColumns.weight_b,
-    Entry(PathColumns.knot_made, PathColumns.knots),
+    PathColumns.knot_made,
 )
 """The waypoints; the interval is that after each, and for the last one that before."""
 
@@ -96,7 +96,7 @@ def spline_columns(columns: PathColumns) -> tuple[Port, ...]:
         columns.pivots,
         columns.chords,
         columns.rights,
-        columns.bends,
+        columns.curvatures,
         columns.knots,
     )
 
@@ -109,7 +109,7 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
     path moves, 0 where all waypoints are the same; and whether two in a row are, where
     that is not a fault in itself.
     """
-    ends = partial(_ends, joints=columns.sizes["n"])
+    ends = partial(_ends, joints=columns.n)
     return (
         ENDS.each(columns, columns.stage(ends)),
         CHORDS.each(columns, columns.stage(_chord)),
@@ -117,7 +117,7 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
             columns,
             columns.stage(_eliminated, writes=(columns.pivot_here, columns.right_here)),
         ),
-        BACK.each(columns, columns.stage(_curvature, writes=columns.bend)),
+        BACK.each(columns, columns.stage(_curvature, writes=columns.curvature)),
         KNOTS.each(columns, columns.stage(_knot, writes=columns.knot_made)),
     )
 
@@ -150,8 +150,8 @@ class SplineEnds(NamedTuple):
     first_at: Number
     first_pivot: Number
     first_right: Vector
-    first_bend: Vector
-    last_bend: Vector
+    first_curvature: Vector
+    last_curvature: Vector
     state: Vector
 
 
@@ -225,16 +225,16 @@ def _eliminated(
     return width_after * inverse, right
 
 
-def _curvature(pivot: Number, right: Vector, next_bend: Vector) -> Vector:
+def _curvature(pivot: Number, right: Vector, next_curvature: Vector) -> Vector:
     """Return c[i] from c[i+1]."""
-    return [r - pivot * c for r, c in zip(right, next_bend, strict=True)]
+    return [r - pivot * c for r, c in zip(right, next_curvature, strict=True)]
 
 
 def _knot(
     q_here: Vector,
-    bend_here: Vector,
-    bend_a: Vector,
-    bend_b: Vector,
+    curvature_here: Vector,
+    curvature_a: Vector,
+    curvature_b: Vector,
     width_here: Number,
     chord_here: Vector,
     weight_a: Number,
@@ -243,6 +243,6 @@ def _knot(
     """Return position, slope and curvature at a waypoint."""
     slopes = [
         d + width_here * (weight_a * a + weight_b * b)
-        for d, a, b in zip(chord_here, bend_a, bend_b, strict=True)
+        for d, a, b in zip(chord_here, curvature_a, curvature_b, strict=True)
     ]
-    return [list(q_here), slopes, list(bend_here)]
+    return [list(q_here), slopes, list(curvature_here)]

@@ -98,7 +98,7 @@ class PathGrid(NamedTuple):
 
     Attributes:
         curve: The paths.
-        size: Of the kernels.
+        size: What the kernels have room for.
         per_knot: Intervals between two knots, of equal length.
     """
 
@@ -381,8 +381,8 @@ def _swept(
     """Return times and path speeds at the points of a grid, and what is wrong.
 
     Args:
-        grid: Of the paths.
-        limits: Of rates and accelerations.
+        grid: The paths, and the points at which limits hold.
+        limits: The limits of rates and accelerations.
         ends: Path speeds at the start and at the end.
         rows: Further rows at each point, shape (..., g, r, 4).
     """

@@ -153,9 +153,9 @@ class TimedPath:
             ) from error
 
         def motion(row: tuple[int, ...]) -> list[Array]:
-            given = np.atleast_1d(instants[row])
-            is_known = ~np.isnan(given)
-            times = np.where(is_known, given, 0.0)
+            asked = np.atleast_1d(instants[row])
+            is_known = ~np.isnan(asked)
+            times = np.where(is_known, asked, 0.0)
             grid = self.time[row]
             k = np.searchsorted(grid, times, side="right") - 1
             k = np.clip(k, 0, len(grid) - 2)
@@ -163,11 +163,11 @@ class TimedPath:
             q, qd, qdd = self._motion(row, k, since)
             rests = (times < 0.0) | (times > grid[-1])
             qd[rests] = qdd[rests] = 0.0
-            found = [np.where(is_known[:, None], a, np.nan) for a in (q, qd, qdd)]
-            return found if instants[row].ndim else [a[0] for a in found]
+            parts = [np.where(is_known[:, None], a, np.nan) for a in (q, qd, qdd)]
+            return parts if instants[row].ndim else [a[0] for a in parts]
 
         n = self.curve.knots.shape[-1]
-        q, qd, qdd = self._each(motion, (*instants.shape, n), 3)
+        q, qd, qdd = self._by_rows(motion, (*instants.shape, n), 3)
         return Samples(instants, q, qd, qdd)
 
     def sampled(self, *, rate: float, row: Any = ()) -> Samples:
@@ -202,9 +202,9 @@ class TimedPath:
             return [np.abs(qd).max(axis=0), np.abs(qdd).max(axis=0)]
 
         shape = *self.batch, self.curve.knots.shape[-1]
-        return Peaks(*self._each(peaks, shape, 2))
+        return Peaks(*self._by_rows(peaks, shape, 2))
 
-    def _each(
+    def _by_rows(
         self,
         compute: Callable[[tuple[int, ...]], list[Array]],
         shape: tuple[int, ...],
@@ -221,7 +221,12 @@ class TimedPath:
     def _motion(
         self, row: tuple[int, ...], k: npt.NDArray[np.int64], since: Array
     ) -> tuple[Array, Array, Array]:
-        """Return q, qd and qdd a time after grid points k: shape (m) to (m, n) each."""
+        """Return q, qd and qdd a time after grid points k: shape (m) to (m, n) each.
+
+        In an interval u = s'' is constant, and t after its start
+
+            s' = s'[k] + u t,    s = s[k] + (s'[k] + u t / 2) t
+        """
         speed, at = self.speed[row], self.curve.at[row]
         per_knot = (len(speed) - 1) // (len(at) - 1)
         knot = k // per_knot

@@ -42,8 +42,8 @@ def torque_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
     """Return limits of torques [N m or N], shape (..., 2, n).
 
     Args:
-        cell: Whose they are.
-        joints: Which of its joints.
+        cell: The cell.
+        joints: The places of the joints in it.
         given: As for `limits_of`, or True for the limits of efforts of the cell.
 
     Raises:
@@ -51,24 +51,24 @@ def torque_limits(cell: Workcell, joints: Sequence[int], given: Any) -> Array:
     """
     if given is not True:
         return limits_of("torque", given, len(joints), has_zero=False)
-    found = cell.effort_limits[list(joints)]
-    if not np.isfinite(found).any():
+    modelled = cell.effort_limits[list(joints)]
+    if not np.isfinite(modelled).any():
         raise ModelError(
             "No joint has an effort limit in the model: give torque= numbers, one for "
             "each joint."
         )
-    return limits_of("torque", found, len(joints))
+    return limits_of("torque", modelled, len(joints))
 
 
 class PathTorques(NamedTuple):
     """Torques at the points of a grid, shape (..., g, n) each.
 
     Attributes:
-        a: By u.
-        b: By x.
+        a: The torque that grows with u.
+        b: The torque that grows with x.
         rest: What holds at rest, with Coulomb friction against the motion to come.
-        viscous: By the path speed.
-        limits: Lower and upper ones, shape (..., 1, n) each.
+        viscous: The torque that grows with the path speed.
+        limits: Lower and upper limits, shape (..., 1, n) each.
     """
 
     a: Array
@@ -102,6 +102,8 @@ class PathTorques(NamedTuple):
             most = np.nanmax(np.nan_to_num(speed), axis=-1, keepdims=True)
             r = np.maximum(np.nan_to_num(speed), LEAST_SHARE * most)
             r = np.where(r > 0.0, r, 1.0)[..., None]
+        # a u + b x + v sqrt(x) is bounded on one side by its tangent, on the other by
+        # sqrt(x) >= 0.
         v = self.viscous
         tangent = _stacked(
             self.a,
@@ -141,13 +143,15 @@ def path_torques(
         state: As for `inverse_dynamics`.
     """
     torque: Any = inverse_dynamics(cell, joints=joints, state=state)
-    q, slope, bend = np.moveaxis(grid, -2, 0)
+    q, slope, curvature = np.moveaxis(grid, -2, 0)
     still = np.zeros_like(q)
-    rest = torque(q, still, still)
-    forth, back = torque(q, slope, bend), torque(q, -slope, bend)
-    friction = 0.5 * (forth - back)
+    rest = torque(q, still, still)  # g
+    # At the rates q' and -q', M q'' + C q' + g is the same, and friction is opposite.
+    forth, back = torque(q, slope, curvature), torque(q, -slope, curvature)
+    friction = 0.5 * (forth - back)  # c + v
     viscous = np.zeros_like(q)
     if np.any(friction != 0.0):
+        # At twice the rates it is c + 2 v.
         twice = 0.5 * (torque(q, 2.0 * slope, still) - torque(q, -2.0 * slope, still))
         viscous = twice - friction
     # A difference of rounding errors is not friction.

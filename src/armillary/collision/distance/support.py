@@ -101,6 +101,7 @@ def hull_records(shape: Primitive, side: Side) -> Mapping[str, Any]:
     The last record repeats a corner if need be.
     """
     assert isinstance(shape, ConvexPolyhedron)
+    # -n mod 4 corners are missing in the last record.
     corners = np.array(shape.vertices)
     missing = -len(corners) % CORNERS
     padded = np.concatenate([corners, np.repeat(corners[-1:], missing, axis=0)])

@@ -130,6 +130,7 @@ class _Tree:
             name = self._names.derive(link.coordinate)
             if name != link.coordinate:
                 self._warn("lost-joint-name", link, f"is written as {quote(name)}")
+        # The precursor is in the constant link before, so the motor begins at 0.
         record = joint_record(msgspec.structs.replace(joint, precursor=IDENTITY))
         del record[TYPE]
         properties: Record = {**record, **_limits(link.limits)}

@@ -25,8 +25,8 @@ from armillary.formats.robwork.frames import (
     DEVICE,
     TYPE,
     WORLD_FRAME,
-    FileDevice,
     FileFrame,
+    FileSection,
     FrameIndex,
 )
 from armillary.formats.robwork.joints import HOME, read_postures
@@ -65,14 +65,14 @@ class CellBuilder:
     """
 
     def __init__(
-        self, index: FrameIndex, bodies: Sequence[FileDevice], report: Report
+        self, index: FrameIndex, sections: Sequence[FileSection], report: Report
     ) -> None:
         """Take all frames, whose parents are known.
 
-        bodies: The workcell's own frames, then those of each device.
+        sections: The workcell's own frames, then those of each device.
         """
         self._world = index.frames[WORLD_FRAME]
-        self._own, *self._devices = bodies
+        self._own, *self._devices = sections
         self._report = report
         self.names: dict[str, str] = {}
         self._free = FreeNames({WORLD})
@@ -89,15 +89,15 @@ class CellBuilder:
             FormatError: With all diagnostics, if a device breaks a rule.
         """
         environment, *parts = self._parts()
-        bodies = [device for device in self._devices if device.frames] + parts
+        sections = [device for device in self._devices if device.frames] + parts
         if environment.frames[1:] or not self._world.is_plain:
-            bodies.insert(0, environment)
-        names = [self._name(body) for body in bodies]
+            sections.insert(0, environment)
+        names = [self._name(section) for section in sections]
         self.names[WORLD_FRAME] = f"{ENVIRONMENT}/{WORLD_FRAME}"
-        for body, owner in zip(bodies, names, strict=True):
-            for frame in body.frames:
+        for section, owner in zip(sections, names, strict=True):
+            for frame in section.frames:
                 self.names[frame.full_name] = f"{owner}/{frame.local_name}"
-        made = list(map(self._manipulator, bodies, names))
+        made = list(map(self._manipulator, sections, names))
         self._report.raise_if_errors()
         return Workcell(
             name=name,
@@ -106,8 +106,10 @@ class CellBuilder:
             properties=(*self._own.properties.values(), *self._own.unread),
         )
 
-    def _parts(self) -> list[FileDevice]:
+    def _parts(self) -> list[FileSection]:
         """Return the environment, and the parts of the workcell's other frames."""
+        # A frame belongs to the nearest frame above it that begins a part: one that may
+        # be moved, or whose parent is in a device.
         first_of = {WORLD_FRAME: WORLD_FRAME}
         for name in depth_first(WORLD_FRAME, self._children)[1:]:
             frame = self._frames_by_name[name]
@@ -120,40 +122,41 @@ class CellBuilder:
         for first, frames in parts.items():
             frames.sort(key=lambda frame, first=first: frame.full_name != first)
         environment, *others = [
-            FileDevice(element=frames[0].element, name=name, frames=frames)
+            FileSection(element=frames[0].element, name=name, frames=frames)
             for name, frames in parts.items()
         ]
         environment.name = ENVIRONMENT
         return [environment, *others]
 
-    def _name(self, body: FileDevice) -> str:
+    def _name(self, section: FileSection) -> str:
         """Return a free name for a manipulator; report another one than is wanted."""
-        name = self._free.derive(body.name.replace("/", "_"))
-        if name != body.name:
+        name = self._free.derive(section.name.replace("/", "_"))
+        if name != section.name:
             self._report.warning(
-                body.element.place,
+                section.element.place,
                 "renamed",
-                f"the name {quote(body.name)} cannot be kept; it becomes {quote(name)}",
+                f"the name {quote(section.name)} cannot be kept; it becomes "
+                f"{quote(name)}",
             )
         return name
 
-    def _manipulator(self, body: FileDevice, name: str) -> Manipulator | None:
+    def _manipulator(self, section: FileSection, name: str) -> Manipulator | None:
         """Return a manipulator, or None after an error with the rules that it breaks.
 
         If the limits of joints that depend on others leave a joint no range, they are
         left out: RobWork ignores them.
         """
-        first, report = body.frames[0], self._report
-        builder = _LinkBuilder(body, self._children, self._report)
+        first, report = section.frames[0], self._report
+        builder = _LinkBuilder(section, self._children, self._report)
         links, properties = builder.links(), builder.properties
         is_device = bool(first.scope)
         loops: list[Closure] = []
         if is_device:
             junctions: list[Property] = []
-            if body.element.name == "ParallelDevice":
-                loops, junctions = read_junctions(body, report)
-            kind = Property(name=DEVICE, text=body.element.name)
-            notes = (*body.properties.values(), *body.unread)
+            if section.element.name == "ParallelDevice":
+                loops, junctions = read_junctions(section, report)
+            kind = Property(name=DEVICE, text=section.element.name)
+            notes = (*section.properties.values(), *section.unread)
             properties = [kind, *junctions, *notes, *properties]
         elif first.is_movable and not (first.daf and first.type == "Movable"):
             type_note = Property(name=TYPE, of=first.local_name, text=first.type)
@@ -162,7 +165,7 @@ class CellBuilder:
             self._mounts.append(Mount(manipulator=name))
         else:
             self._mount(name, first)
-        place = body.element.place
+        place = section.element.place
         try:
             made = Manipulator(name=name, links=links, properties=tuple(properties))
         except ModelError as error:
@@ -170,6 +173,7 @@ class CellBuilder:
             report.error(place, "bad-device", message)
             return None
         try:
+            # Limits of dependent joints narrow those of the joints that they follow.
             _ = made.limits
         except ModelError as error:
             report.warning(
@@ -181,13 +185,13 @@ class CellBuilder:
             links = [_without_limits(link) if link.coupling else link for link in links]
             made = msgspec.structs.replace(made, links=tuple(links))
         if is_device:
-            made = self._with_postures(made, body, builder.joint_names)
-        return with_loops(made, loops, body, report) if loops else made
+            made = self._with_postures(made, section, builder.joint_names)
+        return with_loops(made, loops, section, report) if loops else made
 
     def _with_postures(
         self,
         made: Manipulator,
-        device: FileDevice,
+        device: FileSection,
         names: Mapping[str, tuple[str, ...]],
     ) -> Manipulator:
         """Return a manipulator with the postures and wheels of a device.
@@ -232,27 +236,30 @@ class _LinkBuilder:
     """
 
     def __init__(
-        self, body: FileDevice, children: Mapping[str, Sequence[str]], report: Report
+        self,
+        section: FileSection,
+        children: Mapping[str, Sequence[str]],
+        report: Report,
     ) -> None:
-        """Take the frames of a body.
+        """Take the frames of a section.
 
         children: The full names of the children of each frame.
         """
         self.properties: list[Property] = []
         self.joint_names: dict[str, tuple[str, ...]] = {}
-        self._body = body
-        self._end = body.unmarked_end
+        self._section = section
+        self._end = section.unmarked_end
         self._report = report
-        self._own = {frame.full_name: frame for frame in body.frames}
+        self._own = {frame.full_name: frame for frame in section.frames}
         self._children = children
-        self._parents = {frame.parent for frame in body.frames}
-        self._names = FreeNames({frame.local_name for frame in body.frames})
+        self._parents = {frame.parent for frame in section.frames}
+        self._names = FreeNames({frame.local_name for frame in section.frames})
         self._links: list[Link] = []
         self._frames: dict[str, list[Frame]] = {}
 
     def links(self) -> list[Link]:
         """Return the links."""
-        first = self._body.frames[0]
+        first = self._section.frames[0]
         if first.steps:
             base = Link(name=self._names.derive(BASE))
             self._links.append(base)
@@ -264,11 +271,11 @@ class _LinkBuilder:
             )
         pairs = {
             frame.full_name: joint
-            for frame in self._body.frames
+            for frame in self._section.frames
             if (joint := self._joint_before(frame)) is not None
         }
         joints = {joint.full_name for joint in pairs.values()}
-        for frame in self._body.frames:
+        for frame in self._section.frames:
             if frame.full_name not in joints:
                 self._add(frame, pairs.get(frame.full_name, frame))
         taken = {link.coordinate for link in self._links if link.moves}
@@ -362,6 +369,8 @@ class _LinkBuilder:
             parent = name
         if frame is not joint:
             kind = Prismatic if joint.type == "Prismatic" else Revolute
+            # The frame is turned against the joint about the same origin: the joint is
+            # about z, which in the axes of the frame is R^T z.
             axis = frame.pose.inverse().rotate(Z)
             motion = kind(axis=axis, precursor=motion.precursor @ frame.pose)
         joint_name = joint.local_name if first else joint.joint_name

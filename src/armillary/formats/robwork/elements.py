@@ -9,6 +9,7 @@ from typing import Final
 from armillary.formats import numbers
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import (
+    FILE,
     NAME,
     NUMBER,
     SIZE,
@@ -26,7 +27,7 @@ from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.shape import Shape
-from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Sphere
+from armillary.model.shapes import Box, Cone, Cylinder, HalfSpace, Mesh, Sphere
 
 __all__ = [
     "CALIBRATION",
@@ -73,25 +74,9 @@ FRAMES: Final = ("Frame", "Joint", "DHJoint")
 MODELS: Final = ("Drawable", "CollisionModel")
 TRANSFORM: Final = ("RPY", "Pos", "Transform")
 WHEELS: Final = ("LeftWheel", "RightWheel")
-LIMITS: Final = ("PosLimit", "VelLimit", "AccLimit")
 COLLISION, PROXIMITY, CALIBRATION = "CollisionSetup", "ProximitySetup", "Calibration"
 SETUPS: Final = (COLLISION, PROXIMITY, CALIBRATION)
 """Elements that name a file."""
-
-PARTS: Final = (*MODELS, *LIMITS, "Property")
-"""Elements about a frame, which are inside of it or name it."""
-
-SHAPES: Final[Mapping[str, type[Shape]]] = {
-    "Sphere": Sphere,
-    "Box": Box,
-    "Cone": Cone,
-    "Cylinder": Cylinder,
-    "Plane": HalfSpace,
-}
-"""The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
-is all below that of x and y."""
-
-GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
 
 _TURN_X, _TURN_Y = Revolute(axis=X), Revolute(axis=Y)
 _TURN_Z, _SLIDE_Z = Revolute(axis=Z), Prismatic(axis=Z)
@@ -144,7 +129,48 @@ _LEVEL: Final = Row("level", TEXT, default="")
 _MODEL_NAME: Final = Row("name", TEXT, default="", always=True)
 _A_AND_B: Final = (Row("PatternA", NAME, "a"), Row("PatternB", NAME, "b"))
 
-# Children that several elements have
+# Elements of one kind
+
+_SHAPES: Final = Elements[Report](
+    Table("Sphere", _LEVEL, Row("radius", _SIZE), makes=Sphere),
+    Table("Box", _LEVEL, Row("x y z", _SIZE, "size"), makes=Box),
+    Table(
+        "Cone",
+        _LEVEL,
+        Row("radius", _SIZE, "bottom"),
+        Row("z", _SIZE, "length"),
+        makes=Cone,
+    ),
+    Table(
+        "Cylinder",
+        _LEVEL,
+        Row("radius", _SIZE),
+        Row("z", _SIZE, "length"),
+        makes=Cylinder,
+    ),
+    Table("Plane", _LEVEL, makes=HalfSpace),
+)
+SHAPES: Final = _SHAPES.making(Shape)
+"""The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
+is all below that of x and y."""
+
+GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
+
+_LIMITS: Final = Elements[Report](
+    Table(
+        "PosLimit",
+        _REFJOINT,
+        Row("min", _NUMBER, "lower"),
+        Row("max", _NUMBER, "upper"),
+    ),
+    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
+    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+)
+LIMITS: Final = tuple(_LIMITS.tables)
+
+PARTS: Final = (*MODELS, *LIMITS, "Property")
+"""Elements about a frame, which are inside of it or name it."""
+
 _IN_DEVICE: Final = (*FRAMES, *PARTS, *SETUPS, "SerialChain")
 _IN_JOINT: Final = (*TRANSFORM, *PARTS, "Depend")
 _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
@@ -211,14 +237,7 @@ ELEMENTS: Final = Elements[Report](
         Row("gain", NUMBER, "multiplier"),
         Row("offset", NUMBER),
     ),
-    Table(
-        "PosLimit",
-        _REFJOINT,
-        Row("min", _NUMBER, "lower"),
-        Row("max", _NUMBER, "upper"),
-    ),
-    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
-    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+    *_LIMITS.tables.values(),
     Table(
         "Property",
         _NAME,
@@ -241,12 +260,8 @@ ELEMENTS: Final = Elements[Report](
     ),
     Table("CollisionModel", _MODEL_NAME, _REFFRAME, children=_IN_MODEL),
     *(Table[Report](name, has_text=True) for name in (*TRANSFORM, "RGB")),
-    Table("Polytope", _FILE, _LEVEL),
-    Table("Sphere", _LEVEL, Row("radius", _SIZE)),
-    Table("Box", _LEVEL, Row("x y z", _SIZE, "size")),
-    Table("Cone", _LEVEL, Row("radius", _SIZE, "bottom"), Row("z", _SIZE, "length")),
-    Table("Cylinder", _LEVEL, Row("radius", _SIZE), Row("z", _SIZE, "length")),
-    Table("Plane", _LEVEL),
+    Table("Polytope", Row("file", FILE), _LEVEL, makes=Mesh),
+    *_SHAPES.tables.values(),
     Table("Tube", *(Row(key, _SIZE) for key in ("radius", "thickness", "z")), _LEVEL),
 )
 """All elements of workcells and devices. A `Custom` geometry is not read."""

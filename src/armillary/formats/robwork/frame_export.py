@@ -134,16 +134,9 @@ class FrameExport:
         types: The types of frames that the model has no field for.
     """
 
-    def __init__(
-        self, manipulator: Manipulator, home: Sequence[float], report: Report
-    ) -> None:
-        """Make the frames.
-
-        home: The q of the manipulator at the start.
-        """
+    def __init__(self, manipulator: Manipulator, report: Report) -> None:
         self.manipulator = manipulator
         self.joints: dict[str, str] = {}
-        self._home = home
         self._report = report
         self._names = FreeNames(set(manipulator.frame_refs))
         self._axes = {
@@ -229,7 +222,8 @@ class FrameExport:
                 hint=advice(kind),
             )
             return link.joint.precursor
-        q = [drive.multiplier * self._home[drive.of] + drive.offset for drive in drives]
+        home = self.manipulator.home_q
+        q = [drive.multiplier * home[drive.of] + drive.offset for drive in drives]
         self._report.warning(
             NOWHERE,
             "joint-type",
@@ -243,6 +237,7 @@ class FrameExport:
     def _joint(self, link: Link, drive: Drive, axis: JointAxis) -> list[ExportedFrame]:
         """Return the joint of a link and, if it needs one, the frame behind it."""
         name = self.joints[link.coordinate]
+        # before Rot(axis, q) after = (before X_BZ) Rot(z, q) (X_BZ^-1 after)
         X_BZ = _z_to(axis.axis)
         joint = ExportedFrame(
             name=name,
@@ -278,6 +273,7 @@ class FrameExport:
         """
         passive = {self.joints.get(name): False for name in opened}
         if closed:
+            # Of the joints in loops, those from `count` on follow from the ones before.
             system = self.manipulator.loop_system
             for k in {k for each in system.equations for k in each.joints}:
                 name = self.manipulator.all_names[k]
@@ -319,6 +315,8 @@ class FrameExport:
         carriers = set(parents.values())
         leaves = [frame for frame in self.frames if frame.name not in carriers]
         leaves.sort(key=lambda frame: frame.type != "EndEffector")
+        # Ends of the model come first; others are marked only for the joints that are
+        # then still on no path.
         missing = {frame.name for frame in self.frames if frame.is_active}
         marked: list[str] = []
         for leaf in leaves:
@@ -362,6 +360,8 @@ def _z_to(axis: Vector3) -> Pose:
     """Return a rotation that takes z to an axis of length 1."""
     if axis == Z_AXIS:
         return IDENTITY
+    # Gram-Schmidt: x is the coordinate axis least like the axis, without its part
+    # along it, and y completes the frame.
     k = min(range(3), key=lambda i: abs(axis[i]))
     along = (float(k == 0), float(k == 1), float(k == 2))
     x = subtract(along, scale(dot(along, axis), axis))

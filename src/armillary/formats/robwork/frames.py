@@ -41,8 +41,8 @@ __all__ = [
     "SEPARATOR",
     "TYPE",
     "WORLD_FRAME",
-    "FileDevice",
     "FileFrame",
+    "FileSection",
     "FrameIndex",
     "LoosePart",
     "Scope",
@@ -166,7 +166,7 @@ class LoosePart:
 
 
 @dataclass(slots=True, kw_only=True)
-class FileDevice:
+class FileSection:
     """The content of the workcell itself or of a device, in the order of the file.
 
     Attributes:
@@ -211,11 +211,11 @@ class FrameIndex:
     """The world and all frames of a workcell by their full names."""
 
     def __init__(
-        self, world: FileFrame, bodies: Iterable[FileDevice], report: Report
+        self, world: FileFrame, sections: Iterable[FileSection], report: Report
     ) -> None:
         """Collect the frames, and report names that are given twice."""
         self._report = report
-        frames = [world, *(frame for body in bodies for frame in body.frames)]
+        frames = [world, *(frame for section in sections for frame in section.frames)]
         named = ((frame.full_name, frame.element.place) for frame in frames)
         check_unique("frame", named, report)
         self.frames: dict[str, FileFrame] = {}
@@ -228,6 +228,7 @@ class FrameIndex:
         RobWork searches the scope itself. Here the scopes around it are searched too,
         from the inside out, and a full name is understood.
         """
+        # The innermost scope comes first, and the full name last.
         for count in range(len(scope), -1, -1):
             frame = self.frames.get(SEPARATOR.join((*scope[:count], name)))
             if frame is not None:
@@ -240,17 +241,17 @@ class FrameIndex:
         known = (full.removeprefix(prefix) for full in self.frames)
         return self._report.hint(name, list(islice(known, MOST_COMPARED)))
 
-    def set_parents(self, body: FileDevice) -> None:
+    def set_parents(self, section: FileSection) -> None:
         """Set the parents of the frames of the workcell or of a device."""
-        is_serial = body.element.name == "SerialDevice"
+        is_serial = section.element.name == "SerialDevice"
         declared: set[str] = set()
-        before = body.support
-        for k, frame in enumerate(body.frames):
-            if not body.name:
+        before = section.support
+        for k, frame in enumerate(section.frames):
+            if not section.name:
                 self._set_parent(frame, WORLD_FRAME, self.frames if k else None)
                 continue
-            if 0 < k <= body.wheels:
-                before = body.frames[0].full_name
+            if 0 < k <= section.wheels:
+                before = section.frames[0].full_name
             ignores = is_serial or k == 0
             self._set_parent(frame, before, None if ignores else declared)
             before = frame.full_name

@@ -77,9 +77,11 @@ def read_dh_joint(frame: FileFrame, fields: Mapping[str, Any], report: Report) -
         )
         return
     slides, is_parallel = _DH_FORMS[forms[0]]
-    coordinate = element.number(forms[0], report) or 0.0  # after an error, as below
+    # The attribute that says the form is the constant parameter; the offset is where
+    # the coordinate is 0: the angle of a revolute joint, the length of a prismatic one.
+    constant = element.number(forms[0], report) or 0.0  # after an error, as below
     alpha, a, offset = (fields[key] or 0.0 for key in ("alpha", "a", "offset"))
-    angle, length = (coordinate, offset) if slides else (offset, coordinate)
+    angle, length = (constant, offset) if slides else (offset, constant)
     alpha, angle = math.radians(alpha), math.radians(angle)
     for unread in (child for child in element.children if child.name in TRANSFORM):
         report.warning(

@@ -17,7 +17,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, FileDevice
+from armillary.formats.robwork.frames import JUNCTION, SEPARATOR, FileSection
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.property import Property
@@ -88,12 +88,15 @@ def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> DeviceLeg:
 def _begins_leg(frames: Sequence[LegFrame], k: int, chain: str) -> bool:
     """Return whether a frame begins a leg; `chain` is that of the leg before it."""
     before = frames[k - 1].name
+    # It does not stand on the frame before it, so it is on another path.
     if frames[k].parent != before:
         return True
+    # The frame before it branches: the leg ends there, except at the base.
     if k >= 2 and any(frame.parent == before for frame in frames[k + 1 :]):
         return True
     if not chain or k + 1 == len(frames):
         return False
+    # It stands in front of another chain, which is a leg of its own.
     following = frames[k + 1]
     return following.parent == frames[k].name and following.chain not in {chain, ""}
 
@@ -102,6 +105,7 @@ def _ends(
     legs: Sequence[DeviceLeg], junctions: Junctions, base: str
 ) -> Iterator[tuple[list[str], str]]:
     """Yield for each junction the frames that coincide, and what is wrong with it."""
+    # A chain is named by its path, or by its own name where that is enough.
     by_chain = {leg.chain.rpartition(SEPARATOR)[2]: leg for leg in legs}
     by_chain |= {leg.chain: leg for leg in legs}
     known = [
@@ -135,6 +139,7 @@ def closures(frames: Sequence[LegFrame], junctions: Junctions) -> list[Closure] 
     for ends, fault in _ends(legs_of(frames), junctions, frames[0].name):
         if fault:
             return fault
+        # All coincide with the first: one closure fewer than there are ends.
         loops += (Closure(ends[0], end, ALL, ALL) for end in ends[1:])
     return loops
 
@@ -149,6 +154,7 @@ def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
         ):
             return None
         ends = {loop.a, loop.b}
+        # Closures that share a frame make the frames of all of them coincide.
         touched = [group for group in groups if group & ends]
         groups = [group for group in groups if not group & ends]
         groups.append(ends.union(*touched))
@@ -156,7 +162,7 @@ def joined(loops: Sequence[Closure | Rod]) -> set[frozenset[str]] | None:
 
 
 def read_junctions(
-    device: FileDevice, report: Report
+    device: FileSection, report: Report
 ) -> tuple[list[Closure], list[Property]]:
     """Return the loops of a parallel device, and what keeps the names of its legs."""
     element = device.element
@@ -200,7 +206,7 @@ def read_junctions(
 def _closures(
     frames: Sequence[LegFrame],
     junctions: Junctions,
-    device: FileDevice,
+    device: FileSection,
     place: Place,
     report: Report,
 ) -> list[Closure]:
@@ -218,7 +224,7 @@ def _closures(
 
 
 def with_loops(
-    made: Manipulator, loops: Sequence[Closure], device: FileDevice, report: Report
+    made: Manipulator, loops: Sequence[Closure], device: FileSection, report: Report
 ) -> Manipulator:
     """Return a manipulator with loops; report it if they cannot be closed."""
     place, label = device.element.place, device.element.label
@@ -228,6 +234,7 @@ def with_loops(
         message = f"{label}: {error}".removesuffix(".")
         report.guessing(OPEN).error(place, "bad-loop", message)
         return made
+    # The mobility of the loops decides which joints are found, not the marks.
     system, links = closed.loop_system, closed.links
     names = closed.all_names
     passive = {link.coordinate for link in links if link.passive}

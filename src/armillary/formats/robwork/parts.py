@@ -129,17 +129,11 @@ def _shapes(
     if kind != "Tube" and level:
         what = "the attribute 'level', how finely RobWork draws what is round,"
         report.unsupported.add(what, element.place)
-    if kind == "Polytope":
-        file = fields["file"]
-        if file is None or not file.strip():
-            if file is not None:
-                message = f"{element.label} names no file"
-                report.error(element.place, "empty-reference", message)
-            return ()
-        path = context.finder.mesh(file.strip(), element.place, report)
-        return (Mesh(file=path, **looks),)
     if None in fields.values():
         return ()
+    if kind == "Polytope":
+        path = context.finder.mesh(fields["file"].strip(), element.place, report)
+        return (Mesh(file=path, **looks),)
     inner = fields.pop("radius") if kind == "Tube" else 0.0
     is_flat = 0.0 in all_numbers(fields)
     if is_flat:
@@ -211,14 +205,10 @@ def shape_elements(link: Link, report: Report) -> list[Element]:
 
 def _geometry(shape: Shape, report: Report) -> Element | None:
     """Return the element of a shape without its pose, None if RobWork has none."""
-    if isinstance(shape, Mesh):
-        if shape.scale != ONES:
-            report.unsupported.add("the scale of a mesh")
-        return ELEMENTS.write("Polytope", shape)
-    if isinstance(shape, Cone) and shape.top != 0.0:
-        return None
-    kinds = [kind for kind, of in SHAPES.items() if type(shape) is of]
-    return ELEMENTS.write(kinds[0], shape) if kinds else None
+    if isinstance(shape, Mesh) and shape.scale != ONES:
+        report.unsupported.add("the scale of a mesh")
+    is_truncated = isinstance(shape, Cone) and shape.top != 0.0
+    return None if is_truncated else ELEMENTS.of(shape)
 
 
 # Limits
@@ -259,6 +249,7 @@ def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
         )
     factor = math.pi / 180.0 if is_angle else 1.0
     changes = {field: _or_infinite(value * factor) for field, value in limit.items()}
+    # A default that is repeated is no contradiction.
     before = {field: getattr(frame.limits, field) for field in changes}
     if before != changes and not all(map(math.isinf, before.values())):
         message = f"{name} has another <{element.name}>; this one counts"
@@ -284,6 +275,7 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
     elements: list[Element] = []
     for table in (ELEMENTS[kind] for kind in LIMITS):
         fields = {f: getattr(limits, f) for f in table.fields if f != "refjoint"}
+        # RobWork has no open range: an infinite end is written as the largest double.
         if any(map(math.isfinite, fields.values())):
             elements.append(table.write({f: in_file(v) for f, v in fields.items()}))
     return elements
@@ -292,6 +284,8 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
 def _degrees(value: float) -> float:
     """Return an angle in degrees that reads back as the same number of radians."""
     plain = math.degrees(value)
+    # The reader multiplies by pi / 180, which may miss the last bit: the rounded
+    # number or one of the neighbours usually does not.
     near = (
         round(plain, ANGLE_DIGITS),
         plain,

@@ -34,8 +34,8 @@ from armillary.formats.robwork.elements import (
 from armillary.formats.robwork.frames import (
     SEPARATOR,
     WORLD_FRAME,
-    FileDevice,
     FileFrame,
+    FileSection,
     FrameIndex,
     LoosePart,
     Scope,
@@ -93,17 +93,17 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     root = _root_of(whole, path, report)
     ELEMENTS.report_unknown(root, report)
     context = Context(report, finder)
-    bodies = _bodies(root, context)
-    index = _index(root, bodies, report)
-    for body in bodies:
-        _read_loose_parts(body, index, context)
+    sections = _sections(root, context)
+    index = _index(root, sections, report)
+    for section in sections:
+        _read_loose_parts(section, index, context)
     setups: list[tuple[LoosePart, str]] = []
-    for body in (*bodies[1:], bodies[0]):  # those of devices count first
-        setups += find_setups(body, context)
+    for section in (*sections[1:], sections[0]):  # those of devices count first
+        setups += find_setups(section, context)
     finder.report_missing(report)
     report.raise_if_errors()
     name = root.attributes.get("name") or os.path.basename(path).split(".")[0] or "cell"
-    cells = CellBuilder(index, bodies, report)
+    cells = CellBuilder(index, sections, report)
     cell = cells.workcell(name)
     rules = read_rules(setups, Patterns(cell, cells.names), context)
     report.raise_if_errors()
@@ -166,29 +166,29 @@ def _report_root(first: Element, report: Report) -> None:
 # elements wait until every frame is known.
 
 
-def _bodies(root: Element, context: Context) -> list[FileDevice]:
+def _sections(root: Element, context: Context) -> list[FileSection]:
     """Return the workcell's own frames, then the frames of each device."""
-    workcell = FileDevice(element=root)
+    workcell = FileSection(element=root)
     if root.name != WORKCELL:
         return [workcell, _device(root, WORLD_FRAME, context)]
-    bodies = [workcell]
+    sections = [workcell]
     for child in ELEMENTS.children(root):
         if child.name in DEVICES:
             is_mounted = workcell.frames and child.name != "MobileDevice"
             support = workcell.frames[-1].full_name if is_mounted else WORLD_FRAME
-            bodies.append(_device(child, support, context))
+            sections.append(_device(child, support, context))
         elif child.name == "Camera":
             context.report.unsupported.add("<Camera>", child.place)
         else:
             _add(child, (), workcell, context)
-    return bodies
+    return sections
 
 
-def _device(element: Element, support: str, context: Context) -> FileDevice:
+def _device(element: Element, support: str, context: Context) -> FileSection:
     """Return a device whose base has the parent `support`."""
     fields = ELEMENTS.read(element, context.report)
     name = fields["name"] or f"<{element.name}>"
-    device = FileDevice(element=element, name=name, support=support)
+    device = FileSection(element=element, name=name, support=support)
     if fields.get("basename"):
         _add_wheels(device, fields["basename"], context.report)
     for child in ELEMENTS.children(element):
@@ -196,22 +196,22 @@ def _device(element: Element, support: str, context: Context) -> FileDevice:
     return device
 
 
-def _add(child: Element, scope: Scope, body: FileDevice, context: Context) -> None:
+def _add(child: Element, scope: Scope, section: FileSection, context: Context) -> None:
     """Add a child of a workcell, device or chain.
 
     It calls itself for chains in chains; elements are nested only so deeply.
     """
-    part = LoosePart(child, scope, body.frames[-1] if body.frames else None)
+    part = LoosePart(child, scope, section.frames[-1] if section.frames else None)
     if child.name in FRAMES:
-        body.frames.append(_frame(child, scope, context))
+        section.frames.append(_frame(child, scope, context))
     elif child.name in PARTS:
-        body.parts.append(part)
+        section.parts.append(part)
     elif child.name in SETUPS:
-        body.setups.append(part)
+        section.setups.append(part)
     elif child.name == "SerialChain":
         name = ELEMENTS.read(child, context.report)["name"] or f"<{child.name}>"
         for grandchild in ELEMENTS.children(child):
-            _add(grandchild, (*scope, name), body, context)
+            _add(grandchild, (*scope, name), section, context)
 
 
 def _frame(element: Element, scope: Scope, context: Context) -> FileFrame:
@@ -256,7 +256,7 @@ def _check_reference(element: Element, frame: FileFrame, report: Report) -> None
     )
 
 
-def _add_wheels(device: FileDevice, base: str, report: Report) -> None:
+def _add_wheels(device: FileSection, base: str, report: Report) -> None:
     """Add base and wheels: axles along y at half the width, as in RobWork."""
     element, scope = device.element, (device.name,)
     device.frames.append(
@@ -291,15 +291,17 @@ def wheel_poses(width: float) -> tuple[Pose, Pose]:
 # Parents, the joints that others depend on, and what is about frames
 
 
-def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> FrameIndex:
+def _index(
+    root: Element, sections: Sequence[FileSection], report: Report
+) -> FrameIndex:
     """Return all frames, each with its parent and the joint that it depends on."""
-    devices = bodies[1:]
+    devices = sections[1:]
     named = ((device.name, device.element.place) for device in devices)
     check_unique("device", named, report)
     world = FileFrame(element=root, scope=(), name=WORLD_FRAME)
-    index = FrameIndex(world, bodies, report)
-    for body in bodies:
-        index.set_parents(body)
+    index = FrameIndex(world, sections, report)
+    for section in sections:
+        index.set_parents(section)
     index.check_cycles()
     for device in devices:
         _couple(device, index, report)
@@ -311,7 +313,7 @@ def _index(root: Element, bodies: Sequence[FileDevice], report: Report) -> Frame
     return index
 
 
-def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
+def _couple(device: FileSection, index: FrameIndex, report: Report) -> None:
     """Find the joints that others depend on."""
     in_device = set(map(id, device.frames))
     for frame in device.frames:
@@ -337,20 +339,22 @@ def _couple(device: FileDevice, index: FrameIndex, report: Report) -> None:
         report.error(depend.place, "bad-depend", message, hint=hint)
 
 
-def _read_loose_parts(body: FileDevice, index: FrameIndex, context: Context) -> None:
+def _read_loose_parts(
+    section: FileSection, index: FrameIndex, context: Context
+) -> None:
     """Give each limit, shape and property outside of a frame to that it is about."""
     world = index.frames[WORLD_FRAME]
-    for part in body.parts:
+    for part in section.parts:
         element = part.element
         kind = "joint" if element.name in LIMITS else "frame"
         named = element.attributes.get(f"ref{kind}", "")
         if element.name == "Property" and not named:
-            read_property(element, body.properties, context.report)
+            read_property(element, section.properties, context.report)
             continue
         if named:
             frame = index.find(named, part.scope)
-        elif part.last is None and body.name and kind == "frame":
-            frame = body.frames[0] if body.frames else world
+        elif part.last is None and section.name and kind == "frame":
+            frame = section.frames[0] if section.frames else world
         else:
             frame = part.last or world
         if frame is not None and not (kind == "joint" and frame is world):

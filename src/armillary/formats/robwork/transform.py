@@ -110,6 +110,7 @@ def _corrected(owner: Element, element: Element, m: Rows, report: Report) -> Row
         )
         return EYE
     if not is_proper(m):
+        # Columns are axes: z is replaced by x cross y.
         x, y, _ = transpose(m)
         m = transpose((x, y, cross(x, y)))
         report.warning(
@@ -151,6 +152,7 @@ def _rounded_angles(m: Rows) -> list[float] | None:
     """Return the angles about z, y, x [degree], None if they would not read back."""
     if m == EYE:
         return [0.0, 0.0, 0.0]
+    # Angles are preferred, being readable, where their rounding changes nothing.
     angles = [round(math.degrees(angle), ANGLE_DIGITS) for angle in moving_zyx(m)]
     back = rows_from_moving_zyx(*map(math.radians, angles))
     return angles if Pose(m, ZERO).approx_equal(Pose(back, ZERO), ROUNDING) else None

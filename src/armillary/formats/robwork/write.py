@@ -161,9 +161,6 @@ class _WorkcellWriter:
         free = Mount(manipulator=manipulator.name, bolted=False)
         return self._mounts.get(manipulator.name, free)
 
-    def _export(self, manipulator: Manipulator) -> FrameExport:
-        return FrameExport(manipulator, manipulator.home_q, self._report)
-
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base = manipulator.links[manipulator.base]
         fixed = Mount(manipulator=ENVIRONMENT)
@@ -214,7 +211,7 @@ class _WorkcellWriter:
         """Add the frames of a manipulator to those to be declared."""
         mount = self._mount(manipulator)
         base = manipulator.links[manipulator.base]
-        export = self._export(manipulator)
+        export = FrameExport(manipulator, self._report)
         for frame in export.frames:
             name = self.names[f"{manipulator.name}/{frame.name}"]
             parent = self.names.get(f"{manipulator.name}/{frame.parent}", "")
@@ -277,7 +274,7 @@ class _WorkcellWriter:
                 f"{quote(manipulator.name)}, which RobWork would mount on the frame "
                 "declared before it",
             )
-        export = self._export(manipulator)
+        export = FrameExport(manipulator, self._report)
         junctions = junctions_of(export) if manipulator.loops else None
         if junctions is not None:
             self._closed.append(manipulator.name)
@@ -348,6 +345,7 @@ def device_element(
     manipulator, frames = export.manipulator, export.frames
     wheels = _wheels(export)
     was = {each.text for each in manipulator.properties if each.name == DEVICE}
+    # The kind that the device had in RobWork is kept where it still fits.
     is_chain = all(b.parent == a.name for a, b in pairwise(frames))
     kind = "SerialDevice" if is_chain else "TreeDevice"
     if junctions is not None:
@@ -475,6 +473,7 @@ def _grouped(
         if chain != groups[-1][0]:
             groups.append((chain, []))
         is_next = frame.parent == before
+        # A serial device takes the frame before as the parent in any case.
         refframe = None if is_next or kind == "SerialDevice" else frame.parent or None
         name = frame.name.removeprefix(f"{chain}{SEPARATOR}") if chain else frame.name
         groups[-1][1].append(frame.element(name=name, refframe=refframe))

@@ -65,6 +65,7 @@ def _read_pairs(
     elements: tuple[Element, ...], names: Names, *, tested: bool
 ) -> list[Rule]:
     name, warning = names.manipulator.name, names.report.warning
+    # A pair counts once, whichever of its links comes first.
     rules: dict[frozenset[str], tuple[Rule, Place]] = {}
     for element in elements:
         fields = ELEMENTS.read_whole(element, names)

@@ -156,6 +156,8 @@ def _positions(
     if not _has_count(element, joint, values, count, names):
         return {}
     if is_floating:
+        # Position and quaternion become the coordinates of the six joints that replace
+        # a floating one: Rz(yaw) Ry(pitch) Rx(roll).
         x, y, z, qx, qy, qz, qw = values
         try:
             pose = Pose.from_quaternion((qw, qx, qy, qz))

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
-from armillary.formats.elements import NUMBER, TEXT, Elements, Row, Table, numbers
+from armillary.formats.elements import (
+    FILE,
+    NUMBER,
+    TEXT,
+    Elements,
+    Kind,
+    Row,
+    Table,
+    numbers,
+)
 from armillary.formats.numbers import has_direction
 from armillary.formats.xml import Element
 from armillary.model.shape import Shape
@@ -20,19 +29,21 @@ __all__ = ["ELEMENTS", "SHAPES", "origin_element", "read_pose"]
 ROTATION_TOLERANCE: Final = 1e-12
 ONES: Final = (1.0, 1.0, 1.0)
 
-SHAPES: Final[dict[str, type[Shape]]] = {
-    "box": Box,
-    "sphere": Sphere,
-    "cylinder": Cylinder,
-    "capsule": Capsule,
-    "mesh": Mesh,
-}
-
 _NAME: Final = Row("name", TEXT)
 _SHAPE_NAME: Final = Row("name", TEXT, default="")
 _LINK: Final = Row("link", TEXT)
 _RADIUS, _LENGTH = Row("radius", NUMBER), Row("length", NUMBER)
 _THREE: Final = numbers(3)
+
+
+def _scale(element: Element, key: str, report: Report, default: Any) -> Any:
+    """Return the scale of a mesh; a single number is that of all axes."""
+    if len((element.attribute(key) or "").split()) == 1:
+        view = report.tolerating("it is the scale along all axes")
+        element.numbers(key, 3, view)
+        return (element.number(key, report, default=1.0),) * 3
+    return _THREE.read(element, key, report, default)
+
 
 ELEMENTS: Final = Elements[Report](
     Table(
@@ -51,11 +62,16 @@ ELEMENTS: Final = Elements[Report](
     Table("visual", _SHAPE_NAME),
     Table("collision", _SHAPE_NAME),
     Table("geometry"),
-    Table("box", Row("size", _THREE)),
-    Table("sphere", _RADIUS),
-    Table("cylinder", _RADIUS, _LENGTH),
-    Table("capsule", _RADIUS, _LENGTH),
-    Table("mesh", Row("filename", TEXT, "file"), Row("scale", _THREE, default=ONES)),
+    Table("box", Row("size", _THREE), makes=Box),
+    Table("sphere", _RADIUS, makes=Sphere),
+    Table("cylinder", _RADIUS, _LENGTH, makes=Cylinder),
+    Table("capsule", _RADIUS, _LENGTH, makes=Capsule),
+    Table(
+        "mesh",
+        Row("filename", FILE, "file"),
+        Row("scale", Kind(_scale), default=ONES),
+        makes=Mesh,
+    ),
     # Joints
     Table("joint", _NAME, Row("type", TEXT)),
     Table("parent", _LINK),
@@ -85,6 +101,9 @@ ELEMENTS: Final = Elements[Report](
     Table("drake:rotor_inertia", Row("value", NUMBER, "motor_inertia")),
     Table("drake:gear_ratio", Row("value", NUMBER, "gear_ratio")),
 )
+
+SHAPES: Final = ELEMENTS.making(Shape)
+
 
 # Origins
 

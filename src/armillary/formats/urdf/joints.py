@@ -40,7 +40,7 @@ SINGLE: Final = (*LIMITED, "continuous")
 TYPES: Final = ("revolute", "continuous", "prismatic", "fixed", *SEVERAL)
 
 ENDS: Final = ("lower", "upper")
-GREATEST: Final = ("effort", "velocity", "acceleration")
+GREATEST: Final = tuple(f for f in ELEMENTS["limit"].fields if f not in ENDS)
 NEEDED: Final = ("effort", "velocity")
 INFINITIES: Final = ("inf", "infinity")
 

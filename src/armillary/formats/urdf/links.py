@@ -13,6 +13,7 @@ from armillary.formats.inertia import possible_inertia
 from armillary.formats.paths import Roots
 from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
 from armillary.formats.xml import Element
+from armillary.limits import URDF_MISSING
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Capsule, HalfSpace, Mesh
@@ -22,8 +23,6 @@ from armillary.spatial.vector import ZERO
 
 __all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
 
-MOST_MISSING: Final = 50
-ONES: Final = (1.0, 1.0, 1.0)
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -62,6 +61,7 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     possible = possible_inertia(central, moments.place, link.label, report)
     if possible is None:
         return None
+    # From the axes at the centre of mass to those of the link (Steiner).
     inertia = possible.transformed(X_LC)
     fault = inertia.fault()
     if fault is None or not fault.is_refused:
@@ -84,7 +84,7 @@ class ShapeReader:
         self._base = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._looked_up: set[str] = set()
-        self._missing = 0 if roots.packages or roots.folders else MOST_MISSING
+        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
@@ -161,26 +161,13 @@ class ShapeReader:
         return SHAPES[element.name](**sizes, **looks)
 
     def _mesh(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        file = element.required_attribute("filename", self._report)
-        x, y, z = self._scale(element)
-        if 0.0 in (x, y, z):
+        fields = ELEMENTS.read(element, self._report)
+        if 0.0 in fields["scale"]:
             self._warn_of_no_volume(element, "scale")
-        if file is None:
+        if fields["file"] is None:
             return None
-        if not file.strip():
-            message = f"{element.label} names no file"
-            self._report.error(element.place, "empty-reference", message)
-            return None
-        self._look_up(file, element)
-        return Mesh(file=file, scale=(x, y, z), **looks)
-
-    def _scale(self, element: Element) -> tuple[float, ...]:
-        """Return the scale of a mesh; a single number is that of all axes."""
-        if len((element.attribute("scale") or "").split()) == 1:
-            view = self._report.tolerating("it is the scale along all axes")
-            element.numbers("scale", 3, view)
-            return (element.number("scale", self._report, default=1.0),) * 3
-        return element.numbers("scale", 3, self._report, default=ONES)
+        self._look_up(fields["file"], element)
+        return Mesh(**fields, **looks)
 
     def _plane(self, element: Element, looks: dict[str, Any]) -> Shape:
         """Return the half space below a plane, an element of PyBullet."""
@@ -197,7 +184,7 @@ class ShapeReader:
 
     def _look_up(self, file: str, element: Element) -> None:
         """Warn, once for each file, of meshes that do not exist."""
-        if self._missing >= MOST_MISSING or file in self._looked_up:
+        if self._missing >= URDF_MISSING.most or file in self._looked_up:
             return
         self._looked_up.add(file)
         missing = self._roots.find(file, base=self._base, place=element.place)
@@ -206,8 +193,8 @@ class ShapeReader:
         warning = self._report.warning
         warning(missing.place, missing.code, missing.message, hint=missing.hint)
         self._missing += 1
-        if self._missing == MOST_MISSING:
-            message = f"{MOST_MISSING} meshes are missing; no more are looked up"
+        if self._missing == URDF_MISSING.most:
+            message = f"{URDF_MISSING.most} meshes are missing; no more are looked up"
             warning(element.place, "reference-missing", message)
 
 
@@ -289,8 +276,6 @@ SHAPE_FIELDS: Final = frozenset(
 )
 """The fields of shapes that are written."""
 
-_KINDS: Final = {kind: name for name, kind in SHAPES.items()}
-
 
 class LinkWriter:
     """Write links, and collect their colours as materials.
@@ -328,6 +313,7 @@ class LinkWriter:
             inertia = possible_inertia(inertia, NOWHERE, quote(name), self._report)
         if inertia is None:
             return []
+        # Without a mass there is no centre, and the moments are those about the origin.
         has_centre = inertia.mass != 0.0
         centre = inertia.centre() if has_centre else ZERO
         (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
@@ -345,10 +331,10 @@ class LinkWriter:
 
     def _shape(self, kind: str, shape: Shape, primary: Pose) -> Element | None:
         """Return a `<visual>` or `<collision>`, None if URDF has no such shape."""
-        if type(shape) not in _KINDS:
+        geometry = ELEMENTS.of(shape)
+        if geometry is None:
             self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
             return None
-        geometry = ELEMENTS.write(_KINDS[type(shape)], shape)
         self.has_capsules |= isinstance(shape, Capsule)
         material: list[Element] = []
         if shape.colour is not None:

@@ -146,6 +146,7 @@ def check_mimics(
     drives: dict[str, _Drive | None] = {
         name: _Drive(name) for name in by_name if name not in leaders
     }
+    # Each chain of followers is walked outwards from its leader, and once only.
     for follower in leaders:
         chain = [follower]
         while chain[-1] not in drives:
@@ -194,6 +195,7 @@ def _next(joint: JointElement, drive: _Drive | None, report: Report) -> _Drive |
             hint=f"Let it mimic {quote(drive.leader)} directly.",
         )
         return None
+    # m1 (m0 q + b0) + b1 = (m1 m0) q + (m1 b0 + b1)
     multiplier = joint.mimic.multiplier * drive.multiplier
     offset = joint.mimic.multiplier * drive.offset + joint.mimic.offset
     if not (math.isfinite(multiplier) and math.isfinite(offset)):
@@ -221,6 +223,7 @@ def _contradicting(
         if drive is None or not drive.steps or drive.multiplier == 0.0:
             continue
         limits = by_name[name].limits
+        # Limits of m q + b are limits of q: (limit - b) / m, swapped for a negative m.
         low, high = sorted(
             (limit - drive.offset) / drive.multiplier
             for limit in (limits.lower, limits.upper)
@@ -365,6 +368,7 @@ def _steps(joint: JointElement) -> list[tuple[str, Joint]]:
     for part in PARTS[joint.type]:
         kind = Prismatic if part in slides else Revolute
         steps.append((part, kind(axis=(slides | turns)[part])))
+    # The origin of the joint comes before the first of its steps.
     part, first_joint = steps[0]
     steps[0] = part, msgspec.structs.replace(first_joint, precursor=joint.origin)
     return steps
@@ -378,6 +382,7 @@ def _plane(axis: Axis) -> tuple[Axis, Axis, Axis]:
     """
     normal = unit(axis)
     most_like = max(range(3), key=lambda k: abs(normal[k]))
+    # n x a, then that x n: the part of the axis `a` in the plane.
     level = cross(cross(normal, AXES[(most_like + 1) % 3]), normal)
     first = unit(level)
     return first, unit(cross(normal, first)), normal

@@ -324,6 +324,8 @@ class _UrdfExport:
             for child in depth_first(self._world(), self.children)
             if child in self.coordinates
         ]
+        # q of the file is depth first over the one tree, that of the cell goes from
+        # manipulator to manipulator.
         if tuple(order) != self.cell.joint_names:
             self._warn(
                 "joint-order",

@@ -2,34 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from armillary.ik.closed_forms.coordinate import (
-    clipped,
-    coordinate,
-    is_within,
-    never_leaves,
-)
-from armillary.ik.closed_forms.family import Answer, Preferred
+from armillary.ik.closed_forms.family import FormulaAnswer, Preferred
 from armillary.ik.closed_forms.recognise import Closed
-from armillary.ik.closed_forms.subproblems import ZERO_TURN
+from armillary.ik.closed_forms.subproblems import ZERO_TURN, Turn
 from armillary.ik.problem import Goal
 from armillary.ik.whole_turns import FARTHEST
 from armillary.kinematics.inputs import Inputs
+from armillary.model.drive import Drive
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import (
-    Number,
-    cross,
-    dot,
-    norm,
-    scale,
-    subtract,
-)
+from armillary.spatial.vector import Number, cross, dot, norm, scale, subtract
+from armillary.trace.functions import floor, maximum, minimum, select
 
 DOUBT = 1e-5  # what may remain, as a part of the arm, before a miss is a proof
+SLACK = 1e-9  # what rounding may add to an angle [rad]
+MOST_SLACK = 0.01
 
 
 class ArmProblem(NamedTuple):
@@ -40,7 +32,7 @@ class ArmProblem(NamedTuple):
         goal: Which frame the closed form places, and in which.
         selection: Which joints are found.
         limits: Least and greatest coordinate of each of those.
-        closed: Their closed form.
+        closed: The closed form of these joints.
         outer: Which frame is placed, and in which, where other inputs of the selection
             lie between that goal and `goal`; see `inner_goal`.
         before: The pose of `goal.relative_to` in `outer.relative_to`.
@@ -159,10 +151,11 @@ def square_from(problem: ArmProblem, target: Pose, q: Sequence[Number]) -> Numbe
     """
     closed = problem.closed
     turns, shifts = closed.parts(q)
-    X = _reached(problem, Answer(turns, False, shifts=shifts), list(q))
+    X = _reached(problem, FormulaAnswer(turns, False, shifts=shifts), list(q))
     apart = scale(1.0 / closed.arm.size, subtract(X.position, target.position))
     if closed.point:
         return dot(apart, apart)
+    # The square of the chord, (2 sin(angle/2))^2 = 3 - trace R'T.
     trace = sum(map(dot, X.rotation, target.rotation), 0.0)
     return dot(apart, apart) + 3.0 - trace
 
@@ -189,7 +182,7 @@ def _orthonormal(X: Pose) -> Pose:
 
 def _branch(
     problem: ArmProblem,
-    answer: Answer,
+    answer: FormulaAnswer,
     target: Pose,
     allowed: Allowed,
     near: Sequence[Number] | None,
@@ -212,6 +205,8 @@ def _branch(
         ends = limits[0][k], limits[1][k]
         within = within & is_within(q[k], *ends, allowed.excess)
         inside = inside & is_within(q[k], *ends, 0.0)
+    # Verified, and how clear a miss is: it proves that no answer is near only where it
+    # is much larger than the tolerance and than what rounding makes of the arm.
     X = _reached(problem, answer, q)
     apart = subtract(X.position, target.position)
     distance: Number = dot(apart, apart)
@@ -232,14 +227,16 @@ def _branch(
     )
 
 
-def _reached(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pose:
+def _reached(problem: ArmProblem, answer: FormulaAnswer, q: list[Number]) -> Pose:
     X = _reached_inside(problem, answer, q)
     if problem.outer is None:
         return X
     return problem.before @ X @ problem.behind
 
 
-def _reached_inside(problem: ArmProblem, answer: Answer, q: list[Number]) -> Pose:
+def _reached_inside(
+    problem: ArmProblem, answer: FormulaAnswer, q: list[Number]
+) -> Pose:
     goal, closed = problem.goal, problem.closed
     if closed.exact:
         return closed.pose(answer.turns, answer.shifts)
@@ -255,3 +252,82 @@ def chord_square(X: Pose, Y: Pose) -> Number:
         apart = subtract(a, b)
         total = total + dot(apart, apart)
     return 0.5 * total
+
+
+# From the angle of a joint to its coordinate, whole turns on, within its limits
+
+
+def coordinate(
+    turn: Turn,
+    drive: Drive,
+    limits: tuple[float, float],
+    near: Number | None,
+    slack: Number,
+) -> Number:
+    """Return the q of an angle, within limits where whole turns lead there.
+
+    Args:
+        turn: The angle.
+        drive: How q makes it.
+        limits: Least and greatest q.
+        near: Within limits; of the q there that nearest to this is returned, or to
+            zero.
+        slack: What is beyond a limit by less gets no whole turn; at most MOST_SLACK.
+    """
+    low, high = limits
+    q = (turn.angle - drive.offset) / drive.multiplier
+    if near is None:
+        return _near_zero(q, drive, low, high)
+    period = 2.0 * math.pi / abs(drive.multiplier)
+    q = q - period * floor((q - near) / period + 0.5)
+    # a turn that leads beyond the other limit is not taken
+    most, least = low + period - SLACK, high - period + SLACK
+    if high - low > period - 2.0 * MOST_SLACK:
+        most, least = maximum(high + slack, most), minimum(low - slack, least)
+    if high < math.inf:
+        q = select(q > most, q - period, q)
+    return select(q < least, q + period, q) if low > -math.inf else q
+
+
+def clipped(q: Number, low: float, high: float) -> Number:
+    """Return q, at a limit where it is beyond it."""
+    q = select(q < low, low, q) if low > -math.inf else q
+    return select(q > high, high, q) if high < math.inf else q
+
+
+def is_within(q: Number, low: float, high: float, excess: Number) -> Any:
+    """Return whether q is beyond its limits by at most `excess`."""
+    within: Any = True
+    if low > -math.inf:
+        within = q >= low - excess
+    return within & (q <= high + excess) if high < math.inf else within
+
+
+def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:
+    """Return q in the range of one turn from `start`: one comparison is enough.
+
+    Limits less than a turn apart lie in the middle of that range.
+    """
+    period = 2.0 * math.pi / abs(drive.multiplier)
+    half = 0.5 * period
+    start = -half
+    if high - low < period:
+        start = 0.5 * (low + high) - half
+    elif low > -half and high >= half:
+        start = low - SLACK
+    elif high < half and low <= -half:
+        start = high + SLACK - period
+    least = -drive.offset / drive.multiplier - half  # of q as it is
+    on = math.ceil((start - least) / period - SLACK)
+    q = q + period * on
+    if least + period * on <= start + SLACK:
+        return q
+    return select(q > start + period, q - period, q)
+
+
+def never_leaves(drive: Drive, low: float, high: float) -> bool:
+    """Return whether every angle near zero is within the limits, for certain."""
+    half = math.pi / abs(drive.multiplier)
+    plain = drive.offset == 0.0 and abs(drive.multiplier) == 1.0
+    slack = 0.0 if plain else SLACK
+    return low <= -half - slack and high >= half + slack

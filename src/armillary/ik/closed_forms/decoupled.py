@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -35,7 +35,7 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import absolute, select
 
 MOST = 3
-FLAT = 1e-12  # a volume of unit vectors that is next to nothing
+FLAT = 1e-12  # a volume of unit vectors that counts as zero
 LOOSE = 0.01  # a square of a sine, below which angles magnify errors tenfold
 SAMPLES = 8
 
@@ -65,7 +65,7 @@ def fit(arm: PrismaticArm) -> Formula:
         require(not link.parallel, f"axes {one} and {two} are parallel")
     require_independent(arm)
 
-    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         return [
             _placed(arm, target.position, turns)
             for turns in _turns(arm, target.rotation, preferred)
@@ -78,12 +78,13 @@ def _turns(arm: PrismaticArm, rotation: Rows, preferred: Preferred) -> list[Turn
     """Return the angles with Rz(t_1) Rx Rz(t_2) ... = rotation."""
     x, _, z = transpose(rotation)
     if len(arm.drives) == MOST:
-        found: list[Turns] = []
+        both: list[Turns] = []
         one, two = arm.links
         for *turns, free in wrist_turns(x, z, one, two, preferred.turns[0]):
             sine = one.sin * two.sin * turns[1].sin
-            found.append(Turns(turns, free, sine * sine <= LOOSE))
-        return found
+            both.append(Turns(turns, free, sine * sine <= LOOSE))
+        return both
+    # Of two joints z tells the first, of one the rest of x tells all.
     loose = False
     turns: list[Turn] = []
     if arm.links:
@@ -97,19 +98,20 @@ def _turns(arm: PrismaticArm, rotation: Rows, preferred: Preferred) -> list[Turn
     return [Turns(turns, False, loose)]
 
 
-def _placed(arm: PrismaticArm, position: Vector3, found: Turns) -> Answer:
+def _placed(arm: PrismaticArm, position: Vector3, rotating: Turns) -> FormulaAnswer:
     """Return the answer of turns, with the lengths that lead to a position."""
-    frames = arm.frames(found.turns)
+    frames = arm.frames(rotating.turns)
     ways = arm.ways(frames)
     left = subtract(position, arm.rest(frames))
     shifts, flat = lengths(left, ways)
-    return Answer(found.turns, found.free | flat, found.loose, shifts)
+    return FormulaAnswer(rotating.turns, rotating.free | flat, rotating.loose, shifts)
 
 
 def lengths(left: Vector3, ways: list[Vector3]) -> tuple[list[Number], Any]:
     """Return how far along each way, and whether the ways lie in one plane."""
     if len(ways) < 2:
         return [dot(left, way) for way in ways], False
+    # Cramer's rule; across two ways a third is added, along which nothing is taken.
     basis = ways if len(ways) == MOST else [*ways, cross(*ways)]
     volume = dot(basis[0], cross(basis[1], basis[2]))
     flat = absolute(volume) <= FLAT
@@ -130,7 +132,7 @@ def require_independent(arm: PrismaticArm) -> None:
 
 
 def _are_independent(arm: PrismaticArm) -> bool:
-    """Tell whether the ways span as many directions as they are, at most angles."""
+    """Return whether the ways span as many directions as they are, at most angles."""
     if not arm.slides:
         return True
     for angles in np.random.default_rng(0).uniform(-3, 3, (SAMPLES, len(arm.drives))):

@@ -150,14 +150,14 @@ class _Normal(NamedTuple):
 
 def aligned(screws: Sequence[ScrewAxis]) -> list[ScrewAxis]:
     """Return screws whose parallel axes point the same way."""
-    found = list(screws[:1])
+    same_way = list(screws[:1])
     for screw in screws[1:]:
-        axis = found[-1].axis
+        axis = same_way[-1].axis
         if np.linalg.norm(np.cross(axis, screw.axis)) <= TOLERANCE:
             sign = math.copysign(1.0, axis @ screw.axis)
             screw = screw._replace(axis=axis, gain=sign * screw.gain)  # noqa: PLW2901
-        found.append(screw)
-    return found
+        same_way.append(screw)
+    return same_way
 
 
 def _normals(screws: Sequence[ScrewAxis], numbers: Sequence[int]) -> list[_Normal]:
@@ -185,6 +185,7 @@ def _normal(one: ScrewAxis, two: ScrewAxis, start: Array) -> _Normal | None:
         if a <= TOLERANCE:
             return None
         return _Normal((end - start) / a, start, end, a, 1.0, 0.0)
+    # The points s u and t w of the lines whose difference is along x = u x w.
     x = across / sin
     start = one.point + one.axis * (np.cross(between, two.axis) @ x / sin)
     end = two.point + two.axis * (np.cross(between, one.axis) @ x / sin)

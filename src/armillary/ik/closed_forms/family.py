@@ -25,7 +25,7 @@ def require(truth: bool, otherwise: str) -> None:
         raise NotApplicable(otherwise)
 
 
-class Answer(NamedTuple):
+class FormulaAnswer(NamedTuple):
     """One branch.
 
     Attributes:
@@ -54,7 +54,7 @@ class Preferred(NamedTuple):
     arm_angle: Number = 0.0
 
 
-Formula = Callable[[Pose, Preferred], list[Answer]]
+Formula = Callable[[Pose, Preferred], list[FormulaAnswer]]
 """Takes the pose of the last axis's frame in that of the first; returns each branch."""
 
 
@@ -65,7 +65,7 @@ class BranchChoice(NamedTuple):
         what: What is chosen.
         positive: The name of the branch where the quantity is above 0.
         negative: The name of the other.
-        sign: The quantity, for people.
+        sign: The quantity, as text.
     """
 
     what: str

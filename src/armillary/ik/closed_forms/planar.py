@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -131,32 +131,32 @@ def require_flat(arm: PrismaticArm, turns: int, across: int) -> None:
         same = f"axes {arm.numbers[k]} and {arm.numbers[k + 1]} are the same line"
         apart = any(s.after == k + 1 and s.way[2] == 0.0 for s in arm.slides)
         require(plane(span, span) > 0.0 or apart, same)
-    found = f"{len(arm.drives)} joints turn and {slides} slide across them"
-    require(len(arm.drives) == turns and slides == across, found)
+    is_so = len(arm.drives) == turns and slides == across
+    require(is_so, f"{len(arm.drives)} joints turn and {slides} slide across them")
 
 
-def _with_lift(
+def _with_height(
     kind: Callable[[PrismaticArm], Place],
 ) -> Callable[[PrismaticArm], Formula]:
-    """Return the recogniser of arms of a kind, whether or not they lift."""
+    """Return the recogniser of arms of a kind, with or without a slide along axes."""
 
     def fit(arm: PrismaticArm) -> Formula:
         place = kind(arm)
         base = arm.spans[0]
         rise = sum(span[2] for span in arm.spans)
 
-        def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+        def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
             x = target.rotation
             total, _ = direction(x[0][0], x[1][0], 1.0)
-            lift = target.position[2] - rise
-            answers: list[Answer] = []
+            height = target.position[2] - rise
+            answers: list[FormulaAnswer] = []
             p = subtract(target.position, base)
             for turns, shifts, free in place(p, total, preferred):
                 lengths = [
-                    lift * slide.way[2] if slide.way[2] else shifts[0]
+                    height * slide.way[2] if slide.way[2] else shifts[0]
                     for slide in arm.slides
                 ]
-                answers.append(Answer(turns, free, shifts=lengths))
+                answers.append(FormulaAnswer(turns, free, shifts=lengths))
             return answers
 
         return solve
@@ -166,13 +166,13 @@ def _with_lift(
 
 PLANAR_THREE = Family(
     "three parallel axes, as SCARA and planar arms have",
-    _with_lift(three_turns),
+    _with_height(three_turns),
     (BranchChoice("elbow", "left", "right", "z1 . ((A2 - A1) x (A3 - A2))"),),
 )
 
 PLANAR_SLIDING = Family(
     "two parallel axes and a slide across them",
-    _with_lift(two_turns_and_slide),
+    _with_height(two_turns_and_slide),
     (
         BranchChoice(
             "slide", "ahead", "behind", "u . (A2 - A1), u the way of the slide"
@@ -180,4 +180,4 @@ PLANAR_SLIDING = Family(
     ),
 )
 
-PLANAR_TWO = Family("two parallel axes", _with_lift(two_turns), ())
+PLANAR_TWO = Family("two parallel axes", _with_height(two_turns), ())

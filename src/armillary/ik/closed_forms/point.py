@@ -12,10 +12,10 @@ from collections.abc import Callable
 from armillary.ik.closed_forms.decoupled import lengths, require_independent
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -35,9 +35,9 @@ def three_turns(kind: Kind) -> Callable[[Arm], Formula]:
     def fit(arm: Arm) -> Formula:
         place = kind(arm, arm.tool.position)
 
-        def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+        def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
             placings = place(target.position, preferred)
-            return [Answer([*turns], free) for *turns, free in placings]
+            return [FormulaAnswer([*turns], free) for *turns, free in placings]
 
         return solve
 
@@ -51,12 +51,12 @@ def two_turns(arm: PrismaticArm) -> Formula:
     axis = f"axis {arm.numbers[1]} goes through the point"
     require(fore[0] != 0.0 or fore[1] != 0.0, axis)
 
-    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         v = subtract(target.position, start)
-        lift = v[2] - upper[2] - fore[2]
-        shifts = [lift * slide.way[2] for slide in arm.slides]
+        height = v[2] - upper[2] - fore[2]
+        shifts = [height * slide.way[2] for slide in arm.slides]
         return [
-            Answer([first, second], free, shifts=shifts)
+            FormulaAnswer([first, second], free, shifts=shifts)
             for first, second, free in triangle(
                 upper, fore, v, arm.size, preferred.turns[0]
             )
@@ -80,7 +80,7 @@ def one_turn(arm: PrismaticArm) -> Formula:
     through = f"axis {number} goes through the point"
     require(turned or reach[0] != 0.0 or reach[1] != 0.0, through)
 
-    def solve(target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         p = subtract(target.position, start)
         if turned:
             back = preferred.turns[0].back
@@ -89,11 +89,11 @@ def one_turn(arm: PrismaticArm) -> Formula:
         else:
             turn = preferred.turns[0]
             *turns, free = facing(n, reach, dot(n, p), arm.size**2, turn)
-        answers: list[Answer] = []
+        answers: list[FormulaAnswer] = []
         for turn in turns:
             ways = arm.ways(arm.frames([turn]))
             shifts, flat = lengths(subtract(p, turn.apply(reach)), ways)
-            answers.append(Answer([turn], free | flat, shifts=shifts))
+            answers.append(FormulaAnswer([turn], free | flat, shifts=shifts))
         return answers
 
     return solve
@@ -104,10 +104,10 @@ def no_turns(arm: PrismaticArm) -> Formula:
     require_independent(arm)
     none: list[Turn] = []
 
-    def solve(target: Pose, _: Preferred) -> list[Answer]:
+    def solve(target: Pose, _: Preferred) -> list[FormulaAnswer]:
         left = subtract(target.position, arm.spans[0])
         shifts, flat = lengths(left, arm.ways(arm.frames(none)))
-        return [Answer(none, flat, shifts=shifts)]
+        return [FormulaAnswer(none, flat, shifts=shifts)]
 
     return solve
 

@@ -170,5 +170,5 @@ def _columns(x: Array, z: Array) -> Array:
 
 
 def _snapped(v: Array, size: float = 1.0) -> Vector3:
-    """Return a vector rid of lengths next to nothing."""
+    """Return a vector with lengths that count as zero removed."""
     return vector(np.where(np.abs(v) <= TOLERANCE * size, 0.0, v))

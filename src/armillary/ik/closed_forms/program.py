@@ -1,4 +1,13 @@
-"""Closed forms as programs: a target to every branch, or to the best of them."""
+"""Closed forms as programs: a target to every branch, or to the best of them.
+
+The best branch is the one of least worth,
+
+    |q - near|^2                              that reaches the target within limits
+    FORBIDDEN + |q - near|^2                  that reaches it beyond them
+    MISSED (1 + distance^2 + chord^2)         that misses it, twice that beyond limits
+
+and a miss is OUT_OF_REACH only if no branch is in doubt.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +19,14 @@ from armillary.ik.closed_forms.branch import (
     ArmProblem,
     CheckedBranch,
     branches_of,
+    is_within,
     square_from,
     within_limits,
 )
-from armillary.ik.closed_forms.coordinate import is_within
 from armillary.ik.reason import Reason
 from armillary.ik.targets import is_rigid
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, minimum, select
 
@@ -51,7 +60,9 @@ def all_program(problem: ArmProblem, *, near: bool = False) -> Program:
         verified there; `outside`, how many branches those are.
     """
 
-    def equations(problem: ArmProblem, matrix: Any, allowed: Any, *rest: Any) -> Any:
+    def equations(
+        problem: ArmProblem, matrix: Matrix, allowed: Vector, *rest: Any
+    ) -> Any:
         target = Pose.from_matrix(matrix)
         there = within_limits(problem, rest[0]) if near else None
         arm_angle = rest[-1] if problem.has_arm_angle else 0.0
@@ -81,8 +92,12 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
     """
 
     def equations(
-        problem: ArmProblem, matrix: Any, allowed: Any, near: Any, arm_angle: Any = 0.0
-    ) -> Any:
+        problem: ArmProblem,
+        matrix: Matrix,
+        allowed: Vector,
+        near: Vector,
+        arm_angle: Number = 0.0,
+    ) -> list[Number]:
         target = Pose.from_matrix(matrix)
         near = within_limits(problem, near)
         rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
@@ -100,14 +115,14 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
                 row = [select(better, x, y) for x, y in zip(row, best, strict=True)]
             best = row
         steps, *q, distance, chord, reason = best
-        found = (reason == SOLVED) | (reason == SINGULAR)
-        ends = zip(q, *problem.limits, strict=True)
+        # Only the best branch is compared with limits to the last digit.
+        is_met = (reason == SOLVED) | (reason == SINGULAR)
         inside: Any = True
-        for x, low, high in ends:
+        for x, low, high in zip(q, *problem.limits, strict=True):
             inside = inside & is_within(x, low, high, 0.0)
         if inside is not True:
-            reason = select(inside, reason, select(found, reason + OUTSIDE, reason))
-        if compared:
+            reason = select(inside, reason, select(is_met, reason + OUTSIDE, reason))
+        if compared:  # a far step for a near target: a search may find what is nearer
             least = minimum(steps / STEEP, NEARBY)
             short = square_from(problem, target, near) < least
             jumps = (steps > LEAST_STEP**2) & short
@@ -123,7 +138,7 @@ def arm_angle_program(problem: ArmProblem) -> Program:
     assert closed.family.arm_angle is not None
     formula = closed.family.arm_angle(closed.arm)
 
-    def equations(q: Any) -> Any:
+    def equations(q: Vector) -> Number:
         turns, _ = closed.parts(q)
         return formula(turns)
 
@@ -145,14 +160,14 @@ def _trace(
     if problem.has_arm_angle:
         shapes["arm_angle"] = ()
 
-    def of_inputs(*given: Any) -> Any:
+    def of_inputs(*inputs: Any) -> Any:
         k = len(bound)
-        return equations(problem.placed(given[:k]), *given[k:])
+        return equations(problem.placed(inputs[:k]), *inputs[k:])
 
     return trace(of_inputs, name="ik_closed", outputs=outputs, **shapes)
 
 
-def _worth(b: CheckedBranch, near: Any) -> Number:
+def _worth(b: CheckedBranch, near: Vector) -> Number:
     """Return a number that is the less the better: of squares of steps from `near`."""
     steps = sum(((x - y) * (x - y) for x, y in zip(b.q, near, strict=True)), 0.0)
     least = MISSED * (1.0 + b.distance + b.chord)
@@ -170,6 +185,6 @@ def _reason(b: CheckedBranch, rigid: Any) -> Number:
     solved = select(b.singular, SINGULAR, SOLVED)
     if b.inside is not True:
         solved = select(b.inside, solved, solved + OUTSIDE)
-    found = select(b.within, solved, LIMITS)
+    met = select(b.within, solved, LIMITS)
     missed = select(b.in_doubt, NOT_FOUND, OUT_OF_REACH)
-    return select(rigid, select(b.met, found, missed), INVALID)
+    return select(rigid, select(b.met, met, missed), INVALID)

@@ -12,9 +12,9 @@ import numpy as np
 from armillary.ik.closed_forms.decoupled import ORIENTING, ORIENTING_THREE
 from armillary.ik.closed_forms.dh_from_axes import Arm, arm_of
 from armillary.ik.closed_forms.family import (
-    Answer,
     Family,
     Formula,
+    FormulaAnswer,
     NotApplicable,
     Preferred,
     require,
@@ -77,7 +77,7 @@ class Closed(NamedTuple):
         pairs = [(c.positive, c.negative) for c in self.family.choices]
         return tuple(itertools.product(*pairs))
 
-    def solve(self, target: Pose, preferred: Preferred) -> list[Answer]:
+    def solve(self, target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
         if self.point:
             inner = self.arm.base.inverse() @ Pose.translation(*target.position)
@@ -132,13 +132,13 @@ def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, boo
 
     Those of six joints that turn are tried on the chain from its other end, too.
     """
-    found = len(chain.screws)
+    count = len(chain.screws)
     turning = sum(screw.turns for screw in chain.screws)
-    if found == turning == REDUNDANT:
+    if count == turning == REDUNDANT:
         return [(SPHERICAL_SHOULDER, arm_of(chain), False)]
-    require(found <= JOINTS, f"{found} joints move the frame, more than a pose needs")
-    if not found == turning == JOINTS:
-        many = f"{turning} of {found} joints turn, neither six nor at most three"
+    require(count <= JOINTS, f"{count} joints move the frame, more than a pose needs")
+    if not count == turning == JOINTS:
+        many = f"{turning} of {count} joints turn, neither six nor at most three"
         require(turning < len(FEWER), many)
         mixed = prismatic_arm_of(chain)
         return [(family, mixed, False) for family in FEWER[turning]]
@@ -148,9 +148,9 @@ def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, boo
 
 def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:
     """Return the families that may place a point, each with its geometry."""
-    found = len(chain.screws)
+    count = len(chain.screws)
     turning = sum(screw.turns for screw in chain.screws)
-    require(found <= MOST, f"{found} joints move the point, more than it needs")
+    require(count <= MOST, f"{count} joints move the point, more than it needs")
     if turning == MOST:
         return [(family, arm_of(chain), False) for family in POINT_TURNS]
     return [(POINT[turning], prismatic_arm_of(chain), False)]

@@ -156,7 +156,7 @@ def _screw(place: int, column: Array, name: str) -> ScrewAxis:
 
 
 def _is_screw(tree: Tree, link: int) -> bool:
-    """Tell whether pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
+    """Return if pose(q) = pose(q_0) exp([S] (q - q_0)) with one S for its range."""
     joint, drives = tree.cell.links[link].joint, tree.drives[link]
     if len(drives) != 1:
         return False

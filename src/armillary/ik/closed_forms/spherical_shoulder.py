@@ -23,10 +23,10 @@ from typing import Any, NamedTuple
 
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -132,7 +132,7 @@ def arm_angle_of(arm: Arm) -> Callable[[list[Turn]], Number]:
     return arm_angle
 
 
-def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
+def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
     one, two, three, four, five, six = arm.links
     u = subtract(target.position, one.origin)
     n, none = _unit(u, arm.size)
@@ -145,7 +145,7 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     )
     columns = transpose(target.rotation)
     held = triad.seen(columns[0]), triad.seen(columns[2])
-    answers: list[Answer] = []
+    answers: list[FormulaAnswer] = []
     for fourth, seen, free, reaches in _elbows(arm, u):
         # the shoulder's rotation leads the one triad to the other
         x, z = (triad.sum((seen.along[k], seen.out[k], seen.across[k])) for k in (0, 2))
@@ -157,7 +157,7 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
                 turns = [*before, fourth, *after]
                 # a miss of the distance is a proof, whatever else is free
                 singular = reaches & (none | free | spun | loose)
-                answers.append(Answer(turns, singular))
+                answers.append(FormulaAnswer(turns, singular))
     return [answers[k] for k in (0, 1, 4, 5, 2, 3, 6, 7)]
 
 

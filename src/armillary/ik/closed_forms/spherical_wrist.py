@@ -17,10 +17,10 @@ from typing import Any
 
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -99,7 +99,7 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
         u = subtract(W, one.origin)
         product = 0.5 * (dot(u, u) - dot(w, w) - dot(upper, upper))
         up, down, _ = facing(upper, w, product, square**2)
-        found: list[Placing] = []
+        placings: list[Placing] = []
         for third in (up, down):
             v = add(two.origin, two.out(third.apply(w)))
             seconds = facing(height, v, u[2], square, preferred.turns[1])
@@ -107,8 +107,8 @@ def meeting_12(arm: Arm, w: Vector3) -> Place:
             for second in (right, left):
                 turned = one.out(second.apply(v))
                 first, also = between(turned, u, square**2, preferred.turns[0])
-                found.append((first, second, third, free | also))
-        return [found[k] for k in (0, 2, 1, 3)]
+                placings.append((first, second, third, free | also))
+        return [placings[k] for k in (0, 2, 1, 3)]
 
     return place
 
@@ -158,13 +158,13 @@ def parallel_12(arm: Arm, w: Vector3) -> Place:
     upper, height = (one.a, 0.0, 0.0), (0.0, two.sin, two.cos)
 
     def place(W: Vector3, preferred: Preferred) -> list[Placing]:
-        found: list[Placing] = []
+        placings: list[Placing] = []
         left, right, _ = facing(height, w, W[2] - one.d - two.d, square)
         for third in (right, left):
             v = add(two.origin, two.out(third.apply(w)))
             turns = triangle(upper, v, W, arm.size, *preferred.turns[:2])
-            found += [(first, second, third, free) for first, second, free in turns]
-        return found
+            placings += [(first, second, third, free) for first, second, free in turns]
+        return placings
 
     return place
 
@@ -191,11 +191,13 @@ def _with_wrist(kind: Kind) -> Callable[[Arm], Formula]:
     return fit
 
 
-def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[Answer]:
+def _solve(
+    arm: Arm, place: Place, target: Pose, preferred: Preferred
+) -> list[FormulaAnswer]:
     """Return all answers: Rz(t_4) Rx Rz(t_5) Rx Rz(t_6) is what rotation is left."""
     one, two, three, four, five = arm.links
     columns = transpose(target.rotation)
-    answers: list[Answer] = []
+    answers: list[FormulaAnswer] = []
     for first, second, third, free in place(target.position, preferred):
         x, z = (
             three.back(
@@ -206,7 +208,7 @@ def _solve(arm: Arm, place: Place, target: Pose, preferred: Preferred) -> list[A
             for column in (columns[0], columns[2])
         )
         for *wrist, spun in wrist_turns(x, z, four, five, preferred.turns[3]):
-            answers.append(Answer([first, second, third, *wrist], free | spun))
+            answers.append(FormulaAnswer([first, second, third, *wrist], free | spun))
     return answers
 
 

@@ -81,7 +81,7 @@ def direction(
 ) -> tuple[Turn, Any]:
     """Return the turn of x to the direction (x, y), and whether it has none.
 
-    Where |(x, y)|^2 is next to nothing beside `size` that is `preferred`.
+    Where |(x, y)|^2 is zero beside `size`, to `TINY`, that is `preferred`.
     """
     square = x * x + y * y
     free = square <= TINY * size
@@ -97,7 +97,7 @@ def either(truth: Any, one: Turn, two: Turn) -> Turn:
 def between(
     p: Vector3, q: Vector3, size: float, preferred: Turn = ZERO_TURN
 ) -> tuple[Turn, Any]:
-    """Return the turn of p_xy to q_xy, and whether one of them is next to nothing.
+    """Return the turn of p_xy to q_xy, and whether one of them is zero.
 
     cos = p . q / |p||q|, sin = p x q / |p||q|; `size` is a typical |p|^2 |q|^2. Where
     any turn will do that is `preferred`.

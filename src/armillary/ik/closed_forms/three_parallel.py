@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 from armillary.ik.closed_forms.dh_from_axes import Arm
 from armillary.ik.closed_forms.family import (
-    Answer,
     BranchChoice,
     Family,
     Formula,
+    FormulaAnswer,
     Preferred,
     require,
 )
@@ -74,7 +74,7 @@ class Wrist(NamedTuple):
     loose: Any
 
 
-def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
+def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
     one, two, three, four, five = arm.links
     upper, fore = (two.a, 0.0, 0.0), (three.a, 0.0, 0.0)
     g = add(four.origin, four.out((0.0, 0.0, five.d)))  # P behind joint 4
@@ -84,7 +84,7 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
     *firsts, free = facing(P, normal, extent, arm.size**2, preferred.turns[0])
     folds = abs(two.a - three.a) <= FOLDING * arm.size
     fixed = preferred.turns[1] if folds else ZERO_TURN
-    found: list[Answer] = []
+    answers: list[FormulaAnswer] = []
     for first in firsts:
         u = one.back(subtract(first.back.apply(P), one.origin))
         N = [one.back(first.back.apply(v)) for v in transpose(target.rotation)]
@@ -94,8 +94,9 @@ def _solve(arm: Arm, target: Pose, preferred: Preferred) -> list[Answer]:
                 fourth = wrist.total.plus(second.plus(third).back)
                 turns = [first, second, third, fourth, wrist.fifth, wrist.sixth]
                 singular = free | wrist.free | also
-                found.append(Answer(turns, singular, wrist.loose))
-    return [found[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
+                answers.append(FormulaAnswer(turns, singular, wrist.loose))
+    # by shoulder, elbow and wrist, in the order of the choices
+    return [answers[k] for k in (0, 2, 1, 3, 4, 6, 5, 7)]
 
 
 def _wrists(

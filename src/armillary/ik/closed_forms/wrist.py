@@ -50,15 +50,15 @@ def wrist_turns(
 
     The first has sin(bend) above 0. A turn that is free is `preferred`.
     """
-    found: list[WristTurns] = []
+    both: list[WristTurns] = []
     for turn, bend, free in lean(z, first, second, preferred):
-        if found and is_right_angled(first, second):
-            last = found[0].last.opposite
+        if both and is_right_angled(first, second):
+            last = both[0].last.opposite
         else:
             c, s, _ = second.back(bend.back.apply(first.back(turn.back.apply(x))))
             last = Turn(c, s)
-        found.append(WristTurns(turn, bend, last, free))
-    return found
+        both.append(WristTurns(turn, bend, last, free))
+    return both
 
 
 def lean(
@@ -69,7 +69,7 @@ def lean(
     z' of both sides: sin sin' cos(bend) = cos cos' - m_z, and the plane part of
     Rx(first) Rz(bend) Rx(second) z must be turned to that of m. The first answer has
     sin(bend) above 0. With both links at right angles the sine of the bend is
-    |m_xy|, which keeps its digits where the bend is next to nothing. A turn that is
+    |m_xy|, which keeps its digits where the bend is nearly zero. A turn that is
     free is `preferred`.
     """
     if is_right_angled(first, second):

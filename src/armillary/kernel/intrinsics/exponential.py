@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import math
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import layout, nearest_whole, power_of_two
 from armillary.kernel.intrinsics.minmax import at_least, at_most
 from armillary.kernel.intrinsics.polynomial import paired
-from armillary.kernel.vector_builder import Value, VectorBuilder
 
+# Coefficients of E, from the lowest power of r on: near 1/2!, 1/3!, 1/4!, ...
 EXP = {
     64: (
         0.5000000000000004,
@@ -46,32 +47,39 @@ LN_2 = {
 RANGE = {64: (-746.0, 710.0), 32: (-104.0, 89.0)}
 
 
-def exp(b: VectorBuilder, x: Value) -> Value:
+def exp(x: Value) -> Value:
     """Return e to the power x."""
-    return exp_of_sum(b, x, None)
+    return exp_of_sum(x, None)
 
 
-def exp_of_sum(b: VectorBuilder, x: Value, rest: Value | None) -> Value:
+def exp_of_sum(x: Value, rest: Value | float | None) -> Value:
     """Return e to the power x + rest, for a rest small beside 1.
 
     The rest must be finite also where x is far out of the range of the exponential.
     """
-    lowest, highest = RANGE[b.shape.bits]
-    x = at_least(b, at_most(b, x, highest), lowest)
-    shifted, k = nearest_whole(b, x, 1.0 / math.log(2.0))
-    high, low = LN_2[b.shape.bits]
-    r = b.fma(k, b.real(-high), x)  # exact
-    r = b.fma(k, b.real(-low), r)
+    bits = x.type.bits
+    lowest, highest = RANGE[bits]
+    # Beyond the range k would overflow its exponent's field; the ends give 0 and
+    # infinity.
+    x = at_least(at_most(x, highest), lowest)
+    shifted, k = nearest_whole(x, 1.0 / math.log(2.0))
+    # ln 2 in two parts: k times the first is taken from x without error.
+    high, low = LN_2[bits]
+    r = k.fma(-high, x)
+    r = k.fma(-low, r)
     if rest is not None:
-        r = b.fadd(r, rest)
-    series = b.fma(b.fmul(r, r), paired(b, r, EXP[b.shape.bits]), r)
-    return _scale(b, b.fadd(series, b.real(1.0)), shifted)
+        r += rest
+    # exp r - 1, small beside 1: its own errors count for a fraction of an ulp.
+    series = (r * r).fma(paired(r, EXP[bits]), r)
+    return _scale(series + 1.0, shifted)
 
 
-def _scale(b: VectorBuilder, x: Value, shifted: Value) -> Value:
+def _scale(x: Value, shifted: Value) -> Value:
     """Return 2^k x, given k as the bits of k + magic."""
-    form = layout(b)
-    biased = b.integers("sub", shifted, b.integer(form.magic_bits - 2 * form.bias))
-    half = b.integers("lshr", biased, b.integer(1))
-    other = b.integers("sub", biased, half)
-    return b.fmul(b.fmul(x, power_of_two(b, half)), power_of_two(b, other))
+    form = layout(x)
+    # k + 2 bias, halved twice over: both halves are exponents of normal numbers, where
+    # k itself may be that of a subnormal one.
+    biased = shifted - (form.magic_bits - 2 * form.bias)
+    half = biased >> 1
+    other = biased - half
+    return x * power_of_two(half) * power_of_two(other)

@@ -11,49 +11,52 @@ from __future__ import annotations
 
 import math
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.exponential import exp_of_sum
 from armillary.kernel.intrinsics.logarithm import SHORT_LN_2
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.intrinsics.polynomial import polynomial
 
 TERMS = {64: 8, 32: 4}
 
 
-def sinh(b: VectorBuilder, x: Value) -> Value:
+def sinh(x: Value) -> Value:
     """Return the hyperbolic sine of x."""
-    size = b.call("fabs", x)
-    half = _half_exp(b, size)
-    far = b.fsub(half, b.fdiv(b.real(0.25), half))
-    near = _near(b, size)
-    small = b.fcmp("olt", size, b.real(1.0))
-    return b.call("copysign", b.select(small, near, far), x)
+    size = abs(x)
+    half = _half_exp(size)
+    far = half - 0.25 / half
+    near = _near(size)
+    return (size < 1.0).select(near, far).with_sign_of(x)
 
 
-def cosh(b: VectorBuilder, x: Value) -> Value:
+def cosh(x: Value) -> Value:
     """Return the hyperbolic cosine of x."""
-    half = _half_exp(b, b.call("fabs", x))
-    return b.fadd(half, b.fdiv(b.real(0.25), half))
+    half = _half_exp(abs(x))
+    return half + 0.25 / half
 
 
-def tanh(b: VectorBuilder, x: Value) -> Value:
+def tanh(x: Value) -> Value:
     """Return the hyperbolic tangent of x."""
-    size, one = b.call("fabs", x), b.real(1.0)
-    sine = _near(b, size)
-    near = b.fdiv(sine, b.call("sqrt", b.fma(sine, sine, one)))
-    half = _half_exp(b, b.fadd(size, size))
-    far = b.fsub(one, b.fdiv(one, b.fadd(half, b.real(0.5))))
-    small = b.fcmp("olt", size, one)
-    return b.call("copysign", b.select(small, near, far), x)
+    size = abs(x)
+    # 1 - 2 / (e^(2 t) + 1) cancels near 0; far off, the square of the sine overflows.
+    sine = _near(size)
+    near = sine / sine.fma(sine, 1.0).sqrt()
+    half = _half_exp(size + size)
+    far = 1.0 - 1.0 / (half + 0.5)
+    return (size < 1.0).select(near, far).with_sign_of(x)
 
 
-def _half_exp(b: VectorBuilder, t: Value) -> Value:
+def _half_exp(t: Value) -> Value:
     """Return e^t / 2 = e^(t - ln 2) for t >= 0."""
-    high, low = SHORT_LN_2[b.shape.bits]
-    return exp_of_sum(b, b.fsub(t, b.real(high)), b.real(-low))
+    # ln 2 in two parts, so that the difference keeps its digits for large t.
+    high, low = SHORT_LN_2[t.type.bits]
+    return exp_of_sum(t - high, -low)
 
 
-def _near(b: VectorBuilder, t: Value) -> Value:
-    """Return the hyperbolic sine of 0 <= t < 1."""
-    z = b.fmul(t, t)
-    count = TERMS[b.shape.bits]
+def _near(t: Value) -> Value:
+    """Return the hyperbolic sine of 0 <= t < 1: t + t^3/3! + t^5/5! + ..."""
+    z = t * t
+    count = TERMS[t.type.bits]
+    # The first term left out is t^(2 count + 3) / (2 count + 3)!: below 2**-56 of the
+    # sine.
     series = [1.0 / math.factorial(2 * k + 3) for k in range(count)]
-    return b.fma(b.fmul(t, z), b.polynomial(z, series), t)
+    return (t * z).fma(polynomial(z, series), t)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.builder import Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,52 +51,50 @@ class Layout:
 LAYOUTS = {64: Layout(fraction=52, bias=1023), 32: Layout(fraction=23, bias=127)}
 
 
-def layout(b: VectorBuilder) -> Layout:
-    """Return the layout of the block's reals."""
-    return LAYOUTS[b.shape.bits]
+def layout(x: Value) -> Layout:
+    """Return the layout of a real."""
+    return LAYOUTS[x.type.bits]
 
 
-def nearest_whole(b: VectorBuilder, x: Value, factor: float) -> tuple[Value, Value]:
+def nearest_whole(x: Value, factor: float) -> tuple[Value, Value]:
     """Return k = round(x factor), |k| < 2**(fraction - 1), in two forms.
 
     First the bits of k + magic: `magic_bits` more than k as an integer, so the low bits
     are those of k. Then k as a real, never -0.
     """
-    magic = b.real(layout(b).magic)
-    shifted = b.fma(x, b.real(factor), magic)
-    return b.bits(shifted), b.fsub(shifted, magic)
+    # The sum has the exponent of magic, whose last bit is worth 1: its rounding is to
+    # the nearest whole number, of two the even one.
+    magic = layout(x).magic
+    shifted = x.fma(factor, magic)
+    return shifted.bits(), shifted - magic
 
 
-def real_of(b: VectorBuilder, n: Value, minus: Value) -> Value:
+def real_of(n: Value, minus: Value) -> Value:
     """Return n - minus + 2**fraction for an integer 0 <= n < 2**fraction.
 
     `minus` is a real, usually 2**fraction and an offset.
     """
-    carrier = b.integer(layout(b).power_bits(layout(b).fraction))
-    return b.fsub(b.from_bits(b.integers("or", n, carrier)), minus)
+    # As the fraction of 2**fraction, whose last bit is worth 1, n is a real at once.
+    form = layout(minus)
+    return (n | form.power_bits(form.fraction)).from_bits() - minus
 
 
-def power_of_two(b: VectorBuilder, biased: Value) -> Value:
+def power_of_two(biased: Value) -> Value:
     """Return 2**(biased - bias) for an integer 0 < biased <= 2 bias."""
-    return b.from_bits(b.integers("shl", biased, b.integer(layout(b).fraction)))
+    # The exponent's field, and a fraction of 0.
+    return (biased << LAYOUTS[biased.type.bits].fraction).from_bits()
 
 
-def sign_bit(b: VectorBuilder, x: Value) -> Value:
+def sign_bit(x: Value) -> Value:
     """Return the integer that holds the sign of x, in its place, and nothing else."""
-    mask = b.integer(-1 << (b.shape.bits - 1))
-    return b.integers("and", b.bits(x), mask)
+    return x.bits() & (-1 << (x.type.bits - 1))
 
 
-def is_negative(b: VectorBuilder, x: Value) -> Value:
+def is_negative(x: Value) -> Value:
     """Return whether the sign of x is minus; that of -0 is."""
-    return b.icmp("slt", b.bits(x), b.integer(0))
+    return x.bits() < 0
 
 
-def flip_sign(b: VectorBuilder, x: Value, sign: Value) -> Value:
+def flip_sign(x: Value, sign: Value) -> Value:
     """Return x, negated where the integer `sign` has the sign's bit."""
-    return b.from_bits(b.integers("xor", b.bits(x), sign))
-
-
-def select_zero(b: VectorBuilder, truth: Value, n: Value) -> Value:
-    """Return the integer 0 where `truth` holds, else n."""
-    return b.select(truth, b.integer(0), n, kind="integer")
+    return (x.bits() ^ sign).from_bits()

@@ -17,10 +17,12 @@ from __future__ import annotations
 
 import math
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import flip_sign, is_negative, sign_bit
 from armillary.kernel.intrinsics.polynomial import paired
-from armillary.kernel.vector_builder import Value, VectorBuilder
 
+# Coefficients of A, then of S, from the lowest power of z on. A converges slowly at t =
+# 1, where its terms are almost 1/k: 20 of them.
 ATAN = {
     64: (
         -0.3333333333333307,
@@ -88,85 +90,85 @@ HALF_PI = {
 }
 
 
-def atan(b: VectorBuilder, x: Value) -> Value:
+def atan(x: Value) -> Value:
     """Return the angle in [-pi/2, pi/2] [rad] whose tangent is x."""
-    one, size = b.real(1.0), b.call("fabs", x)
-    steep = b.fcmp("ogt", size, one)
-    t = b.fdiv(b.select(steep, one, size), b.select(steep, size, one))
-    angle = _atan_of_ratio(b, t)
-    high, low = (b.real(part) for part in HALF_PI[b.shape.bits])
-    rest = b.fsub(high, b.fsub(angle, low))
-    return b.call("copysign", b.select(steep, rest, angle), x)
+    size = abs(x)
+    is_steep = size > 1.0
+    # t = min(|x|, 1/|x|), by one division.
+    t = is_steep.select(1.0, size) / is_steep.select(size, 1.0)
+    angle = _atan_of_ratio(t)
+    # pi/2 - angle, with the low part of pi/2 taken from the angle first.
+    high, low = HALF_PI[x.type.bits]
+    rest = high - (angle - low)
+    return is_steep.select(rest, angle).with_sign_of(x)
 
 
-def atan2(b: VectorBuilder, y: Value, x: Value) -> Value:
+def atan2(y: Value, x: Value) -> Value:
     """Return the angle in [-pi, pi] [rad] of the direction (x, y), as C defines it."""
-    zero, one = b.real(0.0), b.real(1.0)
-    across, up = b.call("fabs", x), b.call("fabs", y)
-    steep = b.fcmp("ogt", up, across)
-    small, large = b.select(steep, across, up), b.select(steep, up, across)
+    across, up = abs(x), abs(y)
+    is_steep = up > across
+    small, large = is_steep.select(across, up), is_steep.select(up, across)
     # The quotients 0/0 and inf/inf stand for 0 and 1.
-    same = b.select(b.fcmp("oeq", large, zero), zero, one)
-    t = b.select(b.fcmp("oeq", small, large), same, b.fdiv(small, large))
-    angle = _atan_of_ratio(b, t)
+    same = large.equals(0.0).select(0.0, x.constant(1.0))
+    t = small.equals(large).select(same, small / large)
+    angle = _atan_of_ratio(t)
     # Up to three reflections: at the diagonal, at the y axis, at the x axis.
-    high, low = HALF_PI[b.shape.bits]
-    back = is_negative(b, x)
-    straight = b.select(back, b.real(2.0 * high), zero)
-    base = b.select(steep, b.real(high), straight)
-    flipped = b.truths("xor", steep, back)
-    angle = b.select(flipped, b.fneg(angle), angle)
-    angle = b.fadd(base, b.fma(base, b.real(low / high), angle))
-    return b.call("copysign", angle, y)
+    high, low = HALF_PI[x.type.bits]
+    is_back = is_negative(x)
+    straight = is_back.select(2.0 * high, x.constant(0.0))
+    base = is_steep.select(high, straight)
+    is_flipped = is_steep ^ is_back
+    angle = is_flipped.select(-angle, angle)
+    # The base is 0, 1 or 2 times pi/2; what its rounding leaves is in proportion.
+    angle = base + base.fma(low / high, angle)
+    return angle.with_sign_of(y)
 
 
-def _atan_of_ratio(b: VectorBuilder, t: Value) -> Value:
-    z = b.fmul(t, t)
+def _atan_of_ratio(t: Value) -> Value:
+    """Return the arc of a tangent 0 <= t <= 1."""
+    z = t * t
     # Two steps of Horner's rule at the end halve the error of the pairs.
-    first, second, *rest = ATAN[b.shape.bits]
-    tail = b.fma(z, paired(b, z, rest), b.real(second))
-    return b.fma(b.fmul(t, z), b.fma(z, tail, b.real(first)), t)
+    first, second, *rest = ATAN[t.type.bits]
+    tail = z.fma(paired(z, rest), second)
+    return (t * z).fma(z.fma(tail, first), t)
 
 
-def asin(b: VectorBuilder, x: Value) -> Value:
+def asin(x: Value) -> Value:
     """Return the angle in [-pi/2, pi/2] [rad] whose sine is x; NaN for |x| > 1."""
-    large = b.fcmp("ogt", b.call("fabs", x), b.real(0.5))
-    root, excess = _asin_of_reduced(b, x, large)
-    rest = _right_angle_less_twice(b, root, excess)
-    return b.call("copysign", b.select(large, rest, b.fadd(root, excess)), x)
+    is_large, t, excess = _asin_of_reduced(x)
+    # Beyond 1/2: pi/2 - 2 (t + excess), whose first difference loses little.
+    high, low = HALF_PI[x.type.bits]
+    rest = t.fma(-2.0, high) + excess.fma(-2.0, low)
+    return is_large.select(rest, t + excess).with_sign_of(x)
 
 
-def acos(b: VectorBuilder, x: Value) -> Value:
+def acos(x: Value) -> Value:
     """Return the angle in [0, pi] [rad] whose cosine is x; NaN for |x| > 1."""
-    large = b.fcmp("ogt", b.call("fabs", x), b.real(0.5))
-    root, excess = _asin_of_reduced(b, x, large)
-    high, low = HALF_PI[b.shape.bits]
+    is_large, t, excess = _asin_of_reduced(x)
+    high, low = HALF_PI[x.type.bits]
     # |x| > 1/2: twice the reduced arc for x > 0, pi less that for x < 0.
     # Else: pi/2 less the arc of x, which is the reduced arc with the sign of x.
-    sign = sign_bit(b, x)
-    factor = b.select(large, b.real(2.0), b.real(-1.0))
-    turned = flip_sign(b, factor, sign)
-    straight = b.select(is_negative(b, x), b.real(2.0 * high), b.real(0.0))
-    base = b.select(large, straight, b.real(high))
-    tail = b.fma(turned, excess, b.fmul(base, b.real(low / high)))
-    head = b.fma(turned, root, base)
-    return b.fadd(head, tail)
+    factor = is_large.select(2.0, x.constant(-1.0))
+    signed = flip_sign(factor, sign_bit(x))
+    straight = is_negative(x).select(2.0 * high, x.constant(0.0))
+    base = is_large.select(straight, high)
+    tail = signed.fma(excess, base * (low / high))
+    # The large parts in one step; what is small is added last.
+    return signed.fma(t, base) + tail
 
 
-def _asin_of_reduced(b: VectorBuilder, x: Value, large: Value) -> tuple[Value, Value]:
-    """Return t and asin t - t for t = |x|, or sqrt((1 - |x|)/2) where it is large."""
-    known = b.shared.get(("asin", x))
-    if known is None:
-        size, half = b.call("fabs", x), b.real(0.5)
-        z = b.select(large, b.fma(size, b.real(-0.5), half), b.fmul(x, x))
-        t = b.select(large, b.call("sqrt", z), size)
-        excess = b.fmul(b.fmul(t, z), paired(b, z, ASIN[b.shape.bits]))
-        known = b.shared["asin", x] = t, excess
-    return known
+def _asin_of_reduced(x: Value) -> tuple[Value, Value, Value]:
+    """Return whether |x| is large, t and asin t - t.
 
+    t is |x|, or sqrt((1 - |x|)/2) where |x| > 1/2; so it is at most 1/2.
+    """
 
-def _right_angle_less_twice(b: VectorBuilder, root: Value, excess: Value) -> Value:
-    """Return pi/2 - 2 (root + excess), whose first difference loses little."""
-    high, low = (b.real(part) for part in HALF_PI[b.shape.bits])
-    minus_two = b.real(-2.0)
-    return b.fadd(b.fma(root, minus_two, high), b.fma(excess, minus_two, low))
+    def make() -> tuple[Value, Value, Value]:
+        size = abs(x)
+        is_large = size > 0.5
+        # z = t^2 in both cases, and exact for the large ones, where 1 - |x| is.
+        z = is_large.select(size.fma(-0.5, 0.5), x * x)
+        t = is_large.select(z.sqrt(), size)
+        return is_large, t, t * z * paired(z, ASIN[x.type.bits])
+
+    return x.function.once(("asin", x.text), make)

@@ -11,11 +11,15 @@ in the relative error of log m (Remez exchange in 250 bits, then rounded; errors
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.exponential import LN_2
 from armillary.kernel.intrinsics.ieee import layout, real_of
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.intrinsics.polynomial import polynomial
 
+# Coefficients of L, then of M, from the lowest power of z on: near 2/3, 2/5, 2/7, ...,
+# and without the first.
 L = {
     64: (
         0.6666666666666734,
@@ -49,102 +53,101 @@ SHORT_LN_2 = {
     64: (0.6931471805598903, 5.497923018708371e-14),
     32: (0.693145751953125, 1.4286068203094173e-06),
 }
+# The bits of sqrt(1/2).
 SQRT_HALF_BITS = {64: 0x3FE6A09E667F3BCD, 32: 0x3F3504F3}
 
 
-def log(b: VectorBuilder, x: Value) -> Value:
+def log(x: Value) -> Value:
     """Return the natural logarithm of x: -inf at 0, NaN below."""
-    k, m = _split(b, x)
-    one = b.real(1.0)
-    f = b.fsub(m, one)
-    s = b.fdiv(f, b.fadd(m, one))
-    z = b.fmul(s, s)
-    half_square = b.fmul(b.fmul(f, b.real(0.5)), f)
-    series = b.fadd(half_square, b.fmul(z, b.polynomial(z, L[b.shape.bits])))
-    high, low = (b.real(part) for part in LN_2[b.shape.bits])
-    rest = b.fma(s, series, b.fmul(k, low))
-    result = b.fma(k, high, b.fsub(f, b.fsub(half_square, rest)))
-    return _at_the_ends(b, x, result)
+    k, m = _split(x)
+    f = m - 1.0
+    s = f / (m + 1.0)
+    z = s * s
+    # f is exact (Sterbenz), so the leading terms of the last form lose nothing.
+    half_square = f * 0.5 * f
+    series = half_square + z * polynomial(z, L[x.type.bits])
+    high, low = LN_2[x.type.bits]
+    rest = s.fma(series, k * low)
+    result = k.fma(high, f - (half_square - rest))
+    # Infinity and NaN are their own logarithms.
+    result = (x < math.inf).select(result, x)
+    result = x.equals(0.0).select(-math.inf, result)
+    return (x < 0.0).select(math.nan, result)
 
 
-def _at_the_ends(b: VectorBuilder, x: Value, result: Value) -> Value:
-    zero, infinity = b.real(0.0), b.real(math.inf)
-    result = b.select(b.fcmp("olt", x, infinity), result, x)
-    result = b.select(b.fcmp("oeq", x, zero), b.real(-math.inf), result)
-    return b.select(b.fcmp("olt", x, zero), b.real(math.nan), result)
+Pair: TypeAlias = tuple[Value, Value]
+"""A large and a small part, whose sum is meant."""
 
 
-def log_as_sum(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
+def log_as_sum(x: Value) -> Pair:
     """Return the logarithm of |x| as a large and a small part, |x| finite and not 0.
 
     Their sum has a relative error below 2**-62 (2**-34 in float32).
     """
-    known = b.shared.get(("log as sum", x))
-    if known is None:
-        k, m = _split(b, x)
-        known = b.shared["log as sum", x] = _add_exponent(b, k, *_log_of_m(b, m))
-    return known
+
+    def make() -> Pair:
+        k, m = _split(x)
+        large, small = _log_of_m(m)
+        # k times the short part of ln 2 is exact, and beyond log m unless k = 0.
+        high, low = SHORT_LN_2[x.type.bits]
+        result, rest = _quick_sum(k * high, large)
+        return result, rest + k.fma(low, small)
+
+    return x.function.once(("log as sum", x.text), make)
 
 
-def _split(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
+def _split(x: Value) -> Pair:
     """Return k, as a real, and m with |x| = 2^k m and sqrt(1/2) <= m < sqrt(2)."""
-    known = b.shared.get(("split", x))
-    if known is None:
-        known = b.shared["split", x] = _make_split(b, x)
-    return known
+    return x.function.once(("split", x.text), lambda: _made_split(x))
 
 
-def _make_split(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
-    form, root = layout(b), SQRT_HALF_BITS[b.shape.bits]
-    size, extra = b.call("fabs", x), form.fraction + 2
-    tiny = b.fcmp("olt", size, b.real(form.least_normal))
-    size = b.select(tiny, b.fmul(size, b.real(2.0**extra)), size)
+def _made_split(x: Value) -> Pair:
+    form, root = layout(x), SQRT_HALF_BITS[x.type.bits]
+    # Subnormal numbers have no leading bit; they are made normal first.
+    size, extra = abs(x), form.fraction + 2
+    is_tiny = size < form.least_normal
+    size = is_tiny.select(size * 2.0**extra, size)
     # Moved so that the exponent steps at sqrt(1/2) and not at 1.
-    moved = b.integers("add", b.bits(size), b.integer(form.power_bits(0) - root))
-    exponent = b.integers("lshr", moved, b.integer(form.fraction))
-    fraction = b.integers("and", moved, b.integer((1 << form.fraction) - 1))
-    m = b.from_bits(b.integers("add", fraction, b.integer(root)))
+    moved = size.bits() + (form.power_bits(0) - root)
+    exponent = moved >> form.fraction
+    fraction = moved & ((1 << form.fraction) - 1)
+    m = (fraction + root).from_bits()
     offset = 2.0**form.fraction + form.bias
-    k = real_of(b, exponent, b.select(tiny, b.real(offset + extra), b.real(offset)))
+    k = real_of(exponent, is_tiny.select(offset + extra, x.constant(offset)))
     return k, m
 
 
-def _log_of_m(b: VectorBuilder, m: Value) -> tuple[Value, Value]:
+def _log_of_m(m: Value) -> Pair:
     """Return 2 s + s t with t = z (2/3 + z M(z)), all in pairs of reals."""
-    one = b.real(1.0)
-    f, d = b.fsub(m, one), b.fadd(m, one)
-    d_low = b.fsub(m, b.fsub(d, one))
-    s = b.fdiv(f, d)
-    remainder = b.fma(b.fneg(s), d_low, b.fma(b.fneg(s), d, f))
-    s_low = b.fmul(remainder, b.fma(s, b.real(-0.5), b.real(0.5)))  # 1/d = (1 - s)/2
-    z, z_low = _product(b, (s, s_low), (s, s_low))
-    third, third_low = (b.real(part) for part in TWO_THIRDS[b.shape.bits])
-    c = b.fmul(z, b.polynomial(z, M[b.shape.bits]))
-    q, q_low = _quick_sum(b, third, c)
-    t = _product(b, (z, z_low), (q, b.fadd(q_low, third_low)))
-    u, u_low = _product(b, (s, s_low), t)
-    result, low = _quick_sum(b, b.fadd(s, s), u)
-    return result, b.fadd(low, b.fma(s_low, b.real(2.0), u_low))
+    bits = m.type.bits
+    # s and what rounding leaves of it: f - s d over d, for d = m + 1 as d + d_low.
+    f, d = m - 1.0, m + 1.0
+    d_low = m - (d - 1.0)
+    s = f / d
+    remainder = (-s).fma(d_low, (-s).fma(d, f))
+    s_low = remainder * s.fma(-0.5, 0.5)  # 1/d = (1 - s)/2
+    z, z_low = _product((s, s_low), (s, s_low))
+    third, third_low = TWO_THIRDS[bits]
+    c = z * polynomial(z, M[bits])
+    q, q_low = _quick_sum(z.constant(third), c)
+    t = _product((z, z_low), (q, q_low + third_low))
+    u, u_low = _product((s, s_low), t)
+    result, low = _quick_sum(s + s, u)
+    return result, low + s_low.fma(2.0, u_low)
 
 
-def _add_exponent(
-    b: VectorBuilder, k: Value, large: Value, small: Value
-) -> tuple[Value, Value]:
-    high, low = (b.real(part) for part in SHORT_LN_2[b.shape.bits])
-    result, rest = _quick_sum(b, b.fmul(k, high), large)
-    return result, b.fadd(rest, b.fma(k, low, small))
+def _quick_sum(x: Value, y: Value) -> Pair:
+    """Return x + y and what its rounding leaves, where |x| >= |y| or x = 0.
+
+    Dekker's Fast2Sum, A Floating-Point Technique for Extending the Available Precision
+    (1971).
+    """
+    total = x + y
+    return total, y - (total - x)
 
 
-def _quick_sum(b: VectorBuilder, x: Value, y: Value) -> tuple[Value, Value]:
-    """Return x + y and what its rounding leaves, where |x| >= |y| or x = 0."""
-    total = b.fadd(x, y)
-    return total, b.fsub(y, b.fsub(total, x))
-
-
-def _product(
-    b: VectorBuilder, x: tuple[Value, Value], y: tuple[Value, Value]
-) -> tuple[Value, Value]:
-    """Return the product of two sums of a large and a small part, as such a sum."""
-    product = b.fmul(x[0], y[0])
-    error = b.fma(x[0], y[0], b.fneg(product))
-    return product, b.fma(x[0], y[1], b.fma(x[1], y[0], error))
+def _product(x: Pair, y: Pair) -> Pair:
+    """Return the product of two sums; that of the small parts is left out."""
+    product = x[0] * y[0]
+    error = x[0].fma(y[0], -product)
+    return product, x[0].fma(y[1], x[1].fma(y[0], error))

@@ -1,19 +1,28 @@
-"""Long polynomials in half the time of Horner's rule."""
+"""Polynomials of fixed coefficients, by fused steps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.builder import Value
 
 
-def paired(b: VectorBuilder, x: Value, coefficients: Sequence[float]) -> Value:
+def polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+    """Return sum_k coefficients[k] x^k by Horner's rule."""
+    *rest, top = coefficients
+    result = x.constant(top)
+    for coefficient in reversed(rest):
+        result = result.fma(x, coefficient)
+    return result
+
+
+def paired(x: Value, coefficients: Sequence[float]) -> Value:
     """Return sum_k coefficients[k] x^k as e(x^2) + x o(x^2), two chains side by side.
 
-    One product more than `VectorBuilder.polynomial`; worth it from some ten
+    In half the time of `polynomial`, for one product more: worth it from some ten
     coefficients on.
     """
-    square = b.fmul(x, x)
-    even = b.polynomial(square, coefficients[0::2])
-    odd = b.polynomial(square, coefficients[1::2])
-    return b.fma(odd, x, even)
+    square = x * x
+    even = polynomial(square, coefficients[0::2])
+    odd = polynomial(square, coefficients[1::2])
+    return odd.fma(x, even)

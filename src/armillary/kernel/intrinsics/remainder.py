@@ -8,22 +8,22 @@ is negative, and adding |y| corrects it. Both differences are representable, so 
 
 from __future__ import annotations
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import layout
-from armillary.kernel.vector_builder import Value, VectorBuilder
 
 
-def fmod(b: VectorBuilder, x: Value, y: Value) -> Value:
+def fmod(x: Value, y: Value) -> Value:
     """Return x - y trunc(x / y), with the sign of x, as C defines it.
 
     Flags the lanes whose quotient is too large.
     """
-    dividend, divisor = b.call("fabs", x), b.call("fabs", y)
-    quotient = b.call("trunc", b.fdiv(dividend, divisor))
-    r = b.fma(b.fneg(quotient), divisor, dividend)
-    large = b.fcmp("oge", quotient, b.real(2.0 ** layout(b).fraction))
+    dividend, divisor = abs(x), abs(y)
+    quotient = (dividend / divisor).intrinsic("trunc")
+    r = (-quotient).fma(divisor, dividend)
     # Where r is NaN, so is the remainder: x is infinite or y is 0.
-    b.flag(b.truths("and", large, b.fcmp("ord", r, r)))
-    r = b.select(b.fcmp("olt", r, b.real(0.0)), b.fadd(r, divisor), r)
-    # Also where y is infinite.
-    r = b.select(b.fcmp("olt", dividend, divisor), dividend, r)
-    return b.call("copysign", r, x)
+    is_large = quotient >= 2.0 ** layout(x).fraction
+    x.function.flag(is_large & r.compare("ord", r))
+    r = (r < 0.0).select(r + divisor, r)
+    # Also where y is infinite, whose product with the quotient 0 is NaN.
+    r = (dividend < divisor).select(dividend, r)
+    return r.with_sign_of(x)

@@ -16,9 +16,12 @@ from __future__ import annotations
 
 import math
 
+from armillary.kernel.builder import Value
 from armillary.kernel.intrinsics.ieee import flip_sign, nearest_whole
-from armillary.kernel.vector_builder import Value, VectorBuilder
+from armillary.kernel.intrinsics.polynomial import polynomial
 
+# Coefficients of S, then of C, from the lowest power of z on: those of sin r / r and
+# cos r, changed so that the greatest error is the least.
 SIN = {
     64: (
         -0.16666666666666632,
@@ -49,60 +52,59 @@ PARTS = {
 LIMIT = {64: 2.0**30, 32: 2.0**20}
 
 
-def sin(b: VectorBuilder, x: Value) -> Value:
+def sin(x: Value) -> Value:
     """Return the sine of x [rad]."""
-    return sincos(b, x)[0]
+    return sincos(x)[0]
 
 
-def cos(b: VectorBuilder, x: Value) -> Value:
+def cos(x: Value) -> Value:
     """Return the cosine of x [rad]."""
-    return sincos(b, x)[1]
+    return sincos(x)[1]
 
 
-def tan(b: VectorBuilder, x: Value) -> Value:
+def tan(x: Value) -> Value:
     """Return the tangent of x [rad]."""
-    return b.fdiv(*sincos(b, x))
+    sine, cosine = sincos(x)
+    return sine / cosine
 
 
-def sincos(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
+def sincos(x: Value) -> tuple[Value, Value]:
     """Return the sine and the cosine of x."""
-    known = b.shared.get(("sincos", x))
-    if known is None:
-        known = b.shared["sincos", x] = _sincos(b, x)
-    return known
+    return x.function.once(("sincos", x.text), lambda: _sincos(x))
 
 
-def _sincos(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
-    quadrant, r = _reduce(b, x)
-    z = b.fmul(r, r)
+def _sincos(x: Value) -> tuple[Value, Value]:
+    bits = x.type.bits
+    quadrant, r = _reduce(x)
+    z = r * r
     # x^2 + z exceeds the square of the limit exactly where |x| exceeds the limit. It is
     # NaN for infinite x, whose sine and cosine are NaN already.
-    b.limit(b.fma(x, x, z), LIMIT[b.shape.bits] ** 2)
-    sine, cosine = _kernels(b, r, z)
+    x.function.limit(x.fma(x, z), LIMIT[bits] ** 2)
+    sine = (r * z).fma(polynomial(z, SIN[bits]), r)
+    # 1 - z/2 + z^2 C(z), from the highest power down.
+    cosine = polynomial(z, (1.0, -0.5, *COS[bits]))
     # Odd quadrants swap the two; signs are bit 1 (sine), bit 1 xor bit 0 (cosine).
-    top = b.shape.bits - 1
-    low_bit = b.integers("shl", quadrant, b.integer(top))
-    next_bit = b.integers("shl", quadrant, b.integer(top - 1))
-    swapped = b.icmp("slt", low_bit, b.integer(0))
-    sign = b.integer(-(1 << top))
-    sine_sign = b.integers("and", next_bit, sign)
-    cosine_sign = b.integers("and", b.integers("xor", next_bit, low_bit), sign)
+    # The bit is moved to the place of the sign, where a comparison with 0 reads it:
+    # AVX2 has no test of a bit in each lane.
+    low_bit = quadrant << (bits - 1)
+    next_bit = quadrant << (bits - 2)
+    is_swapped = low_bit < 0
+    sign = -(1 << (bits - 1))
+    sine_sign = next_bit & sign
+    cosine_sign = (next_bit ^ low_bit) & sign
     return (
-        flip_sign(b, b.select(swapped, cosine, sine), sine_sign),
-        flip_sign(b, b.select(swapped, sine, cosine), cosine_sign),
+        flip_sign(is_swapped.select(cosine, sine), sine_sign),
+        flip_sign(is_swapped.select(sine, cosine), cosine_sign),
     )
 
 
-def _reduce(b: VectorBuilder, x: Value) -> tuple[Value, Value]:
+def _reduce(x: Value) -> tuple[Value, Value]:
     """Return k, in its low bits at least, and r with x = k pi/2 + r."""
-    quadrant, k = nearest_whole(b, x, 2.0 / math.pi)
+    quadrant, k = nearest_whole(x, 2.0 / math.pi)
+    # x - k pi/2 by the parts of pi/2 (Cody and Waite, Software Manual for the
+    # Elementary Functions, 1980), each step fused: up to the limit k has 30 bits (20),
+    # and the product of k with a part is never rounded by itself.
     r = x
-    for part in PARTS[b.shape.bits]:
-        r = b.fma(k, b.real(-part), r)
+    for part in PARTS[x.type.bits]:
+        r = k.fma(-part, r)
     return quadrant, r
-
-
-def _kernels(b: VectorBuilder, r: Value, z: Value) -> tuple[Value, Value]:
-    """Return sin(r) and cos(r) of z = r^2, |r| up to a little more than pi/4."""
-    sine = b.fma(b.fmul(r, z), b.polynomial(z, SIN[b.shape.bits]), r)
-    return sine, b.polynomial(z, (1.0, -0.5, *COS[b.shape.bits]))

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.block_programs import BlockPrograms
 from armillary.kinematics.closing.stages import (
-    Grid,
+    AssemblyGrid,
     block_programs,
     earlier_blocks,
     grid_of,
@@ -46,14 +46,14 @@ ON_BORDER: Final = 1e-9
 class Branch:
     """The assemblies of a cell to which straight ways lead from one, its seed.
 
-    Each block has a table over the cells of its `Grid`, with two assemblies for each
-    cell, and the seed behind them. Where straight ways lead from the seed to the
+    Each block has a table over the cells of its `AssemblyGrid`, with two assemblies for
+    each cell, and the seed behind them. Where straight ways lead from the seed to the
     centre and all corners of a cell, and short ones from that centre to the same
     corners, the first is that of the centre, from which every row of the cell is then
-    solved for: it is where its own straight way ends. In other cells the first is
-    the seed, so that each row goes its own straight way. The second one is for rows
-    whose straight way is blocked: the assembly of the centre, reached from a
-    neighbouring cell, or that of the nearest cell with one.
+    solved for: it is where its own straight way ends. In other cells the first is the
+    seed, so that each row goes its own straight way. The second one is for rows whose
+    straight way is blocked: the assembly of the centre, reached from a neighbouring
+    cell, or that of the nearest cell with one.
 
     Attributes:
         cell: Whose loops.
@@ -106,12 +106,12 @@ class Branch:
         filled.spread(follow)
         return filled
 
-    def within(self, grid: Grid, joints: Sequence[int]) -> Array:
+    def within(self, grid: AssemblyGrid, joints: Sequence[int]) -> Array:
         """Return joints of the seed, those between limits in the turn of a grid."""
         return np.array(grid.within(self.seed[list(joints)].tolist(), joints))
 
     def _inputs(
-        self, number: int, independent: Array, grid: Grid
+        self, number: int, independent: Array, grid: AssemblyGrid
     ) -> tuple[Array, Array]:
         """Return the inputs of a block, and their cells, at independent joints.
 
@@ -125,7 +125,7 @@ class Branch:
             )
         return u, at
 
-    def _solved(self, number: int, independent: Array, grid: Grid) -> Array:
+    def _solved(self, number: int, independent: Array, grid: AssemblyGrid) -> Array:
         """Return the unknowns of a block at independent joints, NaN where open."""
         filled, own = self._filled(number), grid_of(self.cell, number)
         if own.joints == grid.joints and own.axes == grid.axes:
@@ -161,7 +161,7 @@ class _Ways:
             joint that turns freely, ways to either side end half a turn from it.
     """
 
-    def __init__(self, branch: Branch, grid: Grid) -> None:
+    def __init__(self, branch: Branch, grid: AssemblyGrid) -> None:
         """Choose where ways end: at most half a turn from the seed of a branch."""
         self._branch, self._grid = branch, grid
         self._walked: dict[tuple[int, int], _Walked] = {}
@@ -240,7 +240,7 @@ class _Filling:
             ways are blocked; -1, the missing one, where it is not known.
     """
 
-    def __init__(self, grid: Grid, u: Array, p: Array) -> None:
+    def __init__(self, grid: AssemblyGrid, u: Array, p: Array) -> None:
         """Begin with a seed alone.
 
         Args:
@@ -342,7 +342,7 @@ def _neighbours(after: Indices, cells: Indices) -> tuple[Indices, Indices]:
     return by[to >= 0], to[to >= 0]
 
 
-def _next_cells(grid: Grid) -> Indices:
+def _next_cells(grid: AssemblyGrid) -> Indices:
     """Return the next cell of each in each direction, -1 at the ends, (2 d, cells)."""
     shape = grid.shape
     numbers: Indices = np.arange(int(np.prod(shape))).reshape(shape)

@@ -18,7 +18,7 @@ from armillary.kinematics.closing.solver import (
     solved_on,
     walked,
 )
-from armillary.kinematics.closing.stages import Grid, nearest_rows, period_of
+from armillary.kinematics.closing.stages import AssemblyGrid, nearest_rows, period_of
 from armillary.kinematics.joint_vector import numbers_of
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -31,8 +31,8 @@ from armillary.spatial.pose import IDENTITY
 __all__ = [
     "HOME",
     "SAME",
-    "Assemblies",
     "Branches",
+    "LoopAssemblies",
     "bound_passive",
     "replaced_passive",
     "wrapped",
@@ -75,7 +75,7 @@ DIGITS: Final = 4
 """Digits of the changes by which assemblies are ordered: rounding must not matter."""
 
 
-class Assemblies:
+class LoopAssemblies:
     """The assemblies of a cell at some joint positions.
 
     They are ordered by how far passive joints are from given ones, and then by the
@@ -370,9 +370,9 @@ class _Place:
         self.q = x[:count]
         self.names: list[str] = []
         self.is_seed: list[bool] = []
-        self._assemblies: Assemblies | None = None
+        self._assemblies: LoopAssemblies | None = None
         try:
-            self._assemblies = Assemblies(cell, x.tolist())
+            self._assemblies = LoopAssemblies(cell, x.tolist())
         except ModelError:  # too many to be numbered
             self.passive = x[np.newaxis, count:][: 0 if number else 1]
             return
@@ -395,7 +395,7 @@ class _Place:
 def _halton_point(cell: Workcell, number: int) -> Array:
     """Return joint positions within limits, far from others with lower numbers."""
     count = cell.loop_system.count
-    axes = Grid.axes_of(cell, range(count))
+    axes = AssemblyGrid.axes_of(cell, range(count))
     parts = [_radical_inverse(number, BASES[k % len(BASES)]) for k in range(count)]
     return np.array(
         [a.lower + a.step * a.cells * t for a, t in zip(axes, parts, strict=True)]

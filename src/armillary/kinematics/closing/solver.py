@@ -10,12 +10,12 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.vectorize import vectorize
+from armillary.kernel.references import vectorize
 from armillary.kinematics.closing.branch import PARTS, Branch
 from armillary.kinematics.closing.kernel import passive_program
 from armillary.kinematics.closing.stages import (
+    AssemblyGrid,
     Beginning,
-    Grid,
     block_programs,
     closing_stages,
     table_of,
@@ -72,7 +72,7 @@ def walked(cell: Workcell, q: Array, start: Array) -> Array:
     """
     system = cell.loop_system
     before, passive = start[: system.count], start[system.count :]
-    axes = Grid.axes_of(cell, range(system.count))
+    axes = AssemblyGrid.axes_of(cell, range(system.count))
     ends = zip(axes, q.tolist(), before.tolist(), strict=True)
     change = np.array([axis.change(a, b) for axis, a, b in ends])
     follows = any(k >= system.count for b in system.blocks for k in b.inputs)

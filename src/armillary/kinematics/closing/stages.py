@@ -24,9 +24,9 @@ from armillary.trace import Program, trace
 from armillary.trace.functions import absolute, floor, maximum, minimum, select
 
 __all__ = [
-    "Axis",
+    "AssemblyGrid",
     "Beginning",
-    "Grid",
+    "GridAxis",
     "block_programs",
     "closing_stages",
     "earlier_blocks",
@@ -61,7 +61,7 @@ EXACT: Final = 1e-15
 ON_BORDER: Final = 1e-6  # of a cell
 
 
-class Axis(NamedTuple):
+class GridAxis(NamedTuple):
     """The cells along one input.
 
     Attributes:
@@ -104,7 +104,7 @@ class Axis(NamedTuple):
         return apart < 0.5 * self.cells + ON_BORDER
 
 
-class Grid(NamedTuple):
+class AssemblyGrid(NamedTuple):
     """The cells over what decides a block, numbered with the last axis fastest.
 
     Attributes:
@@ -116,11 +116,11 @@ class Grid(NamedTuple):
     """
 
     joints: tuple[int, ...]
-    axes: tuple[Axis, ...]
+    axes: tuple[GridAxis, ...]
     periods: tuple[float, ...]
 
     @classmethod
-    def of(cls, cell: Workcell, block: Block) -> Grid:
+    def of(cls, cell: Workcell, block: Block) -> AssemblyGrid:
         """Return cells over the ranges of the joints that decide a block."""
         joints = tuple(cell.loop_system.deciding(block.inputs))
         if len(joints) > len(block.inputs):
@@ -137,7 +137,7 @@ class Grid(NamedTuple):
     @staticmethod
     def axes_of(
         cell: Workcell, joints: Sequence[int], count: int = 1
-    ) -> tuple[Axis, ...]:
+    ) -> tuple[GridAxis, ...]:
         """Return so many cells over the range of each joint, which the cell keeps."""
         return tuple(
             kept(cell, ("axis", k, count), lambda k=k: _axis(cell, k, count))
@@ -175,7 +175,7 @@ class Grid(NamedTuple):
         return 2 * self.cells
 
     def within(self, u: Sequence[Number], joints: Sequence[int]) -> list[Number]:
-        """Return positions of joints, those between limits as `Axis.reduced`."""
+        """Return positions of joints, those between limits as `GridAxis.reduced`."""
         bounded = {
             k: axis
             for k, axis in zip(self.joints, self.axes, strict=True)
@@ -233,7 +233,7 @@ def nearest_rows(u: Array, to: Array, periods: npt.ArrayLike) -> Array:
     return np.asarray(u - turns * period)
 
 
-def _axis(cell: Workcell, joint: int, count: int) -> Axis:
+def _axis(cell: Workcell, joint: int, count: int) -> GridAxis:
     """Return the cells along a joint, over its limits or a turn."""
     joints = cell.joints
     period = period_of(cell, joint)
@@ -249,7 +249,7 @@ def _axis(cell: Workcell, joint: int, count: int) -> Axis:
         lower, upper = middle - 0.5 * period, middle + 0.5 * period
     if not upper > lower:
         lower, upper, count = lower - 0.5 * unit, lower + 0.5 * unit, 1
-    return Axis(lower, (upper - lower) / count, count, period, is_free)
+    return GridAxis(lower, (upper - lower) / count, count, period, is_free)
 
 
 def period_of(cell: Workcell, joint: int) -> float:
@@ -284,10 +284,10 @@ def block_programs(cell: Workcell, number: int) -> BlockPrograms:
     )
 
 
-def grid_of(cell: Workcell, number: int) -> Grid:
+def grid_of(cell: Workcell, number: int) -> AssemblyGrid:
     """Return the grid over what decides a block, which the cell keeps."""
     block = cell.loop_system.blocks[number]
-    return kept(cell, ("grid", number), lambda: Grid.of(cell, block))
+    return kept(cell, ("grid", number), lambda: AssemblyGrid.of(cell, block))
 
 
 def table_of(programs: BlockPrograms) -> Table:
@@ -323,7 +323,9 @@ def closing_stages(
         elif beginning in {"known", "last"}:
             block = programs.block
 
-            def known(u: Any, x0: Any, block: Any = block, grid: Grid = grid) -> Any:
+            def known(
+                u: Any, x0: Any, block: Any = block, grid: AssemblyGrid = grid
+            ) -> Any:
                 u0 = grid.within([x0[k] for k in block.inputs], block.inputs)
                 return _nearest(u, u0, grid), u0, [x0[k] for k in block.unknowns]
 
@@ -369,7 +371,9 @@ def _from_stored(cell: Workcell, number: int) -> Sequence[Stage]:
     )
 
 
-def _nearest(u: Sequence[Number], u0: Sequence[Number], grid: Grid) -> list[Number]:
+def _nearest(
+    u: Sequence[Number], u0: Sequence[Number], grid: AssemblyGrid
+) -> list[Number]:
     return [nearest(*each) for each in zip(u, u0, grid.periods, strict=True)]
 
 

@@ -65,11 +65,12 @@ def sphere_cover(
         ModelError: There are no triangles, or SciPy is not installed.
     """
     pieces = BodyPieces(bodies, CUBES + CUBES_PER_SPHERE * count)
-    centres = _Search(pieces).best(count)
+    centres = _CoverSearch(pieces).best(count)
     away = pieces.distances(centres)
     owner, reach = _assigned(pieces.points, pieces.starts, centres, away)
     used = np.unique(owner)
     radii = np.array([reach[owner == k].max() for k in used])
+    # Radii are sums of rounded numbers, and must hold all the same.
     size = np.abs(pieces.points).max() + radii.max()
     radii += beyond + ROUNDING * size
     return SphereCover(centres[used], radii, float((radii + away[used]).max()))
@@ -88,7 +89,7 @@ def _assigned(
 
 
 @final
-class _Search:
+class _CoverSearch:
     """Looks for centres, with estimated distances.
 
     At first a piece is the ball around its points, then 14 of the points.
@@ -124,6 +125,9 @@ class _Search:
         _, centres = min(found, key=operator.itemgetter(0))
         step = 0.25 * float(np.median(self._sizes))
         best, kept = np.inf, centres
+        # Lloyd's method with estimated distances: assign pieces to centres, move each
+        # centre to where the excess over its own is least. Excess is not monotonous, so
+        # the best centres so far are held.
         for _ in range(POLISHES):
             away = self._away(centres)
             owner, reach = _assigned(self._points, self._starts, centres, away)
@@ -153,6 +157,7 @@ class _Search:
             )
             owner = np.argmin(reaches + away[:, None], axis=0)
             excess = float((reaches + away[:, None]).min(axis=0).max())
+            # Three rounds without progress of a thousandth end it.
             since = 0 if excess < best * (1.0 - 1e-3) else since + 1
             if excess < best:
                 best, kept = excess, centres
@@ -204,10 +209,14 @@ def _moved(
     if not len(points):
         return centre
     least, smallest = np.inf, step / 64.0
+    # A pattern search: the greatest excess over a few hundred points has no useful
+    # gradient. Steps in all directions are tried at once, and halved where none helps.
     tried = centre[None]
     x, y, z = np.ascontiguousarray(points.T)
     while step > smallest:
         u, v, w = tried.T[:, :, None]
+        # Radius that the ball about each tried centre needs, and how far that centre is
+        # from the bodies, below 0 inside: their sum is the excess.
         reach = np.sqrt((x - u) ** 2 + (y - v) ** 2 + (z - w) ** 2)
         found = (reach + sizes).max(axis=1) + away_of(tried)
         at = int(np.argmin(found))
@@ -227,6 +236,8 @@ def _outermost(points: Array, starts: Indices) -> tuple[Array, Indices]:
     axes = np.vstack([np.eye(3), [(1, 1, 1), (1, 1, -1), (1, -1, 1), (-1, 1, 1)]])
     is_kept = np.zeros(len(points), np.bool_)
     for axis in axes:
+        # Sorted by piece, then along the axis: the first and the last of each piece are
+        # its extremes.
         order = np.lexsort((points @ axis, owners))
         is_kept[order[starts]] = is_kept[order[ends]] = True
     owners = owners[is_kept]

@@ -22,8 +22,8 @@ from armillary.trace.functions import sqrt
 __all__ = [
     "LoopEquations",
     "LoopJoint",
+    "LoopRows",
     "PlacedLoop",
-    "Rows",
     "loop_equations",
     "loop_joints",
 ]
@@ -98,7 +98,7 @@ class PlacedLoop(NamedTuple):
         return PlacedLoop(self.loop, a, b, drive)
 
 
-class Rows(NamedTuple):
+class LoopRows(NamedTuple):
     """The rows of a loop, and their derivatives.
 
     Attributes:
@@ -134,12 +134,12 @@ class LoopEquations(NamedTuple):
         """Return the number of rows that are in metres."""
         return len(self.loop.position) if isinstance(self.loop, Closure) else 1
 
-    def rows(self, q: Sequence[Number]) -> Rows:
+    def rows(self, q: Sequence[Number]) -> LoopRows:
         """Return the rows at a vector of all joints."""
         found = evaluate(self.program, [q[k] for k in self.joints])
         count, width = self.size, len(self.joints)
         rates = found[count:]
-        return Rows(
+        return LoopRows(
             found[:count],
             [rates[k * width : (k + 1) * width] for k in range(count)],
         )

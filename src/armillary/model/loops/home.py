@@ -69,6 +69,8 @@ def eliminated(A: Array, order: Sequence[int]) -> Eliminated:
     columns: list[int] = []
     rows: list[int] = []
     for column in order:
+        # The largest entry of the column in rows without a pivot; a column without one
+        # depends on the columns before.
         entries = np.where(free, np.abs(left[:, column]), 0.0)
         row = int(entries.argmax()) if len(entries) else 0
         if not free.any() or not entries[row] > smallest:
@@ -105,6 +107,8 @@ class ScaledRows:
         is_length = np.array([joint.unit is Unit.METRE for joint in joints], np.bool_)
         # Lengths are not moved before it is known what they are compared with.
         self.units = np.where(is_length, 0.0, 1.0)
+        # Twice: the first measure moves no lengths; the second moves them by parts of
+        # the sizes that the first has found.
         self._measure(start, is_length)
         self._measure(start, is_length)
         self._divisors = np.array(
@@ -195,6 +199,8 @@ def closed_near(scaled: ScaledRows, start: Array, passive: Sequence[int]) -> Arr
     Raises:
         ModelError: No start led to closed loops.
     """
+    # Newton's method from the start itself, then from random places farther and farther
+    # away. Of closed positions those within limits are preferred.
     columns = list(passive)
     rng = np.random.default_rng(0)
     least, best = math.inf, np.zeros(0)
@@ -270,12 +276,15 @@ def _newton(
         size = float(r @ r)
         if not size > 0.0 or not math.isfinite(size):
             break
+        # (J' J + d |r|^2 1) step = J' r: damping falls with the residual, so that
+        # convergence stays quadratic where J is regular.
         normal = columns_of_r.T @ columns_of_r + damping * size * np.eye(len(chosen))
         try:
             step = np.linalg.lstsq(normal, columns_of_r.T @ r, rcond=1e-14)[0]
         except np.linalg.LinAlgError:
             break
         longest = float(np.abs(step).max(initial=0.0))
+        # No step turns a joint so far that its linearisation means nothing.
         step *= min(1.0, 0.7 / longest) if longest > 0.0 else 0.0
         trial = q.copy()
         trial[chosen] -= step * scaled.units[chosen]

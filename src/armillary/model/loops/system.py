@@ -51,9 +51,6 @@ round directions."""
 NOBODY: Final = -1
 
 
-# the loops of a manipulator or a cell: which joints follow, and in which order
-
-
 def matched(rows: Sequence[Sequence[int]], count: int) -> list[int]:
     """Return for each of `count` unknowns a row that has it, each row once, or -1.
 
@@ -67,6 +64,8 @@ def matched(rows: Sequence[Sequence[int]], count: int) -> list[int]:
         found_by: dict[int, int] = {}  # unknown -> the row from which it was reached
         waiting = [row]
         end = NOBODY
+        # Look for a row of an unknown that nobody has: from a row to its unknowns, and
+        # from one that is taken to the row that has it.
         while waiting and end == NOBODY:
             at = waiting.pop()
             for unknown in rows[at]:
@@ -77,6 +76,8 @@ def matched(rows: Sequence[Sequence[int]], count: int) -> list[int]:
                     end = unknown
                     break
                 waiting.append(owner[unknown])
+        # Along that path each row gives its unknown to the one before and takes the
+        # next, so that one more is matched.
         while end != NOBODY:
             at = found_by[end]
             previous = next((u for u in rows[at] if owner[u] == at), NOBODY)
@@ -100,6 +101,8 @@ def solving_order(needs: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         if start in index:
             continue
         waiting = [(start, iter(needs[start]))]
+        # `index` numbers nodes as they are met; `low` is the least index on the path
+        # that a node leads back to.
         index[start] = low[start] = len(index)
         path.append(start)
         on_path.add(start)
@@ -119,6 +122,8 @@ def solving_order(needs: Sequence[Sequence[int]]) -> Iterator[list[int]]:
                 if waiting:
                     below = waiting[-1][0]
                     low[below] = min(low[below], low[node])
+                # It leads to nothing earlier: what is on the path behind it needs each
+                # other.
                 if low[node] == index[node]:
                     found = path[path.index(node) :]
                     del path[len(path) - len(found) :]
@@ -251,10 +256,16 @@ def loop_system(
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
+    # The joints that elimination takes first become passive: of higher rank, then later
+    # ones.
     order = sorted(used, key=lambda k: (joints[k].rank, k), reverse=True)
     start = np.array([joint.start for joint in joints])
+    # Rates next to the start, where no accident makes the loops singular, decide which
+    # joints can close them at home.
     generic = eliminated(scaled.rates(scaled.nearby(start)), order)
     home = closed_near(scaled, start, generic.columns)
+    # At home itself fewer may be determined. The rows with pivots are then enough only
+    # if the others stay zero as independent joints move.
     found = eliminated(scaled.rates(home), order)
     free = [k for k in used if k not in found.columns]
     _check_mobility(scaled, used, found.columns)
@@ -388,6 +399,8 @@ def _blocks(
     """
     joints = [equations[loop].joints for loop, _ in (*rows, *spare)]
     incidence = [[k - count for k in each if k >= count] for each in joints]
+    # Each unknown gets a row of its own; it needs the other unknowns of that row. Spare
+    # rows are solved with their unknowns, which a ring of needs keeps together.
     owner = matched(incidence[: len(rows)], len(rows))
     needs = [incidence[row] for row in owner]
     for together in incidence[len(rows) :]:

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from armillary.kernel.compiler import kernel_text
+from armillary.kernel.machine_type import F64
 from armillary.kernel.pipeline import Each, Pipeline
+from armillary.kernel.pipeline_code import LONGEST, PART
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kernel.pipeline_rows import LONGEST, PART
 from armillary.kernel.tables import Table, index
-from armillary.kernel.vector_builder import LaneType
 from armillary.trace import Port, trace
 
 SIZES = 1, LONGEST, LONGEST + 1, LONGEST + PART, 3 * LONGEST + PART - 1
@@ -45,5 +45,5 @@ def test_rows_of_any_length(lanes: int, size: int, kind: Any):
 
 def test_the_code_of_long_rows_is_short():
     sizes = 2 * LONGEST, 8 * LONGEST
-    short, long = (len(kernel_text(doubling(n), LaneType(64, 4))) for n in sizes)
+    short, long = (len(kernel_text(doubling(n), F64.wide(4))) for n in sizes)
     assert long < 1.01 * short

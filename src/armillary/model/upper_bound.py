@@ -115,30 +115,35 @@ def edges(program: Program, q: Array) -> Array:
 # the greatest height of a formula over a box, by interval branch and bound
 
 
-def highest(hill: Hill, box: Box, gaps: Sequence[float]) -> float:
+def upper_bound(height: Height, box: Box, gaps: Sequence[float]) -> float:
     """Return an upper bound of the height over a box.
 
     The part with the highest ceiling is halved until that is hardly above a height that
     is reached.
 
     Args:
-        hill: The height.
+        height: The height.
         box: The range of each coordinate, which may be infinite.
         gaps: How far above it may be after one halving, after two and so on, relative;
             there are as many halvings at most.
     """
-    if hill.constant is not None:
-        return hill.constant
-    parts = [(-hill.ceiling(part), part) for part in hill.parts(box)]
+    if height.constant is not None:
+        return height.constant
+    # Branch and bound: a heap of parts by their ceilings, the highest first. `best` is
+    # a height that is reached, hence a lower bound of the maximum.
+    parts = [(-height.ceiling(part), part) for part in height.parts(box)]
     heapq.heapify(parts)
-    best = max(hill.at([low for low, _ in box]), hill.at([high for _, high in box]))
+    best = max(height.at([low for low, _ in box]), height.at([high for _, high in box]))
     for gap in gaps:
         top, part = parts[0]
-        best = max(best, hill.at([_middle(low, high) for low, high in part]))
+        best = max(best, height.at([_middle(low, high) for low, high in part]))
+        # Good enough for as many halvings: the bound is hardly above what is reached.
         if -top <= best * (1.0 + gap) + 1e-300:
             break
         if top == -math.inf and _is_narrow(part, NARROW):
             break
+        # Halve the widest side; where no number lies between its ends, the part cannot
+        # get narrower and its ceiling stands.
         k = max(range(len(part)), key=lambda k: part[k][1] - part[k][0])
         low, high = part[k]
         middle = _middle(low, high)
@@ -147,7 +152,7 @@ def highest(hill: Hill, box: Box, gaps: Sequence[float]) -> float:
         heapq.heappop(parts)
         for half in ((low, middle), (middle, high)):
             smaller = (*part[:k], half, *part[k + 1 :])
-            heapq.heappush(parts, (-hill.ceiling(smaller), smaller))
+            heapq.heappush(parts, (-height.ceiling(smaller), smaller))
     return -parts[0][0]
 
 
@@ -163,7 +168,7 @@ def _middle(a: float, b: float) -> float:
     return max(1.0, 2.0 * near) if b == math.inf else min(-1.0, 2.0 * near)
 
 
-class Hill:
+class Height:
     """A height h of one coordinate or several; of one also its slope h' and bend h''.
 
     Attributes:
@@ -256,8 +261,11 @@ class Hill:
         (slope,), slope_may_jump = _enclosed(self._slope, [box])
         if slope.undefined:
             return math.inf
+        # Monotonous: the height is greatest at the end to which it rises.
         if slope.low >= 0.0 or slope.high <= 0.0:
             return self._ceiling_at(high if slope.low >= 0.0 else low)
+        # Mean value form: h(x) is in h(m) + h'(box) (x - m), first order; then Taylor's
+        # form with h'', whose error falls with the square of the width.
         middle = exactly(0.5 * low + 0.5 * high)
         (base,), _ = _enclosed(self._height, [middle])
         away = sub(box, middle)
@@ -328,6 +336,8 @@ def _enclosed(program: Program, box: Sequence[Interval]) -> tuple[list[Interval]
     steps = program.instructions
     values: dict[int, Interval] = {}
     may_jump = False
+    # Depth first from the results, so that branches that no truth selects are never
+    # enclosed: these may be undefined.
     waiting = list(program.results)
     while waiting:
         k = waiting[-1]

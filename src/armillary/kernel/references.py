@@ -1,4 +1,8 @@
-"""Program evaluated with NumPy, all rows at once: the second reference."""
+"""Programs evaluated without machine code, which must agree with it: the references.
+
+`interpret` takes one float at a time, `vectorize` all rows with NumPy.
+`pipeline_reference.py` does the same for pipelines.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,36 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.trace import OPS, Program
+from armillary.trace import OPS, Program, evaluate
+
+__all__ = ["interpret", "vectorize"]
 
 Array = npt.NDArray[np.float64]
+
+
+def interpret(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
+    """Compute a program's outputs with Python floats, row by row.
+
+    Args:
+        program: What to compute.
+        inputs: An array for each input, shape (..., *input shape), broadcast together.
+
+    Returns:
+        Its output, shape (..., *output shape), or a tuple of them.
+
+    Raises:
+        ShapeError: An input has the wrong shape.
+    """
+    arrays, batch = broadcast(program, inputs)
+    outputs = [np.empty((*batch, *port.shape)) for port in program.outputs]
+    # Scalars in the order of the inputs, row-major, as the program numbers them.
+    for row in np.ndindex(*batch):
+        scalars = [float(x) for array in arrays for x in array[row].flat]
+        numbers = iter(evaluate(program, scalars))
+        for output in outputs:
+            for element in np.ndindex(output.shape[len(batch) :]):
+                output[row + element] = next(numbers)
+    return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
 
 def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
@@ -46,6 +77,7 @@ def vectorize(program: Program, *inputs: Any) -> Array | tuple[Array, ...]:
 
 def _columns(program: Program, inputs: list[Array], count: int) -> list[Any]:
     """Return the column of each output scalar; others are dropped after their use."""
+    # Columns are as long as the batch: memory for those in use, not for all steps.
     ends = _last_uses(program)
     values: list[Any] = []
     with np.errstate(all="ignore"):
@@ -73,3 +105,6 @@ def _last_uses(program: Program) -> list[int]:
     for result in program.results:
         ends[result] = -1
     return ends
+
+
+Array = npt.NDArray[np.float64]
