@@ -36,7 +36,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.kinematics.bound_kernel": ("BoundKernel",),
     "armillary.kinematics.closing.solver": ("LoopReason",),
     "armillary.kinematics.loops": ("ClosedLoops", "Mobility"),
-    "armillary.kinematics.relative_pose": ("Between",),
+    "armillary.kinematics.questions": ("Between",),
     "armillary.kinematics.violations": ("Violation",),
     "armillary.model.group": ("Group",),
     "armillary.model.link_pairs": ("PairDecision", "Pairs"),

@@ -24,7 +24,7 @@ from armillary.ik.differential import DifferentialSolver
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel import kernel as kernel_module
 from armillary.kernel import search as search_module
-from armillary.kinematics.relative_pose import Between
+from armillary.kinematics.questions import Between
 from armillary.shapes import Capsule
 from arms import arm_of_axes
 from four_bar import four_bar

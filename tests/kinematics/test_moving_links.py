@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armillary as arm
-from armillary.kinematics.bound_state import bound_state
 from armillary.kinematics.moving_links import MovingLinks, poses_of_links
+from armillary.kinematics.state import bound_state
 from strategies import cells_and_states, laws
 
 

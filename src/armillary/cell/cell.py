@@ -20,13 +20,10 @@ from armillary.kinematics import (
     all_frames,
     frame_tree,
     questions,
-    relative_pose,
-    state_twist,
 )
 from armillary.kinematics import loops as loop_questions
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.display import table
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
@@ -368,8 +365,8 @@ class Cell:
 
     pose = asks(all_frames.pose)
     poses = asks(all_frames.poses)
-    between = asks(relative_pose.between)
-    twist = asks(state_twist.twist)
+    between = asks(questions.between)
+    twist = asks(questions.twist)
     carried = asks(frame_tree.carried)
 
     inverse_dynamics = asks(dynamics.inverse_dynamics)

@@ -12,10 +12,9 @@ import numpy.typing as npt
 from armillary.errors import StateError, quote, unknown
 from armillary.kinematics import questions
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home, rates_of
 from armillary.kinematics.frame_tree import carried
 from armillary.kinematics.kernels import Joints, listed_joints
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home, rates_of
 from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 
@@ -35,12 +34,7 @@ from armillary.model.parents import nearest
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK
 
-__all__ = [
-    "Device",
-    "DeviceChoice",
-    "chosen",
-    "device",
-]
+__all__ = ["Device", "chosen", "device"]
 
 Array = npt.NDArray[np.float64]
 Frames = str | Sequence[str] | None

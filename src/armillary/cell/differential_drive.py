@@ -11,13 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, StateError, quote
-from armillary.kinematics.bound_state import home, rates_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.joint_vector import finite_numbers
 from armillary.kinematics.kernels import listed_joints, named_twist
 from armillary.kinematics.placement import check_free, placed_frame
-from armillary.kinematics.state import State, poses_in
-from armillary.kinematics.state_twist import twist_in
+from armillary.kinematics.questions import twist_in
+from armillary.kinematics.state import State, home, poses_in, rates_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.mount import WORLD
@@ -28,13 +27,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.twist import exp, vector6
 from armillary.spatial.vector import Vector3
 
-__all__ = [
-    "Axle",
-    "DifferentialDrive",
-    "axle_of",
-    "differential_drive",
-    "wheels_of",
-]
+__all__ = ["DifferentialDrive", "differential_drive"]
 
 Array = npt.NDArray[np.float64]
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from armillary.errors import JointError, printable
-from armillary.kinematics.bound_state import bound_state, home
-from armillary.kinematics.state import State, link_poses
+from armillary.kinematics.state import State, bound_state, home, link_poses
 from armillary.model.link import Link
 from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["DEEPEST_INDENT", "TreeRow", "tree", "tree_lines", "tree_rows"]
+__all__ = ["DEEPEST_INDENT", "tree", "tree_lines", "tree_rows"]
 
 DEEPEST_INDENT = 20
 HEADER = ("frame", "joint type", "joint")

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
-from armillary.control.approach import Approach
+from armillary.control.approach import ApproachPairs
 from armillary.control.obstacles import OBSTACLE, Obstacles
-from armillary.control.options import Numbers, Options, per_joint
+from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
@@ -32,11 +32,9 @@ from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.moving_links import moving_links
-from armillary.kinematics.moving_twists import MovingTwists
-from armillary.kinematics.state import State
+from armillary.kinematics.moving_links import MovingTwists, moving_links
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.trace import Port
@@ -53,7 +51,7 @@ def controller_of(
     cell: Workcell,
     tasks: Any,
     avoid: Any,
-    options: Options,
+    options: ControllerOptions,
     joints: Joints,
     state: State | None,
 ) -> Controller:
@@ -82,7 +80,7 @@ def controller_of(
     )
     stages = tuple(_stages_of(task, k, twists) for k, task in enumerate(listed))
     # Limits and gains are numbers in tables; changing them compiles nothing.
-    numbers = Numbers.of(cell, options)
+    numbers = ControllerNumbers.of(cell, options)
     if options.conflict == "slow" and not any(each.weights for each in stages):
         raise ModelError(
             'With conflict="slow" there must be a task beside postures, such as '
@@ -135,7 +133,7 @@ def _made_again(
     state: State,
     *,
     tasks: Any,
-    options: Options,
+    options: ControllerOptions,
     joints: Joints,
 ) -> Controller:
     """Return a controller that was pickled."""
@@ -185,7 +183,7 @@ class StepKernels:
 
     twists: MovingTwists
     stages: Sequence[TaskStages]
-    approach: Approach
+    approach: ApproachPairs
     settings: Mapping[str, Any]
     state: State
     conflict: str
@@ -274,7 +272,7 @@ class Controller:
     joints: tuple[str, ...]
     avoid: CollisionCheck | None
     conflict: str
-    numbers: Numbers
+    numbers: ControllerNumbers
     twists: MovingTwists
     stages: tuple[TaskStages, ...]
     is_single: bool
@@ -487,7 +485,7 @@ class Controller:
             lambda: StepKernels(
                 self.twists,
                 self.stages,
-                Approach(self.twists, self.avoid, slots, width, self._others),
+                ApproachPairs(self.twists, self.avoid, slots, width, self._others),
                 self._settings,
                 self.state,
                 self.conflict,

@@ -11,10 +11,10 @@ import numpy as np
 from armillary.control import tasks
 from armillary.control.columns import VECTOR
 from armillary.control.task_stages import (
-    Goal,
     Maker,
     PlacedFrame,
     Records,
+    TaskGoal,
     TaskRows,
     TaskStages,
     by_rows,
@@ -24,7 +24,7 @@ from armillary.control.task_stages import (
 from armillary.errors import ModelError
 from armillary.kernel.columns import each
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_links import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 
@@ -146,7 +146,7 @@ def _plus(total: Matrix, share: Number, rows: Matrix) -> Matrix:
 
 
 def _end(
-    total: CentreOfMasses, goal: Goal, *, chosen: list[int], twists: MovingTwists
+    total: CentreOfMasses, goal: TaskGoal, *, chosen: list[int], twists: MovingTwists
 ) -> TaskRows:
     target, rate, gain = goal
     # Axes are those of the world.

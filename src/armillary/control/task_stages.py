@@ -16,7 +16,7 @@ from armillary.control.columns import StepColumns
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import selection_of
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_links import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
@@ -32,10 +32,10 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 
 __all__ = [
-    "Goal",
     "Maker",
     "PlacedFrame",
     "Records",
+    "TaskGoal",
     "TaskRows",
     "TaskStages",
     "by_rows",
@@ -66,7 +66,7 @@ class TaskRows(NamedTuple):
     wanted: Vector
 
 
-class Goal(NamedTuple):
+class TaskGoal(NamedTuple):
     """What a task is given.
 
     Attributes:

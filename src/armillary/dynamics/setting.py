@@ -14,7 +14,6 @@ from armillary.dynamics.forward import massless
 from armillary.dynamics.multibody import Coordinates, Multibody
 from armillary.errors import ModelError, StateError, quote, unknown
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.bound_state import bound_state, home
 from armillary.kinematics.closing.kernel import Repeated
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.kernels import (
@@ -25,7 +24,7 @@ from armillary.kinematics.kernels import (
     listed_joints,
     selection_of,
 )
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
@@ -145,7 +144,7 @@ class Setting:
         needs_inertia: bool = True,
         **more: tuple[int, ...],
     ) -> AnyKernel:
-        """Return the kernel of a question, which the cell keeps.
+        """Return the kernel of a question, cached by the cell.
 
         Its inputs are the poses of free bases, where there are any, q, the vectors,
         then `more`. What a state and a gravity of its own decide is bound.

@@ -23,8 +23,7 @@ from armillary.ik.query import IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions
-from armillary.kinematics.bound_state import bound_state, branch_of, home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of, home
 from armillary.model.workcell import Workcell
 
 __all__ = [

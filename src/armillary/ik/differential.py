@@ -24,12 +24,11 @@ from armillary.ik.targets import as_joints, as_reals
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel, passive_records
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import Joints, chosen_axes, named_twist, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree

@@ -10,7 +10,6 @@ from armillary.ik.avoidance import Avoidance, Check
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.mechanism_form import mechanism_form
 from armillary.ik.problem import Goal, IKProblem, with_moved_loops
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch, home_branch
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.kernels import (
@@ -20,7 +19,7 @@ from armillary.kinematics.kernels import (
     listed_joints,
     selection_of,
 )
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.closed_form import ClosedForm
 from armillary.model.fields import kept
 from armillary.model.tree import Tree

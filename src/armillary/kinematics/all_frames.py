@@ -12,12 +12,11 @@ import numpy.typing as npt
 
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.closing.solver import solved_on
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
-from armillary.kinematics.state import State, poses_in
+from armillary.kinematics.state import State, bound_state, branch_of, poses_in
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from armillary.errors import ModelError
-from armillary.kinematics.bound_state import bound_state
-from armillary.kinematics.state import State, link_poses
+from armillary.kinematics.state import State, bound_state, link_poses
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia

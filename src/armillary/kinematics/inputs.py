@@ -229,20 +229,39 @@ def program_of(
             raise NotCompiled("It is too large.")
         return trace(of_inputs, name=name, outputs=output, **shapes)
     except NotCompiled as reason:  # mostly because a script moves something
-        rest = [selection.rest[k] for k in selection.inputs]
-        solved = [[selection.rest[k] for k in selection.passive]] if passive else []
-        zeros = [np.zeros(shape) for shape in more.values()]
-        first = [np.zeros(shape) for shape in (*before.values(), *free.values())]
+        first, last = (*before.values(), *free.values()), tuple(more.values())
         try:
-            found = of_inputs(*selection.values(tree), *first, *solved, rest, *zeros)
+            results = of_inputs(*_example(tree, selection, first, last))
         except AttributeError:  # it takes derivatives of traced scalars
             raise reason from None
-        ports = tuple(Port(*each) for each in shapes.items())
         if isinstance(output, str):
-            output, found = (output,), (found,)
-        results = zip(output, found, strict=True)
-        several = tuple(Port(name, np.shape(each)) for name, each in results)
-        return PythonProgram(name, ports, several, (), (), of_inputs)
+            output, results = (output,), (results,)
+        inputs = tuple(Port(*each) for each in shapes.items())
+        named = zip(output, map(np.shape, results), strict=True)
+        outputs = tuple(Port(*each) for each in named)
+        return PythonProgram(name, inputs, outputs, (), (), of_inputs)
+
+
+def _example(
+    tree: Tree,
+    selection: Inputs,
+    before: Sequence[tuple[int, ...]],
+    behind: Sequence[tuple[int, ...]],
+) -> list[Any]:
+    """Return values of all inputs, which tell the shapes of results.
+
+    Joints are where they rest; inputs of the given shapes, before those and behind
+    them, are zero.
+    """
+    q = [selection.rest[k] for k in selection.inputs]
+    passive = [selection.rest[k] for k in selection.passive]
+    return [
+        *selection.values(tree),
+        *map(np.zeros, before),
+        *([passive] if passive else []),
+        q,
+        *map(np.zeros, behind),
+    ]
 
 
 def _split(values: tuple[Any, ...], count: int) -> tuple[tuple[Any, ...], ...]:

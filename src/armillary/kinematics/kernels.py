@@ -17,12 +17,11 @@ from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel
 from armillary.kernel.native import real_type
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.bound_state import bound_state, branch_of
 from armillary.kinematics.closing.kernel import Repeated, closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -89,7 +88,7 @@ class KernelOptions:
         free: tuple[int, ...] = (),
         repeated: Repeated | None = None,
     ) -> AnyKernel:
-        """Return the kernel of a question, which the cell keeps.
+        """Return the kernel of a question, cached by the cell.
 
         The kernel of a state has the state's numbers bound. Two states share the kernel
         itself if the same links hold the bases on the path.

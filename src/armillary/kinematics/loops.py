@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.bound_state import bound_state, branch_of, home
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.branches import Branches, LoopAssemblies
 from armillary.kinematics.closing.solver import (
@@ -21,7 +20,7 @@ from armillary.kinematics.closing.solver import (
     solved_near,
     solved_on,
 )
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of, home
 from armillary.model.workcell import Workcell
 from armillary.trace import Port, Program
 

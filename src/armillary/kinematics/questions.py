@@ -1,20 +1,21 @@
-"""The questions to a cell that are kernels of joint positions.
+"""The questions to a cell that are kernels, and how frames of a state move and stand.
 
-Each function takes a cell and names, and returns a kernel; `armillary.Cell` has them as
-methods.
+Each function takes a cell and names; `armillary.Cell` has them as methods.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import printable, unknown
-from armillary.kinematics.bound_kernel import AnyKernel
+from armillary.errors import StateError, printable, quote, unknown
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import (
     Twist,
@@ -22,21 +23,29 @@ from armillary.kinematics.jacobian import (
     jacobian_program,
     velocity_program,
 )
-from armillary.kinematics.kernels import Joints, KernelOptions, frame_list
+from armillary.kinematics.jacobian import velocity as velocity_of
+from armillary.kinematics.kernels import Joints, KernelOptions, frame_list, named_twist
+from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, branch_of, link_poses
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.spatial.twist import move_twist, turn
+from armillary.spatial.vector import subtract, transpose
 from armillary.trace import Program
 
 __all__ = [
+    "Between",
     "acceleration",
+    "between",
     "bias_acceleration",
     "fk",
     "jacobian",
     "pose_error",
+    "twist",
+    "twist_in",
     "velocity",
 ]
 
@@ -289,3 +298,193 @@ def _title(question: str, options: KernelOptions, names: Sequence[str]) -> str:
 def _check_form(form: str) -> None:
     if form not in FORMS:
         raise unknown("form of a pose", form, FORMS)
+
+
+# how frames move in a state: by the rates of joints, and with bases that move
+
+
+Array = npt.NDArray[np.float64]
+
+
+def twist(
+    cell: Workcell,
+    frame: str,
+    state: State,
+    *,
+    relative_to: str = WORLD,
+    point: str | npt.ArrayLike | None = None,
+    axes: str | None = None,
+) -> Array:
+    """Return the twist of a frame in a state: linear [m/s], then angular [rad/s].
+
+    It follows from the rates of joints, the velocities of bases, and the
+    attachments: what is attached moves with its holder. No kernel is compiled.
+
+    Args:
+        cell: What has the frames.
+        frame: Whose twist.
+        state: Where everything is, and how it moves.
+        relative_to: Relative to which frame.
+        point: The frame whose origin, taken as fixed to `frame`, gives the linear
+            part; by default the origin of `frame`.
+        axes: The frame in whose axes it is written; by default `relative_to`.
+
+    Returns:
+        Shape (6,).
+
+    Raises:
+        UnknownName: A frame does not exist.
+        StateError: The state is not one of this cell.
+    """
+    named = named_twist(cell, frame, relative_to, point, axes)
+    return twist_in(bound_state(cell, state), named)
+
+
+def twist_in(state: State, twist: Twist) -> Array:
+    """Return the twist of a frame in a state, shape (6,).
+
+    J qd, and what the free bases add that carry the frame and `relative_to`.
+    """
+    total = np.zeros(6)
+    if state.qd.any():
+        rates = enumerate(state.qd.tolist())
+        total += velocity_of(state.tree, state.positions.tolist(), twist, rates)
+    bases = [_root(state.tree, at) for at in (twist.frame, twist.relative_to)]
+    if state.base_velocities and bases[0] != bases[1]:
+        total += _of_base(state, bases[0], twist) - _of_base(state, bases[1], twist)
+    return total
+
+
+def _root(tree: Tree, at: FrameRef) -> int:
+    """Return the manipulator that carries a frame and is on the world itself."""
+    return next(reversed(tree.bases_among(tree.ancestors(at.link))), -1)
+
+
+def _of_base(state: State, k: int, twist: Twist) -> Array:
+    """Return the twist of the point as if fixed to base k: (v + w x (p - p_k), w)."""
+    cell = state.cell
+    name = cell.manipulators[k].name if k >= 0 else ""
+    for V in state.base_velocities:
+        if V.manipulator == name:
+            poses = link_poses(state)
+            base = placed_frame(cell, name)
+            to_point = subtract(
+                poses.pose(twist.point).position, poses.pose(base).position
+            )
+            at_point = move_twist((*V.linear, *V.angular), to_point)
+            R_EW = transpose(poses.pose(twist.axes).rotation)
+            return np.array(turn(R_EW, at_point), dtype=np.float64)
+    return np.zeros(6)
+
+
+# one pair of frames over many states
+
+
+def between(
+    cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
+) -> Between:
+    """Return the pose of one frame in another over many states.
+
+    Args:
+        cell: What has the frames.
+        frame: Whose pose.
+        state: A state with the attachments of them all.
+        relative_to: In which frame.
+
+    Raises:
+        UnknownName: A frame does not exist.
+        StateError: The state is not one of this cell.
+    """
+    return Between(cell, frame, relative_to, bound_state(cell, state))
+
+
+class Between:
+    """The pose of one frame in another, for all states that hold things alike.
+
+    It is made by `cell.between`, which compiles the path between the two once. Bases
+    on that path may stand anywhere, and loops be closed on any branch; a state in which
+    another link holds one of the bases is refused, because the path is another.
+
+    Attributes:
+        kernel: From q to the pose, (..., n) -> (..., 4, 4), with the bases where they
+            are, and loops closed on the branch, of the state that it was made of.
+    """
+
+    def __init__(
+        self, cell: Workcell, frame: str, relative_to: str, state: State
+    ) -> None:
+        """Compile the path between two frames as it is in `state`."""
+        self._cell = cell
+        self._ends = cell.frame(frame), cell.frame(relative_to)
+        self._names = frame, relative_to
+        self._path = self._path_in(state.tree)
+        n = len(cell.joint_names)
+        bases = tuple(m for m in self._path if m in state.tree.movable)
+        passive = state.tree.passive_joints(state.tree.between(self._ends))
+        self._selection = Inputs(
+            tuple(range(n)),
+            tuple(state.positions.tolist()),
+            bases=bases,
+            passive=passive,
+        )
+        self._program = poses_program(
+            state.tree,
+            [self._ends[0]],
+            self._ends[1],
+            single=True,
+            form="matrix",
+            selection=self._selection,
+        )
+        kernel = closed_kernel(
+            cell, self._selection, self._program, branch=branch_of(state)
+        )
+        values = self._selection.values(state.tree)
+        self.kernel: AnyKernel = bind(kernel, values)
+
+    def __repr__(self) -> str:
+        frame, relative_to = map(quote, self._names)
+        return f"<pose of {frame} relative to {relative_to}>"
+
+    def __call__(self, state: State) -> Array:
+        """Return the pose in a state, shape (4, 4).
+
+        Raises:
+            StateError: Another link holds what is between the frames.
+        """
+        return self.many([state])[0]
+
+    def many(self, states: Iterable[State]) -> Array:
+        """Return the poses in k states, shape (k, 4, 4).
+
+        Raises:
+            StateError: Another link holds what is between the frames in one of them.
+        """
+        rows: list[Array] = []
+        bases: list[Array] = []
+        passive = list(self._selection.passive)
+        for number, state in enumerate(states):
+            bound = state.bound(self._cell)
+            tree = bound.tree
+            if self._path_in(tree) != self._path:
+                raise StateError(
+                    f"The path from '{self._names[1]}' to '{self._names[0]}' is not "
+                    f"the same in state {number}: something on it was gripped or "
+                    "released. Ask the cell again with that state."
+                )
+            rows.append(bound.positions)
+            bases += self._selection.values(tree)
+        n, m = len(self._cell.joint_names), len(self._cell.passive_names)
+        x = np.array(rows, dtype=np.float64).reshape(len(rows), n + m)
+        given = [np.array(bases)] if bases else []
+        solved = [x[:, passive]] if passive else []
+        return self._of_all_joints(*given, *solved, x[:, :n])
+
+    @cached_property
+    def _of_all_joints(self) -> Kernel:
+        """Return the kernel of moved bases, passive joints and q, (...) -> (4, 4)."""
+        return shared_kernel(self._program)
+
+    def _path_in(self, tree: Tree) -> dict[int, int]:
+        """Return the link that carries each base on the path, in order."""
+        bases = sorted(tree.bases_among(tree.between(self._ends)))
+        return {m: tree.bases[m].frame.link for m in bases}

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
+from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.branches import (
     Branches,
     bound_passive,
@@ -33,7 +34,7 @@ from armillary.kinematics.placement import (
 )
 from armillary.kinematics.violations import refuse_violations
 from armillary.model.display import MOST_NUMBERS, numbers, table
-from armillary.model.fields import EMPTY, TupleOf, Vector, default
+from armillary.model.fields import EMPTY, TupleOf, Vector, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.mount import WORLD
@@ -41,6 +42,16 @@ from armillary.model.tree import Base, Tree
 from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
+
+__all__ = [
+    "State",
+    "bound_state",
+    "branch_of",
+    "home",
+    "link_poses",
+    "poses_in",
+    "rates_of",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -620,3 +631,41 @@ def _time_of(given: Any) -> float:
     if not math.isfinite(time):
         raise StateError(f"time must be a finite number [s], not {given!r}.")
     return time
+
+
+# states of a cell: that at home, those of users, and what follows from a state
+
+
+def home(cell: Workcell) -> State:
+    """Return the state in which a cell starts, with joints at `home_q`."""
+    return kept(cell, "home", lambda: State(q=cell.home_q).bound(cell))
+
+
+def branch_of(state: State) -> Branch | None:
+    """Return the branch of the loops of a state, None without loops."""
+    if not state.passive.size:
+        return None
+    return Branches.of(state.cell).named(state.positions.tolist())[1]
+
+
+def rates_of(state: State) -> npt.NDArray[np.float64]:
+    """Return the rates of all joints, shape (n,) [m/s or rad/s]; 0 where none are.
+
+    It is read-only where the state has rates.
+    """
+    return state.qd if state.qd.size else np.zeros(len(state.q))
+
+
+def bound_state(cell: Workcell, state: Any) -> State:
+    """Return a state that came from elsewhere as one of a cell.
+
+    Raises:
+        StateError: It is not a `State`, or has other joints.
+        UnknownName: It names a manipulator or frame that is not in the cell.
+    """
+    if not isinstance(state, State):
+        raise StateError(
+            f"Here a State is needed, not {quote(state)}; cell.home is one, and "
+            "cell.home.replace(q=q) one with joints at q."
+        )
+    return state.bound(cell)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from armillary.kinematics.bound_state import home
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, home
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
