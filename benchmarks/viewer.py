@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 
 import armillary as arm
-from armillary.view.browser import browser_flags, browser_path
+from armillary.view.shot import browser_flags, browser_path
 from benchmarks.measure import Figure, within
 
 UPDATES = 150

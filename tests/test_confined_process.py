@@ -59,7 +59,7 @@ def test_the_kernel_refuses_all_but_computing(tmp_path):
     assert asked(child, "len(b'x' * (4 << 30))").startswith("MemoryError")
 
 
-def test_elsewhere_a_hook_refuses_what_it_is_told_of(tmp_path):
+def test_elsewhere_an_audit_hook_refuses_events(tmp_path):
     child = process(tmp_path, "import os, _socket\n" + ELSEWHERE + ECHO)
     assert asked(child, "sum(range(10**6))") == "499999500000 False"
     for text in REFUSED:

@@ -79,14 +79,14 @@ class ConfinedProcess:
             folder: Its working directory; by default that of this process.
             complaints: Where its standard error goes.
         """
-        kept = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
         self._lock = threading.Lock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-X", "utf8", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=kept,
+            env=environment,
             cwd=folder,
         )
         self.end = weakref.finalize(self, _end, self._process)
@@ -127,16 +127,21 @@ def confine(memory: int) -> bool:
     memory: How much it may have [bytes], where the system limits that.
 
     Returns:
-        Whether the kernel enforces it. Elsewhere a hook of Python refuses what it is
-        told of, which contains faults and known attacks, and is no sandbox.
+        Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
+        events that Python reports: it contains faults and known attacks, but is not a
+        sandbox.
     """
     with suppress(ImportError):  # of Windows, which has no such limits
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # complaints
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for kind, most in (
+            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_FSIZE, 1 << 20),  # complaints
+            (resource.RLIMIT_NPROC, 0),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            with suppress(OSError, ValueError):  # systems differ in what they limit
+                resource.setrlimit(kind, (most, most))
     if _set_filter():
         return True
     harmless = _HARMLESS

@@ -20,10 +20,9 @@ def test_every_verb_and_option_is_in_the_script(run, shell: str):
     for verb in VERBS:
         assert verb.name in result.out
         for option in verb.options:
-            for name in option.names:
-                if name.startswith("--"):
-                    flag = f"-l {name[2:]}" if shell == "fish" else name
-                    assert flag in result.out
+            if option.name.startswith("--"):
+                flag = f"-l {option.name[2:]}" if shell == "fish" else option.name
+                assert flag in result.out
 
 
 @pytest.mark.parametrize("shell", SHELLS)

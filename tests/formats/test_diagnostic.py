@@ -6,7 +6,8 @@ import pickle
 import pytest
 
 from armillary.errors import FormatError
-from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
+from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, Severity
+from armillary.limits import DIAGNOSTICS
 
 PLACE = Place("cell.urdf", 12, 3)
 
@@ -82,7 +83,7 @@ def test_all_diagnostics_are_raised_at_once_with_the_errors_first():
 
 
 def test_a_flood_of_warnings_does_not_hide_the_error():
-    report = Report(most_kept=3)
+    report = Report(budget=Budget({DIAGNOSTICS: 3}))
     for i in range(10):
         report.warning(PLACE, "w", f"warning {i}")
     report.error(PLACE, "e", "the error")
@@ -131,7 +132,7 @@ def test_inside_of_what_is_tolerated_nothing_is_worse():
 
 
 def test_a_loop_over_a_faulty_file_is_cut_short():
-    report = Report(most_kept=3)
+    report = Report(budget=Budget({DIAGNOSTICS: 3}))
     with pytest.raises(FormatError) as caught:
         for _ in report.bounded(range(1000)):
             report.tolerating("x").guessing("y").error(PLACE, "odd", "it is odd")
@@ -141,7 +142,7 @@ def test_a_loop_over_a_faulty_file_is_cut_short():
 
 
 def test_diagnostics_beyond_the_bound_are_counted_but_not_kept():
-    report = Report(most_kept=5)
+    report = Report(budget=Budget({DIAGNOSTICS: 5}))
     for i in range(100_000):
         report.error(PLACE, "e", f"error {i}")
     assert len(report.diagnostics) == 6

@@ -19,16 +19,16 @@ SOURCE = Path(armillary.__file__).resolve().parent
 PAGE = ROOT / "docs" / "diagnostics.md"
 READERS = [*(SOURCE / "formats").rglob("*.py"), SOURCE / "model" / "validate.py"]
 READERS += [SOURCE / "scripts" / name for name in ("source.py", "mechanism.py")]
-READERS += [SOURCE / "cli" / "check.py"]
+READERS += [SOURCE / "cli" / "check.py", SOURCE / "limits.py"]
 
 ID = re.compile(r"[a-z]+(-[a-z]+)*")
 KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
 # What looks like an id but is not: encodings, and a kind of name.
 NO_IDS = {"us-ascii", "utf-be", "plug-in"}
 # Calls that add a diagnostic, with the position of the id among their arguments.
-CALLS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "Problem": 0}
-CALLS["Diagnostic"] = 0
-CALLS |= {"refuse": 0, "_warn": 0, "_error": 1}
+CALLS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "ModelProblem": 0}
+CALLS["Diagnostic"] = CALLS["ScriptDiagnostic"] = 0
+CALLS |= {"refuse": 0, "_warn": 0, "_error": 1, "Limit": 3}
 
 
 def trees() -> Iterator[ast.AST]:

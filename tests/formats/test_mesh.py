@@ -511,7 +511,6 @@ def test_a_polygon_that_crosses_itself_is_reported():
     ("name", "library", "data"),
     [
         ("x.obj", "mapbox_earcut", obj(np.c_[NOTCHED, np.zeros(5)], [range(5)])),
-        ("x.dae", "collada", SAMPLES["DAE"][1]),
     ],
 )
 def test_a_missing_library_is_named(monkeypatch, name, library, data):
@@ -864,7 +863,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: concave polygons that take hours": (
         ".obj",
         obj(np.random.default_rng(1).normal(size=(40_000, 3)), [range(40_000)]),
-        "concave polygons of up to 40000 corners are too many",
+        "cutting polygons takes 1600000000 steps, more than 1000000000",
     ),
     "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
     "obj: a command": (".obj", b"csh rm\n", "'csh' is not a statement of OBJ"),
@@ -959,7 +958,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: many nodes show one mesh of many parts": (
         ".glb",
         one_mesh_in_many_nodes(400, 3000),
-        "mesh-too-large]: the mesh has more than 10000 parts",
+        "mesh-too-large]: the mesh has 12000 parts, more than 10000",
     ),
     "glb: length lies": (
         ".glb",
@@ -1000,7 +999,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "glb: one accessor in many meshes": (
         ".glb",
         one_accessor_in_many_meshes(),
-        "vertices or",
+        "has 18000000 vertices, more than 12000000",
     ),
     "glb: an accessor of nothing": (
         ".glb",
@@ -1135,7 +1134,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "ac: a long chain": (
         ".ac",
         b"AC3Db\n" + b"OBJECT world\nkids 1\n" * 100_000,
-        "nested more than 256 deep",
+        "nested 257 deep, more than 256",
     ),
     "obj: many libraries": (
         ".obj",
@@ -1145,7 +1144,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "obj: many materials": (
         ".obj",
         b"v 0 0 0\n" + b"".join(b"usemtl m%d\n" % k for k in range(200_000)),
-        "more than 10000 materials",
+        "has 10001 materials, more than 10000",
     ),
     "ac: cut off": (".ac", COLOURED["x.ac"][:-8], "error["),
     "ac: NaN": (".ac", COLOURED["x.ac"].replace(b"loc 1", b"loc nan"), "bad-number"),
@@ -1234,7 +1233,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     "dae: index too high": (
         ".dae",
         dae(CUBE, dae_triangles([(0, 1, 8)])),
-        "go beyond the limits",
+        "bad-index]: there is no vertex 8; there are 8",
     ),
     "dae: huge index": (
         ".dae",

@@ -15,7 +15,8 @@ import pytest
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place
 from armillary.formats.mesh import MeshFiles, MeshPart, read_parts
-from armillary.formats.mesh.images import LARGEST_SIDE, checked_image
+from armillary.formats.mesh.images import checked_image
+from armillary.limits import IMAGE_SIDE
 from armillary.model.shapes import Mesh
 
 
@@ -220,7 +221,7 @@ def test_images_are_read_only_when_they_are_shown(folder: Path):
 LOST_OBJ = {
     "is not a PNG or JPEG": {"x.png": b"GIF89a" + bytes(100)},
     "an image is not": {"x.png": b""},
-    "a side": {"x.png": png(LARGEST_SIDE + 1, 2)},
+    "a side": {"x.png": png(IMAGE_SIDE.most + 1, 2)},
     "missing or not finite": {"x.obj": OBJ.replace("vt 0.5 1", "vt 0.5 nan").encode()},
     "corners in an image": {"x.obj": OBJ.replace("3/3\n", "3/9\n").encode()},
     "places": {"x.obj": OBJ.replace("3/3\n", "3\n").encode()},
@@ -279,7 +280,7 @@ def test_sizes_are_those_that_the_file_says():
         jpeg(4, 3)[:12],
         jpeg(0, 0),
         b"\xff\xd8\xff" + bytes(40),
-        jpeg(LARGEST_SIDE + 1, 1),
+        jpeg(IMAGE_SIDE.most + 1, 1),
         b"<svg/>",
     ],
 )

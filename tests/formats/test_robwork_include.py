@@ -13,12 +13,12 @@ from armillary.errors import FormatError
 from armillary.formats.diagnostic import Diagnostic, Report
 from armillary.formats.paths import Roots
 from armillary.formats.robwork.include import (
-    DEEPEST,
     FileFinder,
     expand,
     parse_fragment,
 )
 from armillary.formats.xml import Element
+from armillary.limits import ROBWORK_DEPTH
 from work import counted
 
 Write = Callable[[str, str], Path]
@@ -139,7 +139,7 @@ def test_line_of_an_error_behind_a_comment_counts():
 
 
 def test_nesting_is_bounded():
-    deep = "<a>" * (DEEPEST + 1) + "</a>" * (DEEPEST + 1)
+    deep = "<a>" * (ROBWORK_DEPTH.most + 1) + "</a>" * (ROBWORK_DEPTH.most + 1)
     with pytest.raises(FormatError, match="nested more than 64 deep"):
         parse_fragment(deep.encode(), "f.xml", Report())
 

@@ -1083,7 +1083,7 @@ def test_a_long_chain_loads_or_is_refused(count: int):
     text = robot(*parts)
     if count > 10_000:
         (fault,) = faults(text)
-        assert "error[xml-limit]: more than 150000 elements" in fault
+        assert "error[xml-limit]: the robot has more than 150000 elements" in fault
     else:
         cell, _ = read(text)
         assert len(cell.manipulators[0].links) == count

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import armillary as arm
+from armillary import confined_process
 from armillary.errors import FormatError, ModelError
 from armillary.formats.registry import read
+from armillary.limits import Limit
 
 expand = importlib.import_module("armillary.formats.xacro.expand")
 
@@ -156,7 +158,7 @@ HOSTILE = {
     "memory": ('<link name="${len(list(range(10**10)))}"/>', "MemoryError"),
     "time": (
         '<link name="${len([1 for a in range(10**9) for b in range(10**9)])}"/>',
-        "takes more than",
+        "it takes more than 2 s, or 1024 MiB",
     ),
     "no name": ('<link name="${nope}"/>', "name 'nope' is not defined"),
     "no end": ('<link name="${"/>', "invalid expression: ${"),
@@ -176,7 +178,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_expressions_may_not_read_or_take(tmp_path: Path, name: str, monkeypatch):
     if name == "time":
-        monkeypatch.setattr(expand, "SECONDS", 2)
+        monkeypatch.setattr(expand, "XACRO_SECONDS", Limit(2, "it takes {} s", ""))
     (tmp_path / "secret").write_text("secret")
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "link.xacro").symlink_to(tmp_path / "secret")
@@ -224,6 +226,19 @@ def test_programs_that_reach_the_system_can_do_nothing(tmp_path: Path, name: str
     assert sorted(os.listdir(tmp_path)) == ["model", "secret"]
     assert os.listdir(tmp_path / "model") == ["x.xacro"]
     assert (tmp_path / "secret").read_text() == "hidden"
+
+
+def test_elsewhere_an_audit_hook_refuses_what_the_kernel_does_here(
+    robot: Path, tmp_path: Path, monkeypatch
+):
+    elsewhere = tmp_path / "confined_process.py"
+    text = Path(confined_process.__file__).read_text("utf-8")
+    elsewhere.write_text(text + "\n_MACHINES = {}\n", "utf-8")
+    monkeypatch.setattr(confined_process, "__file__", str(elsewhere))
+    assert len(arm.load(robot, packages=packages(robot)).joint_names) == 2
+    attack = f"(lambda: {REACHED}['system']('echo x > mark'))()"
+    assert "may not do this: os.system" in faults(tmp_path, f'<a b="${{{attack}}}"/>')
+    assert not (tmp_path / "mark").exists()
 
 
 def test_patterns_match_as_those_of_the_shell(tmp_path: Path):

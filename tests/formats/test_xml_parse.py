@@ -9,16 +9,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.errors import FormatError
-from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element, ParseLimits, first_tag, parse
+from armillary.formats.diagnostic import Budget, Report
+from armillary.formats.xml import Element, first_tag, parse
+from armillary.limits import (
+    XML_ATTRIBUTES,
+    XML_DEPTH,
+    XML_ELEMENTS,
+    XML_SIZE,
+    XML_VALUE,
+    Limit,
+)
 from work import counted, growth
 
 MEBIBYTE = 1 << 20
 
 
-def refusal(data: bytes, limits: ParseLimits | None = None, **options) -> str:
+def refusal(data: bytes, most: dict[Limit, int] | None = None, **options) -> str:
     with pytest.raises(FormatError) as caught:
-        parse(data, "f.xml", limits or ParseLimits(), **options)
+        parse(data, "f.xml", budget=Budget(most), **options)
     assert len(caught.value.diagnostics) == 1
     return str(caught.value)
 
@@ -323,38 +331,38 @@ def test_damaged_documents_give_a_tree_or_our_error(at, cut, put, namespaces):
 
 
 @pytest.mark.parametrize(
-    ("limits", "fits", "beyond", "words"),
+    ("most", "fits", "beyond", "words"),
     [
-        (ParseLimits(size=8), b"<abcde/>", b"<abcdef/>", "9 bytes, more than 8"),
+        ({XML_SIZE: 8}, b"<abcde/>", b"<abcdef/>", "9 bytes, more than 8"),
         (
-            ParseLimits(depth=2),
+            {XML_DEPTH: 2},
             b"<a><b/></a>",
             b"<a><b><c/></b></a>",
             "more than 2 deep",
         ),
         (
-            ParseLimits(elements=2),
+            {XML_ELEMENTS: 2},
             b"<a><b/></a>",
             b"<a><b/><b/></a>",
             "than 2 elements",
         ),
         (
-            ParseLimits(attributes=1),
+            {XML_ATTRIBUTES: 1},
             b"<a b=''/>",
             b"<a b='' c=''/>",
-            "than 1 attributes",
+            "2 attributes, more than 1",
         ),
         (
-            ParseLimits(attribute_length=3),
+            {XML_VALUE: 3},
             b"<a b='123'/>",
             b"<a b='1234'/>",
-            "attribute 'b' has 4 characters, more than 3",
+            "an attribute has 4 characters, more than 3",
         ),
     ],
 )
-def test_each_limit_is_kept_to_the_unit(limits, fits, beyond, words):
-    parse(fits, "f.xml", limits)
-    text = refusal(beyond, limits)
+def test_each_limit_is_kept_to_the_unit(most, fits, beyond, words):
+    parse(fits, "f.xml", budget=Budget(most))
+    text = refusal(beyond, most)
     assert "error[xml-limit]" in text
     assert words in text
 
@@ -365,12 +373,13 @@ DEEP = b"<a>" * 100_000 + b"</a>" * 100_000
 def test_a_deep_document_is_refused_with_a_message():
     text = refusal(DEEP)
     assert text == (
-        "f.xml:1:30001: error[xml-limit]: elements nested more than 10000 deep"
+        "f.xml:1:30001: error[xml-limit]: elements are nested more than 10000 deep. "
+        "Check that it is the right file; if so, split it."
     )
 
 
 def test_a_deep_document_is_loaded_and_freed_when_it_is_allowed():
-    root = parse(DEEP, "f.xml", ParseLimits(depth=100_000))
+    root = parse(DEEP, "f.xml", budget=Budget({XML_DEPTH: 100_000}))
     assert sum(1 for _ in root.walk()) == 100_000
     assert repr(root) == "<Element <a> at f.xml:1:1>"
     del root

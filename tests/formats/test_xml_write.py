@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armillary.errors import FormatError
-from armillary.formats.diagnostic import Report
-from armillary.formats.xml import Element, ParseLimits, parse, tag, to_text
+from armillary.formats.diagnostic import Budget, Report
+from armillary.formats.xml import Element, parse, tag, to_text
+from armillary.limits import XML_DEPTH
 
 HEADER = '<?xml version="1.0" encoding="utf-8"?>\n'
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_.:-]{0,8}", fullmatch=True)
@@ -164,5 +165,5 @@ def test_a_deep_tree_is_written_in_linear_space():
         tree = Element("a", children=(tree,))
     text = to_text(tree)
     assert len(text) < depth * 150
-    again = parse(text.encode(), "f.xml", ParseLimits(depth=depth))
+    again = parse(text.encode(), "f.xml", budget=Budget({XML_DEPTH: depth}))
     assert sum(1 for _ in again.walk()) == depth

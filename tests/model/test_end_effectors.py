@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import armillary as arm
-from armillary.model.end_effectors import frames_by_use, last_link
+from armillary.model.end_effectors import default_frame, frames_by_use, last_link
 
 
 def manipulator(*rows: str) -> arm.Manipulator:
@@ -60,6 +60,28 @@ def test_end_effectors_come_before_tools() -> None:
     ]
     cell = arm.Cell(manipulators=[given.replace(links=links)]).workcell
     assert frames_by_use(cell)[:2] == ["m/tip", "m/tool0"]
+
+
+def test_the_default_is_the_first_by_use() -> None:
+    arm_ = manipulator(*ARM, "tool0 on three")
+    table = manipulator("leg", "top on leg").replace(name="table")
+    for parts in ([arm_, table], [table, arm_]):
+        assert default_frame(arm.Cell(manipulators=parts).workcell) == "m/tool0"
+
+
+def test_the_default_without_joints() -> None:
+    """The first end effector, else the last link of the last manipulator."""
+    table = manipulator("leg", "top on leg").replace(name="table")
+    pole = manipulator("foot", "tip on foot")
+    parts = [table, pole]
+    assert default_frame(arm.Cell(manipulators=parts).workcell) == "m/tip"
+    links = [
+        link.replace(frames=[arm.Frame(name="mark", end_effector=True)])
+        for link in table.links
+        if link.name == "leg"
+    ]
+    parts[0] = arm.Manipulator(name="table", links=links)
+    assert default_frame(arm.Cell(manipulators=parts).workcell) == "table/mark"
 
 
 def test_without_joints_it_is_the_last_link() -> None:

@@ -103,7 +103,7 @@ def test_bad_sides_are_refused(side: str):
 
 def test_an_unknown_choice_of_pairs_is_reported():
     with pytest.raises(UnknownName, match=r"Did you mean 'adjacent'\?"):
-        Rule(a="x", b="y", where="ajacent")  # type: ignore[arg-type]
+        Rule(a="x", b="y", where="ajacent")
 
 
 @pytest.mark.parametrize(
@@ -170,3 +170,13 @@ def test_editing_a_cell_keeps_its_rules():
         cell.exchange(Manipulator(name="a", links=(Link(name="other"),)))
     with pytest.raises(UnknownName):
         without.replace(rules=rules)
+
+
+def test_names_must_be_texts():
+    rules = Rules()
+    for call in (rules.include_self, rules.without):
+        with pytest.raises(ModelError, match=r"name of a manipulator, .*, not 3"):
+            call(3)
+    for call in (rules.include, rules.exclude):
+        with pytest.raises(ModelError, match="name of a link or a pattern, not 3"):
+            call("a/b", 3)

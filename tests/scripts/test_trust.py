@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 import armillary as arm
 from armillary.cli.main import main
 from armillary.errors import ScriptError, UnknownName
+from armillary.limits import Limit
 from armillary.scripts import isolation, trust
 from armillary.scripts.mechanism import Script
 from armillary.scripts.source import digest
@@ -213,7 +214,7 @@ def test_scripts_run_isolated_only_where_the_kernel_confines_them(
 
 
 def test_isolated_scripts_end_in_time(tmp_path, monkeypatch):
-    monkeypatch.setattr("armillary.scripts.isolation.START", 2.0)
+    monkeypatch.setattr(isolation, "SCRIPT_START", Limit(2, "it takes {} s", ""))
     cell = arm.load(stranger(tmp_path, extra="while True: pass"), scripts="isolated")
     with pytest.raises(ScriptError, match="took more than 2 s"):
         cell.fk("flange")(Q)

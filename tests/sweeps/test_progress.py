@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from armillary.sweeps.progress import ERASE, Progress
+from armillary.sweeps.progress import ERASE, ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -22,7 +22,7 @@ class Clock:
 
 def test_quick_work_shows_nothing():
     terminal, clock = Terminal(), Clock()
-    with Progress(10, stream=terminal, clock=clock) as progress:
+    with ProgressBar(10, stream=terminal, clock=clock) as progress:
         for done in range(11):
             clock.now += 0.04
             progress.at(done)
@@ -31,7 +31,7 @@ def test_quick_work_shows_nothing():
 
 def test_no_terminal_shows_nothing():
     text, clock = io.StringIO(), Clock()
-    with Progress(10, stream=text, clock=clock) as progress:
+    with ProgressBar(10, stream=text, clock=clock) as progress:
         clock.now = 100.0
         progress.at(5)
     assert text.getvalue() == ""
@@ -39,7 +39,7 @@ def test_no_terminal_shows_nothing():
 
 def test_long_work_shows_its_share_and_is_erased():
     terminal, clock = Terminal(), Clock()
-    with Progress(8, stream=terminal, clock=clock) as progress:
+    with ProgressBar(8, stream=terminal, clock=clock) as progress:
         clock.now = 6.0
         progress.at(6)
         progress.at(7)  # at the same moment: not drawn
@@ -52,7 +52,7 @@ def test_long_work_shows_its_share_and_is_erased():
 
 def test_nothing_done_and_too_much_done():
     terminal, clock = Terminal(), Clock()
-    with Progress(0, stream=terminal, clock=clock) as progress:
+    with ProgressBar(0, stream=terminal, clock=clock) as progress:
         clock.now = 1.0
         progress.at(0)
         clock.now = 2.0

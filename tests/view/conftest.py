@@ -9,7 +9,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ViewError
-from armillary.view.browser import browser_flags, browser_path
+from armillary.view.shot import browser_flags, browser_path
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

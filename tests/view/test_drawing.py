@@ -24,9 +24,9 @@ from armillary.spatial.pose import Pose
 from armillary.testing.samples import random_joint
 from armillary.view.drawing import COLOURS, drawings
 from armillary.view.joint_symbols import joint_symbol
-from armillary.view.kinds import Axes, Drawing, Drawings, Layer, Lines, Surface
+from armillary.view.kinds import Axes, Drawing, Drawings, DrawnSurface, Layer, Lines
+from armillary.view.scene import glb_of
 from armillary.view.surfaces import MOST_TRIANGLES, decimated
-from armillary.view.textured import glb_of
 from solids import SOLIDS
 
 POSE = Pose.from_rpy(0.3, -0.5, 1.1, (0.4, 0.2, -0.7))
@@ -72,7 +72,7 @@ def of(layer: Layer, found: Drawings) -> list[Drawing]:
 def points(item: Drawing) -> np.ndarray:
     """The points of a drawing in the frame of its link."""
     match item.what:
-        case Surface(vertices=own):
+        case DrawnSurface(vertices=own):
             own = own.astype(float)
         case Lines(points=ends):
             own = ends.reshape(-1, 3).astype(float)
@@ -95,7 +95,7 @@ def test_surfaces_fill_the_bounds_of_their_shape(name: str):
     within = 0.01 * shape.bounding_sphere.radius
     for layer in (Layer.VISUALS, Layer.COLLISIONS):
         (item,) = of(layer, found)
-        assert isinstance(item.what, Surface)
+        assert isinstance(item.what, DrawnSurface)
         assert points(item).min(axis=0) == pytest.approx(lower, abs=within)
         assert points(item).max(axis=0) == pytest.approx(upper, abs=within)
     assert found.notes == ()
@@ -418,7 +418,7 @@ def test_meshes_are_drawn_at_their_scale(tmp_path: Path):
     cell = one_link(Mesh(file="t.stl", scale=(2.0, 1.0, 0.5)))
     found = drawings(cell.workcell, MeshFiles(tmp_path))
     (item,) = of(Layer.VISUALS, found)
-    assert isinstance(item.what, Surface)
+    assert isinstance(item.what, DrawnSurface)
     assert item.what.vertices.max(axis=0) == pytest.approx((2.0, 1.0, 0.5))
     (box,) = of(Layer.BOXES, found)
     assert np.asarray(box.what.points).max(axis=(0, 1)) == pytest.approx(  # pyright: ignore
@@ -476,7 +476,7 @@ def test_images_are_on_visuals_with_their_places():
     found = drawings(one_link(Mesh(file="t.obj")).workcell, source)
     textured, plain = of(Layer.VISUALS, found)
     what = textured.what
-    assert isinstance(what, Surface)
+    assert isinstance(what, DrawnSurface)
     assert what.texture is not None
     assert what.texture.image == source.image
     texture = source.parts(Mesh(file="t.obj"))[0].texture
@@ -493,7 +493,7 @@ def test_a_surface_with_an_image_is_a_glb_of_both():
     source = Pictured(TETRAHEDRON)
     found = drawings(one_link(Mesh(file="t.obj")).workcell, source)
     surface = of(Layer.VISUALS, found)[0].what
-    assert isinstance(surface, Surface)
+    assert isinstance(surface, DrawnSurface)
     data = glb_of(surface)
     assert source.image in data
     scene: Any = trimesh.load_scene(
@@ -521,7 +521,7 @@ def test_large_meshes_are_decimated_with_a_note():
     cell = one_link(Mesh(file="ball.stl"))
     found = drawings(cell.workcell, OneMesh(ball))
     (item,) = of(Layer.VISUALS, found)
-    assert isinstance(item.what, Surface)
+    assert isinstance(item.what, DrawnSurface)
     left = len(item.what.faces)
     assert 0.2 * MOST_TRIANGLES < left <= MOST_TRIANGLES
     assert np.linalg.norm(item.what.vertices, axis=1) == pytest.approx(1.0, abs=1e-5)

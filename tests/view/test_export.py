@@ -16,7 +16,7 @@ from armillary.kinematics.moving_links import moving_links, poses_of_links
 from armillary.replaced_file import replacing
 from armillary.view.drawing import drawings
 from armillary.view.kinds import Layer
-from armillary.view.page_panel import PagePanel
+from armillary.view.page import PagePanel
 from armillary.view.panel.joint_sliders import postures_of, slider_of
 from armillary.view.scene import Scene, node_of
 from armillary.view.server import LOOPBACK, serve, stop

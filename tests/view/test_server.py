@@ -12,7 +12,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, ViewError
 from armillary.view.camera import fitted
-from armillary.view.page_pack import messages_of
+from armillary.view.page import messages_of
 from armillary.view.panel.joint_sliders import label_of, slider_of
 
 viser = pytest.importorskip("viser")

@@ -12,8 +12,8 @@ import pytest
 import armillary as arm
 from armillary.cli.main import main
 from armillary.errors import ModelError, UnknownName, ViewError
-from armillary.view.browser import NAMES
 from armillary.view.camera import FIELD_OF_VIEW, fitted
+from armillary.view.shot import NAMES
 
 pytest.importorskip("viser")
 Image = pytest.importorskip("PIL.Image")

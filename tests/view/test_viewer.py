@@ -95,7 +95,7 @@ def test_the_gizmo_moves_the_tool(shown: Any) -> None:
     page.mouse.down()
     page.mouse.move(x, y + 90, steps=8)
     page.mouse.up()
-    gizmo = part(viewer, "Targets")._gizmo
+    gizmo = part(viewer, "TargetControls")._gizmo
 
     def arrived() -> bool:  # the last of the events may still be on its way
         off = cell.pose("tool0", viewer.state) - gizmo.pose
@@ -201,7 +201,7 @@ def test_events_of_a_drag_that_wait_are_answered_once(alone: Any) -> None:
 
 
 def test_a_gizmo_is_dragged_until_everybody_has_let_go(alone: Any) -> None:
-    gizmo = part(alone, "Targets")._gizmo
+    gizmo = part(alone, "TargetControls")._gizmo
     first, second = Person(1), Person(2)
     first.drag(gizmo, "start")
     second.drag(gizmo, "start")
@@ -227,7 +227,7 @@ def test_errors_of_watchers_stop_nothing(alone: Any, caplog: Any) -> None:
 
 def test_a_part_that_fails_leaves_the_others_in_line(alone: Any, caplog: Any) -> None:
     home = alone.state
-    part(alone, "Targets")._frame.value = "nothing"
+    part(alone, "TargetControls")._frame.value = "nothing"
     alone.show(home.joints({"elbow": 0.5}))
     slider = part(alone, "JointSliders")._sliders[alone.cell.joint("elbow")]
     until(lambda: slider.value == 0.5)

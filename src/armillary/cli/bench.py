@@ -83,9 +83,9 @@ def _figures(cell: Cell, frame: str, fk: AnyKernel) -> Iterator[tuple[str, str]]
     Q = random_vectors(cell, BATCH)
     out = np.empty((BATCH, 4, 4))
     for threads in sorted({1, default_threads()}):
-        each = seconds(lambda: fk(Q, out=out, threads=threads)) / BATCH  # noqa: B023
+        row_seconds = seconds(lambda: fk(Q, out=out, threads=threads)) / BATCH  # noqa: B023
         what = f"each of {BATCH:,}, {plural(threads, 'thread')}"
-        yield what, f"{1e9 * each:9.1f} ns   {1e-6 / each:.1f} million/s"
+        yield what, f"{1e9 * row_seconds:9.1f} ns   {1e-6 / row_seconds:.1f} million/s"
 
 
 def first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
@@ -96,8 +96,8 @@ def first_kernels(cell: Cell, frame: str) -> tuple[float, float]:
     """
     scripts = {each.source: each.file for each in scripts_of(cell.workcell)}
     isolated = {each for each in scripts if is_isolated(each, scripts[each])}
-    given = scripts.keys() - isolated
-    return first_seconds(FIRST_KERNEL, (cell, frame, given, isolated))
+    consented = scripts.keys() - isolated
+    return first_seconds(FIRST_KERNEL, (cell, frame, consented, isolated))
 
 
 def first_seconds(script: str, what: Any) -> tuple[float, float]:
@@ -141,6 +141,8 @@ def random_vectors(cell: Cell, count: int) -> npt.NDArray[np.float64]:
 
 def seconds(call: Callable[[], Any]) -> float:
     """Return the least time of one call [s], over many measurements."""
+    # Repeat the call until one measurement takes long enough for the clock; then the
+    # least of many measurements, since other processes only add time.
     timer = timeit.Timer(call)
     count, took = 1, timer.timeit(1)
     while took < SHORTEST:

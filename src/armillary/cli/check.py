@@ -14,7 +14,12 @@ from armillary.cli.input import FILE, meshes_of, read
 from armillary.cli.options import JSON
 from armillary.cli.verb import option, verb
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_parts, untested_parts, untested_text
+from armillary.collision.untested import (
+    home_parts,
+    home_text,
+    untested_parts,
+    untested_text,
+)
 from armillary.collision.violations import violations
 from armillary.errors import FormatError, ModelError, printable, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Severity, explained
@@ -32,7 +37,7 @@ RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
     "check",
     (
         *FILE,
-        option("--explain", action="store_true", help="also print what the ids mean"),
+        option("--explain", "also print what the ids mean", action="store_true"),
         JSON,
     ),
     help="every diagnostic of a file, with its location and fix",
@@ -48,14 +53,18 @@ def run(options: argparse.Namespace) -> int:
         diagnostics = report.diagnostics
         _ = cell.limits
         meshes = meshes_of(options)
-        found = [
+        contacts_and_meshes = [
             *_meshes(cell, meshes, options.file),
             *_contacts(cell, meshes, options.file),
         ]
         known = {(each.code, each.message) for each in diagnostics}
         diagnostics = [
             *diagnostics,
-            *(each for each in found if (each.code, each.message) not in known),
+            *(
+                each
+                for each in contacts_and_meshes
+                if (each.code, each.message) not in known
+            ),
         ]
     except FormatError as error:
         diagnostics = error.diagnostics
@@ -128,6 +137,7 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
             hint=with_options(fix),
         )
 
+    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     untested: list[str] = []  # manipulators, which one diagnostic lists
     for each in violations(cell, home(cell), tolerance=RESTING, meshes=meshes):
         if each.kind != "untested":
@@ -136,11 +146,10 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
                 yield diagnostic("links-touch", text)
         elif each.message == untested_text(each.subject):
             untested.append(each.subject)
-        else:
+        elif not at_home or each.message != home_text(at_home):  # a note has these
             yield diagnostic("links-untested", each.message)
     if untested:
         yield diagnostic("links-untested", *untested_parts(untested))
-    at_home = tuple(applied_rules(cell, None, meshes).home_pairs)
     if at_home:
         text, fix = home_parts(at_home, most=len(at_home))
         yield replace(diagnostic("touch-at-home", text, fix), severity=Severity.NOTE)

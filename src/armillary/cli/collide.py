@@ -22,7 +22,7 @@ from armillary.cli.options import (
     collision_check,
     out,
     print_summary,
-    row_output,
+    written_answers,
 )
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import open_joint_file
@@ -57,16 +57,15 @@ is 1 if any links touch, and 2 if no pair of links is tested.
         MARGIN,
         EXACT,
         option(
-            "--nearest",
-            metavar="N",
+            "--nearest N",
+            f"how many pairs that do not touch are printed; else {NEAREST}",
             type=whole_number(0),
             default=NEAREST,
-            help=f"how many pairs that do not touch are printed; else {NEAREST}",
         ),
         option(
             "--untested",
+            "also print the pairs that are not tested, and why",
             action="store_true",
-            help="also print the pairs that are not tested, and why",
         ),
         JSON,
         out("D.npy", "least distances"),
@@ -124,6 +123,8 @@ def _others(
 ) -> list[Contact]:
     """Return the nearest pairs of those that do not touch."""
     count: int = options.nearest
+    # Distances of all pairs are quick; contacts with points are computed only for those
+    # that are printed, by a margin that just includes the last of them.
     distances = check.distances(state.q)
     free = np.sort(distances[distances > check.margin])[:count]
     if not free.size:
@@ -174,7 +175,7 @@ def _object(
     untested: Sequence[tuple[str, str, str]],
 ) -> dict[str, Any]:
     """Return what is printed as JSON; null stands for what is not known."""
-    found = {
+    about = {
         "cell": check.cell.name,
         "margin": check.margin,
         "pairs": len(check.pairs),
@@ -183,10 +184,10 @@ def _object(
     }
     if untested:
         names = "links", "why"
-        found["untested"] = [
+        about["untested"] = [
             dict(zip(names, ((a, b), why), strict=True)) for a, b, why in untested
         ]
-    return found
+    return about
 
 
 def _as_json(contact: Contact) -> dict[str, Any]:
@@ -206,20 +207,17 @@ def _many(
     cell: Cell, check: CollisionCheck, state: State, options: argparse.Namespace
 ) -> int:
     summary = _Contacts()
-    with open_joint_file(options.q_file, cell, state, options) as vectors:
-        if options.out is None:
+    if options.out is not None:
+        ask = check.clearance
+        for values in written_answers(ask, cell, state, options, (), ["distance"]):
+            summary.add(len(values), ~(values > check.margin), values)
+    else:
+        with open_joint_file(options.q_file, cell, state, options) as vectors:
             for rows in vectors.chunks:
                 touching, first = check(rows), summary.count
                 summary.add(len(rows), touching, np.full(len(rows), np.inf))
                 for k, line in _touching_rows(check, rows, np.flatnonzero(touching)):
                     print(f"{first + k},{line}")
-        else:
-            batch = vectors.file.result_batch
-            with row_output(options, batch, (), ["distance"]) as write:
-                for rows in vectors.chunks:
-                    values = check.clearance(rows)
-                    write(values)
-                    summary.add(len(rows), ~(values > check.margin), values)
     print_summary([summary], options)
     return _code(check, bool(summary.touching))
 

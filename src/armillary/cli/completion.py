@@ -64,7 +64,7 @@ def fish(verbs: Sequence[Verb]) -> Iterator[str]:
                 parts.append("-r")
             if choices:
                 parts.append(f"-f -a {_fish_text(' '.join(choices))}")
-            parts.append(f"-d {_fish_text(one.settings.get('help', ''))}")
+            parts.append(f"-d {_fish_text(one.settings['help'] or one.name)}")
             yield " ".join(parts)
 
 
@@ -77,7 +77,7 @@ SHELLS: Final[dict[str, Callable[[Sequence[Verb]], Iterator[str]]]] = {
 
 @verb(
     "completion",
-    (option("shell", choices=tuple(SHELLS), help="which shell"),),
+    (option("shell", "which shell", choices=tuple(SHELLS)),),
     help="a script that completes verbs and options in bash, zsh or fish",
     description=DESCRIPTION,
 )
@@ -98,10 +98,11 @@ def _flags(verb: Verb) -> str:
 
 def _flags_of(option: Option) -> list[str]:
     """Return an option as it is typed, and `--no-x` beside `--x` where that exists."""
-    flags = [name for name in option.names if name.startswith("-")]
-    if option.settings.get("action") is argparse.BooleanOptionalAction:
-        flags += [f"--no-{flag.lstrip('-')}" for flag in flags]
-    return flags
+    if not option.name.startswith("-"):
+        return []
+    is_pair = option.settings.get("action") is argparse.BooleanOptionalAction
+    negated = [f"--no-{option.name.strip('-')}"] if is_pair else []
+    return [option.name, *negated]
 
 
 def _choices(option: Option) -> list[str]:
@@ -117,9 +118,8 @@ def _cases(verbs: Sequence[Verb]) -> Iterator[tuple[str, str]]:
     for each in verbs:
         for one in each.options:
             if words := " ".join(_choices(one)):
-                for name in one.names:
-                    before = name if name.startswith("-") else each.name
-                    yield f"{each.name} {before}", words
+                before = one.name if one.name.startswith("-") else each.name
+                yield f"{each.name} {before}", words
 
 
 def _fish_text(text: str) -> str:

@@ -17,30 +17,24 @@ from armillary.model.display import plural
     "convert",
     (
         *file_to_read("IN"),
-        option("out", metavar="OUT", help="the file to write or replace"),
-        option(
-            "--to",
-            metavar="NAME",
-            help="format of OUT; by default found from its ending",
-        ),
+        option("out OUT", "the file to write or replace"),
+        option("--to NAME", "format of OUT; by default found from its ending"),
         option(
             "--lossless",
+            "write nothing where the format cannot hold everything",
             action="store_true",
-            help="write nothing where the format cannot hold everything",
         ),
         option(
-            "--collisions",
-            metavar="KIND",
-            choices=KINDS,
-            help="put other collision shapes around those of the links: "
+            "--collisions KIND",
+            "put other collision shapes around those of the links: "
             "hulls or convex parts around meshes, or spheres around everything",
+            choices=KINDS,
         ),
         option(
-            "--spheres",
-            metavar="N",
+            "--spheres N",
+            "the most spheres of a link, with --collisions spheres (default: 10)",
             type=int,
             default=10,
-            help="the most spheres of a link, with --collisions spheres (default: 10)",
         ),
     ),
     help="a file of one format to a file of another",

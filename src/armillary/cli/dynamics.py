@@ -20,13 +20,12 @@ from armillary.cli.options import (
     chosen_state,
     out,
     print_summary,
-    row_output,
+    written_answers,
 )
 from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import (
     chosen_vector,
     joint_factors,
-    open_joint_file,
     vector_of_text,
 )
 from armillary.cli.verb import option, verb
@@ -69,22 +68,15 @@ exceeded.
         *FILE,
         *STATES,
         option(
-            "--qd",
+            "--qd V1,V2,...",
+            "joint rates; else those of the state, or 0",
             has_numbers=True,
-            metavar="V1,V2,...",
-            help="joint rates; else those of the state, or 0",
         ),
+        option("--qdd A1,A2,...", "joint accelerations; else 0", has_numbers=True),
         option(
-            "--qdd",
+            "--gravity X,Y,Z",
+            "acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
             has_numbers=True,
-            metavar="A1,A2,...",
-            help="joint accelerations; else 0",
-        ),
-        option(
-            "--gravity",
-            has_numbers=True,
-            metavar="X,Y,Z",
-            help="acceleration of falling bodies [m/s^2]; else 0,0,-9.81",
         ),
         JSON,
         out("T.npy", "torques"),
@@ -153,6 +145,7 @@ class _Efforts:
     @property
     def shares(self) -> Array:
         """Return the greater torque by its limit, NaN where that is 0 or infinite."""
+        # A limit of 0 or infinity has no share.
         most = np.maximum(np.abs(self.holding), np.abs(self.moving))
         limits = self.cell.effort_limits
         known = np.isfinite(limits) & (limits > 0.0)
@@ -288,14 +281,8 @@ def _object(efforts: _Efforts) -> dict[str, Any]:
 def _many(cell: Cell, state: State, gravity: Any, options: argparse.Namespace) -> int:
     torque = cell.gravity_torque(state=state, gravity=gravity)
     summary, names = _GreatestTorques(cell), cell.joint_names
-    with (
-        open_joint_file(options.q_file, cell, state, options) as vectors,
-        row_output(options, vectors.file.result_batch, (len(names),), names) as write,
-    ):
-        for rows in vectors.chunks:
-            torques = torque(rows)
-            write(torques)
-            summary.add(torques)
+    for torques in written_answers(torque, cell, state, options, (len(names),), names):
+        summary.add(torques)
     print_summary(summary.lines(), options)
     return EXCEEDED if summary.exceeding else WITHIN_LIMITS
 
@@ -312,6 +299,7 @@ class _GreatestTorques:
 
     def add(self, torques: Array) -> None:
         """Add vectors by their torques, shape (k, n)."""
+        # NaN counts as beyond all limits, as `_exceeded` has it.
         sizes = np.where(np.isnan(torques), np.inf, np.abs(torques))
         rows = sizes.argmax(axis=0)
         most = np.take_along_axis(sizes, rows[np.newaxis], axis=0)[0]

@@ -16,7 +16,7 @@ INDENT = "    "
 
 @verb(
     "explain",
-    (option("id", metavar="ID", nargs="*", help="such as two-roots"),),
+    (option("id ID", "such as two-roots", nargs="*"),),
     help="what the ids of diagnostics mean, and how to fix them",
     description="Say what an id of a diagnostic means, and how to fix it; without "
     "one, list all ids. The id is the word in brackets: error[two-roots].",
@@ -30,10 +30,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def explanation(code: str, found: Explanation) -> Iterator[str]:
+def explanation(code: str, explained_id: Explanation) -> Iterator[str]:
     """Yield the lines that say what an id means."""
     yield f"{code}:"
-    for text in (found.meaning, found.fix):
+    for text in (explained_id.meaning, explained_id.fix):
         yield from textwrap.wrap(
             with_options(text),
             WIDTH,

@@ -22,7 +22,7 @@ printed, and that of the meshes in it before compression.
     "export",
     (
         *FILE,
-        option("out", metavar="OUT.html", help="the file to write"),
+        option("out OUT.html", "the file to write"),
         *STATE,
         *MOTION,
     ),

@@ -18,9 +18,9 @@ from armillary.cli.options import (
     chosen_state,
     out,
     row_output,
+    written_answers,
 )
 from armillary.cli.table import finite
-from armillary.cli.vectors import open_joint_file
 from armillary.cli.verb import verb
 from armillary.errors import StateError
 
@@ -63,34 +63,17 @@ def run(options: argparse.Namespace) -> int:
         }
         print(json.dumps(about))
     else:
-        _write_one(pose, options)
-    return _judged(_missing(pose), 1)
-
-
-def _write_one(pose: Array, options: argparse.Namespace) -> None:
-    """Write one pose to the file, or print it as a matrix."""
-    if options.out is not None:
         with row_output(options, (), (4, 4)) as write:
             write(pose)
-        return
-    for row in pose.reshape(4, 4) + 0.0:
-        print(" ".join(f"{entry:16.12f}" for entry in row))
+    return _judged(_missing(pose), 1)
 
 
 def _many(cell: Cell, options: argparse.Namespace) -> int:
     fk = cell.fk(options.frame, relative_to=options.relative_to)
     missing = count = 0
-    with open_joint_file(options.q_file, cell, cell.home, options) as vectors:
-        if vectors.file.batch == ():
-            pose = fk(next(vectors.chunks)[0])
-            _write_one(pose, options)
-            return _judged(_missing(pose), 1)
-        with row_output(options, vectors.file.result_batch, (4, 4)) as write:
-            for q in vectors.chunks:
-                poses = fk(q)
-                write(poses)
-                missing += _missing(poses)
-                count += len(poses)
+    for poses in written_answers(fk, cell, cell.home, options, (4, 4)):
+        missing += _missing(poses)
+        count += len(poses)
     return _judged(missing, count)
 
 

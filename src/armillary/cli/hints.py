@@ -58,11 +58,11 @@ def with_options(text: str) -> str:
     return _ANY.sub(_option, text)
 
 
-def _option(found: re.Match[str]) -> str:
+def _option(match: re.Match[str]) -> str:
     for pattern, option in OPTIONS.items():
-        if match := re.fullmatch(pattern, found[0]):
-            return match.expand(option)
-    raise AssertionError(found)
+        if argument := re.fullmatch(pattern, match[0]):
+            return argument.expand(option)
+    raise AssertionError(match)
 
 
 def diagnostic_text(diagnostic: Any, *, fix: bool = False) -> str:

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -23,8 +22,7 @@ from armillary.cli.options import (
     JSON,
     STATE,
     avoid,
-    chosen_avoidance,
-    chosen_axes,
+    chosen_solver,
     chosen_state,
     out,
     print_summary,
@@ -42,7 +40,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, printable
 from armillary.ik.inverse_kinematics import METHODS, InverseKinematics
 from armillary.ik.objective import PURPOSES
-from armillary.ik.query import TOLERANCE, Tolerance
+from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import SUCCESSES, Reason, succeeded
 from armillary.ik.solution import Answers
 from armillary.kernel.search import SearchOptions
@@ -85,56 +83,35 @@ ADVICE: Final = {
         *FRAME_PAIR,
         OneOf(
             (
-                option(
-                    "--pose", metavar="X,Y,Z,...", has_numbers=True, help="one pose"
-                ),
-                option(
-                    "--poses", metavar="FILE", is_input=True, help="poses, CSV or NPY"
-                ),
+                option("--pose X,Y,Z,...", "one pose", has_numbers=True),
+                option("--poses FILE", "poses, CSV or NPY", is_input=True),
             ),
             required=True,
         ),
         JOINTS,
         *AXES,
         option(
-            "--near",
-            metavar="Q1,Q2,...",
+            "--near Q1,Q2,...", "positions of the joints to stay near", has_numbers=True
+        ),
+        option("--method", "else closed where it can be", choices=METHODS),
+        option(
+            "--tolerance M,RAD",
+            "largest distance and angle; else 1e-6,1e-6",
             has_numbers=True,
-            help="positions of the joints to stay near",
         ),
-        option("--method", choices=METHODS, help="else closed where it can be"),
-        option(
-            "--tolerance",
-            metavar="M,RAD",
-            has_numbers=True,
-            help="largest distance and angle; else 1e-6,1e-6",
-        ),
-        option(
-            "--arm-angle", metavar="A", type=float, help="of an arm of seven joints"
-        ),
-        option(
-            "--starts",
-            metavar="N",
-            type=whole_number(1),
-            help=f"of a search; else {STARTS}",
-        ),
+        option("--arm-angle A", "of an arm of seven joints", type=float),
+        option("--starts N", f"of a search; else {STARTS}", type=whole_number(1)),
         avoid(
             "only answers where links are farther apart than this [m]; 0 to not touch"
         ),
         EXACT,
         OneOf(
             (
+                option("--all", "every answer, by its branch", action="store_true"),
                 option(
-                    "--all", action="store_true", help="every answer, by its branch"
+                    "--best", "of all answers that by this purpose", choices=PURPOSES
                 ),
-                option(
-                    "--best",
-                    choices=PURPOSES,
-                    help="of all answers that by this purpose",
-                ),
-                option(
-                    "--path", action="store_true", help="follow the poses without jumps"
-                ),
+                option("--path", "follow the poses without jumps", action="store_true"),
             )
         ),
         *STATE,
@@ -180,20 +157,43 @@ def _check(options: argparse.Namespace) -> None:
 def _query(options: argparse.Namespace) -> PoseQuery:
     cell = open_cell(options)
     state = chosen_state(cell, options)
-    device = cell.device(
-        joints=options.joints,
-        base=options.relative_to,
-        ends=options.frame,
-        state=state,
+    device, ik, check = chosen_solver(cell, state, options.frame, options)
+    names = device.joint_names
+    factors, near = chosen_factors(cell.workcell, names, options), None
+    if options.near is not None:
+        near = vector_of_text(options.near, "--near")
+        if len(near) != len(names):
+            raise ShapeError(
+                f"--near has {len(near)} numbers; {len(names)} joints move: "
+                f"{', '.join(names)}."
+            )
+        near *= factors
+    return PoseQuery(
+        device=device,
+        ik=ik,
+        options=options,
+        avoid=check,
+        factors=factors,
+        near=near,
+        asked=_asked(options),
     )
-    avoid = chosen_avoidance(cell, state, options)
-    ik = device.ik(
-        position=chosen_axes(options.position),
-        rotation=chosen_axes(options.rotation),
-        axes=options.axes,
-        avoid=avoid,
-    )
-    return PoseQuery(device=device, ik=ik, options=options, avoid=avoid)
+
+
+def _asked(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what all ways to solve take.
+
+    Raises:
+        ShapeError: A tolerance is not two numbers.
+    """
+    tolerance, arm_angle = TOLERANCE, options.arm_angle
+    if options.tolerance is not None:
+        numbers = vector_of_text(options.tolerance, "--tolerance")
+        if numbers.shape != (2,):
+            raise ShapeError("--tolerance takes two numbers: metres and radians.")
+        tolerance = float(numbers[0]), float(numbers[1])
+    if arm_angle is not None and options.degrees:
+        arm_angle /= DEGREES_PER_RADIAN
+    return {"tolerance": tolerance, "method": options.method, "arm_angle": arm_angle}
 
 
 # one target
@@ -245,11 +245,11 @@ def _every(query: PoseQuery, target: Array) -> int:
     branches = answers.branches or ((),) * len(q)
     if query.options.json:
         rows = zip(branches, answers.residual[0], answers.q[0], reason, strict=True)
-        found = [
+        objects = [
             {"branch": branch, **_object(query, Reason(int(why)), left, row)}
             for branch, left, row, why in rows
         ]
-        print(json.dumps({"complete": answers.complete, "answers": found}))
+        print(json.dumps({"complete": answers.complete, "answers": objects}))
         return SOLVED if answers.count[0] else NOT_ALL
     if len(q):
         names = [f">{name.rpartition('/')[2]}" for name in query.device.joint_names]
@@ -322,78 +322,48 @@ class PoseQuery:
     Attributes:
         device: The joints that move.
         ik: The solver.
-        options: Those of the command line.
+        options: The options of the command line.
         avoid: The check that answers avoid, or None.
+        factors: For each joint what makes its number on the command line SI, (n,).
+        near: The joint positions to stay near [m or rad], shape (n,), or None.
+        asked: What all ways to solve take.
     """
 
     device: Device
     ik: InverseKinematics
     options: argparse.Namespace
     avoid: CollisionCheck | None
-
-    @cached_property
-    def factors(self) -> Array:
-        """Return for each joint what makes its number SI, shape (n,)."""
-        return chosen_factors(self.device.cell, self.device.joint_names, self.options)
+    factors: Array
+    near: Array | None
+    asked: dict[str, Any]
 
     @property
     def position_only(self) -> bool:
         """Return whether no rotation of a target counts."""
         return self.options.rotation == "none"
 
-    @cached_property
-    def near(self) -> Array | None:
-        """Return the joint positions to stay near [m or rad], shape (n,).
-
-        Raises:
-            ShapeError: Their number is not that of the joints that move.
-        """
-        if self.options.near is None:
-            return None
-        near = vector_of_text(self.options.near, "--near")
-        names = self.device.joint_names
-        if len(near) != len(names):
-            raise ShapeError(
-                f"--near has {len(near)} numbers; {len(names)} joints move: "
-                f"{', '.join(names)}."
-            )
-        return near * self.factors
-
-    @cached_property
-    def tolerance(self) -> Tolerance:
-        """Return the largest distance [m] and angle [rad].
-
-        Raises:
-            ShapeError: They are not two numbers.
-        """
-        if self.options.tolerance is None:
-            return TOLERANCE
-        numbers = vector_of_text(self.options.tolerance, "--tolerance")
-        if numbers.shape != (2,):
-            raise ShapeError("--tolerance takes two numbers: metres and radians.")
-        return float(numbers[0]), float(numbers[1])
-
     def solve(self, targets: Array) -> TargetAnswers:
         """Return an answer to each target, shape (k, 4, 4), or the best."""
         if self.options.best is not None:
-            asked = {name: self._asked[name] for name in self._asked if name != "near"}
-            answer = self.ik.best(targets, self.options.best, **asked, **self._starts)
+            purpose = self.options.best
+            answer = self.ik.best(targets, purpose, **self.asked, **self._starts)
         else:
             search = SearchOptions(**self._starts) if self._starts else None
-            answer = self.ik(targets, **self._asked, search_options=search)
+            answer = self.ik(
+                targets, near=self.near, search_options=search, **self.asked
+            )
         return TargetAnswers(answer.q, answer.reason, answer.residual)
 
     def follow(self, targets: Array, came: Array | None) -> TargetAnswers:
         """Return answers to targets as a path that comes from a vector, if from one."""
-        asked = {name: self._asked[name] for name in self._asked if name != "near"}
-        answer, jumps = self.ik.path(targets, start=came, **asked)
+        answer, jumps = self.ik.path(targets, start=came, **self.asked)
         return TargetAnswers(
             answer.q, answer.reason, answer.residual, tuple(jumps.tolist())
         )
 
     def every(self, targets: Array) -> Answers:
         """Return all answers to each target."""
-        return self.ik.all(targets, **self._asked, **self._starts)
+        return self.ik.all(targets, near=self.near, **self.asked, **self._starts)
 
     def solve_all(self, targets: Array) -> TargetAnswers:
         """Return all answers, NaN for branches without one, and why there is none."""
@@ -415,19 +385,6 @@ class PoseQuery:
     def _starts(self) -> dict[str, Any]:
         starts = self.options.starts
         return {} if starts is None else {"starts": starts}
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        """Return what all ways to solve take; a path and the best have no `near`."""
-        angle = self.options.arm_angle
-        if angle is not None and self.options.degrees:
-            angle /= DEGREES_PER_RADIAN
-        return {
-            "near": self.near,
-            "tolerance": self.tolerance,
-            "method": self.options.method,
-            "arm_angle": angle,
-        }
 
 
 # a file of targets

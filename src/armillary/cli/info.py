@@ -39,13 +39,13 @@ BODIES = (
     "info",
     (
         *FILE,
-        option("--degrees", action="store_true", help="print angles in degrees"),
+        option("--degrees", "print angles in degrees", action="store_true"),
         option(
             "--masses",
-            action="store_true",
-            help="print the mass of each link, its centre in the primary frame, and "
+            "print the mass of each link, its centre in the primary frame, and "
             "the principal moments of inertia about it [kg m^2]; '-' where they are "
             "unknown",
+            action="store_true",
         ),
         JSON,
     ),

@@ -40,83 +40,74 @@ def _folder(text: str) -> Path:
 
 
 PLUGIN = option(
-    "--plugin",
-    metavar="PACKAGE",
+    "--plugin PACKAGE",
+    "an installed package whose joints may be imported; may be repeated",
     action="append",
     default=[],
-    help="an installed package whose joints may be imported; may be repeated",
 )
 FILE_OPTIONS = (
+    option("--format NAME", "its format; by default found from the file"),
     option(
-        "--format", metavar="NAME", help="its format; by default found from the file"
-    ),
-    option(
-        "--package",
-        metavar="NAME=DIR",
+        "--package NAME=DIR",
+        "the folder of a package that the file refers to; may be repeated",
         action="append",
         default=[],
         type=_package,
-        help="the folder of a package that the file refers to; may be repeated",
     ),
     option(
-        "--folder",
-        metavar="DIR",
+        "--folder DIR",
+        "a further folder that the file may refer to; may be repeated",
         action="append",
         default=[],
         type=_folder,
-        help="a further folder that the file may refer to; may be repeated",
     ),
     option(
-        "--srdf",
-        metavar="FILE",
+        "--srdf FILE",
+        "groups, postures and collision rules for the robot in the file",
         is_input=True,
-        help="groups, postures and collision rules for the robot in the file",
     ),
     option(
         "--self-collision",
+        "whether each robot is tested for collision with itself; by default as "
+        "the rules of the file say, and yes where it says nothing of collisions",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="whether each robot is tested for collision with itself; by default as "
-        "the rules of the file say, and yes where it says nothing of collisions",
     ),
     OneOf(
         (
             option(
                 "--strict",
+                "reject every fault, even if the motion is clear",
                 action="store_true",
-                help="reject every fault, even if the motion is clear",
             ),
             option(
                 "--lenient",
+                "repair faults that are otherwise rejected, such as swapped limits",
                 action="store_true",
-                help="repair faults that are otherwise rejected, such as swapped "
-                "limits",
             ),
         )
     ),
     option(
         "--swapped-limits",
-        choices=tuple(SWAPPED_LIMITS),
-        help="how limits with lower above upper are read: swapped, as --lenient does, "
+        "how limits with lower above upper are read: swapped, as --lenient does, "
         "or as none",
+        choices=tuple(SWAPPED_LIMITS),
     ),
     option(
-        "--argument",
-        metavar="NAME=VALUE",
+        "--argument NAME=VALUE",
+        "a value for $(arg NAME) in a xacro file; may be repeated",
         type=_argument,
         action="append",
         default=[],
-        help="a value for $(arg NAME) in a xacro file; may be repeated",
     ),
     option(
-        "--component",
-        metavar="FILE",
-        help="the component of a kinematics script, which is the file then, and runs",
+        "--component FILE",
+        "the component of a kinematics script, which is the file then, and runs",
     ),
     option(
         "--isolated-scripts",
+        "run the scripts of the file in processes of their own, with limits",
         action="store_true",
-        help="run the scripts of the file in processes of their own, with limits",
     ),
     PLUGIN,
 )
@@ -124,9 +115,7 @@ FILE_OPTIONS = (
 
 def file_to_read(name: str) -> Options:
     """Return the argument for the file to read, and the options that say how."""
-    file = option(
-        "file", metavar=name, is_input=True, help="a file of any known format"
-    )
+    file = option(f"file {name}", "a file of any known format", is_input=True)
     return file, *FILE_OPTIONS
 
 

@@ -51,13 +51,9 @@ VERBS: Final = tuple(
         dynamics, sweep, convert, export, show, bench, plugins, trust, completion,
     )
 )  # fmt: skip
-NUMBERED: Final = frozenset(
-    name
-    for verb in VERBS
-    for option in verb.options
-    if option.has_numbers
-    for name in option.names
-)
+NUMBERED: Final = {
+    option.name for verb in VERBS for option in verb.options if option.has_numbers
+}
 """The options that take lists of numbers."""
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130

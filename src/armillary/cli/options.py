@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell.cell import Cell
+from armillary.cell.device import Device
 from armillary.cli.hints import with_options
 from armillary.cli.table import comma_separated
 from armillary.cli.vectors import chosen_vector, open_joint_file
@@ -20,6 +21,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError, FormatError, ModelError, printable, quote
 from armillary.formats.files import read_bytes
+from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kinematics.state import State
 from armillary.model.end_effectors import default_frame
 from armillary.model.mount import WORLD
@@ -58,32 +60,25 @@ def _result_path(text: str) -> str:
 # frames
 
 FRAME = option(
-    "--frame",
-    metavar="F",
-    help="a frame of the cell; else the first end effector, or the last link",
+    "--frame F", "a frame of the cell; else the first end effector, or the last link"
 )
-RELATIVE_TO = option(
-    "--relative-to", metavar="G", default=WORLD, help="in which frame; else world"
-)
+RELATIVE_TO = option("--relative-to G", "in which frame; else world", default=WORLD)
 FRAME_PAIR = (
-    option("--frame", metavar="F", required=True, help="a frame of the cell"),
+    option("--frame F", "a frame of the cell", required=True),
     RELATIVE_TO,
 )
 AXES = (
+    option("--position XYZ", "which of x, y, z count; none", default="xyz"),
     option(
-        "--position", metavar="XYZ", default="xyz", help="which of x, y, z count; none"
-    ),
-    option(
-        "--rotation",
-        metavar="XYZ",
+        "--rotation XYZ",
+        "rotations about which axes count: xy leaves the tool free to spin; none",
         default="xyz",
-        help="rotations about which axes count: xy leaves the tool free to spin; none",
     ),
     option(
         "--axes",
+        "whose axes these are",
         choices=["target", "relative_to"],
         default="target",
-        help="whose axes these are",
     ),
 )
 
@@ -109,27 +104,22 @@ def chosen_axes(text: str) -> str:
 
 # states
 
-Q_FILE = option(
-    "--q-file", metavar="FILE", is_input=True, help="joint vectors, CSV or NPY"
-)
-JOINTS = option(
-    "--joints", metavar="A,B,...", type=names_of, help="which joints may move"
-)
-_Q = option("--q", metavar="Q1,Q2,...", has_numbers=True, help="a joint vector")
+Q_FILE = option("--q-file FILE", "joint vectors, CSV or NPY", is_input=True)
+JOINTS = option("--joints A,B,...", "which joints may move", type=names_of)
+_Q = option("--q Q1,Q2,...", "a joint vector", has_numbers=True)
 _STATE_FILE = (
     option(
-        "--state",
-        metavar="FILE.json",
+        "--state FILE.json",
+        "a state as `state.to_json()` writes it: q, moved bases, attachments",
         is_input=True,
-        help="a state as `state.to_json()` writes it: q, moved bases, attachments",
     ),
-    option("--degrees", action="store_true", help="angles of q are in degrees"),
+    option("--degrees", "angles of q are in degrees", action="store_true"),
 )
 STATE = (*_STATE_FILE, _Q)
 STATES = (*_STATE_FILE, OneOf((_Q, Q_FILE)))
 MOTION = (
-    option("--motion", metavar="Q.npy", help="joint vectors to play, CSV or NPY"),
-    option("--rate", metavar="HZ", type=float, help="vectors a second; else 30"),
+    option("--motion Q.npy", "joint vectors to play, CSV or NPY"),
+    option("--rate HZ", "vectors a second; else 30", type=float),
 )
 
 
@@ -172,23 +162,22 @@ def chosen_motion(
 # collisions
 
 MARGIN = option(
-    "--margin",
-    metavar="M",
+    "--margin M",
+    "links nearer than this count as touching [m]; else 0",
     type=float,
     default=0.0,
-    help="links nearer than this count as touching [m]; else 0",
 )
 EXACT = option(
     "--exact",
-    action="store_true",
-    help="treat meshes by their triangles, not by their convex hulls; slow, and "
+    "treat meshes by their triangles, not by their convex hulls; slow, and "
     "needs pip install 'armillary[exact]'",
+    action="store_true",
 )
 
 
 def avoid(help: str) -> Option:
     """Return the option `--avoid`."""
-    return option("--avoid", metavar="M", type=float, help=help)
+    return option("--avoid M", help, type=float)
 
 
 def collision_check(
@@ -226,34 +215,46 @@ def chosen_avoidance(
     return None
 
 
+def chosen_solver(
+    cell: Cell, state: State, frame: str, options: argparse.Namespace
+) -> tuple[Device, InverseKinematics, CollisionCheck | None]:
+    """Return the joints that move, their solver, and the check that it avoids."""
+    device = cell.device(
+        joints=options.joints, base=options.relative_to, ends=frame, state=state
+    )
+    avoided = chosen_avoidance(cell, state, options)
+    solver = device.ik(
+        position=chosen_axes(options.position),
+        rotation=chosen_axes(options.rotation),
+        axes=options.axes,
+        avoid=avoided,
+    )
+    return device, solver, avoided
+
+
 # samples
 
 SEED = option(
-    "--seed",
-    metavar="S",
-    type=whole_number(0),
-    help="another seed gives other --samples; else 0",
+    "--seed S", "another seed gives other --samples; else 0", type=whole_number(0)
 )
 WITHIN = option(
-    "--within",
-    metavar="JOINT=A:B",
+    "--within JOINT=A:B",
+    "where --samples has a joint, in place of its limits; may be repeated",
     type=range_of_joint,
     action="append",
-    help="where --samples has a joint, in place of its limits; may be repeated",
 )
 
 # results
 
-JSON = option("--json", action="store_true", help="print one JSON object, in SI units")
+JSON = option("--json", "print one JSON object, in SI units", action="store_true")
 
 
 def out(metavar: str, results: str) -> Option:
     """Return the option `--out`, an NPY or CSV file for the results."""
     return option(
-        "--out",
-        metavar=metavar,
+        f"--out {metavar}",
+        f"write the {results} to this file, NPY or CSV by its ending",
         type=_result_path,
-        help=f"write the {results} to this file, NPY or CSV by its ending",
     )
 
 
@@ -266,18 +267,52 @@ def row_output(
 ) -> Generator[Append, None, None]:
     """Give what takes rows of results: the file of `--out`, or else stdout as CSV.
 
-    The arguments are those of `result_file`.
+    A single matrix is printed as such. The arguments are those of `result_file`.
     """
     if options.out is None:
-        yield _print_rows
+        is_matrix = not batch and len(row) == 2
+        yield _print_matrix if is_matrix else _print_rows
         return
     with result_file(options.out, batch, row, names=names) as append:
         yield append
 
 
+def _print_matrix(array: Array) -> None:
+    for row in array.reshape(-1, array.shape[-1]) + 0.0:
+        print(" ".join(f"{entry:16.12f}" for entry in row))
+
+
 def _print_rows(array: Array) -> None:
     for row in (array + 0.0).reshape(len(array), -1).tolist():
         print(comma_separated(row))
+
+
+def written_answers(
+    ask: Callable[[Array], Array],
+    cell: Cell,
+    state: State,
+    options: argparse.Namespace,
+    row: tuple[int, ...],
+    names: Sequence[str] = (),
+) -> Iterator[Array]:
+    """Write the answers to the joint vectors of `--q-file`, and yield them, in chunks.
+
+    Args:
+        ask: Returns the answers, shape (k, *row), to joint positions, shape (k, n).
+        cell: The cell that has the joints.
+        state: The positions of the joints that the file does not name.
+        options: The options of the command line.
+        row: The shape of an answer.
+        names: The names of the numbers of an answer.
+    """
+    with (
+        open_joint_file(options.q_file, cell, state, options) as vectors,
+        row_output(options, vectors.file.result_batch, row, names) as write,
+    ):
+        for q in vectors.chunks:
+            answers = ask(q)
+            write(answers)
+            yield answers
 
 
 def print_summary(lines: Iterable[Any], options: argparse.Namespace) -> None:

@@ -36,21 +36,16 @@ or an SRDF beside the robot's own file.
     (
         *FILE,
         option(
-            "--samples",
-            metavar="N",
+            "--samples N",
+            "how many joint positions (default: 10000)",
             type=whole_number(1),
             default=10_000,
-            help="how many joint positions (default: 10000)",
         ),
         SEED,
         WITHIN,
         MARGIN,
         JSON,
-        option(
-            "--out",
-            metavar="FILE",
-            help="robot.srdf, or a file of any format with rules",
-        ),
+        option("--out FILE", "robot.srdf, or a file of any format with rules"),
     ),
     help="find the pairs of links that need no test for collision",
     description=DESCRIPTION,
@@ -64,16 +59,16 @@ def run(options: argparse.Namespace) -> int:
         margin=options.margin,
         within=dict(options.within or ()),
     )
-    found = cell.replace(rules=rules)
-    pairs = found.pairs(found.home)
+    ruled = cell.replace(rules=rules)
+    pairs = ruled.pairs(ruled.home)
     listed = _listed(rules)
     if options.json:
-        print(json.dumps(_object(found, pairs, listed)))
+        print(json.dumps(_object(ruled, pairs, listed)))
     else:
         for line in _lines(pairs, listed, options.samples):
             print(line)
     if options.out is not None:
-        warn(registry.save(found.workcell, options.out, meshes=cell.meshes))
+        warn(registry.save(ruled.workcell, options.out, meshes=cell.meshes))
         print(f"{printable(options.out)}: written", file=sys.stderr)
     return 0
 
@@ -91,8 +86,8 @@ def _lines(pairs: Pairs, listed: list[Rule], samples: int) -> Iterator[str]:
         yield from table(("not tested", "link", "link"), rows)
         yield ""
     counts = Counter(rule.reason for rule in listed)
-    found = ", ".join(f"{count} {reason}" for reason, count in counts.items())
-    yield f"{plural(samples, 'sample')}: {found or 'no pair is left out'}"
+    counted = ", ".join(f"{count} {reason}" for reason, count in counts.items())
+    yield f"{plural(samples, 'sample')}: {counted or 'no pair is left out'}"
     yield f"{plural(len(pairs), 'pair')} tested of {plural(len(pairs.links), 'link')}"
 
 

@@ -19,9 +19,7 @@ BITS = 64
     "show",
     (
         *FILE,
-        option(
-            "--stage", choices=STAGES, default="program", help="by default the program"
-        ),
+        option("--stage", "by default the program", choices=STAGES, default="program"),
         FRAME,
     ),
     help="a cell on its way to machine code",

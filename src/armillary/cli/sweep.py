@@ -29,9 +29,8 @@ from armillary.cli.options import (
     RELATIVE_TO,
     STATE,
     avoid,
-    chosen_avoidance,
-    chosen_axes,
     chosen_frame,
+    chosen_solver,
     chosen_state,
     collision_check,
     names_of,
@@ -49,7 +48,6 @@ from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reach_bound import reach_of
 from armillary.kinematics.kernels import selection_of
 from armillary.kinematics.state import State
-from armillary.model.mount import WORLD
 from armillary.sweeps.fields import rows
 from armillary.sweeps.reductions import Count, Reduction, Voxels
 from armillary.sweeps.result import SweepResult
@@ -61,18 +59,18 @@ Box = tuple[Array, Array]
 
 ASKS: Final = "fk", "ik", "collision", "clearance", "q"
 FRAMED: Final = "fk", "ik"
-# Which questions an option is of, and what it is where nobody gives it.
-OF: Final[Mapping[str, tuple[tuple[str, ...], Any]]] = {
-    "frame": (FRAMED, None),
-    "relative_to": (FRAMED, WORLD),
-    "dtype": (("fk",), "float64"),
-    "margin": (("collision",), 0.0),
-    "avoid": (("ik",), None),
-    "exact": (("ik", "collision", "clearance"), False),
-    "position": (("ik",), "xyz"),
-    "rotation": (("ik",), "xyz"),
-    "axes": (("ik",), "target"),
-    "voxels": (FRAMED, None),
+# Which questions an option is of.
+OF: Final = {
+    "frame": FRAMED,
+    "relative_to": FRAMED,
+    "dtype": ("fk",),
+    "margin": ("collision",),
+    "exact": ("ik", "collision", "clearance"),
+    "avoid": ("ik",),
+    "position": ("ik",),
+    "rotation": ("ik",),
+    "axes": ("ik",),
+    "voxels": FRAMED,
 }
 DECIMALS: Final = 9
 CONNECTING: Final = 5.0  # [s] until a scheduler answers
@@ -99,11 +97,10 @@ class SweepRequest(NamedTuple):
     (
         *FILE,
         option(
-            "--ask",
-            metavar="A,B,...",
+            "--ask A,B,...",
+            f"what to compute: {', '.join(ASKS)}",
             required=True,
             type=names_of,
-            help=f"what to compute: {', '.join(ASKS)}",
         ),
         *SAMPLES,
         FRAME,
@@ -114,46 +111,40 @@ class SweepRequest(NamedTuple):
         MARGIN,
         option(
             "--dtype",
+            "of the poses of fk",
             choices=["float64", "float32"],
             default="float64",
-            help="of the poses of fk",
         ),
         option(
-            "--voxels",
-            metavar="SIZE",
+            "--voxels SIZE",
+            "keep how many positions are in each cube of this edge [m], not the rows",
             type=float,
-            help="keep how many positions are in each cube of this edge [m], not the "
-            "rows",
         ),
         option(
-            "--box",
-            metavar="A:B,A:B,A:B",
+            "--box A:B,A:B,A:B",
+            "the x, y and z that --voxels fill [m]; else all that can be reached",
             has_numbers=True,
-            help="the x, y and z that --voxels fill [m]; else all that can be reached",
         ),
         *STATE,
         option(
-            "--out",
-            metavar="PATH",
+            "--out PATH",
+            "the folder of a Zarr group, or a file .npy; with --voxels .npz",
             required=True,
-            help="the folder of a Zarr group, or a file .npy; with --voxels .npz",
         ),
         option(
-            "--chunk",
-            metavar="N",
+            "--chunk N",
+            "rows that one worker computes at once; else up to a million",
             type=whole_number(1),
-            help="rows that one worker computes at once; else up to a million",
         ),
         option(
             "--no-resume",
+            "do not continue what is there; the path must be free",
             dest="resume",
             action="store_false",
-            help="do not continue what is there; the path must be free",
         ),
         option(
-            "--dask",
-            metavar="ADDRESS",
-            help="compute on the Dask cluster of this scheduler, tcp://host:8786",
+            "--dask ADDRESS",
+            "compute on the Dask cluster of this scheduler, tcp://host:8786",
         ),
         JSON,
     ),
@@ -168,7 +159,7 @@ def run(options: argparse.Namespace) -> int:
     with executor_at(options.dask) as executor:
         began = time.perf_counter()
         try:
-            found = sweep(
+            result = sweep(
                 request.question,
                 request.samples,
                 options.out,
@@ -183,9 +174,9 @@ def run(options: argparse.Namespace) -> int:
             raise
         seconds = time.perf_counter() - began
     if options.json:
-        print(json.dumps(_object(cell, found, request, seconds)))
+        print(json.dumps(_object(cell, result, request, seconds)))
     else:
-        for line in _lines(found, request, seconds, options.out):
+        for line in _lines(result, request, seconds, options.out):
             print(line)
     return 0
 
@@ -207,8 +198,10 @@ def _check(options: argparse.Namespace) -> None:
         raise ShapeError(
             "--ask ik takes targets, all others joint positions: ask it alone."
         )
-    for name, (questions, default) in OF.items():
-        if getattr(options, name) != default and not set(questions) & set(asked):
+    defaults = {each.dest: each.default for each in run.options}
+    for name, questions in OF.items():
+        is_chosen = getattr(options, name) != defaults[name]
+        if is_chosen and not set(questions) & set(asked):
             asks = " or ".join(questions)
             raise ShapeError(f"{option_of(name)} is of --ask {asks}.")
     if options.voxels is None and options.box is not None:
@@ -226,10 +219,12 @@ def _check(options: argparse.Namespace) -> None:
 
 def _request(cell: Cell, state: State, options: argparse.Namespace) -> SweepRequest:
     if options.ask == ["ik"]:
-        solver = _solver(cell, state, options)
+        frame = chosen_frame(cell, options)
+        _, solver, _ = chosen_solver(cell, state, frame, options)
         samples = chosen_samples(cell, state, options, is_ik=True)
         return SweepRequest(solver, samples, _reached(solver, samples, options))
     samples = chosen_samples(cell, state, options, is_ik=False)
+    # Checks and kernels are made only where they are asked for.
     check = partial(collision_check, cell, state, options.margin, exact=options.exact)
     frame = chosen_frame(cell, options) if "fk" in options.ask else ""
     make: dict[str, Any] = {
@@ -250,21 +245,6 @@ def _request(cell: Cell, state: State, options: argparse.Namespace) -> SweepRequ
     )
 
 
-def _solver(cell: Cell, state: State, options: argparse.Namespace) -> InverseKinematics:
-    device = cell.device(
-        joints=options.joints,
-        base=options.relative_to,
-        ends=chosen_frame(cell, options),
-        state=state,
-    )
-    return device.ik(
-        position=chosen_axes(options.position),
-        rotation=chosen_axes(options.rotation),
-        axes=options.axes,
-        avoid=chosen_avoidance(cell, state, options),
-    )
-
-
 def _reached(
     solver: InverseKinematics, samples: Samples, options: argparse.Namespace
 ) -> dict[str, Reduction] | None:
@@ -276,6 +256,8 @@ def _reached(
         lower, upper = limits_of(samples)
         box = lower - 0.5 * options.voxels, upper + 0.5 * options.voxels
     else:
+        # A ball around all points that the frame can reach, from lengths of links and
+        # limits.
         problem = solver.numeric.problem
         goal = problem.goals[0]
         reach = partial(
@@ -302,13 +284,15 @@ def _visited(
     if options.voxels is None:
         return None
     end, base = map(cell.workcell.frame, (frame, options.relative_to))
+    # The same ball for positions of the frame, with the ranges of the samples as
+    # limits.
     selection = selection_of(cell.workcell, None, state, [end, base])
     limits = limits_of(samples)
     box = _box(options, partial(reach_of, state.tree, end, base, selection, limits))
-    found: dict[str, Reduction] = {"": _voxels(box, options.voxels)}
+    reductions: dict[str, Reduction] = {"": _voxels(box, options.voxels)}
     if "collision" in options.ask:
-        found["touching"] = _voxels(box, options.voxels, where="touching")
-    return found
+        reductions["touching"] = _voxels(box, options.voxels, where="touching")
+    return reductions
 
 
 def _voxels(box: Box, size: float, **options: Any) -> Voxels:
@@ -346,29 +330,29 @@ def _box(options: argparse.Namespace, reach: Callable[[], tuple[Array, float]]) 
 # what is printed
 
 
-def _shares(found: SweepResult, request: SweepRequest) -> Iterator[tuple[str, int]]:
+def _shares(result: SweepResult, request: SweepRequest) -> Iterator[tuple[str, int]]:
     """Yield in how many rows something is true: solved, touching."""
     for name in ("success", "touching"):
-        if request.reductions is None and name in found:
-            yield name, int(np.count_nonzero(found[name]))
-        elif f"{name}_count" in found:
-            yield name, int(found[f"{name}_count"].sum())
+        if request.reductions is None and name in result:
+            yield name, int(np.count_nonzero(result[name]))
+        elif f"{name}_count" in result:
+            yield name, int(result[f"{name}_count"].sum())
 
 
 def _lines(
-    found: SweepResult, request: SweepRequest, seconds: float, path: str
+    result: SweepResult, request: SweepRequest, seconds: float, path: str
 ) -> Iterator[str]:
-    yield f"{found.rows:,} rows in {printable(path)}: {', '.join(found)}"
-    if found.computed:
-        rate = f"{found.computed / seconds:,.0f} a second"
-        yield f"{found.computed:,} computed now in {seconds:.3g} s, {rate}"
+    yield f"{result.rows:,} rows in {printable(path)}: {', '.join(result)}"
+    if result.computed:
+        rate = f"{result.computed / seconds:,.0f} a second"
+        yield f"{result.computed:,} computed now in {seconds:.3g} s, {rate}"
     else:
         yield "0 computed now: all rows were already there"
-    for name, count in _shares(found, request):
-        yield f"{name}: {count:,} rows, {count / found.rows:.2%}"
+    for name, count in _shares(result, request):
+        yield f"{name}: {count:,} rows, {count / result.rows:.2%}"
     voxels = (request.reductions or {}).get("")
     if isinstance(voxels, Voxels):
-        counts = found["count"]
+        counts = result["count"]
         corner = " ".join(f"{each:g}" for each in voxels.lower)
         yield (
             f"{np.count_nonzero(counts):,} of {counts.size:,} voxels of "
@@ -378,21 +362,21 @@ def _lines(
 
 
 def _object(
-    cell: Cell, found: SweepResult, request: SweepRequest, seconds: float
+    cell: Cell, result: SweepResult, request: SweepRequest, seconds: float
 ) -> dict[str, Any]:
     """Return what is printed as JSON."""
     voxels = (request.reductions or {}).get("")
     about: dict[str, Any] = {
         "cell": cell.name,
-        "path": str(found.path),
-        "results": list(found),
-        "rows": found.rows,
-        "computed": found.computed,
+        "path": str(result.path),
+        "results": list(result),
+        "rows": result.rows,
+        "computed": result.computed,
         "seconds": seconds,
-        **dict(_shares(found, request)),
+        **dict(_shares(result, request)),
     }
     if isinstance(voxels, Voxels):
-        counts = found["count"]
+        counts = result["count"]
         about["voxels"] = {
             "lower": voxels.lower,
             "size": voxels.size,

@@ -54,30 +54,25 @@ SAMPLES: Final = (
     OneOf(
         (
             option(
-                "--samples",
-                metavar="N",
+                "--samples N",
+                "that many random joint positions, uniform within the limits",
                 type=_count,
-                help="that many random joint positions, uniform within the limits",
             ),
             option(
-                "--grid",
-                metavar="A:B:N,...",
-                has_numbers=True,
-                help="N values from A to B: of x, y and z [m] for ik, else of each "
+                "--grid A:B:N,...",
+                "N values from A to B: of x, y and z [m] for ik, else of each "
                 "joint; one number is one value",
+                has_numbers=True,
             ),
             option(
-                "--q-file",
-                metavar="FILE",
+                "--q-file FILE",
+                "joint positions (n, joints), NPY or Zarr",
                 is_input=True,
-                help="joint positions (n, joints), NPY or Zarr",
             ),
             option(
-                "--targets",
-                metavar="FILE",
+                "--targets FILE",
+                "targets of ik, NPY or Zarr: (n, 4, 4), or (n, 7), qw,qx,qy,qz,x,y,z",
                 is_input=True,
-                help="targets of ik, NPY or Zarr: (n, 4, 4), or (n, 7), "
-                "qw,qx,qy,qz,x,y,z",
             ),
         ),
         required=True,
@@ -85,18 +80,16 @@ SAMPLES: Final = (
     SEED,
     WITHIN,
     option(
-        "--joints",
-        metavar="A,B,...",
-        type=names_of,
-        help="which joints differ from row to row, or for ik may move; the others are "
+        "--joints A,B,...",
+        "which joints differ from row to row, or for ik may move; the others are "
         "as in the state",
+        type=names_of,
     ),
     option(
-        "--rpy",
-        metavar="R,P,Y",
+        "--rpy R,P,Y",
+        "a rotation [rad] of the frame at every point of --grid; may be repeated",
         action="append",
         has_numbers=True,
-        help="a rotation [rad] of the frame at every point of --grid; may be repeated",
     ),
 )
 

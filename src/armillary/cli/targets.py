@@ -64,7 +64,7 @@ def open_targets(
     come.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         degrees: Whether its angles are in degrees.
         position_only: Whether three numbers, a position, are enough.
         at_once: The poses of a chunk.
@@ -118,6 +118,8 @@ def _matrices(
         return rows.reshape(-1, 4, 4)
     if width not in {len(QUATERNION), DUAL_QUATERNION}:
         raise ShapeError(f"{source}: {width} numbers do not make a pose. {FORMS}.")
+    # A quaternion, or the real part of a dual quaternion, has length 1; others become
+    # NaN, which the solver reports as an invalid target.
     length = np.linalg.norm(rows[:, :4], axis=1)
     rows[~(np.abs(length - 1.0) < LENGTH_ERROR)] = np.nan
     return as_matrices(rows)

@@ -64,40 +64,26 @@ not be kept in a step, or a pose is not finite.
     (
         *FILE,
         *FRAME_PAIR,
-        option(
-            "--targets",
-            metavar="FILE",
-            required=True,
-            is_input=True,
-            help="poses, CSV or NPY",
-        ),
+        option("--targets FILE", "poses, CSV or NPY", required=True, is_input=True),
         JOINTS,
         *AXES,
         avoid("keep links farther apart than this [m]"),
         option(
-            "--obstacles",
-            metavar="FILE",
-            help="capsules that --avoid is about, too: x,y,z of both ends and the "
+            "--obstacles FILE",
+            "capsules that --avoid is about, too: x,y,z of both ends and the "
             "radius [m]; CSV or NPY, (k, 7), or (steps, k, 7) where they move",
         ),
         option(
             "--conflict",
+            "whether motion bends around what is in the way, or slows down; bend",
             choices=CONFLICTS,
             default=CONFLICTS[0],
-            help="whether motion bends around what is in the way, or slows down; bend",
         ),
+        option("--rate HZ", "steps a second; 1000", type=float, default=1000.0),
         option(
-            "--rate",
-            metavar="HZ",
+            "--acceleration A",
+            "of all joints [m/s^2 or rad/s^2]; else that of the model",
             type=float,
-            default=1000.0,
-            help="steps a second; 1000",
-        ),
-        option(
-            "--acceleration",
-            metavar="A",
-            type=float,
-            help="of all joints [m/s^2 or rad/s^2]; else that of the model",
         ),
         *STATE,
         JSON,
@@ -192,6 +178,7 @@ def _obstacles(path: str, steps: int, rate: float) -> Obstacles:
     ends = numbers[..., :6].reshape(*shape, 2, 3)
     if len(shape) == 1 or steps == 1:
         return Obstacles(ends, numbers[..., 6])
+    # Capsules move from step to step as the file says; the last one stays.
     velocities = rate * np.diff(ends.mean(axis=-2), axis=0, append=ends.mean(-2)[-1:])
     return Obstacles(ends, numbers[..., 6], velocities)
 
@@ -214,6 +201,7 @@ def _off(
     position = chosen_axes(options.position)
     fk = cell.fk(options.frame, relative_to=options.relative_to, state=state)
     X = fk(motion.q[-1])
+    # Only constrained coordinates count, in the axes in which they are constrained.
     error = X[:3, 3] - target[:3, 3]
     if options.axes == "target":
         error = X[:3, :3].T @ error

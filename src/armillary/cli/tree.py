@@ -25,12 +25,7 @@ from armillary.model.workcell import WORLD_LINK
     (
         *FILE,
         *STATE,
-        option(
-            "--depth",
-            metavar="N",
-            type=whole_number(0),
-            help="only frames down to this level",
-        ),
+        option("--depth N", "only frames down to this level", type=whole_number(0)),
         JSON,
     ),
     help="where all frames are in a state, as a tree",

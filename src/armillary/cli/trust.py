@@ -21,9 +21,7 @@ SUFFIX = ".py"
     "trust",
     (
         option("action", choices=("show", "approve", "revoke")),
-        option(
-            "file", is_input=True, nargs="?", help="a cell file, or a script: FILE.py"
-        ),
+        option("file", "a cell file, or a script: FILE.py", is_input=True, nargs="?"),
     ),
     help="which kinematics scripts of files may run",
     description="Kinematics scripts in cell files run only if you approved their "
@@ -51,8 +49,8 @@ def _scripts(file: str) -> Iterator[tuple[str, str]]:
         yield Path(file).name, script_text(Path(file))
         return
     workcell, _ = registry.read(file)
-    found = {each.source: each.file for each in scripts_of(workcell)}
-    for source, name in found.items():
+    names = {each.source: each.file for each in scripts_of(workcell)}
+    for source, name in names.items():
         yield name, source
 
 

@@ -136,9 +136,9 @@ def open_joint_file(
     """Give the joint vectors in a CSV or NPY file.
 
     Args:
-        path: Of the file. A first line of a CSV file may name joints.
-        cell: Whose joints.
-        state: Where the joints are that the file does not name.
+        path: The path of the file. A first line of a CSV file may name joints.
+        cell: The cell that has the joints.
+        state: The positions of the joints that the file does not name.
         options: `--degrees` says whether angles in the file are in degrees.
 
     Raises:

@@ -32,13 +32,13 @@ class Option:
     """An option or an argument.
 
     Attributes:
-        names: As they are written; that of an argument does not begin with `-`.
-        settings: What `ArgumentParser.add_argument` takes beside the names.
+        name: As it is written; that of an argument does not begin with `-`.
+        settings: What `ArgumentParser.add_argument` takes beside the name.
         has_numbers: Whether it takes a list of numbers, which may begin with `-`.
         is_input: Whether it names a file to read, which may be `-` for stdin.
     """
 
-    names: tuple[str, ...]
+    name: str
     settings: dict[str, Any]
     has_numbers: bool = False
     is_input: bool = False
@@ -46,11 +46,17 @@ class Option:
     @property
     def dest(self) -> str:
         """Return the name of its value among the parsed options."""
-        return self.settings.get("dest") or self.names[0].strip("-").replace("-", "_")
+        return self.settings.get("dest") or self.name.strip("-").replace("-", "_")
+
+    @property
+    def default(self) -> Any:
+        """Return its value where it is not given."""
+        is_switch = self.settings.get("action") == "store_true"
+        return self.settings.get("default", False if is_switch else None)
 
     def add(self, parser: Any) -> None:
         """Add it to a parser, or to a group of options of one."""
-        parser.add_argument(*self.names, **self.settings)
+        parser.add_argument(self.name, **self.settings)
 
 
 @dataclass(frozen=True)
@@ -71,11 +77,30 @@ Options = Sequence[Option | OneOf]
 
 
 def option(
-    *names: str, has_numbers: bool = False, is_input: bool = False, **settings: Any
+    usage: str,
+    help: str | None = None,
+    *,
+    has_numbers: bool = False,
+    is_input: bool = False,
+    **settings: Any,
 ) -> Option:
-    """Return an option, see `Option`."""
+    """Return an option, see `Option`.
+
+    Args:
+        usage: Its name and what stands for its value, as in `--seed S`.
+        help: What is said of it.
+        has_numbers: See `Option`.
+        is_input: See `Option`.
+        settings: What `ArgumentParser.add_argument` takes, but for these.
+    """
+    name, _, metavar = usage.partition(" ")
+    if metavar:
+        settings["metavar"] = metavar
     return Option(
-        names=names, settings=settings, has_numbers=has_numbers, is_input=is_input
+        name=name,
+        settings={"help": help, **settings},
+        has_numbers=has_numbers,
+        is_input=is_input,
     )
 
 

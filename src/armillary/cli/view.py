@@ -25,14 +25,14 @@ machine can open it. Ctrl-C ends the viewer.
         *FILE,
         *STATE,
         *MOTION,
-        option("--port", metavar="N", type=int, help="else a free one"),
-        option("--no-open", action="store_true", help="only print the address"),
-        option("--host", metavar="ADDRESS", default=LOOPBACK, help=f"else {LOOPBACK}"),
+        option("--port N", "else a free one", type=int),
+        option("--no-open", "only print the address", action="store_true"),
+        option("--host ADDRESS", f"else {LOOPBACK}", default=LOOPBACK),
         option(
             "--insecure-remote",
-            action="store_true",
-            help="allow a --host that other machines reach: all of them can move the "
+            "allow a --host that other machines reach: all of them can move the "
             "cell, without password or encryption",
+            action="store_true",
         ),
     ),
     help="show the cell in a browser",

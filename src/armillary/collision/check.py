@@ -184,6 +184,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        # One row of floats takes the short way: no batch, no copies, no blocks.
         verdict = self._verdict_of_one(q)
         if verdict is not None:
             return verdict
@@ -194,6 +195,7 @@ class CollisionCheck:
         """Return the answer for one row, where that is quick; else None."""
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
             return None
+        # Anything else, also what is to be refused, takes the general way.
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
@@ -267,8 +269,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        # `starts` are the first pairs of shapes of each pair of links: minima of
-        # ranges.
+        # The pairs of shapes of a pair of links are a range, from `starts` on.
         (Q,), batch = self._rows(q=q)
         distances = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
@@ -337,6 +338,7 @@ class CollisionCheck:
         which, starts = tables.shapes_of(near)
         values = self._placed.values(X, np.zeros_like(which), which)
         contacts: list[Contact] = []
+        # Of each pair of links the nearest pair of shapes is its contact.
         for links, first, of_links in zip(
             near.tolist(), starts, np.split(values, starts[1:]), strict=True
         ):
@@ -372,6 +374,8 @@ class CollisionCheck:
                 not above 0.
         """
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
+        # Three cases need no kernel: shapes that move together touch, samples are asked
+        # for, or nothing moves against anything.
         if not self._may_be_free:
             fraction = np.zeros(len(Q0))
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
@@ -393,6 +397,7 @@ class CollisionCheck:
 
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
+        # Without pairs that move a row is free wherever its positions are numbers.
         if not self._moves:
             known, unknown = (
                 (0.0, UNDECIDED) if asked == "touching" else (np.inf, np.nan)
@@ -410,6 +415,7 @@ class CollisionCheck:
         """Return the kernel of a question, which this caches."""
 
         def made() -> Kernel:
+            # Distances are results, and need all digits; a truth does not.
             choose = precision_of if asked == "touching" else double_precision
             precision = choose(self._placed)
             return check_kernel(self._placed, asked, self.margin, precision)
@@ -434,6 +440,7 @@ class CollisionCheck:
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
+        # The checks and messages of shapes are those of kernels with these inputs.
         n = self._placed.moving.joints
         ports = tuple(Port(name, (n,)) for name in given)
         program = Program("collision", ports, (), (), ())
@@ -444,6 +451,7 @@ class CollisionCheck:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
+        # A row needs memory for the poses of f frames and the distances of k pairs.
         per_row = max(self._placed.moving.count, len(self.tables.pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):

@@ -81,6 +81,8 @@ def _limits(
     columns: CheckColumns, tables: CheckTables, margin: float, precision: Precision
 ) -> Tables:
     """Return the record of what decides, and for which rows."""
+    # Squares of distances are wrong by more where distances are large; beyond the
+    # largest sum of radii no two spheres touch.
     rounding = precision.rounding
     radii = tables.radii[tables.sphere_numbers(tables.of_spheres)]
     largest = float(radii.sum(axis=1).max(initial=0.0))
@@ -129,6 +131,7 @@ def _shape_pairs(
     columns: CheckColumns, tables: CheckTables, near: float | None, called: Called
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
+    # Two spheres are compared by their bounding spheres, which are exact, without code.
     spheres, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
     rows, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
     both_spheres: dict[Port, Any] = {
@@ -155,5 +158,6 @@ def _reach(tables: CheckTables, both: Indices, near: float | None) -> Array:
 
     near: If not None, the squares of what is nearer than this are returned [m2].
     """
+    # Half spaces have infinite radii: they are near everything.
     radii = tables.radii[both].sum(axis=1)
     return radii if near is None else (radii + near) ** 2

@@ -97,6 +97,9 @@ def compiled(
 
 
 # Where spheres are
+#
+# `sound` is 0 for rows in which a number is NaN, or larger than what the bound of
+# rounding holds for. Their answer is unknown, and computed in another way.
 
 
 class Usual(NamedTuple):
@@ -106,7 +109,7 @@ class Usual(NamedTuple):
     extent: Number
 
 
-class Placed(NamedTuple):
+class CentreInWorld(NamedTuple):
     """The centre of a sphere in the world, and the greatest coordinate so far."""
 
     sphere: Vector3
@@ -138,10 +141,10 @@ def _usual_poses(poses: Sequence[Matrix]) -> Usual:
     return _usual(poses, (), ())
 
 
-def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> Placed:
+def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> CentreInWorld:
     x, y, z = Pose.from_matrix(carrier_pose) @ three(centre)
     most = maximum(maximum(absolute(x), absolute(y)), absolute(z))
-    return Placed((x, y, z), select(most > extent, most, extent))
+    return CentreInWorld((x, y, z), select(most > extent, most, extent))
 
 
 def _sound(extent: Number, most_extent: Number, usual: Number) -> Number:
@@ -244,6 +247,9 @@ def _verdict(sound: Number, flags: Flags) -> Number:
 
 
 # Clearance
+#
+# The least distance of all pairs, as a running minimum. A pair of links is left out if
+# their spheres are farther apart than the least so far; so is a pair of shapes.
 
 
 def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
@@ -325,12 +331,10 @@ class MotionState(NamedTuple):
     touching: Number
 
 
-class Start(NamedTuple):
+class MotionStart(NamedTuple):
     """What is known at the beginning of a motion."""
 
-    t: Number
-    going: Number
-    touching: Number
+    state: MotionState
     travel: Vector
 
 
@@ -341,7 +345,7 @@ class StepBound(NamedTuple):
     gap: Number
 
 
-class Approach(NamedTuple):
+class LinkApproach(NamedTuple):
     """Whether two links may meet within the step; no distance is known yet."""
 
     near: Number
@@ -369,8 +373,9 @@ def _motion(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     return stage(_start), each(columns.limits, steps)
 
 
-def _start(q0: Vector, q1: Vector) -> Start:
-    return Start(0.0, 1.0, 0.0, [absolute(b - a) for a, b in zip(q0, q1, strict=True)])
+def _start(q0: Vector, q1: Vector) -> MotionStart:
+    travel = [absolute(b - a) for a, b in zip(q0, q1, strict=True)]
+    return MotionStart(MotionState(0.0, 1.0, 0.0), travel)
 
 
 def _position(t: Number, q0: Vector, q1: Vector) -> Vector:
@@ -390,19 +395,21 @@ def _may_meet(
     travel: Vector,
     rates: Vector,
     step: Number,
-) -> Approach:
+) -> LinkApproach:
     """Return a number above 0 where links may meet within the step."""
     speed: Number = 0.0
     for way, rate in zip(travel, rates, strict=True):
         speed = speed + select(way > 0.0, way * rate, 0.0)  # a rate may be infinite
     gap = sqrt(_square(a, b)) - reach - margin
-    return Approach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
+    return LinkApproach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
 
 
 def _shortened(
     least: Number, margin: Number, speed: Number, step: Number, gap: Number
 ) -> StepBound:
     """Return the step that a pair allows, if it is less, and the least gap of all."""
+    # `least` is that of this pair of links alone. A pair that touches stops the motion,
+    # and one without speed does not shorten the step.
     room = least - margin
     is_short = room < step * speed
     allowed = select(is_short, room / select(is_short, speed, 1.0), step)
@@ -412,6 +419,8 @@ def _shortened(
 def _advanced(
     t: Number, step: Number, gap: Number, rounding: Number, sound: Number
 ) -> MotionState:
+    # Steps become ever shorter where links graze each other. A step too short to matter
+    # ends the motion without a proof; `t` stays what is proven.
     is_sound, is_touching = sound > 0.0, gap <= rounding
     reached = select(is_sound & ~is_touching, minimum(t + step, 1.0), t)
     goes_on = is_sound & ~is_touching & (reached < 1.0) & (step > LEAST_STEP)

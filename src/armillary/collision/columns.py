@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
-from armillary.kernel.tables import Table, code, span
+from armillary.kernel.tables import Field, Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
@@ -116,14 +116,7 @@ class CheckColumns(Columns):
     @property
     def sphere_pairs(self) -> Table:
         """Return the table of pairs of shapes that are both spheres."""
-        return Table(
-            "sphere_pairs",
-            (
-                index_field(self.sphere_a, into=self.centres),
-                index_field(self.sphere_b, into=self.centres),
-                number_field(self.sphere_reach),
-            ),
-        )
+        return Table("sphere_pairs", self._near(self.sphere_shapes))
 
     @property
     def shape_pairs(self) -> Table:
@@ -131,31 +124,17 @@ class CheckColumns(Columns):
 
         `X_A` and `X_B` are in the order that the code of the pair takes them in.
         """
-        return Table(
-            "shape_pairs",
-            (
-                index_field(self.shape_a, into=self.centres),
-                index_field(self.shape_b, into=self.centres),
-                number_field(self.shape_reach),
-                index_field(self.X_A, into=self.poses),
-                index_field(self.X_B, into=self.poses),
-                code(self.distance.name),
-            ),
-        )
+        poses = (index_field(X, into=self.poses) for X in (self.X_A, self.X_B))
+        near = self._near(self.shape_spheres)
+        return Table("shape_pairs", (*near, *poses, code(self.distance.name)))
 
     @property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links, with ranges of their pairs of shapes."""
-        return Table(
-            "link_pairs",
-            (
-                index_field(self.link_a, into=self.centres),
-                index_field(self.link_b, into=self.centres),
-                number_field(self.link_reach),
-                span(self.of_spheres.name, self.sphere_pairs.name),
-                span(self.of_shapes.name, self.shape_pairs.name),
-            ),
-        )
+        spheres = span(self.of_spheres.name, self.sphere_pairs.name)
+        shapes = span(self.of_shapes.name, self.shape_pairs.name)
+        near = self._near(self.link_spheres)
+        return Table("link_pairs", (*near, spheres, shapes))
 
     @property
     def moving_link_pairs(self) -> Table:
@@ -163,7 +142,12 @@ class CheckColumns(Columns):
         table = self.link_pairs
         return Table(table.name, (*table.fields, number_field(self.rates)))
 
-    # The two spheres of a pair, as formulas read them.
+    def _near(self, pair: Mapping[str, Port]) -> tuple[Field, ...]:
+        """Return the fields of two spheres, and of what is near."""
+        centres = (index_field(pair[side], into=self.centres) for side in "ab")
+        return *centres, number_field(pair["reach"])
+
+    # The two spheres of a pair, by the parameters of formulas that compare them.
 
     @property
     def link_spheres(self) -> dict[str, Port]:

@@ -50,6 +50,7 @@ def contact_of(pairs: PlacedPairs, links: int, shapes: int, X: Array) -> Contact
         shapes: Their nearest pair of shapes, a position in `pairs.tables.pairs`.
         X: Poses of moving links, shape (1, f, 3, 4).
     """
+    # Results are read-only; names of shapes tell those of one link apart.
     tables = pairs.tables
     nearest = pairs.nearest(X, 0, shapes)
     for array in (nearest.points, nearest.normal):

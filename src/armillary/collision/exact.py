@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.distance.pair import Distance, distance
+from armillary.collision.distance.pair import Distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.model.fields import kept
-from armillary.model.geometry.triangles import Triangles
+from armillary.model.geometry.triangles import Triangles, windings
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import (
@@ -102,7 +102,7 @@ class ExactMeshes:
         has_mesh = is_mesh[one] | is_mesh[other]
         if not has_mesh.any():
             return None
-        known = kept(cell, "exact meshes", dict[Any, CoalBody])
+        cached = kept(cell, "exact meshes", dict[Any, CoalBody])
         bodies: dict[int, CoalBody] = {}
         used: list[int] = np.unique(tables.pairs.pairs[has_mesh]).tolist()
         for k in used:
@@ -112,19 +112,19 @@ class ExactMeshes:
                 continue
             assert isinstance(shape, Mesh) and meshes is not None
             key = meshes, shape.file, shape.scale
-            if key not in known:
+            if key not in cached:
                 triangles = meshes.triangles(shape)
                 assert triangles is not None
-                known[key] = _of_triangles(triangles)
-            bodies[k] = known[key]
+                cached[key] = _of_triangles(triangles)
+            bodies[k] = cached[key]
         return cls(tables, has_mesh, bodies)
 
     def values(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
         """Return the distances of pairs of shapes at poses; see `ShapePairs.bounds`."""
-        found = self._of_hulls(placed, X, rows, which)
+        distances = self._of_hulls(placed, X, rows, which)
         for k in np.flatnonzero(self.has_mesh[which]).tolist():
-            found[k] = self._value(placed, X[rows[k]], int(which[k]), found[k])
-        return found
+            distances[k] = self._value(placed, X[rows[k]], int(which[k]), distances[k])
+        return distances
 
     def least(self, placed: Placed, X: Array, enough: float | None) -> Array:
         """Return the least distance of all pairs at poses.
@@ -156,27 +156,26 @@ class ExactMeshes:
                 lower = max(float(hulls[k]), 0.0)
                 if not lower < least[row] or (enough is not None and lower > enough):
                     break
-                found = self._value(placed, X[row], int(meshed[k]), float(hulls[k]))
-                least[row] = min(least[row], found)
+                apart = self._value(placed, X[row], int(meshed[k]), float(hulls[k]))
+                least[row] = min(least[row], apart)
                 if enough is not None and least[row] <= enough:
                     break
         return least
 
     def nearest(self, pair: int, X_A: Array, X_B: Array) -> Distance:
-        """Return the distance of a pair of shapes, as `distance` of its shapes does.
+        """Return the distance of a pair with a mesh, as `distance` does of two shapes.
 
         Where they overlap, both points are one that they share, and the normal is one
         that coal gives; where one is wholly inside the other, points are the nearest of
         their surfaces.
 
         Args:
-            pair: A pair of shapes.
+            pair: A pair of shapes, of which one is a mesh.
             X_A: Poses of the frame that the pose of its first shape is in, (n, 4, 4).
             X_B: The same for the second.
         """
         a, b = (self.tables.pairs.shapes[k].shape for k in self._sides(pair))
-        if not self.has_mesh[pair]:
-            return distance(a, X_A, b, X_B)
+        # coal takes one pair of poses at a time: batches are flattened, and made again.
         poses = [np.asarray(X) @ s.pose.matrix() for X, s in ((X_A, a), (X_B, b))]
         batch = np.broadcast_shapes(*(each.shape[:-2] for each in poses))
         both = [np.broadcast_to(X, (*batch, 4, 4)).reshape(-1, 4, 4) for X in poses]
@@ -197,19 +196,20 @@ class ExactMeshes:
 
     def _of_hulls(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
         """Return distances by hulls, without depth where there are meshes."""
-        found = np.empty(len(which))
+        distances = np.empty(len(which))
         for has_mesh in (False, True):
             at = np.flatnonzero(self.has_mesh[which] == has_mesh)
-            found[at] = self.tables.pairs.distances(
+            distances[at] = self.tables.pairs.distances(
                 placed, X, rows[at], which[at], "free" if has_mesh else "value"
             )
-        return found
+        return distances
 
     def _value(self, placed: Placed, X: Array, pair: int, hulls: float) -> float:
         """Return the distance of a pair with a mesh.
 
         hulls: The distance of its hulls, not above 0 where they overlap.
         """
+        # The poses of both shapes in the world.
         poses: list[Array] = []
         for k in self._sides(pair):
             frame, within = X[placed.rows[k]], placed.matrices[k]
@@ -219,16 +219,16 @@ class ExactMeshes:
         X_A, X_B = poses
         if not (np.isfinite(X_A).all() and np.isfinite(X_B).all()):
             return np.nan
-        found = max(self._apart(pair, X_A, X_B)[0], 0.0)
+        apart = max(self._apart(pair, X_A, X_B)[0], 0.0)
         # Hulls that are apart prove a distance, which is exact where coal's iteration
-        # is not. Surfaces that are apart may be one inside the other: bodies touch
-        # then.
+        # is not. Where hulls overlap, one surface may be inside the other.
         if hulls > 0.0:
-            return max(found, hulls)
-        return 0.0 if found and self._is_enclosed(pair, X_A, X_B) else found
+            return max(apart, hulls)
+        return 0.0 if apart and self._is_enclosed(pair, X_A, X_B) else apart
 
     def _apart(self, pair: int, X_A: Array, X_B: Array) -> tuple[float, Any]:
         """Return the distance of two bodies, not above 0 where they touch."""
+        # coal measures cores; radii are taken from what it returns.
         coal = _coal()
         a, b = (self.bodies[k] for k in self._sides(pair))
         request, result = coal.DistanceRequest(), coal.DistanceResult()
@@ -241,6 +241,8 @@ class ExactMeshes:
 
     def _is_enclosed(self, pair: int, X_A: Array, X_B: Array) -> bool:
         """Return whether a part of a body is in the volume that the other encloses."""
+        # Surfaces that do not meet are either apart or one inside the other; one point
+        # of each connected part tells which. Either body may be the outer one.
         a, b = (self.bodies[k] for k in self._sides(pair))
         return any(
             outer.surface is not None
@@ -257,9 +259,11 @@ class ExactMeshes:
         a, b = (self.bodies[k] for k in self._sides(pair))
         value, result = self._apart(pair, X_A, X_B)
         p, q = (
-            np.array(each, np.float64)
-            for each in (result.getNearestPoint1(), result.getNearestPoint2())
+            np.array(point, np.float64)
+            for point in (result.getNearestPoint1(), result.getNearestPoint2())
         )
+        # Cores that are apart have nearest points and a normal, from which radii lead
+        # to those of the bodies: these may overlap, or one may be inside the other.
         length = float(np.linalg.norm(q - p))
         if value + a.radius + b.radius > 0.0 and length > 0.0:
             normal = (q - p) / length
@@ -270,12 +274,12 @@ class ExactMeshes:
                 return 0.0, points, -normal
             return value, points, normal
         # Surfaces that cut each other have no nearest points; a contact has a point.
-        request, found = coal.CollisionRequest(), coal.CollisionResult()
+        request, contacts = coal.CollisionRequest(), coal.CollisionResult()
         request.enable_contact = True
-        coal.collide(a.geometry, _at(X_A), b.geometry, _at(X_B), request, found)
-        if not found.isCollision():  # they touch, within rounding
+        coal.collide(a.geometry, _at(X_A), b.geometry, _at(X_B), request, contacts)
+        if not contacts.isCollision():  # they touch, within rounding
             return 0.0, *nothing
-        contact = found.getContact(0)
+        contact = contacts.getContact(0)
         return 0.0, np.tile(contact.pos, (2, 1)), np.array(contact.normal)
 
 
@@ -292,6 +296,9 @@ def _coal() -> Any:
 
 def _body(shape: Primitive, link: str) -> CoalBody:
     """Return a primitive as coal has it."""
+    # First what is exact: cores of corners with a radius, then curved shapes that coal
+    # has, then triangles of polyhedra. Triangles of any other shape are inside of it by
+    # up to FINE, which is added as a radius.
     core = _core(shape)
     if core is not None:
         triangles, radius = core
@@ -382,26 +389,13 @@ def _one_of_each_part(triangles: Triangles) -> Array:
 
 
 def _is_inside(surface: Triangles, points: Array) -> bool:
-    """Return whether a closed surface winds around any of some points.
-
-    The solid angles of its triangles sum up to 4 pi times the windings; van Oosterom
-    and Strackee, 1983, eq. 8.
-    """
-    for point in points:
-        # tan(angle / 2) = a . (b x c) / (xyz + (a.b) z + (b.c) x + (c.a) y), with the
-        # lengths x, y, z of a, b, c.
-        a, b, c = np.moveaxis(surface.corners - point, 1, 0)
-        x, y, z = (np.linalg.norm(each, axis=1) for each in (a, b, c))
-        volume = np.einsum("ij,ij->i", a, np.cross(b, c))
-        ab, bc, ca = (np.einsum("ij,ij->i", *two) for two in ((a, b), (b, c), (c, a)))
-        angles = np.arctan2(volume, x * y * z + ab * z + bc * x + ca * y)
-        if abs(float(angles.sum())) > np.pi:  # half a winding; angles are half, too
-            return True
-    return False
+    """Return whether a closed surface winds around any of some points."""
+    return any(abs(windings(point[None], surface.corners)[0]) > 0.5 for point in points)
 
 
 def _into(X_outer: Array, X_inner: Array, points: Array) -> Array:
     """Return points of one body in the frame of another."""
+    # Positions are subtracted first, so that no digits are lost far from the origin.
     there = points @ X_inner[:, :3].T + (X_inner[:, 3] - X_outer[:, 3])
     return there @ X_outer[:, :3]
 

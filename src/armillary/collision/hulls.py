@@ -41,6 +41,7 @@ def hull_of(shape: Shape, link: str, meshes: MeshSource | None) -> Primitive:
             f"{what}, and the cell does not know where its files are. Say it: "
             f"cell.collision(state, meshes=MeshFiles(folder)). {instead}"
         )
+    # What the file says is wrong becomes part of a sentence that names the link.
     try:
         hull = meshes.hull(shape)
     except ArmillaryError as error:
@@ -54,11 +55,13 @@ def hull_of(shape: Shape, link: str, meshes: MeshSource | None) -> Primitive:
 
 def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     """Warn once for a cell that meshes of links are treated by their hulls."""
+    # Each link is named once, however many checks test it.
     named = kept(cell, "links with hulls", set[str])
     new = [name for name in dict.fromkeys(links) if name not in named]
     if not new:
         return
     named.update(new)
+    # Three names are enough to find the file.
     some = ", ".join(f"'{name}'" for name in new[:3])
     more = f" and {len(new) - 3} more" if len(new) > 3 else ""
     warn_user(

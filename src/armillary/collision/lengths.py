@@ -19,10 +19,10 @@ def margin_of(margin: Any) -> float:
     Raises:
         ModelError: It is not a finite number that is at least 0.
     """
-    found = number_of("margin", margin)
-    if not 0.0 <= found < math.inf:
+    number = number_of("margin", margin)
+    if not 0.0 <= number < math.inf:
         raise ModelError(f"The margin must be finite and at least 0, not {margin!r}.")
-    return found
+    return number
 
 
 def number_of(name: str, value: Any) -> float:
@@ -33,9 +33,9 @@ def number_of(name: str, value: Any) -> float:
     """
     is_text = isinstance(value, (str, bytes))
     try:
-        found = math.nan if is_text else float(value)
+        number = math.nan if is_text else float(value)
     except (TypeError, ValueError):
-        found = math.nan
-    if math.isnan(found):
+        number = math.nan
+    if math.isnan(number):
         raise ModelError(f"The {name} must be a number, not {value!r}.")
-    return found
+    return number

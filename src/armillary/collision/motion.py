@@ -73,17 +73,18 @@ class Motions:
         batch: tuple[int, ...],
     ) -> Self:
         """Return how far motions between rows are free, in the shape of a batch."""
+        # Where a motion is free to its end, the position is that end, to the last bit.
         with np.errstate(over="ignore", invalid="ignore"):
             between = Q0 + fraction[:, None] * (Q1 - Q0)
         Q = np.where(fraction[:, None] == 1.0, Q1, between)
-        found = cls(
+        motions = cls(
             fraction.reshape(batch),
             Q.reshape(*batch, Q.shape[1]),
             reason.reshape(batch),
         )
-        for array in (found.fraction, found.q, found.reason):
+        for array in (motions.fraction, motions.q, motions.reason):
             array.flags.writeable = False
-        return found
+        return motions
 
     @property
     def free(self) -> npt.NDArray[np.bool_]:
@@ -124,6 +125,7 @@ class MotionProver:
 
     def __call__(self, Q0: Array, Q1: Array) -> tuple[Array, npt.NDArray[np.int8]]:
         """Return how far motions are free, and why: (n, joints) twice -> (n,) twice."""
+        # Kernels get finite positions alone: boxes of others do not exist.
         both = np.stack([Q0, Q1])
         is_finite = np.isfinite(both).all(axis=(0, 2))
         reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
@@ -158,9 +160,9 @@ class MotionProver:
             lower: Least joint positions of each motion, shape (n, joints).
             upper: Greatest.
         """
-        # Bounds of speeds hold in a box of joint positions, and are part of a kernel's
-        # tables: boxes of a few sizes keep kernels few, and bounds of small motions
-        # good.
+        # Bounds of speeds hold in a box of joint positions, and are part of a kernel.
+        # Boxes have a few sizes: so kernels are few, and small motions have good
+        # bounds.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
             level = np.where(level <= 0, 0, level)
@@ -201,12 +203,14 @@ class MotionProver:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
             rates = self.pairs.rates(*self._box(level))
+            # Joints of users may have no bound of their speed in so large a box.
             is_known = bool(np.isfinite(rates).all())
             self._known[level] = self._made(rates) if is_known else None
         return self._known[level]
 
     def _box(self, level: int) -> tuple[Array, Array]:
         """Return the box of a level: that of 0, 2^level times as large."""
+        # Scaled about its middle; a box of level 0 is exact, without rounding.
         lower, upper = self._limits
         if level == 0:
             return lower, upper
@@ -265,10 +269,10 @@ def sampled(
             raise ModelError(
                 f"A motion of {longest:.6g} has too many samples at a step of {step!r}."
             )
+        # As many parts as the joint that moves farthest needs; none if none moves.
         parts = max(math.ceil(longest / step), int(longest > 0.0))
         reason[k], fraction[k] = MotionReason.FREE, 1.0
-        # The first sample that touches ends a motion, so blocks of them are tested in
-        # turn.
+        # The first sample that touches ends a motion, so later blocks are not tested.
         for start in range(0, parts + 1, SAMPLES):
             samples = np.arange(start, min(start + SAMPLES, parts + 1))
             t: Array = samples / max(parts, 1)

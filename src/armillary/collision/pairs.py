@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS
 from armillary.collision.placed_pairs import PlacedPairs
+from armillary.collision.tested_shapes import shapes_of_links
 from armillary.errors import ArmillaryError, ModelError
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.collision_pairs import CollisionPairs
@@ -69,20 +70,22 @@ def applied_rules(
     if not isinstance(given, Rules | None):
         raise ModelError(f"rules= takes arm.Rules, such as cell.rules, not {given!r}.")
     rules = cell.rules if rules is None else rules
+    # Meshes matter only where rules depend on what touches at home. Equal rules share
+    # what is cached, also if they are two objects.
     source = meshes if rules.needs_home else None
-    known = kept(cell, "pairs of rules", dict[Any, CollisionPairs])
-    found = known.get((id(rules), source))  # it keeps these rules alive
-    if found is not None:
-        return found
-    for (_, other), each in tuple(known.items()):
-        if other == source and each.rules == rules:
-            return each
+    cached = kept(cell, "pairs of rules", dict[Any, CollisionPairs])
+    applied = cached.get((id(rules), source))  # it keeps these rules alive
+    if applied is not None:
+        return applied
+    for (_, other), other_rules in tuple(cached.items()):
+        if other == source and other_rules.rules == rules:
+            return other_rules
     if rules is not cell.rules:
         cell.check_rules(rules)
-    if len(known) >= MOST_CACHED:
-        known.clear()
+    if len(cached) >= MOST_CACHED:
+        cached.clear()
     touching = partial(_touching_at_home, cell, source)
-    return known.setdefault((id(rules), source), CollisionPairs(cell, rules, touching))
+    return cached.setdefault((id(rules), source), CollisionPairs(cell, rules, touching))
 
 
 def with_home_pairs(cell: Workcell, meshes: MeshSource | None) -> Workcell:
@@ -98,6 +101,7 @@ def with_home_pairs(cell: Workcell, meshes: MeshSource | None) -> Workcell:
     for (a, b), rule in decided.home_pairs.items():
         pair = Rule(a=link_of(a), b=link_of(b), reason=rule.reason)
         named.setdefault(rule, []).append(pair)
+    # A rule of pairs at home becomes one rule for each, in its place among the others.
     rules = (
         named.get(rule, ()) if rule.where == "home" else (rule,)
         for rule in cell.rules.rules
@@ -115,10 +119,13 @@ def _touching_at_home(
     """
     if not len(tested):
         return np.empty(0, np.int64)
+    # Only pairs that all other rules leave are looked at, once for a cell and rules.
     try:
         state = home(cell)
-        contacts = PlacedPairs.of_hulls(cell, state, tested, meshes, skip_unread=True)
+        shapes = shapes_of_links(cell, tested, meshes, skip_unread=True)
+        known = np.flatnonzero(np.isin(tested.indices, list(shapes)).all(axis=1))
+        contacts = PlacedPairs.of_shapes(cell, state, tested.part(known), shapes)
         X = contacts.poses(state.q[np.newaxis])
-        return contacts.known[contacts.touching(X, NEARNESS)[0]]
+        return known[contacts.touching(X, NEARNESS)[0]]
     except ArmillaryError:  # the check itself raises it again, and says what to do
         return np.empty(0, np.int64)

@@ -14,10 +14,9 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
-from armillary.collision.shape_pairs import Placed
+from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.collision.tested_shapes import (
     placed_shapes,
-    shapes_of_links,
     tables_of,
     tables_of_shapes,
 )
@@ -67,16 +66,13 @@ class PlacedPairs:
         moving: The moving links of the cell.
         state: The state whose attachments and moved bases are used.
         triangles: What treats meshes by their triangles; by their hulls if None.
-        known: Positions of the pairs among those that were given: all, unless those
-            whose shapes cannot be read are left out.
     """
 
     tables: CheckTables
     placed: Placed
     moving: MovingLinks
     state: State
-    triangles: ExactMeshes | None
-    known: Indices
+    triangles: ExactMeshes | None = None
 
     @classmethod
     def of(
@@ -88,10 +84,10 @@ class PlacedPairs:
         *,
         exact: bool = False,
     ) -> Self:
-        """Read the shapes of the links of pairs; the cell keeps the last few tables.
+        """Read the shapes of the links of pairs; the cell caches the last tables.
 
         Args:
-            cell: What has the links.
+            cell: The cell that has the links.
             state: The state whose attachments are used.
             pairs: The pairs of links.
             meshes: What reads meshes.
@@ -102,36 +98,31 @@ class PlacedPairs:
             ModelError: A mesh cannot be read, or both shapes of a pair are half spaces;
                 or coal is not installed and `exact` needs it.
         """
-        moving = moving_links(cell)
-        tables = tables_of(cell, state, pairs, moving, meshes, exact=exact)
+        tables = tables_of(cell, state, pairs, meshes, exact=exact)
         triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+        moving = moving_links(cell)
         placed = placed_shapes(tables, moving, state.tree)
-        known = np.arange(len(pairs))
-        return cls(tables, placed, moving, state, triangles, known)
+        return cls(tables, placed, moving, state, triangles)
 
     @classmethod
-    def of_hulls(
+    def of_shapes(
         cls,
         cell: Workcell,
         state: State,
         pairs: Pairs,
-        meshes: MeshSource | None,
-        *,
-        skip_unread: bool = False,
+        shapes: dict[int, list[LinkShape]],
     ) -> Self:
-        """Read the shapes of the links of pairs, hulls of meshes without a warning.
+        """Return pairs of links with these shapes; no warning, and nothing is cached.
 
-        skip_unread: Whether pairs of links whose shapes cannot be read are left out.
+        shapes: The shapes of their links, as `shapes_of_links` returns them.
 
         Raises:
-            ModelError: A mesh cannot be read, or both shapes of a pair are half spaces.
+            ModelError: Both shapes of a pair are half spaces.
         """
         moving = moving_links(cell)
-        shapes = shapes_of_links(cell, pairs, meshes, skip_unread=skip_unread)
-        known = np.flatnonzero(np.isin(pairs.indices, list(shapes)).all(axis=1))
-        tables = tables_of_shapes(pairs.part(known), shapes, moving, state.tree)
+        tables = tables_of_shapes(pairs, shapes, moving, state.tree)
         placed = placed_shapes(tables, moving, state.tree)
-        return cls(tables, placed, moving, state, None, known)
+        return cls(tables, placed, moving, state)
 
     def poses(self, Q: Array) -> Array:
         """Return the poses of moving links [m]: (n, joints) -> (n, f, 3, 4)."""
@@ -164,6 +155,8 @@ class PlacedPairs:
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
         """
+        # The code of a kind of pairs takes its shapes in its own order, so that rows of
+        # poses are in that order, too.
         pairs = self.tables.pairs
         callees = [
             kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
@@ -199,6 +192,7 @@ class PlacedPairs:
 
     def all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        # Rows of the kernels are all pairs of the first pose, then of the next.
         count = len(self.tables.pairs.pairs)
         rows = np.repeat(np.arange(len(X)), count)
         which = np.tile(np.arange(count), len(X))
@@ -243,6 +237,7 @@ class PlacedPairs:
             rows: At which of them; the result has the shape of this.
             pair: The pair.
         """
+        # Shapes are posed in primary frames, and these in the links.
         table = self.tables.pairs
         sides: list[int] = table.pairs[pair].tolist()
         a, b = (table.shapes[k] for k in sides)
@@ -250,7 +245,7 @@ class PlacedPairs:
             self.link_poses(X, rows, k) @ table.shapes[k].primary.matrix()
             for k in sides
         )
-        if self.triangles:
+        if self.triangles and self.triangles.has_mesh[pair]:
             return self.triangles.nearest(pair, X_A, X_B)
         return distance(a.shape, X_A, b.shape, X_B)
 
@@ -260,12 +255,13 @@ class PlacedPairs:
         Args:
             X: Poses of moving links, shape (n, f, 3, 4).
             within: The distance [m].
-            which: Which pairs, as positions in `known`, shape (k,); by default all.
+            which: Which pairs, as positions in `tables.tested`, shape (k,); by
+                default all.
 
         Returns:
             Truths, shape (n, k); False where a pose is NaN.
         """
-        links = np.arange(len(self.known)) if which is None else which
+        links = np.arange(len(self.tables.tested)) if which is None else which
         if not len(links):
             return np.zeros((len(X), 0), np.bool_)
         shapes, starts = self.tables.shapes_of(links)

@@ -54,6 +54,7 @@ class Precision(NamedTuple):
 
 def double_precision(pairs: PlacedPairs) -> Precision:
     """Return how a check of pairs decides in float64."""
+    # Errors grow with coordinates, so that these have a bound: some more than at home.
     most = 8.0 * pairs.extent + 1.0
     nothing = np.full(pairs.moving.joints, np.inf)
     return Precision(np.dtype(np.float64), DOUBLE * most, most, nothing)

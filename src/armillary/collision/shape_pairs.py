@@ -90,6 +90,7 @@ class Placed(NamedTuple):
         Returns:
             Shape (..., 4, 4).
         """
+        # Rows 0, 0, 0, 1 complete the poses, so that they can be multiplied.
         whole = np.zeros((*X.shape[:-2], 4, 4))
         whole[..., :3, :] = X
         whole[..., 3, 3] = 1.0
@@ -164,15 +165,15 @@ class PairKind:
     def numbers(self) -> dict[str, Array]:
         """Return the numbers of the shapes of each side that has some, `a` and `b`."""
         # Those of each shape are looked up once, however many pairs it is in.
-        found: dict[str, Array] = {}
+        by_side: dict[str, Array] = {}
         columns = PairColumns.a, PairColumns.b
         for column, side in zip(columns, self.sides, strict=True):
             used, inverse = np.unique(side, return_inverse=True)
             shapes = [self.shapes[k].shape for k in map(int, used)]
             rows = [numbers_of(shape) for shape in shapes]
             if rows and rows[0]:
-                found[column.name] = np.array(rows, np.float64)[inverse]
-        return found
+                by_side[column.name] = np.array(rows, np.float64)[inverse]
+        return by_side
 
     def callees(
         self, placed: Placed, asked: Asked, dtype: np.dtype[Any], lanes: int
@@ -277,6 +278,7 @@ class ShapePairs:
             rows: The rows of the moving links that they move with, shape (n,).
             frames: The frames of their own links in those, shape (n, 4, 4).
         """
+        # x in a shape's link is R x + p in the link that moves it.
         centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
         matrices = (frames @ self.matrices)[:, :3]
         return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
@@ -293,11 +295,12 @@ class ShapePairs:
         Returns:
             Distances [m], shape (m,); NaN where a pose has NaN.
         """
+        # Centres of all shapes at all poses, of which pairs take two each.
         P = _centre_kernel()(X[:, placed.rows], placed.centres)
         a, b = self.pairs[which].T
         radii = self.radii[a] + self.radii[b]
-        found: Array = _bound_kernel()(P[rows, a], P[rows, b], radii)
-        return found
+        lowest: Array = _bound_kernel()(P[rows, a], P[rows, b], radii)
+        return lowest
 
     def distances(
         self, placed: Placed, X: Array, rows: Any, which: Any, asked: ValueAsked
@@ -357,6 +360,7 @@ def _bounding_sphere(of: LinkShape) -> BoundingSphere:
     shape = of.shape
     if isinstance(shape, HalfSpace):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
+    # A half space has no end. Others give a sphere, or a box.
     try:
         centre, radius = shape.bounding_sphere
     except NotImplementedError:  # a user's own shape may define `farthest` only
@@ -378,8 +382,7 @@ def _centre_kernel() -> Kernel:
 
 @lru_cache(maxsize=1)
 def _bound_kernel() -> Kernel:
-    # A bound must not exceed the distance: it is lowered by the rounding of its
-    # numbers.
+    # A bound must not exceed the distance: it is lowered by its rounding.
     def bound(p: Vector, q: Vector, radii: Number) -> Number:
         p, q = three(p), three(q)
         size = norm(p) + norm(q) + radii

@@ -11,7 +11,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.hulls import hull_of, warn_of_hulls
 from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.errors import ArmillaryError
-from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.moving_links import MovingLinks, moving_links
 from armillary.kinematics.state import State
 from armillary.model.fields import kept
 from armillary.model.link import Link
@@ -37,24 +37,23 @@ def tables_of(
     cell: Workcell,
     state: State,
     tested: Pairs,
-    moving: MovingLinks,
     meshes: MeshSource | None,
     *,
     exact: bool,
 ) -> CheckTables:
     """Return the tables of tested pairs; the cell caches the last few."""
     # States that attach the same things share their pairs, and so tables and kernels.
-    known = kept(cell, "collision tables", dict[Any, CheckTables])
-    found = known.get((id(tested), meshes, exact))  # it keeps these pairs alive
-    if found is None:
+    cached = kept(cell, "collision tables", dict[Any, CheckTables])
+    tables = cached.get((id(tested), meshes, exact))  # it keeps these pairs alive
+    if tables is None:
         shapes = shapes_of_links(cell, tested, meshes)
         if not exact:
             warn_of_hulls(cell, _with_hulls(cell, tested, shapes))
-        found = tables_of_shapes(tested, shapes, moving, state.tree)
-        if len(known) >= MOST_CACHED:
-            known.clear()
-        known[id(tested), meshes, exact] = found
-    return found
+        tables = tables_of_shapes(tested, shapes, moving_links(cell), state.tree)
+        if len(cached) >= MOST_CACHED:
+            cached.clear()
+        cached[id(tested), meshes, exact] = tables
+    return tables
 
 
 def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitive]:
@@ -96,7 +95,7 @@ def shapes_of_links(
     """Return the shapes of links of pairs, by their positions in `tested.links`.
 
     Args:
-        cell: What has the links.
+        cell: The cell that has the links.
         tested: The pairs.
         meshes: What reads meshes.
         skip_unread: Whether links whose shapes cannot be read are left out.
@@ -104,7 +103,7 @@ def shapes_of_links(
     Raises:
         ModelError: A mesh cannot be read, or has no hull.
     """
-    found: dict[int, list[LinkShape]] = {}
+    by_position: dict[int, list[LinkShape]] = {}
     positions: list[int] = np.unique(tested.indices).tolist()
     for k in positions:
         name = tested.links[k]
@@ -115,8 +114,8 @@ def shapes_of_links(
             if not skip_unread:
                 raise
             continue
-        found[k] = [LinkShape(solid, name, link.primary) for solid in solids]
-    return found
+        by_position[k] = [LinkShape(solid, name, link.primary) for solid in solids]
+    return by_position
 
 
 def tables_of_shapes(
@@ -129,6 +128,7 @@ def tables_of_shapes(
     Raises:
         ModelError: Both shapes of a pair are half spaces.
     """
+    # For each shape the moving link: pairs that move together are told from these.
     used: list[int] = np.unique(tested.indices).tolist()
     links = [tree.cell.frame(tested.links[k]).link for k in used for _ in shapes[k]]
     rows = np.array([moving.fixed_to(tree, link).row for link in links], np.int64)
@@ -137,6 +137,7 @@ def tables_of_shapes(
 
 def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list[str]:
     """Return the names of those links that have hulls in place of meshes."""
+    # Links of which some shape has no distance of its own.
     names = [tested.links[k] for k in positions]
     links = [cell.links[cell.frame(name).link] for name in names]
     return [

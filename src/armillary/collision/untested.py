@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from armillary.collision.pairs import applied_rules
@@ -17,6 +17,7 @@ from armillary.model.workcell import Workcell
 
 __all__ = [
     "home_parts",
+    "home_text",
     "nothing_text",
     "untested_parts",
     "untested_text",
@@ -84,11 +85,17 @@ def home_parts(
     )
 
 
+def home_text(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return which pairs are not tested because they touch at home, and the fix."""
+    return " ".join(home_parts(tuple(pairs)))
+
+
 def warn_of_untested(
     cell: Workcell, rules: Rules | None, meshes: MeshSource | None, tested: Pairs
 ) -> None:
     """Warn, once for a cell, of pairs that are not tested although no rule says so."""
     decided = applied_rules(cell, rules, meshes)
+    # The cell remembers what was said: a second check of it says nothing again.
     warned = kept(cell, "untested links", set[str])
     names = [
         name for name in decided.untested_manipulators(tested) if name not in warned
@@ -97,7 +104,7 @@ def warn_of_untested(
         warned.update(names)
         warn_user(" ".join(untested_parts(names)))
     if decided.home_pairs:
-        text = " ".join(home_parts(tuple(decided.home_pairs)))
+        text = home_text(decided.home_pairs)
         if text not in warned:
             warned.add(text)
             warn_user(text)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import untested_text
+from armillary.collision.untested import home_text, untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.state import State, bound_state
 from armillary.kinematics.violations import Violation, violations_of
@@ -34,7 +34,8 @@ def violations(
     Joints come first, in the order of links, then pairs of links, the nearest first.
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
     files cannot, one entry of the kind `untested` says why. There is another one for
-    each manipulator of which no pair of links is tested although no rule says so.
+    each manipulator of which no pair of links is tested although no rule says so, and
+    one that names the pairs that are left out because they touch at home.
 
     Args:
         cell: What is in the state.
@@ -51,26 +52,32 @@ def violations(
         UnknownName: The rules name a link that does not exist.
         ModelError: The margin or the tolerance is invalid, or there are too many pairs.
     """
-    given = bound_state(cell, state)
+    bound = bound_state(cell, state)
     margin, tolerance = margin_of(margin), number_of("tolerance", tolerance)
-    positions, rates = given.positions.tolist(), given.qd.tolist()
-    found = list(violations_of(cell, positions, rates, tolerance))
+    positions, rates = bound.positions.tolist(), bound.qd.tolist()
+    broken = list(violations_of(cell, positions, rates, tolerance))
     if not collisions:
-        return tuple(found)
+        return tuple(broken)
     decided = applied_rules(cell, rules, meshes)
-    tested = decided.pairs(given.tree)
+    tested = decided.pairs(bound.tree)
     if len(tested):
         options = CheckOptions(rules, margin, meshes)
         try:
-            check = check_of(cell, given, options)
+            check = check_of(cell, bound, options)
         except ModelError as error:
             text = f"Links are not tested for collision: {error}"
-            found.append(Violation("untested", cell.name, math.nan, margin, text))
+            broken.append(Violation("untested", cell.name, math.nan, margin, text))
         else:
-            found += _touching(check, given, tolerance)
-    for name in decided.untested_manipulators(tested):
-        found.append(Violation("untested", name, math.nan, margin, untested_text(name)))
-    return tuple(found)
+            broken += _touching(check, bound, tolerance)
+    # What is left out without a rule that says so is named, as by a check's warning.
+    left_out = decided.untested_manipulators(tested)
+    texts = [(name, untested_text(name)) for name in left_out]
+    if decided.home_pairs:
+        texts.append((cell.name, home_text(decided.home_pairs)))
+    return (
+        *broken,
+        *(Violation("untested", each, math.nan, margin, text) for each, text in texts),
+    )
 
 
 def _touching(
@@ -78,6 +85,7 @@ def _touching(
 ) -> Iterator[Violation]:
     """Yield the pairs that are nearer than the margin, but for the tolerance."""
     owners = check.cell.owners
+    # Contacts are nearer than the margin, but may be so by no more than the tolerance.
     for contact in check.contacts(state.q):
         if tolerance and contact.distance >= check.margin - tolerance:
             continue
@@ -103,5 +111,6 @@ def _sentence(contact: Contact, margin: float) -> str:
     else:
         apart = f"are {contact.distance:.6g} m apart"
         what = f"{apart}, nearer than the margin of {margin:.6g} m"
+    # In the middle of both nearest points; the sum makes 0 of -0.
     x, y, z = contact.points.mean(axis=0) + 0.0
     return f"Links {both} {what} at ({x:.6g}, {y:.6g}, {z:.6g})."

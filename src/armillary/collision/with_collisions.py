@@ -32,7 +32,7 @@ def with_collisions(
     """Return the cell with other collision shapes around those that it has.
 
     Args:
-        cell: What has the links.
+        cell: The cell that has the links.
         kind: What is put around: with `hulls` a convex polyhedron around each mesh,
             with `parts` several, see `armillary.shapes.convex_parts`; with `spheres`
             spheres around all shapes of a link but half spaces, see
@@ -46,6 +46,7 @@ def with_collisions(
     """
     if kind not in KINDS:
         raise unknown("kind of collision shapes", kind, KINDS)
+    # Rules, mounts and states of the cell do not depend on shapes, and remain.
     return cell.replace(
         manipulators=[
             each.replace(
@@ -66,13 +67,15 @@ def _bounded(
     shapes = link.collision_shapes
     has_meshes = any(isinstance(shape, Mesh) for shape in shapes)
     rest = [shape for shape in shapes if isinstance(shape, HalfSpace)]
+    # Only spheres are put around primitives; half spaces, without end, remain.
     if not (has_meshes or (kind == "spheres" and len(rest) < len(shapes))):
         return link
     try:
         if kind == "spheres":
             bodies = [_body(s, meshes) for s in shapes if s not in rest]
-            found: Sequence[Shape] = bounding_spheres(bodies, count=count).spheres
-            return link.replace(collisions=[*rest, *found])
+            spheres: Sequence[Shape] = bounding_spheres(bodies, count=count).spheres
+            return link.replace(collisions=[*rest, *spheres])
+        # Around each mesh, in its place among the other shapes.
         new = list[Shape]()
         for shape in shapes:
             if isinstance(shape, Mesh):
@@ -89,6 +92,7 @@ def _bounded(
 
 def _around(mesh: Mesh, kind: Kind, meshes: MeshSource | None) -> Sequence[Shape]:
     """Return one or several convex polyhedra around a mesh."""
+    # Parts look like their mesh, and are where it is; a hull that is read does, too.
     if kind == "parts":
         looks: dict[str, Any] = {
             "name": mesh.name,
@@ -110,8 +114,8 @@ def _body(shape: Shape, meshes: MeshSource | None) -> Primitive | Triangles:
 
 
 def _triangles(mesh: Mesh, meshes: MeshSource | None) -> Triangles:
-    found = None if meshes is None else meshes.triangles(mesh)
-    return _lost(mesh) if found is None else found
+    triangles = None if meshes is None else meshes.triangles(mesh)
+    return _lost(mesh) if triangles is None else triangles
 
 
 def _lost(mesh: Mesh) -> NoReturn:

@@ -67,7 +67,7 @@ class LeastSquares(NamedTuple):
     gradient: Vector
 
 
-class Start(NamedTuple):
+class ActiveSetStart(NamedTuple):
     """The factor, the least of all x, and no active constraints."""
 
     factor: Vector
@@ -144,7 +144,7 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     )
 
 
-def _begin(hessian: Vector, gradient: Vector) -> Start:
+def _begin(hessian: Vector, gradient: Vector) -> ActiveSetStart:
     """Return the factor C, w of the least of all x, and no active constraints."""
     c = len(gradient)
     # H = C C' turns the least squares into a distance: with x = C'^-1 w it is
@@ -153,7 +153,7 @@ def _begin(hessian: Vector, gradient: Vector) -> Start:
     w = [0.0 - y for y in _forward(C, list(gradient))]
     # No constraint is active: slots are empty, and the first scan comes next.
     none = [0.0] * c
-    return Start(
+    return ActiveSetStart(
         factor=packed(C),
         w=w,
         constraints=ActiveConstraints([none] * c, none, [FREE] * c),

@@ -26,7 +26,7 @@ from armillary.kinematics.moving_links import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.trace import Port
 
-__all__ = ["Approach"]
+__all__ = ["ApproachPairs"]
 
 Array = npt.NDArray[np.float64]
 
@@ -38,7 +38,7 @@ MOST: Final = 1e30
 
 
 @dataclass(frozen=True, eq=False)
-class Approach:
+class ApproachPairs:
     """The pairs that a controller keeps apart.
 
     Attributes:
@@ -56,7 +56,7 @@ class Approach:
     others: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Approach, (
+        return ApproachPairs, (
             self.twists,
             self.check,
             self.slots,

@@ -182,7 +182,7 @@ class CapsuleLink(NamedTuple):
     capsule_twists: Matrix
 
 
-class Distance(NamedTuple):
+class ChangingDistance(NamedTuple):
     """The distance of a pair, and how it changes.
 
     Attributes:
@@ -367,7 +367,7 @@ def _pair_row(
         _along(sides.X_B, sides.twists_b, point_b, n),
         strict=True,
     )
-    distance = Distance(nearest.value, [b - a for a, b in approach], 0.0)
+    distance = ChangingDistance(nearest.value, [b - a for a, b in approach], 0.0)
     return _row(distance, pair_number, velocity, limit, rest, so_far)
 
 
@@ -386,7 +386,7 @@ def _contact_row(
     gap = gap_to_obstacle(capsule, obstacle)
     slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
     drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
-    distance = Distance(gap.value, slopes, drift)
+    distance = ChangingDistance(gap.value, slopes, drift)
     return _row(distance, contact_number, velocity, limit, rest, so_far)
 
 
@@ -406,7 +406,7 @@ def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number
 
 
 def _row(
-    distance: Distance,
+    distance: ChangingDistance,
     number: Number,
     velocity: Vector,
     limit: ApproachLimit,

@@ -182,6 +182,9 @@ class StepColumns(RateColumns):
     # Pairs inside the margin
     separating = Column("rates that meet all rows", "c", unit=RATE)
     stuck = Column("numbers of inseparable pairs, -1 for none", STUCK)
+    broken_rows = Column("how many rows of pairs `separating` broke before")
+    unmet_rows = Column("how many it breaks now")
+    easing = Column("above 0 while fewer may be broken")
 
     # The quadratic program: 1/2 x'H x + g'x least, H = C C', x = C'^-1 w
     hessian = Column("H, its lower half row by row", "half")

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
-from armillary.control.approach import Approach
+from armillary.control.approach import ApproachPairs
 from armillary.control.obstacles import OBSTACLE, Obstacles
-from armillary.control.options import Numbers, Options, per_joint
+from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
 from armillary.control.solvers import firm_weights, priority_levels
@@ -51,7 +51,7 @@ def controller_of(
     cell: Workcell,
     tasks: Any,
     avoid: Any,
-    options: Options,
+    options: ControllerOptions,
     joints: Joints,
     state: State | None,
 ) -> Controller:
@@ -80,7 +80,7 @@ def controller_of(
     )
     stages = tuple(_stages_of(task, k, twists) for k, task in enumerate(listed))
     # Limits and gains are numbers in tables; changing them compiles nothing.
-    numbers = Numbers.of(cell, options)
+    numbers = ControllerNumbers.of(cell, options)
     if options.conflict == "slow" and not any(each.weights for each in stages):
         raise ModelError(
             'With conflict="slow" there must be a task beside postures, such as '
@@ -133,7 +133,7 @@ def _made_again(
     state: State,
     *,
     tasks: Any,
-    options: Options,
+    options: ControllerOptions,
     joints: Joints,
 ) -> Controller:
     """Return a controller that was pickled."""
@@ -183,7 +183,7 @@ class StepKernels:
 
     twists: MovingTwists
     stages: Sequence[TaskStages]
-    approach: Approach
+    approach: ApproachPairs
     settings: Mapping[str, Any]
     state: State
     conflict: str
@@ -272,7 +272,7 @@ class Controller:
     joints: tuple[str, ...]
     avoid: CollisionCheck | None
     conflict: str
-    numbers: Numbers
+    numbers: ControllerNumbers
     twists: MovingTwists
     stages: tuple[TaskStages, ...]
     is_single: bool
@@ -485,7 +485,7 @@ class Controller:
             lambda: StepKernels(
                 self.twists,
                 self.stages,
-                Approach(self.twists, self.avoid, slots, width, self._others),
+                ApproachPairs(self.twists, self.avoid, slots, width, self._others),
                 self._settings,
                 self.state,
                 self.conflict,

@@ -11,10 +11,10 @@ import numpy as np
 from armillary.control import tasks
 from armillary.control.columns import VECTOR, StepColumns
 from armillary.control.task_stages import (
-    Goal,
     Maker,
     PlacedFrame,
     Records,
+    TaskGoal,
     TaskRows,
     TaskStages,
     by_rows,
@@ -122,7 +122,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     in_frame = axes == task.frame
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: Goal, most: Vector
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
     ) -> TaskRows:
         target, rate, gain = goal
         desired = base.pose @ Pose.from_matrix(target)
@@ -142,7 +142,9 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             request.add(moves, pull, R, rotation)
         return request.task
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, goal: Goal, _: Vector) -> Matrix:
+    def bends(
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
+    ) -> Matrix:
         to = (base.pose @ Pose.from_matrix(goal.target)).position
         R = (frame if in_frame else base).pose.rotation
         bent = _curved(frame, base, frame.pose.position, to, R, position)
@@ -166,7 +168,7 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
         )
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: Goal, most: Vector
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
     ) -> TaskRows:
         target, rate, gain = goal
         at, to = frame.pose.position, base.pose @ three(target)
@@ -176,7 +178,9 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
         request.add(moves, pull, base.pose.rotation, chosen)
         return request.task
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, goal: Goal, _: Vector) -> Matrix:
+    def bends(
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
+    ) -> Matrix:
         at, to = frame.pose.position, base.pose @ three(goal.target)
         return _curved(frame, base, at, to, base.pose.rotation, chosen)
 
@@ -190,7 +194,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
     """Return the stages of a task of a direction, the k-th."""
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: Goal, axis: Vector
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
     ) -> TaskRows:
         target, rate, gain = goal
         a = frame.pose.rotate(axis)
@@ -213,7 +217,7 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
     def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: Goal, axis: Vector
+        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
     ) -> TaskRows:
         target, rate, gain = goal
         a, at = frame.pose.rotate(axis), frame.pose.position
@@ -245,7 +249,9 @@ def _of_direction(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
 
-    def bends(frame: PlacedFrame, base: PlacedFrame, _: Goal, axis: Vector) -> Matrix:
+    def bends(
+        frame: PlacedFrame, base: PlacedFrame, _: TaskGoal, axis: Vector
+    ) -> Matrix:
         # The second derivative of a direction on a circle about w: w x (w x a).
         a = frame.pose.rotate(axis)
         turns = _relative(frame.angular, base.angular)
@@ -264,10 +270,14 @@ class _Setting(NamedTuple):
     value: Any
 
 
-RowsOfFrames: TypeAlias = Callable[[PlacedFrame, PlacedFrame, Goal, Vector], TaskRows]
+RowsOfFrames: TypeAlias = Callable[
+    [PlacedFrame, PlacedFrame, TaskGoal, Vector], TaskRows
+]
 """From the frame, what it is relative to, the goal and a setting to rows."""
 
-BendsOfFrames: TypeAlias = Callable[[PlacedFrame, PlacedFrame, Goal, Vector], Matrix]
+BendsOfFrames: TypeAlias = Callable[
+    [PlacedFrame, PlacedFrame, TaskGoal, Vector], Matrix
+]
 """The same to second derivatives."""
 
 
@@ -297,13 +307,13 @@ def _stages_of_frames(
     c = len(twists.joints)
 
     def request(
-        frame: LinkFrame, base: BaseFrame, goal: Goal, setting: Vector
+        frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> TaskRows:
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
         return without_others(rows(*placed, goal, setting), twists)
 
     def curvature(
-        frame: LinkFrame, base: BaseFrame, goal: Goal, setting: Vector
+        frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> Matrix:
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
         return [list(row[:c]) for row in bends(*placed, goal, setting)]

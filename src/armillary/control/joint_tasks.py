@@ -12,8 +12,8 @@ import numpy as np
 
 from armillary.control import tasks
 from armillary.control.task_stages import (
-    Goal,
     Maker,
+    TaskGoal,
     TaskRows,
     TaskStages,
     columns_of_task,
@@ -54,7 +54,7 @@ def _of_posture(task: tasks.Posture, k: int, twists: MovingTwists) -> TaskStages
 
 
 def _posture(
-    q: Vector, goal: Goal, counts: Vector, *, joints: tuple[int, ...]
+    q: Vector, goal: TaskGoal, counts: Vector, *, joints: tuple[int, ...]
 ) -> tuple[Vector, Vector]:
     """Return the weights of joints, and the rates that a posture requests."""
     target, rate, gain = goal
@@ -89,7 +89,7 @@ def _of_coupling(task: tasks.Coupling, k: int, twists: MovingTwists) -> TaskStag
 
 
 def _coupling(
-    q: Vector, qd: Vector, goal: Goal, factors: Vector, *, twists: MovingTwists
+    q: Vector, qd: Vector, goal: TaskGoal, factors: Vector, *, twists: MovingTwists
 ) -> TaskRows:
     """Return f' x = rate + gain (target - f'q), less what other joints add to it."""
     target, rate, gain = goal
@@ -134,7 +134,7 @@ def _values(function: Callable[[Any], Any], q: Vector) -> list[Number]:
 def _function(
     q: Vector,
     qd: Vector,
-    goal: Goal,
+    goal: TaskGoal,
     *,
     values: Callable[[Vector], list[Number]],
     twists: MovingTwists,

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.control.active_set import LeastSquares, active_set_stages, packed
+from armillary.control.active_set import LeastSquares, packed
 from armillary.control.columns import StepColumns
 from armillary.control.task_stages import TaskRows
 from armillary.kernel.columns import when
 from armillary.kernel.pipeline import Stage
-from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import maximum, select, sqrt
@@ -55,21 +54,21 @@ def aside(
     return left, select(sqrt(inner(left, left)) > size, 1.0, 0.0)
 
 
-def line_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
+def line_stages(columns: StepColumns, solve: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the stages that write rates in the direction of a task into `rest`.
 
     Those of braking, which were there, are then in `braking`.
 
     Args:
         columns: The columns of the task.
-        rows: The table of rows.
+        solve: The stages of the active-set method.
     """
     return (
         columns.stage(_begin, writes=(columns.braking, columns.rest, columns.is_aside)),
         when(
             columns.is_aside,
             columns.stage(_model),
-            *active_set_stages(columns, rows),
+            *solve,
             columns.stage(_chosen, writes=columns.rest),
         ),
     )

@@ -11,10 +11,10 @@ import numpy as np
 from armillary.control import tasks
 from armillary.control.columns import VECTOR
 from armillary.control.task_stages import (
-    Goal,
     Maker,
     PlacedFrame,
     Records,
+    TaskGoal,
     TaskRows,
     TaskStages,
     by_rows,
@@ -146,7 +146,7 @@ def _plus(total: Matrix, share: Number, rows: Matrix) -> Matrix:
 
 
 def _end(
-    total: CentreOfMasses, goal: Goal, *, chosen: list[int], twists: MovingTwists
+    total: CentreOfMasses, goal: TaskGoal, *, chosen: list[int], twists: MovingTwists
 ) -> TaskRows:
     target, rate, gain = goal
     # Axes are those of the world.

@@ -13,13 +13,13 @@ from armillary.errors import ModelError, ShapeError, quote, unknown
 from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.model.workcell import Workcell
 
-__all__ = ["CONFLICTS", "Numbers", "Options", "per_joint"]
+__all__ = ["CONFLICTS", "ControllerNumbers", "ControllerOptions", "per_joint"]
 
 Array = npt.NDArray[np.float64]
 CONFLICTS: Final = ("bend", "slow")
 
 
-class Options(NamedTuple):
+class ControllerOptions(NamedTuple):
     """Options of a controller, as a caller gives them; see `Cell.controller`."""
 
     limits: bool
@@ -31,7 +31,7 @@ class Options(NamedTuple):
     approach: float
     damping: float
 
-    def checked(self) -> Options:
+    def checked(self) -> ControllerOptions:
         """Return the same options, with numbers as floats.
 
         Raises:
@@ -56,7 +56,7 @@ class Options(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Numbers:
+class ControllerNumbers:
     """Limits of all joints, and gains, of a controller.
 
     Attributes:
@@ -78,7 +78,7 @@ class Numbers:
     damping: float
 
     @classmethod
-    def of(cls, cell: Workcell, options: Options) -> Numbers:
+    def of(cls, cell: Workcell, options: ControllerOptions) -> ControllerNumbers:
         """Return the limits of a cell, with the options that `checked` returned.
 
         Raises:

@@ -86,9 +86,9 @@ def controller(  # noqa: PLR0913
         NotCompiled: A script that cannot be compiled moves links.
     """
     from armillary.control.controller import controller_of
-    from armillary.control.options import Options
+    from armillary.control.options import ControllerOptions
 
-    options = Options(
+    options = ControllerOptions(
         limits, velocity, acceleration, torque, conflict, rate, approach, damping
     )
     return controller_of(cell, tasks, avoid, options, joints, state)

@@ -6,23 +6,29 @@ as the row requires. So where braking breaks a row, rates x are found first that
 
     1/2 sum_k (b_k - a_k x)^2 + 1/2 e^2 |x - r|^2
 
-least, where k are the rows that braking, r, breaks. Bounds of rates hold, and so does
-a_k x >= min(b_k, a_k r) for all rows, which r itself meets: no pair fares worse than by
-braking. Then b_k becomes min(b_k, a_k x). So the rates x meet all rows, and tasks keep
-to what was found for pairs. A pair whose distance still does not rise is reported as
+least, where k are the rows that r breaks; r is braking at first. Bounds of rates hold,
+and so does a_k x >= min(b_k, a_k r) for all rows, which r itself meets: no pair fares
+worse than by r. A square counts rates above b_k, too, where links part faster than is
+required. So that is repeated, with x in place of r, while x breaks fewer rows than r:
+rows that x meets are constraints then, and no squares. It ends with rates that meet all
+rows, if there are any; else all rows of the sum are broken, and x is the best there is.
+
+Then b_k becomes min(b_k, a_k x). So the rates x meet all rows, and tasks keep to what
+was found for pairs. A pair whose distance still does not rise is reported as
 inseparable: no joint moves its links apart, or that conflicts with other constraints.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
-from armillary.control.active_set import BOUND, LeastSquares, active_set_stages, packed
+from armillary.control.active_set import BOUND, LeastSquares, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
 from armillary.control.columns import STUCK, StepColumns
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near
-from armillary.kernel.columns import each, when
+from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
@@ -32,7 +38,10 @@ from armillary.trace.functions import maximum, minimum, select
 __all__ = ["separation_stages"]
 
 KEEPING: Final = 1e-4
-"""The factor e, which weighs nearness to braking against slopes of distances [m]."""
+"""The factor e, which weighs nearness to r against slopes of distances [m]."""
+
+ITERATIONS: Final = 8
+"""How often rates are sought at most; it is seldom more than twice."""
 
 STILL: Final = 1e-4
 """Speed below which the distance of a pair does not count as rising [m/s]."""
@@ -41,7 +50,9 @@ INSIDE: Final = 5e-4
 """How far inside the margin a pair is at least that is reported [m]."""
 
 
-def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
+def separation_stages(
+    columns: StepColumns, rows: Table, solve: Sequence[Stage]
+) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
     They read `is_strained`, `rest`, `low`, `high`, `pace`, and the rows. They change
@@ -52,69 +63,118 @@ def separation_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     Args:
         columns: The columns.
         rows: The table of rows.
+        solve: The stages of the active-set method.
     """
 
     def for_each_near(stage: Stage) -> Stage:
         return each(rows, *when_near(columns, columns.is_near, stage))
 
-    # Where braking meets all rows, nothing is done: that is nearly always.
+    begun = columns.separating, columns.stuck, columns.easing, columns.finished
+    model, broken = columns.group(LeastSquares), columns.broken_rows
+    unmet = columns.unmet_rows
+    gathered = columns.row, *model, broken
     return (
-        columns.stage(_begin, writes=(columns.separating, columns.stuck)),
+        columns.stage(_begin, writes=begun),
+        # Where braking meets all rows, nothing is done: that is nearly always.
         when(
             columns.is_strained,
-            columns.stage(_start),
-            for_each_near(
-                columns.stage(
-                    _gather, writes=(columns.row, *columns.group(LeastSquares))
-                )
+            repeat(
+                columns.easing,
+                columns.stage(_start, writes=(*model, broken)),
+                for_each_near(columns.stage(_gather, writes=gathered)),
+                *solve,
+                columns.stage(_taken, writes=(columns.separating, unmet)),
+                for_each_near(columns.stage(_count, writes=unmet)),
+                columns.stage(_goes_on, writes=columns.easing),
+                limit=ITERATIONS,
             ),
-            *active_set_stages(columns, rows),
-            columns.stage(_taken, writes=columns.separating),
             for_each_near(columns.stage(_require, writes=(columns.row, columns.stuck))),
         ),
     )
 
 
-def _begin(rest: Vector) -> tuple[Vector, Vector]:
+def _begin(rest: Vector) -> tuple[Vector, Vector, Number, Number]:
     """Return braking, which holds where it breaks no row, and that no pair is stuck."""
-    return list(rest), [FREE + 0.0 * rest[0]] * STUCK
+    return list(rest), [FREE + 0.0 * rest[0]] * STUCK, 1.0, 1.0
 
 
-def _start(rest: Vector) -> LeastSquares:
-    """Return H and g of 1/2 e^2 |x - r|^2."""
+def _start(separating: Vector) -> tuple[LeastSquares, Number]:
+    """Return H and g of 1/2 e^2 |x - r|^2, and that no row is broken yet."""
     # e^2 makes H positive, so that the solver has one answer however few rows.
     e = KEEPING * KEEPING
-    c = len(rest)
+    c = len(separating)
     H = [[e if i == k else 0.0 for k in range(c)] for i in range(c)]
-    return LeastSquares(packed(H), [0.0 - e * rate for rate in rest])
-
-
-def _taken(x: Vector) -> Vector:
-    """Return the rates that the solver found."""
-    return list(x)
+    return LeastSquares(packed(H), [0.0 - e * rate for rate in separating]), 0.0
 
 
 def _gather(
-    row: Vector, row_number: Number, rest: Vector, model: LeastSquares
-) -> tuple[Vector, LeastSquares]:
-    """Return a row that braking meets, and H and g with 1/2 (b - a x)^2 added.
+    row: Vector,
+    row_number: Number,
+    pace: Number,
+    separating: Vector,
+    model: LeastSquares,
+    broken_rows: Number,
+) -> tuple[Vector, LeastSquares, Number]:
+    """Return a row that r meets, and H and g with 1/2 (b - a x)^2 added.
 
-    That is added for pairs alone, and only where braking breaks their row.
+    That is added for pairs alone, and only where r breaks their row.
     """
-    # Only pairs count; rows of torques keep what they require.
     *a, b, still, room = row
-    braking = inner(a, list(rest))
-    breaks = select(row_number < BOUND, select(braking < b, 1.0, 0.0), 0.0)
-    counts = [breaks * x for x in a]
+    is_pair = row_number < BOUND
+    wanted = _wanted(row, pace)
+    reached = inner(a, list(separating))
+    breaks = select(is_pair, select(reached < wanted, 1.0, 0.0), 0.0)
     # The row adds a a' to H and a b to g, of which `counts` is a or 0.
+    counts = [breaks * x for x in a]
     products = packed([[x * y for y in a] for x in counts])
     H = [x + y for x, y in zip(model.hessian, products, strict=True)]
-    g = [x - y * b for x, y in zip(model.gradient, counts, strict=True)]
-    # While rates are sought, rows require no more than braking gives.
-    eased = [*a, minimum(b, braking), still, room]
-    is_pair = row_number < BOUND
-    kept = [select(is_pair, x, y) for x, y in zip(eased, row, strict=True)]
-    return kept, LeastSquares(H, g)
+    g = [x - y * wanted for x, y in zip(model.gradient, counts, strict=True)]
+    # While rates are sought, rows require no more than r gives. Rows of torques keep
+    # what they require.
+    eased = select(is_pair, minimum(wanted, reached), b)
+    return [*a, eased, still, room], LeastSquares(H, g), broken_rows + breaks
+
+
+def _wanted(row: Vector, pace: Number) -> Number:
+    """Return b of a row of a pair as it was at first, from the room that it holds."""
+    *a, b, still, room = row
+    # Rows that joints cannot move are rounding: their b is far below.
+    is_able = b > -0.5 * NO_PAIRS
+    return select(is_able, least_rise(a, room, still, pace), b)
+
+
+def _taken(x: Vector) -> tuple[Vector, Number]:
+    """Return the rates that the solver found, and that they break no row yet."""
+    return list(x), 0.0
+
+
+def _count(
+    row: Vector,
+    row_number: Number,
+    pace: Number,
+    separating: Vector,
+    unmet_rows: Number,
+) -> Number:
+    """Return how many rows are broken, of pairs so far."""
+    is_met = _is_met(row, _wanted(row, pace), inner(row[:-3], list(separating)))
+    return unmet_rows + select(row_number < BOUND, select(is_met, 0.0, 1.0), 0.0)
+
+
+def _is_met(row: Vector, wanted: Number, rises: Number) -> Any:
+    """Return whether a row is met but for what nearness to r takes from it.
+
+    The second sum keeps a row, even alone, from being met to the last bit: of what it
+    requires beyond r, about e^2 / |a|^2 is lost.
+    """
+    *a, eased, _, _ = row
+    lost = 10.0 * KEEPING * KEEPING * (wanted - eased)
+    return (rises - wanted) * inner(a, a) >= 0.0 - lost
+
+
+def _goes_on(broken_rows: Number, unmet_rows: Number, finished: Number) -> Number:
+    """Return 1 where rows are broken, but fewer than before."""
+    is_better = select(unmet_rows < broken_rows, finished, 0.0)
+    return select(unmet_rows > 0.0, is_better, 0.0)
 
 
 def _require(
@@ -132,13 +192,9 @@ def _require(
     """
     *a, eased, still, room = row
     is_able = eased > -0.5 * NO_PAIRS  # else the row is rounding, and left out
-    # b as it was before `_gather`: from the room that the row holds.
     wanted = least_rise(a, room, still, pace)
     rises = inner(a, list(separating))
-    # The second sum keeps a row, even alone, from being met to the last bit: of what it
-    # requires beyond braking, about e^2 / |a|^2 is lost.
-    lost = 10.0 * KEEPING * KEEPING * (wanted - eased)
-    is_met = (rises - wanted) * inner(a, a) >= 0.0 - lost
+    is_met = _is_met(row, wanted, rises)
     # Where the solver did not finish, rows require what they did at first.
     is_met = select(is_met, 1.0, 1.0 - finished)
     # A row that is met keeps its b; others ask for what was found.

@@ -154,7 +154,7 @@ def simulated(
     # The first step says the batch and the number of results.
     first = control(q, qd, [at(0) for at in listed], obstacles=around(0))
     numbers = first.numbers
-    n, batch = q.shape[-1], numbers.shape[:-1]
+    n = q.shape[-1]
     # The instants come first here, so that those of all rows lie together.
     path = np.full((count + 1, *numbers.shape), np.nan)
     path[0, ..., :n], path[0, ..., n : 2 * n] = q, qd
@@ -164,19 +164,11 @@ def simulated(
         now = path[k]
         wanted, near = [at(k) for at in listed], around(k)
         step = control(now[..., :n], now[..., n : 2 * n], wanted, obstacles=near)
-        if step.numbers.shape != path.shape[1:]:
-            raise ShapeError(
-                f"The targets and obstacles of step {k} have a batch of shape "
-                f"{step.numbers.shape[:-1]}, those of the first {batch}."
-            )
+        _check_batch(step.numbers.shape, path.shape[1:], k)
         slots.add(0 if near is None else near.numbers.shape[-2])
         path[k + 1] = step.numbers
         _go_on(path[k + 1], now, n, brake)
-    if len(slots) > 1:
-        raise ShapeError(
-            f"The number of obstacles changes from step to step: {sorted(slots)}. "
-            "Put those that are absent far away."
-        )
+    _check_counts(slots)
     path.flags.writeable = False
     found = np.moveaxis(path, 0, -2)
     return ControlledMotion(
@@ -186,6 +178,24 @@ def simulated(
         Step(found[..., 1:, :], first.layout),
         around,
     )
+
+
+def _check_batch(found: tuple[int, ...], first: tuple[int, ...], k: int) -> None:
+    """Raise a `ShapeError` if the batch of step k is not that of the first step."""
+    if found != first:
+        raise ShapeError(
+            f"The targets and obstacles of step {k} have a batch of shape "
+            f"{found[:-1]}, those of the first {first[:-1]}."
+        )
+
+
+def _check_counts(counts: set[int]) -> None:
+    """Raise a `ShapeError` if steps have different numbers of obstacles."""
+    if len(counts) > 1:
+        raise ShapeError(
+            f"The number of obstacles changes from step to step: {sorted(counts)}. "
+            "Put those that are absent far away."
+        )
 
 
 def _go_on(after: Array, before: Array, n: int, brake: Brake) -> None:

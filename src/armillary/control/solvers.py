@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from armillary.control.active_set import BOUND, LeastSquares, active_set_stages, packed
+from armillary.control.active_set import BOUND, LeastSquares, packed
 from armillary.control.columns import StepColumns
 from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
@@ -79,20 +79,25 @@ class LimitRooms(NamedTuple):
 
 
 def bending(
-    columns: StepColumns, tasks: Sequence[TaskStages], twists: MovingTwists, rows: Table
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    twists: MovingTwists,
+    solve: Sequence[Stage],
 ) -> Solver:
-    """Return the solver of least squares: motion deviates at active constraints."""
-    best: tuple[Stage, ...] = active_set_stages(columns, rows)
+    """Return the solver of least squares: motion deviates at active constraints.
+
+    solve: The stages of the active-set method.
+    """
     # One level is one program; more need a loop, since each holds what others got.
     levels = priority_levels(tasks)
     if len(set(levels)) > 1:
-        best = _level_after_level(columns, tasks, best, max(levels) + 1)
+        best = _level_after_level(columns, tasks, solve, max(levels) + 1)
     else:
         requests = [each.columns.wanted() for each in tasks if each.weights]
         best = (
             columns.stage(_first_level, writes=columns.level_stiffness),
             _least_squares_stage(columns, tasks, columns.weights, requests),
-            *best,
+            *solve,
         )
     # Least squares do not scale tasks: `tasks_scale` is 1.
     stages = (
@@ -176,7 +181,7 @@ class LevelStart(NamedTuple):
 def _level_after_level(
     columns: StepColumns,
     tasks: Sequence[TaskStages],
-    best: tuple[Stage, ...],
+    solve: Sequence[Stage],
     levels: int,
 ) -> tuple[Stage, ...]:
     """Return stages that find the best rates of each level within those before it.
@@ -196,7 +201,7 @@ def _level_after_level(
                 _weigh, writes=(columns.level_weights, columns.level_stiffness)
             ),
             _least_squares_stage(columns, tasks, columns.level_weights, [columns.goal]),
-            *best,
+            *solve,
             columns.stage(
                 partial(_reached, levels=levels),
                 rows=J,
@@ -405,6 +410,7 @@ def slowing(
     tasks: Sequence[TaskStages],
     twists: MovingTwists,
     rows: Table,
+    solve: Sequence[Stage],
     *,
     has_torques: bool = False,
 ) -> Solver:
@@ -435,7 +441,7 @@ def slowing(
     stages = (
         *_unreached(columns, tasks, twists, keeps_direction=True),
         # Rounding of the line is too much for limits of torques, M (x - v) / dt.
-        *(() if has_torques else line_stages(first.columns, rows)),
+        *(() if has_torques else line_stages(first.columns, solve)),
         hierarchy,
         *rate_stages(columns, [len(each.weights) for each in listed], rows, null=True),
         columns.stage(_none_touched),

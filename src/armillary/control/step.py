@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.control.active_set import BOUND, OTHER
-from armillary.control.approach import Approach
+from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import NO_PAIRS
 from armillary.control.columns import STUCK
 from armillary.control.rate_bounds import SOURCES
@@ -31,7 +31,7 @@ class StepLayout(NamedTuple):
     """
 
     cell: Workcell
-    approach: Approach
+    approach: ApproachPairs
     joints: tuple[int, ...]
 
 

@@ -55,8 +55,8 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from armillary.control.active_set import BOUND
-from armillary.control.approach import Approach
+from armillary.control.active_set import BOUND, active_set_stages
+from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import approach_stages
 from armillary.control.columns import STUCK, StepColumns
 from armillary.control.line import aside
@@ -105,7 +105,7 @@ DEEP: Final = 5e-4
 def step_pipeline(
     twists: MovingTwists,
     tasks: Sequence[TaskStages],
-    approach: Approach,
+    approach: ApproachPairs,
     conflict: str,
     *,
     has_torques: bool = False,
@@ -125,10 +125,11 @@ def step_pipeline(
     settings = _settings(columns, tasks)
     torques = torque_table(columns) if has_torques else None
     # Rows (1) to (7) of the program are columns by then; the solver finds x.
+    rows, solve = pairs.rows, active_set_stages(columns, pairs.rows)
     if conflict == "bend":
-        solver = bending(columns, tasks, twists, pairs.rows)
+        solver = bending(columns, tasks, twists, solve)
     else:
-        solver = slowing(columns, tasks, twists, pairs.rows, has_torques=has_torques)
+        solver = slowing(columns, tasks, twists, rows, solve, has_torques=has_torques)
     stages: tuple[Stage, ...] = (
         *(stage for task in tasks for stage in task.stages),
         _request_sum_stage(columns, twists, tasks),
@@ -138,10 +139,10 @@ def step_pipeline(
         ),
         *approach_stages(pairs),
         *(torque_stages(columns, torques, twists.joints) if torques else ()),
-        *separation_stages(columns, pairs.rows),
+        *separation_stages(columns, rows, solve),
         *solver.stages,
         *(torque_guard(columns, torques) if torques else ()),
-        *safe_stages(columns, pairs.rows, twists.joints),
+        *safe_stages(columns, rows, twists.joints),
         *stop_stages(twists, pairs, solver.braking),
         *(torque_verdict(columns, torques) if torques else ()),
         _reason_stage(columns, tasks, solver),

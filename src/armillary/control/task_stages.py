@@ -32,10 +32,10 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 
 __all__ = [
-    "Goal",
     "Maker",
     "PlacedFrame",
     "Records",
+    "TaskGoal",
     "TaskRows",
     "TaskStages",
     "by_rows",
@@ -66,7 +66,7 @@ class TaskRows(NamedTuple):
     wanted: Vector
 
 
-class Goal(NamedTuple):
+class TaskGoal(NamedTuple):
     """What a task is given.
 
     Attributes:

@@ -15,10 +15,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 import msgspec
 
 from armillary.errors import FormatError, printable, suggestion, unknown
+from armillary.limits import DIAGNOSTICS, HINTS, Limit
 
 __all__ = [
     "NOWHERE",
     "SWAPPED_LIMITS",
+    "Budget",
     "Diagnostic",
     "Explanation",
     "Place",
@@ -30,9 +32,6 @@ __all__ = [
     "explanations",
     "fault",
 ]
-
-MOST_KEPT: Final = 100
-MOST_HINTS: Final = 12
 
 T = TypeVar("T")
 
@@ -107,6 +106,60 @@ def fault(
     """
     place = Place(where) if isinstance(where, str) else where
     return FormatError(Diagnostic(place=place, code=code, message=message, hint=hint))
+
+
+class Budget:
+    """What reading may still cost: limits, and what has been counted against them.
+
+    A report brings one to all that read with it.
+    """
+
+    __slots__ = ("_counted", "_most")
+
+    def __init__(self, most: Mapping[Limit, int] | None = None) -> None:
+        """Allow what the limits declare.
+
+        most: Other numbers for some of them.
+        """
+        self._most = dict(most or {})
+        self._counted: Counter[Limit] = Counter()
+
+    def renewed(self) -> Budget:
+        """Return a budget of the same numbers, of which nothing is spent."""
+        return Budget(self._most)
+
+    def most(self, limit: Limit) -> int:
+        """Return the greatest number that a limit allows."""
+        return self._most.get(limit, limit.most)
+
+    def check(self, limit: Limit, count: int, where: Place | str) -> None:
+        """Refuse a size or depth beyond a limit.
+
+        Raises:
+            FormatError: It is; the message says what was asked and what is allowed.
+        """
+        if count > self.most(limit):
+            raise self.excess(limit, where, count)
+
+    def spend(self, limit: Limit, where: Place | str, count: int = 1) -> None:
+        """Count what adds up.
+
+        Raises:
+            FormatError: All that was counted exceeds the limit.
+        """
+        self._counted[limit] += count
+        if self._counted[limit] > self.most(limit):
+            raise self.excess(limit, where)
+
+    def excess(
+        self, limit: Limit, where: Place | str, count: int | None = None
+    ) -> FormatError:
+        """Return the error that there is too much, with the fix of its diagnostic.
+
+        count: How much there is, if that is known.
+        """
+        message = limit.excess(count, self.most(limit))
+        return fault(where, limit.code, message, hint=explained(limit.code).fix)
 
 
 Written: TypeAlias = Mapping[type[msgspec.Struct], tuple[str, frozenset[str]]]
@@ -192,14 +245,15 @@ class _Collected:
     """What all views of a report share."""
 
     def __init__(
-        self, most_kept: int, strict: bool, lenient: bool, swapped_limits: str
+        self, budget: Budget, strict: bool, lenient: bool, swapped_limits: str
     ) -> None:
-        self.most_kept, self.strict, self.lenient = most_kept, strict, lenient
+        self.budget, self.strict, self.lenient = budget, strict, lenient
         self.swapped_limits = swapped_limits
+        self.most_kept = budget.most(DIAGNOSTICS)
         self.kept: list[Diagnostic] = []
         self.counts: Counter[Severity] = Counter()
         self.unsupported = Unsupported()
-        self.hints_left = MOST_HINTS
+        self.hints_left = budget.most(HINTS)
         self.is_cut = False
 
 
@@ -213,7 +267,8 @@ class Report:
       is clear all the same; an error if the caller is strict.
     - `report.guessing(...).error`: an error; a warning if the caller is lenient.
 
-    At most `most_kept` diagnostics of each severity are kept; the rest are counted.
+    The budget bounds what reading costs: of each severity `DIAGNOSTICS` are kept, and
+    the rest are counted.
     """
 
     __slots__ = ("_all", "_consequence", "_faults", "_is_guess", "_severity")
@@ -221,16 +276,21 @@ class Report:
     def __init__(
         self,
         *,
-        most_kept: int = MOST_KEPT,
+        budget: Budget | None = None,
         strict: bool = False,
         lenient: bool = False,
         swapped_limits: str = "",
     ) -> None:
-        self._all = _Collected(most_kept, strict, lenient, swapped_limits)
+        self._all = _Collected(budget or Budget(), strict, lenient, swapped_limits)
         self._severity = Severity.ERROR
         self._consequence = ""
         self._is_guess = False
         self._faults = 0
+
+    @property
+    def budget(self) -> Budget:
+        """Return what reading may still cost, the same for all views of the report."""
+        return self._all.budget
 
     @property
     def is_strict(self) -> bool:

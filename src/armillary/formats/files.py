@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from armillary.errors import FormatError, nearest, quote
-from armillary.formats.diagnostic import fault
+from armillary.formats.diagnostic import Budget, fault
+from armillary.limits import FILE_SIZE, NEIGHBOURS
 from armillary.replaced_file import replacing
 
-__all__ = ["SIZE_CAP", "likely_file", "read_bytes", "read_pieces", "write_bytes"]
-
-SIZE_CAP: Final = 64 << 20
-MOST_NEIGHBOURS: Final = 1000
+__all__ = ["likely_file", "read_bytes", "read_pieces", "write_bytes"]
 
 # A pipe with no writer would block the opening; a terminal must not become ours.
 _OPEN_FLAGS: Final = (
@@ -35,7 +33,7 @@ _KINDS: Final = {
 }
 
 
-def read_bytes(path: str | os.PathLike[str], cap: int = SIZE_CAP) -> bytes:
+def read_bytes(path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
     """Return all bytes of a plain file.
 
     cap: The most bytes that the file may have; a larger one is not even begun.
@@ -58,7 +56,7 @@ def read_bytes(path: str | os.PathLike[str], cap: int = SIZE_CAP) -> bytes:
     except (OSError, ValueError) as error:
         raise _unreadable(name, error) from error
     if len(data) > cap:
-        raise fault(name, "file-too-large", f"the file has more than {cap} bytes")
+        raise Budget({FILE_SIZE: cap}).excess(FILE_SIZE, name)
     return data
 
 
@@ -121,7 +119,7 @@ def likely_file(path: str | os.PathLike[str]) -> str | None:
     missing = Path(path)
     try:
         with os.scandir(missing.parent) as entries:
-            names = [entry.name for entry in itertools.islice(entries, MOST_NEIGHBOURS)]
+            names = [entry.name for entry in itertools.islice(entries, NEIGHBOURS.most)]
     except (OSError, ValueError):
         return None
     return nearest(missing.name, sorted(names))
@@ -132,12 +130,7 @@ def _check(status: os.stat_result, name: str, cap: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         kind = _KINDS.get(stat.S_IFMT(status.st_mode), "not a plain file")
         raise fault(name, "not-a-file", f"this is {kind}", hint="Name a plain file.")
-    if status.st_size > cap:
-        raise fault(
-            name,
-            "file-too-large",
-            f"the file has {status.st_size} bytes, more than {cap}",
-        )
+    Budget({FILE_SIZE: cap}).check(FILE_SIZE, status.st_size, name)
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> FormatError:

@@ -9,11 +9,11 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, fault
+from armillary.limits import NUMBER_LENGTH
 
 __all__ = ["WHITE_SPACE", "has_direction", "number_text", "read_numbers"]
 
 WHITE_SPACE: Final = " \t\r\n"
-LONGEST_NUMBER: Final = 1000
 LEAST_COMMAS: Final = 2
 LENGTH_TOLERANCE: Final = 1e-6
 LEAST_LENGTH: Final = 1e-12
@@ -112,8 +112,8 @@ def number_text(value: float) -> str:
 
 def _fault(word: str) -> tuple[str, str] | None:
     """Return what is wrong with a number, and how to fix it."""
-    if len(word) > LONGEST_NUMBER:
-        return f"has {len(word)} characters", f"Use at most {LONGEST_NUMBER}."
+    if len(word) > (longest := NUMBER_LENGTH.most):
+        return f"has {len(word)} characters, more than {longest}", ""
     if _DECIMAL.fullmatch(word):
         if math.isfinite(float(word)):
             return None

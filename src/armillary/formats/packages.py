@@ -17,6 +17,7 @@ from typing import Final
 
 from armillary.errors import FormatError
 from armillary.formats.files import read_bytes
+from armillary.limits import MANIFEST_SIZE, PACKAGE_DEPTH, PACKAGE_FOLDERS
 
 __all__ = ["MODEL", "PACKAGE", "folder_beside", "folders_of", "own_folder"]
 
@@ -32,10 +33,7 @@ _MODEL_PATHS: Final = (
 )
 _NAME: Final = re.compile(rb"<name>\s*([A-Za-z0-9_.-]+)\s*</name>")
 _IGNORE: Final = ("CATKIN_IGNORE", "COLCON_IGNORE")
-_MANIFEST_CAP: Final = 1 << 20
 _HIGHEST: Final = 16
-_DEEPEST: Final = 8
-_MOST_FOLDERS: Final = 20_000
 
 
 def own_folder(home: Path, kind: str = PACKAGE) -> Path | None:
@@ -91,7 +89,7 @@ def _below(path: str) -> dict[str, Path]:
     Of two with the same name the first counts, as in ROS.
     """
     packages: dict[str, Path] = {}
-    left = _MOST_FOLDERS
+    left = PACKAGE_FOLDERS.most
     for entry in filter(os.path.isabs, path.split(os.pathsep)):
         pending = [(Path(entry), 0)]
         while pending and left:
@@ -99,7 +97,7 @@ def _below(path: str) -> dict[str, Path]:
             folder, depth = pending.pop()
             if (folder / _MARKS[PACKAGE]).is_file():
                 packages.setdefault(_declared(folder, PACKAGE) or folder.name, folder)
-            elif depth < _DEEPEST:
+            elif depth < PACKAGE_DEPTH.most:
                 pending.extend((each, depth + 1) for each in _inside(folder))
     return packages
 
@@ -126,7 +124,7 @@ def _declared(folder: Path, kind: str) -> str:
     if kind != PACKAGE:
         return ""
     try:
-        text = read_bytes(folder / _MARKS[kind], cap=_MANIFEST_CAP)
+        text = read_bytes(folder / _MARKS[kind], cap=MANIFEST_SIZE.most)
     except FormatError:
         return ""
     name = _NAME.search(text)

@@ -21,10 +21,10 @@ from armillary.formats.packages import (
     folders_of,
     own_folder,
 )
+from armillary.limits import REFERENCE_LENGTH
 
 __all__ = ["Roots"]
 
-LONGEST_REFERENCE: Final = 4096
 MOST_SHOWN: Final = 4
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -244,9 +244,9 @@ def _check_plain(reference: str) -> None:
     checks = [
         (not reference.strip(), syntax, "names no file", path),
         (
-            len(reference) > LONGEST_REFERENCE,
+            len(reference) > REFERENCE_LENGTH.most,
             syntax,
-            f"has more than {LONGEST_REFERENCE} characters",
+            f"has more than {REFERENCE_LENGTH.most} characters",
             path,
         ),
         (
@@ -292,7 +292,7 @@ def _local_path(reference: str, tail: str) -> str:
 
 
 def _shown(path: Path) -> str:
-    return quote(str(path), longest=LONGEST_REFERENCE)
+    return quote(str(path), longest=REFERENCE_LENGTH.most)
 
 
 def _missing(reference: str, looked_at: list[Path]) -> FormatError:

@@ -11,6 +11,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from armillary.errors import JointError, ModelError, quote, suggestion
 from armillary.formats.json import Record
+from armillary.limits import PARAMETER_DEPTH
 from armillary.model.joint import Joint
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
@@ -31,7 +32,6 @@ __all__ = [
 TYPE: Final = "type"
 SCRIPT: Final = "Script"
 PRECURSOR: Final = "precursor"
-DEEPEST: Final = 32
 _NESTED: Final = frozenset({dict, list})
 _FLAT: Final = frozenset({float, int, bool, str, type(None)})
 _ROTATIONS: Final = ("rotation", "quaternion_wxyz", "rpy")
@@ -231,8 +231,8 @@ def _opaque(tag: str, record: dict[str, Any]) -> OpaqueJoint:
 
 def _check_depth(record: Record, depth: int) -> None:
     """Refuse what is nested too deeply to be written again."""
-    if depth > DEEPEST:
-        raise ModelError(f"A parameter is nested more than {DEEPEST} deep.")
+    if depth > PARAMETER_DEPTH.most:
+        raise ModelError(f"A joint: {PARAMETER_DEPTH.excess()}.")
     if isinstance(record, dict):
         record = list(cast(dict[str, Any], record).values())
     if isinstance(record, list):

@@ -256,8 +256,8 @@ class _PipelineCode:
         f = self.f
         count = f.variable(I64, 0)
         with f.forever() as loop:
-            # The test stands before the mask, so that lanes still have a column above 0
-            # where the limit ended the loop.
+            # Lanes whose column is still above 0 when the limit is reached keep it:
+            # whoever reads it sees that the loop did not end by itself.
             loop.leave(count.get() >= stage.limit)
             mask = self.positive(stage.condition, active)
             loop.leave(~self.any(mask))
@@ -281,8 +281,8 @@ class _PipelineCode:
             loop.leave(k.get() >= end)
             record = f.address(records, k.get() * layout.bytes)
             # Programs find fields by name, before columns.
-            own = {field.name: (field, layout, record) for field in table.fields}
-            self.fields = {**around, **own}
+            inner = {field.name: (field, layout, record) for field in table.fields}
+            self.fields = {**around, **inner}
             if stage.active:
                 mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
@@ -308,26 +308,30 @@ class _PipelineCode:
             for program in programs_in(stage.stages)
             for port in program.inputs
         }
-        fields = {one.name: one.shape for one in table.fields if one.name in read}
+        fields = {
+            field.name: field.shape for field in table.fields if field.name in read
+        }
         # Each lane has another record: its fields are columns meanwhile, made by a
         # transpose, and those that no program reads are left out.
-        own = self.memories(fields)
-        self.load_records(table, self.load(columns[stage.record], 0), own)
-        self.fields = {name: of for name, of in around.items() if name not in own}
-        self.columns = {**columns, **own}
+        chosen = self.memories(fields)
+        self.load_records(table, self.load(columns[stage.record], 0), chosen)
+        self.fields = {name: of for name, of in around.items() if name not in chosen}
+        self.columns = {**columns, **chosen}
         self.stages(stage.stages, active)
         self.fields, self.columns = around, columns
 
-    def load_records(self, table: Table, at: Value, own: Mapping[str, Value]) -> None:
+    def load_records(
+        self, table: Table, at: Value, chosen: Mapping[str, Value]
+    ) -> None:
         """Fill the memory of fields with those of the record at a position per lane."""
         f, lanes = self.f, self.real.lanes
         layout = table.layout(self.real.bits)
         # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
         # position in it.
         targets = {
-            layout.offsets[field.name] // self.scalar.bytes + k: (own[field.name], k)
+            layout.offsets[field.name] // self.scalar.bytes + k: (chosen[field.name], k)
             for field in table.fields
-            if field.name in own
+            if field.name in chosen
             for k in range(math.prod(field.shape))
         }
         # An empty table has no record to load; its fields are NaN.

@@ -85,8 +85,8 @@ class _SearchLoop:
         """Write how a problem ended; nearest answers are written before."""
         f = FunctionBuilder("finish", call=PTR, s=PTR, index=I64, status=I64)
         call, s, index = f["call"], f["s"], f["index"]
-        # `left` counts down to 0, which ends the loop.
         failed = f["status"].differs(SOLVED)
+        # `left` counts down to 0, which ends the loop.
         self.at.state.store(self.at.state.load(s, "left") - 1, s, "left")
         failures = self.at.state.load(s, "failures") + failed.to(I64, "zext")
         self.at.state.store(failures, s, "failures")
@@ -128,23 +128,23 @@ class _SearchLoop:
             self.at.put(f, parameters, lane, row, self.at.m)
             # x * 0 is 0 for finite x, else NaN: one sum finds whatever is not finite.
             zero = f.variable(F64, 0.0)
-            with f.loop(self.at.m) as k:  # not 0 where a number is not finite
+            with f.loop(self.at.m) as k:
                 zero.set(zero.get() + f.load(F64, row, k) * 0.0)
             f.call("@guard", VOID, parameters, state.address(s, "verdict"))
-            verdict = f.load(F64, self.at.lane(s, "verdict", lane))
+            verdict = self.at.in_lane(s, "verdict", lane)
             with f.when((verdict > 0.0) & zero.get().equals(0.0)):
+                # Here the lane is the slot that counts the starts of its problem.
                 state.store(index, s, "problem", lane)
                 state.store(0, s, "begun", lane)
-                # Here the lane is the slot that counts the starts of its problem.
                 state.store(NEVER, s, "first_good", lane)
                 state.store(-1, s, "taken", lane)
                 state.store(FAR, s, "distances", lane)
                 state.store(float("inf"), s, "least_error", lane)
-                f.store(f.constant(I64, 1), self.at.lane(s, "works", lane))
+                self.at.set_lane(1, s, "works", lane)
                 f.call("@start", VOID, f["plan"], call, s, f["to"], lane, lane)
                 f.ret()
             f.call("@finish", VOID, call, s, index, f.constant(I64, INVALID))
-        f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+        self.at.set_lane(0, s, "works", lane)
         f.ret()
         return f
 
@@ -196,10 +196,10 @@ class _SearchLoop:
                 lane = f.count_trailing_zeros(bits.get())
                 bits.set(bits.get() & (bits.get() - 1))
                 # it rests since an earlier start of its problem is good
-                lanes.repeat(f.load(I64, self.at.lane(s, "works", lane)).equals(0))
+                lanes.repeat(self.at.in_lane(s, "works", lane).equals(0))
                 is_good = ((good_bits >> lane) & 1).differs(0)
                 # Lanes that share a problem count its starts in slot 0.
-                slot = together.select(f.constant(I64, 0), lane)
+                slot = together.select(0, lane)
                 arguments = s, lane, slot, now.get(), then.get()
                 done = self._end_start(f, arguments, is_good, late, together)
                 lanes.repeat(~done)
@@ -225,11 +225,11 @@ class _SearchLoop:
             # The first lane takes the only problem; the others join it, unless it is
             # invalid or has fewer starts than there are lanes.
             with f.when(together & lane.differs(0)):
-                works = f.load(I64, self.at.lane(s, "works", 0))
+                works = self.at.in_lane(s, "works", 0)
                 begun = self.at.state.load(s, "begun")
                 more = begun < PLAN.load(plan, "max_starts")
                 with f.when(works.differs(0) & more):
-                    f.store(works, self.at.lane(s, "works", lane))
+                    self.at.set_lane(works, s, "works", lane)
                     row = self.at.problem(f, self.at.state.load(s, "problem"))
                     self.at.put(f, parameters, lane, row, self.at.m)
                     f.call("@start", VOID, plan, call, s, to, lane, zero)
@@ -285,8 +285,8 @@ class _SearchLoop:
         s, lane, slot, now, then = at
         state, call, w = self.at.state, f["call"], self.at.lanes
         index = state.load(s, "problem", slot)
-        start = f.load(I64, self.at.lane(s, "tries", lane))
-        error = f.load(F64, self.at.lane(s, "last_error", lane))
+        start = self.at.in_lane(s, "tries", lane)
+        error = self.at.in_lane(s, "last_error", lane)
         least = state.load(s, "least_error", slot)
         first_good = state.load(s, "first_good", slot)
         none_is_good = first_good.equals(NEVER)
@@ -299,7 +299,7 @@ class _SearchLoop:
             self._write(f, s, lane, index, now)
             state.store(error, s, "least_error", slot)
             f.store(start, ending, STARTS)
-            f.store(f.load(I64, self.at.lane(s, "age", lane)), ending, STEPS)
+            f.store(self.at.in_lane(s, "age", lane), ending, STEPS)
         with f.when(is_good & (start < first_good)):
             state.store(start, s, "first_good", slot)
         none_is_good = state.load(s, "first_good", slot).equals(NEVER)
@@ -308,7 +308,7 @@ class _SearchLoop:
         with f.when(goes_on):
             f.call("@start", VOID, f["plan"], call, s, then, lane, slot)
         with f.otherwise():
-            f.store(f.constant(I64, 0), self.at.lane(s, "works", lane))
+            self.at.set_lane(0, s, "works", lane)
             with f.when(together):  # lanes on later starts than a good one rest
                 first_good = state.load(s, "first_good", slot)
                 earlier = state.load(s, "tries") < first_good.splat(w)
@@ -322,11 +322,8 @@ class _SearchLoop:
         with f.when(done):
             with f.when(none_is_good):
                 f.store(begun, ending, STARTS)
-            solved, unsolved, stopped = (
-                f.constant(I64, number) for number in (SOLVED, UNSOLVED, STOPPED)
-            )
-            missed = late.select(stopped, unsolved)
-            status = none_is_good.select(missed, solved)
+            missed = late.select(STOPPED, f.constant(I64, UNSOLVED))
+            status = none_is_good.select(missed, SOLVED)
             f.call("@finish", VOID, call, s, index, status)
         return done
 
@@ -475,7 +472,7 @@ class _SearchStarts:
             with f.when(least() >= void):
                 f.ret(f.constant(I64, -1))
         nearest = least()
-        # Which of the eight it is; then it is no candidate any more.
+        # Which of the eight it is; then it stops being a candidate.
         bits = candidates.get().equals(nearest.splat(PACK)).mask()
         place = f.count_trailing_zeros(bits)
         f.store(f.constant(I32, FAR), distances, place)
@@ -490,11 +487,11 @@ class _SearchStarts:
             "start", plan=PTR, call=PTR, s=PTR, to=PTR, lane=I64, slot=I64
         )
         plan, s, lane, slot = f["plan"], f["s"], f["lane"], f["slot"]
-        f.store(f.constant(I64, 0), self.at.lane(s, "age", lane))
-        f.store(f.constant(F64, float("inf")), self.at.lane(s, "last_error", lane))
+        self.at.set_lane(0, s, "age", lane)
+        self.at.set_lane(float("inf"), s, "last_error", lane)
         tries = state.load(s, "begun", slot)
         state.store(tries + 1, s, "begun", slot)
-        f.store(tries + 1, self.at.lane(s, "tries", lane))
+        self.at.set_lane(tries + 1, s, "tries", lane)
         index = state.load(s, "problem", slot)
         problem = self.at.problem(f, index)
         has_seed = CALL.load(f["call"], "seeds").differs(0)

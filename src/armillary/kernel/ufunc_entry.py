@@ -186,7 +186,7 @@ class _LoopEntry:
     ) -> Value | None:
         """Return whether an output is compact, aligned, and larger than the caches.
 
-        None where its blocks are no whole number of what is written at once.
+        None where a block is not a multiple of what is written at once.
         """
         if self.row_bytes(port) * self.real.lanes % STREAMED.bytes:
             return None

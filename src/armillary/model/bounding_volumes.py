@@ -33,6 +33,26 @@ CONCAVITY: Final = 0.02
 """By default, how concave a part may be, as a part of the longest side of the box."""
 
 CUBES: Final = 8000
+"""Cubes that a body is divided into, so that parts contain its inside, too."""
+
+LONGEST: Final = 600.0
+"""Seconds that the library CoACD may take."""
+
+# CoACD ends its process on bodies that it cannot cut, and prints: it gets one of its
+# own.
+PROGRAM: Final = """
+import sys
+import coacd
+import numpy as np
+
+given = np.load(sys.argv[1])
+coacd.set_log_level("off")
+mesh = coacd.Mesh(given["vertices"], given["faces"])
+parts = coacd.run_coacd(
+    mesh, threshold=float(given["concavity"]), real_metric=True, seed=0
+)
+np.savez(sys.argv[2], *[part[0] for part in parts])
+"""
 
 # convex parts of a body by the library CoACD, in a process of its own
 
@@ -130,6 +150,7 @@ def bounding_spheres(
     if not 1 <= count <= MOST_SPHERES:
         raise ModelError(f"There are 1 to {MOST_SPHERES} spheres, not {count!r}.")
     given = [bodies] if isinstance(bodies, (Primitive, Triangles)) else bodies
+    # Triangles of round bodies are inside of them by up to `beyond`.
     surfaces, beyond = list[Triangles](), 0.0
     for body in given:
         if isinstance(body, Triangles):
@@ -182,17 +203,54 @@ def convex_parts(
     except ModelError:  # a flat body is not cut
         grown = [pieces.points]
     else:
-        grown = _grown(cut_parts(triangles, allowed), pieces)
+        grown = _grown(_cut(triangles, allowed), pieces)
     return tuple(
         ConvexPolyhedron.around(points, tolerance=0.25 * allowed, **looks)
         for points in grown
     )
 
 
+def _cut(body: Triangles, concavity: float) -> list[npt.NDArray[np.float64]]:
+    """Return the corners of convex parts that are nearly a body, shapes (n, 3).
+
+    concavity: How concave a part may be [m].
+
+    Raises:
+        ModelError: CoACD is not installed, or cannot cut the body.
+    """
+    try:
+        has_coacd = importlib.util.find_spec("coacd") is not None
+    except ValueError:  # a stand-in without a specification is in its place
+        has_coacd = False
+    if not has_coacd:
+        raise ModelError("Convex parts need CoACD: pip install 'armillary[parts]'.")
+    with tempfile.TemporaryDirectory() as folder:
+        body_file, parts_file = Path(folder, "given.npz"), Path(folder, "parts.npz")
+        numbers: dict[str, Any] = {
+            "vertices": body.vertices,
+            "faces": body.faces.astype(np.int32),
+            "concavity": concavity,
+        }
+        np.savez(body_file, **numbers)
+        command = [sys.executable, "-c", PROGRAM, str(body_file), str(parts_file)]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+            raise ModelError(
+                f"CoACD cannot cut the body of {len(body.faces)} triangles: {error}. "
+                "Take its hull, or repair it."
+            ) from error
+        with np.load(parts_file) as arrays:
+            return [np.asarray(arrays[name], np.float64) for name in arrays.files]
+
+
 def _grown(
     parts: list[npt.NDArray[np.float64]], pieces: BodyPieces
 ) -> list[npt.NDArray[np.float64]]:
     """Return points of parts that contain all pieces: each grows least for its own."""
+    # By how much each part would have to grow for each piece: the height of the piece's
+    # farthest point above the part's faces. A piece belongs to the part that grows
+    # least.
     heights = np.empty((len(parts), len(pieces.starts)))
     for k, part in enumerate(parts):
         try:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.limits import COLLISION_PAIRS, PAIR_STEPS
 from armillary.model.link_pairs import PairDecision, Pairs
 from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
 from armillary.model.loops.loop import Closure
@@ -21,8 +22,8 @@ from armillary.model.workcell import Workcell
 
 __all__ = ["CollisionPairs"]
 
-MOST_PAIRS: Final = 20_000_000
-MOST_STEPS: Final = 500_000_000
+MOST_PAIRS: Final = COLLISION_PAIRS.most
+MOST_STEPS: Final = PAIR_STEPS.most
 """States of regular expressions times characters of names."""
 
 ROWS: Final = 1 << 22
@@ -192,6 +193,8 @@ class CollisionPairs:
         attached = tuple((k, base.frame.link, base.mode) for k, base in bases)
         found = self._known.get(attached)
         if found is None:
+            # Rules decide once, for the cell as it was built. Then what bases are
+            # attached to removes pairs, and rules may bring adjacent ones back.
             touching, adjacent = self._touching(tree)
             codes = self._tested
             removed = np.array([*touching, *adjacent], dtype=np.int64)
@@ -281,6 +284,8 @@ class CollisionPairs:
 
     def _block(self, rows: Indices) -> Mask:
         """Return which pairs of some links with all are tested, shape (k, n)."""
+        # Later rules override earlier ones: all are applied in order, to a block of
+        # rows.
         same = self._owners[rows][:, None] == self._owners[None, :]
         rules = self.rules
         tested = np.where(same, rules.within, rules.between).astype(np.bool_)

@@ -13,9 +13,10 @@ own name, always as a whole.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from armillary.errors import ModelError, quote
+from armillary.limits import PATTERN_LENGTH
 from armillary.model.regular_expression import Expression, compiled, literal
 
 __all__ = [
@@ -33,7 +34,7 @@ __all__ = [
 
 REGEX: Final = "REGEX"
 ANYTHING: Final = "*"
-LONGEST: Final = 1000
+LONGEST: Final = PATTERN_LENGTH.most
 SEPARATOR: Final = "/"
 
 
@@ -58,8 +59,14 @@ def check_side(side: str) -> None:
     """Check what can be checked of a side without a cell.
 
     Raises:
-        ModelError: It is empty, too long, or its regular expression is invalid.
+        ModelError: It is no text, empty, too long, or its regular expression is
+            invalid.
     """
+    given: Any = side
+    if not isinstance(given, str | None):
+        raise ModelError(
+            f"A side of a rule is the name of a link or a pattern, not {given!r}."
+        )
     if not side:
         raise ModelError("A side of a rule is empty; name a link, or '*' for all.")
     if is_exact(side):
@@ -104,7 +111,16 @@ def links_of(manipulator: str) -> str:
 
     Patterns have a greatest length. A name too long for it is cut, and its pattern may
     fit other names that begin alike.
+
+    Raises:
+        ModelError: The name is no text.
     """
+    given: Any = manipulator
+    if not isinstance(given, str):
+        raise ModelError(
+            "Rules take the name of a manipulator, such as "
+            f"cell.manipulators[0].name, not {given!r}."
+        )
     head = manipulator[: LONGEST // 3]
     rest = "" if head == manipulator else ANYTHING
     if is_exact(manipulator):

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from armillary.errors import ModelError, quote
+from armillary.limits import EXPRESSION_LENGTH, EXPRESSION_STEPS
 
 __all__ = ["Expression", "compiled", "literal"]
 
-LONGEST: Final = 1000
+LONGEST: Final = EXPRESSION_LENGTH.most
 """Characters of an expression."""
 
-MOST_STEPS: Final = 10_000_000
+MOST_STEPS: Final = EXPRESSION_STEPS.most
 """Steps of one comparison."""
 
 literal = re.escape

@@ -8,13 +8,14 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.limits import RULE_PATTERNS, RULES
 from armillary.model.fields import EMPTY, TupleOf, reduced, store_tuples
 from armillary.model.link_pattern import check_side, is_exact, links_of
 
 __all__ = ["Rule", "RuleReason", "Rules", "Touch", "Where"]
 
-MOST_RULES: Final = 1_000_000
-MOST_PATTERNS: Final = 10_000
+MOST_RULES: Final = RULES.most
+MOST_PATTERNS: Final = RULE_PATTERNS.most
 """Different patterns of one set of rules."""
 
 Where = Literal["any", "apart", "rigid", "adjacent", "joined", "home", "kin"]
@@ -214,6 +215,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Raises:
             ModelError: A side is neither a name nor a pattern.
         """
+        check_side(a)
+        check_side(b)
         if where is None:
             where = "any" if is_exact(a) and is_exact(b) else "apart"
         return self.extended([Rule(a=a, b=b, tested=True, where=where, reason=reason)])
@@ -240,7 +243,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         manipulators: Their names. Earlier rules of theirs alone are left out.
 
         Raises:
-            ModelError: There are too many rules.
+            ModelError: There are too many rules, or a name is no text.
         """
         found = self
         for name in manipulators:

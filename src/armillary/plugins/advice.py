@@ -16,8 +16,8 @@ def advice(tag: str) -> str:
 
     Formats differ in capitals and underscores; here they count for nothing.
     """
-    found = [offer for offer in offers() if _folded(offer.tag) == _folded(tag)]
-    return _of_offers(found) if found else GIVE
+    matching = [offer for offer in offers() if _folded(offer.tag) == _folded(tag)]
+    return _of_offers(matching) if matching else GIVE
 
 
 def _of_offers(found: list[Offer]) -> str:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from armillary.errors import PluginError, nearest, quote
+from armillary.limits import CONFIGURATION_SIZE
 from armillary.user_folder import user_folder
 
 __all__ = ["config_path", "configured", "own_content"]
 
 VARIABLE: Final = "ARMILLARY_CONFIG"
 FILE: Final = "config.toml"
-LARGEST: Final = 1 << 16
 KEYS: Final = ("plugins",)
 
 
@@ -83,8 +83,8 @@ def own_content(path: Path) -> bytes:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):
             raise _wrong(path, "is not a plain file")
-        if status.st_size > LARGEST:
-            raise _wrong(path, f"has more than {LARGEST} bytes")
+        if status.st_size > CONFIGURATION_SIZE.most:
+            raise _wrong(path, f"has more than {CONFIGURATION_SIZE.most} bytes")
         if sys.platform != "win32" and (
             status.st_uid not in {0, os.getuid()} or status.st_mode & stat.S_IWOTH
         ):

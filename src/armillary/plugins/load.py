@@ -28,13 +28,13 @@ def load(offer: Offer) -> Any:
             f"{quote(offer.target)}, which is not of the form module:Class."
         )
     try:
-        found: Any = import_module(target[1])
+        target_class: Any = import_module(target[1])
         for name in target[2].split("."):
-            found = getattr(found, name)
+            target_class = getattr(target_class, name)
     except (Exception, SystemExit) as error:  # whatever the code of others raises
         reason = printable(f"{type(error).__name__}: {error}")
         raise PluginError(
             f"Plug-in {offer.label} is broken: importing {offer.target} for joint "
             f"type {quote(offer.tag)} failed with {reason}"
         ) from error
-    return found
+    return target_class

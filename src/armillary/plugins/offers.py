@@ -61,9 +61,9 @@ def _offers(path: tuple[tuple[str, int], ...]) -> tuple[Offer, ...]:
 
     by_package: dict[str, list[Offer]] = {}
     for distribution in distributions():
-        found = list(_of(distribution))
-        if found:
-            by_package.setdefault(normal(found[0].package), found)
+        offered = list(_of(distribution))
+        if offered:
+            by_package.setdefault(normal(offered[0].package), offered)
     return tuple(offer for name in sorted(by_package) for offer in by_package[name])
 
 

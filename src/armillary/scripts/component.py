@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from armillary.errors import ScriptError, nearest, quote
+from armillary.limits import COMPONENT_SIZE
 from armillary.scripts.constants import default_of
 from armillary.scripts.inert import INERT
 from armillary.scripts.matrix import DEGREE, MILLIMETRE
@@ -29,7 +30,6 @@ Value: TypeAlias = float | int | bool | str | Three
 PER_RADIAN: Final = 180.0 / math.pi
 PER_METRE: Final = 1000.0
 OF_A_PROPERTY: Final = "$.properties[...]"
-LARGEST_FILE: Final = 1 << 20
 
 
 class JointData(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -184,7 +184,7 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
         )
     path = Path(cast("str | os.PathLike[str]", given))
     name = str(path)
-    content = file_content(path, LARGEST_FILE)
+    content = file_content(path, COMPONENT_SIZE)
     try:
         record = msgspec.json.decode(content.removeprefix(BOM_UTF8))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, NamedTuple
 
 from armillary.errors import ScriptError, nearest, quote
+from armillary.limits import SCRIPT_CONFIGURATIONS, SCRIPT_JOINTS
 from armillary.scripts.component import ComponentData, ComponentInScript, JointData
 from armillary.scripts.constants import SolutionWarning
 from armillary.scripts.host_modules import not_offered
@@ -15,22 +16,18 @@ from armillary.scripts.inert import INERT
 from armillary.scripts.kinematics_object import KinematicsObject
 from armillary.scripts.matrix import ScriptMatrix
 from armillary.scripts.runner import CONFIGURATION_EVENTS, Runner
-from armillary.scripts.source import Diagnostic, Source
+from armillary.scripts.source import ScriptDiagnostic, Source
 from armillary.spatial.pose import IDENTITY, TOLERANCE, Pose
 from armillary.spatial.vector import cross, dot, subtract
 
-__all__ = ["NOWHERE", "Host", "Solution"]
-
-MOST_CONFIGURATIONS: Final = 256
-MOST_JOINTS: Final = 64
-
+__all__ = ["NOWHERE", "Host", "ScriptSolution"]
 
 NAN3: Final = (math.nan, math.nan, math.nan)
 NOWHERE: Final = Pose((NAN3, NAN3, NAN3), NAN3)
 """The pose where `OnForward` returns False."""
 
 
-class Solution(NamedTuple):
+class ScriptSolution(NamedTuple):
     """What a script gives for one configuration.
 
     Attributes:
@@ -72,16 +69,16 @@ class Host:
             ScriptError: The script or the component is wrong; the message has the line.
         """
         self.source, self.component = source, component
-        self.diagnostics: list[Diagnostic] = list(source.diagnostics)
+        self.diagnostics: list[ScriptDiagnostic] = list(source.diagnostics)
         self._in_script = ComponentInScript(component)
-        own: dict[str, Callable[..., Any]] = {
+        functions: dict[str, Callable[..., Any]] = {
             "getComponent": lambda: self._in_script,
             "getNode": lambda: self._in_script,
             "getApplication": lambda: INERT,
             "getSimulation": not_offered("getSimulation"),
             "forwardKin": self._forward_kin,
         }
-        self._runner = Runner(source, own)
+        self._runner = Runner(source, functions)
         self.joints, self.secondary = self._joints()
         self.kinematic_count = self._runner.count(
             "OnGetKinematicJointCount", len(self.joints), len(self.joints)
@@ -112,7 +109,7 @@ class Host:
         with self._asked(values):
             return self._forward(values)
 
-    def solutions(self, pose: Pose) -> list[Solution | None]:
+    def solutions(self, pose: Pose) -> list[ScriptSolution | None]:
         """Return what the script gives for each configuration, None for nothing.
 
         pose: Of the flange in the component's frame [m], of floats or traced.
@@ -137,13 +134,13 @@ class Host:
             tool: The tool frame on the flange.
             inverted: Whether `full` leads from tool to base.
         """
-        given = [ScriptMatrix.of_pose(each) for each in (full, base, tool)]
+        matrices = [ScriptMatrix.of_pose(each) for each in (full, base, tool)]
         with self._asked((*full.entries, *base.entries, *tool.entries)):
             if "OnCalculateTarget" not in self._runner:
                 if inverted:
                     return (tool @ full @ base.inverse()).inverse()
                 return base @ full @ tool.inverse()
-            return self._matrix("OnCalculateTarget", *given, inverted).pose()
+            return self._matrix("OnCalculateTarget", *matrices, inverted).pose()
 
     def _calculated(self, target: ScriptMatrix) -> ScriptMatrix:
         """Return what `OnCalculateTarget` makes of a flange target, without a tool.
@@ -156,10 +153,10 @@ class Host:
         return self._matrix("OnCalculateTarget", target, *none, False)
 
     def _matrix(self, event: str, *args: Any) -> ScriptMatrix:
-        found = self._runner.call(event, *args)
-        if not isinstance(found, ScriptMatrix):
-            raise self._runner.wrong_return(event, found, "a vcMatrix")
-        return found
+        returned = self._runner.call(event, *args)
+        if not isinstance(returned, ScriptMatrix):
+            raise self._runner.wrong_return(event, returned, "a vcMatrix")
+        return returned
 
     def _asked(self, numbers: Sequence[Any]) -> AbstractContextManager[None]:
         return self._runner.asked(numbers, (self._kin, self._in_script))
@@ -176,37 +173,37 @@ class Host:
             raise self._runner.fault(
                 "OnForward", "OnForward returned True without setting kinobj.Target"
             )
-        found = kin.Target.pose()
-        if found.is_float and not _is_rigid(found):
+        pose = kin.Target.pose()
+        if pose.is_float and not _is_rigid(pose):
             raise self._runner.fault(
                 "OnForward",
                 "OnForward set kinobj.Target to a matrix whose axes are not unit "
                 "vectors at right angles; uniform() makes them so",
             )
-        return found
+        return pose
 
-    def _solutions(self, target: ScriptMatrix) -> list[Solution | None]:
+    def _solutions(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
         kin = self._kin
         count = len(self.configurations)
-        found = self._ask_inverse(target)
+        answers = self._ask_inverse(target)
         if "Solutions" in kin.written:
-            if len(found) > count:
+            if len(answers) > count:
                 raise self._runner.fault(
                     "OnInverse",
-                    f"OnInverse gave {len(found)} solutions; there are {count} "
+                    f"OnInverse gave {len(answers)} solutions; there are {count} "
                     "configurations",
                 )
-            return [*found, *[None] * (count - len(found))]
+            return [*answers, *[None] * (count - len(answers))]
         if count == 1:
-            return found or [None]
-        every: list[Solution | None] = []
+            return answers or [None]
+        every: list[ScriptSolution | None] = []
         for index in range(count):
             self._set_configuration(index)
-            found = self._ask_inverse(target)
-            every.append(found[0] if found else None)
+            answers = self._ask_inverse(target)
+            every.append(answers[0] if answers else None)
         return every
 
-    def _ask_inverse(self, target: ScriptMatrix) -> list[Solution | None]:
+    def _ask_inverse(self, target: ScriptMatrix) -> list[ScriptSolution | None]:
         """Return what one call of `OnInverse` gives: one solution, or all of them."""
         kin = self._kin
         home = [joint.start for joint in self.secondary]
@@ -217,7 +214,7 @@ class Host:
         worked = self._runner.truth("OnInverse", kin)
         if "Solutions" in kin.written:
             return [
-                Solution(warning, (*values, *extra))
+                ScriptSolution(warning, (*values, *extra))
                 for warning, values in kin.Solutions
             ]
         if not worked:
@@ -228,7 +225,7 @@ class Host:
                 "OnInverse returned True without setting kinobj.Solutions or "
                 "kinobj.JointValues, or calling kinobj.moveJointTo",
             )
-        return [Solution(SolutionWarning.REACHABLE, (*kin.JointValues, *extra))]
+        return [ScriptSolution(SolutionWarning.REACHABLE, (*kin.JointValues, *extra))]
 
     def _are_limits_kept(self, *, relaxed: bool) -> bool:
         """Return whether only solutions within the limits count."""
@@ -247,16 +244,18 @@ class Host:
     @property
     def limits(self) -> list[tuple[float, float]]:
         """Return the limits of all joints as the script left them [deg or mm]."""
-        own = zip(self._kin.JointMinLimits, self._kin.JointMaxLimits, strict=True)
+        limits = zip(self._kin.JointMinLimits, self._kin.JointMaxLimits, strict=True)
         others = ((joint.lower, joint.upper) for joint in self.secondary)
-        return [*own, *others]
+        return [*limits, *others]
 
     # configurations
 
     def _configurations(self) -> tuple[tuple[str, ...], ...]:
         steps = [each for each in self._kin.Properties if each.StepValues]
         if CONFIGURATION_EVENTS[0] in self._runner:
-            count = self._runner.count(CONFIGURATION_EVENTS[0], 1, MOST_CONFIGURATIONS)
+            count = self._runner.count(
+                CONFIGURATION_EVENTS[0], 1, SCRIPT_CONFIGURATIONS.most
+            )
             names: list[tuple[str, ...]] = []
             before = self._runner.call(
                 CONFIGURATION_EVENTS[1], *self._object(CONFIGURATION_EVENTS[1], 0)
@@ -273,8 +272,8 @@ class Host:
             return tuple((str(value),) for value in steps[0].StepValues)
         if self._first_target is NOWHERE:  # there is nothing to ask for
             return _numbered(1)
-        found = self._ask_inverse(ScriptMatrix.of_pose(self._first_target))
-        return _numbered(max(1, len(found)))
+        answers = self._ask_inverse(ScriptMatrix.of_pose(self._first_target))
+        return _numbered(max(1, len(answers)))
 
     def _check_index(self, index: Any, count: int) -> None:
         name = CONFIGURATION_EVENTS[1]
@@ -300,13 +299,13 @@ class Host:
 
     def _joints(self) -> tuple[tuple[JointData, ...], tuple[JointData, ...]]:
         joints = self._described(
-            self._runner.count("OnGetJointCount", 1, MOST_JOINTS),
+            self._runner.count("OnGetJointCount", 1, SCRIPT_JOINTS.most),
             "OnGetJointName",
             self.component.joints,
             "joints",
         )
         secondary = self._described(
-            self._runner.count("OnGetSecondaryJointCount", 0, MOST_JOINTS),
+            self._runner.count("OnGetSecondaryJointCount", 0, SCRIPT_JOINTS.most),
             "OnGetSecondaryJointName",
             self.component.external_joints,
             "external_joints",
@@ -361,6 +360,7 @@ class Host:
 
 
 def _is_rigid(pose: Pose) -> bool:
+    # Of three rows x, y, z of a rotation x x = y y = 1, x y = 0 and z is their product.
     x, y, z = pose.rotation
     off = dot(x, x) - 1.0, dot(y, y) - 1.0, dot(x, y), *subtract(cross(x, y), z)
     return all(abs(each) < TOLERANCE for each in off)

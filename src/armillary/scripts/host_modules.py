@@ -31,6 +31,7 @@ def sssa(a: Any, b: Any, c: Any) -> Any:
 
     cos = (b b + c c - a a) / (2 b c), within [-1, 1]; where b or c is zero the limit.
     """
+    # Selected without a branch, so that one trace holds for all triangles.
     above, below = b * b + c * c - a * a, 2.0 * b * c
     is_flat = below == 0.0
     ratio = f.select(is_flat, f.sign(above), above / f.select(is_flat, 1.0, below))
@@ -128,10 +129,10 @@ def _of_several(
     items = list(values[0]) if len(values) == 1 else list(values)
     if options or not any(isinstance(item, Traced) for item in items):
         return plain(items, **options)
-    found = items[0]
+    extreme = items[0]
     for item in items[1:]:
-        found = recorded(found, item)
-    return found
+        extreme = recorded(extreme, item)
+    return extreme
 
 
 class _FloatType(type):

@@ -34,17 +34,18 @@ class KinematicsObject:
         self, joints: Sequence[JointData], secondary: Sequence[JointData]
     ) -> None:
         """Start at the joints' home."""
-        own = self.__dict__
-        own["joints"], own["secondary"] = tuple(joints), tuple(secondary)
-        own["CustomData"] = None
-        own["written"] = set[str]()
-        own["properties"] = dict[str, PropertyInScript]()
-        own["values"] = [joint.start for joint in joints]
-        own["secondary_values"] = [joint.start for joint in secondary]
-        own["lower"] = [joint.lower for joint in joints]
-        own["upper"] = [joint.upper for joint in joints]
-        own["solutions"] = []
-        own["target"] = ScriptMatrix()
+        # Not by assignment, which scripts use to set properties.
+        fields = self.__dict__
+        fields["joints"], fields["secondary"] = tuple(joints), tuple(secondary)
+        fields["CustomData"] = None
+        fields["written"] = set[str]()
+        fields["properties"] = dict[str, PropertyInScript]()
+        fields["values"] = [joint.start for joint in joints]
+        fields["secondary_values"] = [joint.start for joint in secondary]
+        fields["lower"] = [joint.lower for joint in joints]
+        fields["upper"] = [joint.upper for joint in joints]
+        fields["solutions"] = []
+        fields["target"] = ScriptMatrix()
 
     # what the host does
 
@@ -56,15 +57,15 @@ class KinematicsObject:
         target: ScriptMatrix | None = None,
     ) -> None:
         """Prepare for an event: give its inputs, and forget what others have set."""
-        own = self.__dict__
-        own["written"].clear()
-        own["solutions"] = []
+        fields = self.__dict__
+        fields["written"].clear()
+        fields["solutions"] = []
         if values is not None:
-            own["values"] = list(values)
+            fields["values"] = list(values)
         if secondary:
-            own["secondary_values"] = list(secondary)
+            fields["secondary_values"] = list(secondary)
         if target is not None:
-            own["target"] = ScriptMatrix(target)
+            fields["target"] = ScriptMatrix(target)
 
     # what scripts see
 
@@ -246,19 +247,19 @@ def _numbers(values: Any, count: int, name: str, *, ends: bool = False) -> list[
         ScriptError: They are something else, or NaN.
     """
     try:
-        given = list(values)
+        numbers = list(values)
     except TypeError:
-        given = None
-    if given is None or isinstance(values, (str, dict)):
+        numbers = None
+    if numbers is None or isinstance(values, (str, dict)):
         raise ScriptError(f"{name} must be a list of {count} numbers, not {values!r}.")
-    if len(given) != count:
-        raise ScriptError(f"{name} must be {count} numbers, not {len(given)}.")
-    for k, value in enumerate(given):
+    if len(numbers) != count:
+        raise ScriptError(f"{name} must be {count} numbers, not {len(numbers)}.")
+    for k, value in enumerate(numbers):
         if isinstance(value, Traced):
             continue
         if not isinstance(value, (int, float)):
             raise ScriptError(f"{name}[{k}] must be a number, not {value!r}.")
         if not math.isfinite(value) and not (ends and not math.isnan(value)):
             raise ScriptError(f"{name}[{k}] is {value}; it must be finite.")
-        given[k] = float(value)
-    return given
+        numbers[k] = float(value)
+    return numbers

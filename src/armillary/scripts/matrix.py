@@ -168,6 +168,8 @@ class ScriptMatrix:
 
         Y has a sign. Where Y is 0 or 180, Z is 0.
         """
+        # The z axis of R is (cos Z sin Y, sin Z sin Y, cos Y). Of the two angles Z that
+        # lead to it the one in [-90, 90] is taken, and Y gets the sign of its x.
         rows = self._rows
         x, y = rows[0][2], rows[1][2]
         locked = x * x + y * y < 1e-28
@@ -261,6 +263,8 @@ class ScriptMatrix:
         Raises:
             ScriptError: The axes lie in a plane.
         """
+        # The rows of the inverse are the cross products of the axes, divided by the
+        # volume that the axes span; the origin becomes -inverse(R) p.
         n, o, a = transpose(self._rows)
         volume: Any = dot(n, cross(o, a))
         box: Any = norm(n) * norm(o) * norm(a)
@@ -276,6 +280,7 @@ class ScriptMatrix:
 
     def uniform(self) -> None:
         """Make the axes unit vectors at right angles: A keeps its direction, then N."""
+        # Gram and Schmidt, A first: what N has along A is taken off.
         n, _, a = transpose(self._rows)
         a = scale(1.0 / norm(a), a)
         n = subtract(n, scale(dot(n, a), a))
@@ -288,6 +293,7 @@ class ScriptMatrix:
 
     def _mix(self, i: int, j: int, angle: Any) -> None:
         """Turn axis i towards axis j by an angle [deg]."""
+        # R times a rotation about the third axis changes two columns only.
         s, c = sin(angle * DEGREE), cos(angle * DEGREE)
         columns = list(transpose(self._rows))
         first, second = columns[i], columns[j]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
-from armillary.errors import JointError, ScriptError, quote
+from armillary.errors import JointError, NotCompiled, ScriptError, quote
 from armillary.model.closed_form import OutOfReach
 from armillary.model.mechanism import Mechanism
 from armillary.model.motion import TracedMotion
@@ -18,12 +19,13 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 from armillary.scripts.component import ComponentData
 from armillary.scripts.constants import SolutionWarning
-from armillary.scripts.host import NOWHERE, Host, Solution
-from armillary.scripts.interpreted_motion import InterpretedMotion
+from armillary.scripts.host import NOWHERE, Host, ScriptSolution
 from armillary.scripts.isolation import IsolatedHost
-from armillary.scripts.source import Diagnostic, prepared
+from armillary.scripts.source import ScriptDiagnostic, prepared
 from armillary.scripts.trust import is_isolated, isolate
 from armillary.spatial.pose import IDENTITY, Pose, pose_of_entries
+from armillary.spatial.twist import Vector6
+from armillary.spatial.vector import Number
 from armillary.trace import Traced
 
 __all__ = ["Script", "isolate_scripts", "scripts_of"]
@@ -97,7 +99,7 @@ class Script(Mechanism, frozen=True):
         return _motion_of(bare)
 
     @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
+    def diagnostics(self) -> tuple[ScriptDiagnostic, ...]:
         """Return what was found in the script, and what keeps it from being compiled.
 
         Raises:
@@ -127,10 +129,14 @@ class Script(Mechanism, frozen=True):
 
         Those of which the script warns that they are unreachable are `OutOfReach`.
         """
-        found = self.host.solutions(pose_of_entries(list(map(_plain, pose.entries))))
-        return [self._reached(each) for each in found]
+        solutions = self.host.solutions(
+            pose_of_entries(list(map(_plain, pose.entries)))
+        )
+        return [self._reached(each) for each in solutions]
 
-    def _reached(self, solution: Solution | None) -> list[Any] | OutOfReach | None:
+    def _reached(
+        self, solution: ScriptSolution | None
+    ) -> list[Any] | OutOfReach | None:
         if solution is None:
             return None
         q = self._in_si(solution.values)
@@ -210,7 +216,7 @@ def _motion_of(script: Script) -> TracedMotion:
             f"{q[k].tolist()}; it keeps something from call to call"
         )
     host.diagnostics.append(
-        Diagnostic("not-compiled", _line_in(reason, script), reason)
+        ScriptDiagnostic("not-compiled", _line_in(reason, script), reason)
     )
     interpreted.reason = reason
     return interpreted
@@ -238,3 +244,77 @@ def _samples(host: Host | IsolatedHost) -> Any:
     ]
     low, high = np.array(ends).T
     return np.random.default_rng(0).uniform(low, high, (COMPARED, len(joints)))
+
+
+# The motion of a script that cannot be compiled: each pose runs the script.
+
+
+Array = npt.NDArray[np.float64]
+
+STEP: Final = 1e-5
+"""Of central differences [m or rad]; their error is about 1e-10."""
+
+
+class InterpretedMotion(TracedMotion):
+    """A motion that calls a function on floats; derivatives are central differences.
+
+    Attributes:
+        reason: Why it is not compiled.
+    """
+
+    def __init__(self, function: Callable[..., Pose], count: int) -> None:
+        """Take over a function of `count` coordinates."""
+        self.shape = (count,)
+        self._name = "script"
+        self.reason = ""
+        self._function = function
+
+    def pose(self, *q: Number) -> Pose:
+        """Return the pose at the coordinates `q`.
+
+        Raises:
+            NotCompiled: One of them is traced.
+        """
+        if any(isinstance(x, Traced) for x in q):
+            raise NotCompiled(f"The script runs as Python: {self.reason}")
+        return self._function(q)
+
+    def columns(self, *q: Number) -> list[Vector6]:
+        """Return for each coordinate the twist of M in F at unit rate, written in M.
+
+        Raises:
+            NotCompiled: A coordinate is traced.
+        """
+        # Central differences of the pose: v = R' dp/dq, and w from the skew matrix
+        # R' dR/dq, whose symmetric part is the error of the differences.
+        X = self.pose(*q)
+        R = np.array(X.rotation, dtype=np.float64)
+        columns: list[Vector6] = []
+        for k in range(len(q)):
+            ends = [
+                self.pose(*(x + sign * STEP * (i == k) for i, x in enumerate(q)))
+                for sign in (1.0, -1.0)
+            ]
+            turned, moved = (
+                (np.array(a, dtype=np.float64) - np.array(b, dtype=np.float64))
+                / (2.0 * STEP)
+                for a, b in (
+                    (ends[0].rotation, ends[1].rotation),
+                    (ends[0].position, ends[1].position),
+                )
+            )
+            v, W = R.T @ moved, R.T @ turned
+            w = 0.5 * np.array(
+                [W[2, 1] - W[1, 2], W[0, 2] - W[2, 0], W[1, 0] - W[0, 1]]
+            )
+            a, b, c, d, e, f = (*v.tolist(), *w.tolist())
+            columns.append((a, b, c, d, e, f))
+        return columns
+
+    def poses(self, q: Array) -> Array:
+        """Return the poses at many coordinates, shape (n, count) -> (n, 3, 4)."""
+        poses: list[Any] = []
+        for row in q.tolist():
+            X = self.pose(*row)
+            poses.append(np.column_stack([np.array(X.rotation), np.array(X.position)]))
+        return np.array(poses, dtype=np.float64)

@@ -67,6 +67,7 @@ class Runner:
             "__builtins__": builtins_of(host_modules(own)),
         }
         self._space["__builtins__"][TRIED] = self._note_try
+        # Its functions see this dict as their globals, whoever calls them.
         self._formulas = formulas_of(source.tree)
         with self._guarded("the script"):
             exec(source.code, self._space)
@@ -214,9 +215,11 @@ class Runner:
         """
         name = self.source.name
         for event in (*MANDATORY, *CONFIGURATION_EVENTS, *OTHERS):
-            found = self._space.get(event)
-            if found is not None and not inspect.isfunction(found):
-                raise ScriptError(f"{name}: {event} is not a function, but {found!r}.")
+            function = self._space.get(event)
+            if function is not None and not inspect.isfunction(function):
+                raise ScriptError(
+                    f"{name}: {event} is not a function, but {function!r}."
+                )
         missing = [event for event in MANDATORY if event not in self]
         if missing:
             wanted = missing[0].lower()

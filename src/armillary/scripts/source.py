@@ -10,10 +10,11 @@ from types import CodeType
 from typing import Final
 
 from armillary.errors import ScriptError
+from armillary.limits import SCRIPT_PRINTS, SCRIPT_SIZE, Limit
 
 __all__ = [
     "TRIED",
-    "Diagnostic",
+    "ScriptDiagnostic",
     "Source",
     "digest",
     "file_content",
@@ -23,16 +24,14 @@ __all__ = [
 
 NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}"
 BYTE_ORDER_MARK: Final = "\N{ZERO WIDTH NO-BREAK SPACE}"
-MOST_REPAIRS: Final = 10_000
 PRINT: Final = "print"
 TAB: Final = 8
-LARGEST: Final = 1 << 20
 TRIED: Final = "__tried__"
 """What the body of each `try` in a function calls first, with the line."""
 
 
 @dataclass(frozen=True)
-class Diagnostic:
+class ScriptDiagnostic:
     """What was found in a script that runs all the same.
 
     Attributes:
@@ -62,7 +61,7 @@ class Source:
     text: str
     tree: ast.Module
     code: CodeType
-    diagnostics: tuple[Diagnostic, ...]
+    diagnostics: tuple[ScriptDiagnostic, ...]
 
     def line(self, number: int) -> str:
         """Return a line of the script without the blanks around it."""
@@ -72,19 +71,19 @@ class Source:
         return lines[number - 1].replace(NO_BREAK_SPACE, " ").strip()
 
 
-def file_content(path: Path, largest: int) -> bytes:
-    """Return the bytes of a file, of which there are at most `largest`.
+def file_content(path: Path, limit: Limit) -> bytes:
+    """Return the bytes of a file, of which a limit bounds the number.
 
     Raises:
         ScriptError: It cannot be read, or has more.
     """
     try:
         with path.open("rb") as file:
-            content = file.read(largest + 1)
+            content = file.read(limit.most + 1)
     except OSError as error:
         raise ScriptError(f"{path}: cannot be read: {error.strerror}.") from error
-    if len(content) > largest:
-        raise ScriptError(f"{path}: has more than {largest} bytes.")
+    if len(content) > limit.most:
+        raise ScriptError(f"{path}: {limit.excess()}.")
     return content
 
 
@@ -94,7 +93,7 @@ def script_text(path: Path) -> str:
     Raises:
         ScriptError: It cannot be read.
     """
-    content = file_content(path, LARGEST)
+    content = file_content(path, SCRIPT_SIZE)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -118,19 +117,19 @@ def prepared(text: str, name: str) -> Source:
     Raises:
         ScriptError: Its syntax is wrong; the message has the line.
     """
-    found: list[Diagnostic] = []
+    diagnostics: list[ScriptDiagnostic] = []
     lines = _lines(text.removeprefix(BYTE_ORDER_MARK))
     if NO_BREAK_SPACE in text:
         spaced = [k for k, line in enumerate(lines, 1) if NO_BREAK_SPACE in line]
-        found.append(
-            Diagnostic(
+        diagnostics.append(
+            ScriptDiagnostic(
                 "no-break-space",
                 spaced[0],
                 f"no-break spaces in {len(spaced)} lines are read as blanks",
             )
         )
         lines = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
-    tree = _parsed(lines, name, found)
+    tree = _parsed(lines, name, diagnostics)
     _mark_tries(tree)
     try:
         code = compile(tree, name, "exec", dont_inherit=True)
@@ -138,7 +137,7 @@ def prepared(text: str, name: str) -> Source:
         raise _wrong(error, name) from error
     except RecursionError as error:
         raise ScriptError(f"{name}: its expressions are nested too deeply.") from error
-    return Source(name, text, tree, code, tuple(found))
+    return Source(name, text, tree, code, tuple(diagnostics))
 
 
 def _lines(text: str) -> list[str]:
@@ -146,10 +145,10 @@ def _lines(text: str) -> list[str]:
     return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
-def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
+def _parsed(lines: list[str], name: str, found: list[ScriptDiagnostic]) -> ast.Module:
     """Parse lines, which are repaired one by one as Python finds fault with them."""
     printed: list[int] = []
-    for _ in range(MOST_REPAIRS):
+    for _ in range(SCRIPT_PRINTS.most):
         try:
             tree = ast.parse("\n".join(lines) + "\n", name)
         except TabError as error:
@@ -157,7 +156,7 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
                 raise _wrong(error, name) from error
             place = error.lineno or 1
             message = "tabs are read as steps of 8 columns, as Python 2 reads them"
-            found.append(Diagnostic("tabs", place, message))
+            found.append(ScriptDiagnostic("tabs", place, message))
             lines[:] = [line.expandtabs(TAB) for line in lines]
         except SyntaxError as error:
             if not _repair_print(lines, error):
@@ -170,7 +169,7 @@ def _parsed(lines: list[str], name: str, found: list[Diagnostic]) -> ast.Module:
             if printed:
                 found.append(_of_python_2(printed))
             return tree
-    raise ScriptError(f"{name}: has more than {MOST_REPAIRS} print statements.")
+    raise ScriptError(f"{name}: {SCRIPT_PRINTS.excess()}.")
 
 
 def _mark_tries(tree: ast.Module) -> None:
@@ -194,9 +193,9 @@ def _is_marked(node: ast.Try | ast.TryStar) -> bool:
             return False
 
 
-def _of_python_2(lines: list[int]) -> Diagnostic:
+def _of_python_2(lines: list[int]) -> ScriptDiagnostic:
     shown = ", ".join(map(str, lines[:5])) + (", ..." if len(lines) > 5 else "")
-    return Diagnostic(
+    return ScriptDiagnostic(
         "print-statement",
         lines[0],
         f"print statements of Python 2 in lines {shown} are read as calls; here 1 / 2 "
@@ -208,6 +207,8 @@ def _repair_print(lines: list[str], error: SyntaxError) -> bool:
     """Turn the print statement that an error is about into a call, if it is one."""
     if "print" not in (error.msg or "") or not error.lineno or not error.offset:
         return False
+    # Python gives the statement's place in bytes of UTF-8; all up to its end becomes
+    # the arguments of a call.
     first, last = error.lineno - 1, (error.end_lineno or error.lineno) - 1
     head = lines[first].encode()
     start = len(head[: error.offset - 1].decode(errors="ignore"))

@@ -35,13 +35,13 @@ def remembered(roots: Iterable[object], module: str) -> Generator[None]:
     roots: Lists, dicts, sets, vectors, matrices, and instances of the script's classes.
     module: The name of the script's module.
     """
-    kept = _Memory(module)
+    memory = _Memory(module)
     for root in roots:
-        kept.add(root)
+        memory.add(root)
     try:
         yield
     finally:
-        kept.restore()
+        memory.restore()
 
 
 class _Memory:
@@ -149,7 +149,7 @@ def formulas_of(tree: ast.Module) -> tuple[str, ...]:
         left = {name for name in candidates if _calls(defined[name]) <= allowed}
         if left == candidates:
             return tuple(sorted(left))
-        candidates = left
+        candidates = left  # once more: these may have called what has gone
 
 
 def _only_computes(function: ast.FunctionDef) -> bool:
@@ -198,6 +198,7 @@ def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
         tape = _tape_of(args, options)
         if tape is None:
             return function(*args, **options)
+        # Each `if` of the function is a select in the trace of its caller.
         returns = _Returns()
         numbers = explore(
             tape,

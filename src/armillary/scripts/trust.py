@@ -69,8 +69,8 @@ def approved() -> dict[str, str]:
     if path is None:
         return {}
     rows = own_content(path).decode("utf-8", "replace").splitlines()
-    found = filter(None, map(ROW.fullmatch, rows))
-    return {each[1]: each[2] for each in found}
+    matches = filter(None, map(ROW.fullmatch, rows))
+    return {each[1]: each[2] for each in matches}
 
 
 def approve(source: str, file: str) -> str:

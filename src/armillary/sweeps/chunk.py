@@ -34,7 +34,7 @@ class Failure(NamedTuple):
     why: str
 
 
-class Stopped(Exception):
+class SweepStopped(Exception):
     """The sweep was interrupted."""
 
 
@@ -43,7 +43,7 @@ class Done(NamedTuple):
 
     Attributes:
         results: Its arrays, where nothing else takes them.
-        states: Of each reduction, what these rows come to.
+        states: For each reduction what these rows come to.
         failure: Why there is nothing else, or None.
     """
 
@@ -62,7 +62,7 @@ class Job:
         count: Rows in all.
         chunk: Rows of a chunk.
         fields: The arrays of results.
-        group: Where they are written, or None.
+        group: The group to which results are written, or None.
         reductions: What replaces them, or empty.
     """
 
@@ -100,13 +100,13 @@ def run(
 
     Args:
         job: What to compute.
-        number: Of the chunk.
+        number: The number of the chunk.
         into: Arrays of all rows that this process writes to, if there are any.
         is_stopped: Asked now and then; what is computed by then is thrown away.
 
     Raises:
         OSError: The results cannot be written.
-        Stopped: The work was stopped.
+        SweepStopped: The work was stopped.
     """
     try:
         return _computed(job, number, into, is_stopped)
@@ -152,7 +152,7 @@ def _computed(
                 for name, array in returned.items():
                     array[first - start : first - start + len(rows)] = results[name]
         if is_stopped():
-            raise Stopped
+            raise SweepStopped
     return Done(None if into is not None else returned, states or None)
 
 
@@ -160,11 +160,11 @@ def _check_same(
     fields: Mapping[str, ResultField], results: Results, first: int
 ) -> None:
     """Check that results are as those of row 0 were."""
-    found = {name: (each.shape[1:], each.dtype) for name, each in results.items()}
+    returned = {name: (each.shape[1:], each.dtype) for name, each in results.items()}
     wanted = {name: (field.shape, field.dtype) for name, field in fields.items()}
-    if found != wanted:
+    if returned != wanted:
         raise RowError(
-            None, f"from row {first} on it returned {found}, before {wanted}"
+            None, f"from row {first} on it returned {returned}, before {wanted}"
         )
 
 

@@ -34,7 +34,7 @@ class ResultAxis(NamedTuple):
 
     Attributes:
         name: Such as `joint` or `twist`.
-        names: Of the places along it, such as those of joints; empty if they have none.
+        names: The names of places along it, such as joints; empty if they have none.
     """
 
     name: str
@@ -45,8 +45,8 @@ class NamedJoints(NamedTuple):
     """Joints whose positions are stored; empty where they are not known.
 
     Attributes:
-        names: Of the joints.
-        units: Of their positions: `m`, `rad` or nothing.
+        names: The names of the joints.
+        units: The units of their positions: `m`, `rad` or nothing.
     """
 
     names: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class ResultField(NamedTuple):
     """The shape and type of one result in each row.
 
     Attributes:
-        shape: Of the result in one row; () for a number.
+        shape: The shape of the result in one row; () for a number.
         dtype: The type of its numbers.
         units: A text for the attributes of a file.
         axes: One for each dimension of `shape`; empty if nothing is known of them.

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, margin_of
 from armillary.collision.placed_pairs import PlacedPairs
+from armillary.collision.tested_shapes import shapes_of_links
 from armillary.kinematics.state import home
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pairs import Pairs
@@ -69,7 +70,7 @@ def learn_rules(
     touches in one of 10 000 positions is found with a probability of 63 %.
 
     Args:
-        cell: Whose links; as it was built.
+        cell: The cell that has the links, as it was built.
         samples: How many joint positions.
         seed: Another integer of 0 to 2^128 - 1 gives other positions.
         margin: Links nearer than this count as touching [m].
@@ -94,8 +95,11 @@ def learn_rules(
     rules, kept = _start(cell, anchors)
     decided = CollisionPairs(cell, _without_neighbours(rules))
     pairs = decided.pairs(tree)
+    # Of robots whose bases can be moved apart, no sample says anything: they stay
+    # tested.
     pairs = pairs.part(np.flatnonzero(_are_fixed(cell, anchors, pairs)))
-    contacts = PlacedPairs.of_hulls(cell, home(cell), pairs, meshes)
+    shapes = shapes_of_links(cell, pairs, meshes)
+    contacts = PlacedPairs.of_shapes(cell, home(cell), pairs, shapes)
     reasons = _reasons(contacts, decided.are_joined(tree, pairs), drawn, margin)
     named = (
         Rule(a=link_of(a), b=link_of(b), reason=reason)
@@ -132,14 +136,16 @@ def _start(cell: Workcell, anchors: Indices) -> tuple[Rules, list[Rule]]:
     first: list[Rule] = []
     rules = cell.rules
     for manipulator in cell.manipulators:
-        own = links_of(manipulator.name)
+        own_links = links_of(manipulator.name)
         first += [
-            Rule(a=own, b=own, tested=True, reason=RuleReason.SELF),
-            Rule(a=own, b=own, where="rigid", reason=RuleReason.RIGID),
+            Rule(a=own_links, b=own_links, tested=True, reason=RuleReason.SELF),
+            Rule(a=own_links, b=own_links, where="rigid", reason=RuleReason.RIGID),
         ]
         rules = rules.without_self(manipulator.name)
+    # What `without_self` has removed and a person had written: kept, unless learned
+    # again.
     left = set(rules.rules)
-    kept = [
+    remaining = [
         rule
         for rule in cell.rules.rules
         if rule not in left
@@ -148,7 +154,7 @@ def _start(cell: Workcell, anchors: Indices) -> tuple[Rules, list[Rule]]:
         and rule.reason not in {*LEARNED, RuleReason.RIGID}
     ]
     others = (r for r in rules.rules if not _is_learned(cell, anchors, r))
-    return msgspec.structs.replace(rules, rules=(*first, *others)), kept
+    return msgspec.structs.replace(rules, rules=(*first, *others)), remaining
 
 
 def _is_learned(cell: Workcell, anchors: Indices, rule: Rule) -> bool:
@@ -177,23 +183,24 @@ def _anchors(cell: Workcell, tree: Tree) -> Indices:
 def _are_fixed(cell: Workcell, anchors: Indices, pairs: Pairs) -> Truths:
     """Return of which pairs the relative pose follows from joint positions alone."""
     numbers = [cell.frame(name).link for name in pairs.links]
-    found = anchors[numbers][pairs.indices]
-    return np.asarray(found[:, 0] == found[:, 1])
+    ends = anchors[numbers][pairs.indices]
+    return np.asarray(ends[:, 0] == ends[:, 1])
 
 
 def _reasons(
     contacts: PlacedPairs, are_joined: Truths, samples: Samples, margin: float
 ) -> list[str]:
     """Return the reason of each pair to leave it out, empty where it is tested."""
-    found = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)
+    reasons = np.where(are_joined, RuleReason.ADJACENT, "").astype(object)
     left = np.flatnonzero(~are_joined)
+    # What touches at home touches by design, as neighbours in a casing do.
     home_poses = contacts.poses(contacts.state.q[np.newaxis])
     at_home = contacts.touching(home_poses, max(margin, NEARNESS), left)[0]
-    found[left[at_home]] = RuleReason.DEFAULT
+    reasons[left[at_home]] = RuleReason.DEFAULT
     left = left[~at_home]
     # Of each pair, whether it touched and whether it was free in some sample. A pair
     # with both is tested and needs no more samples, so blocks grow as pairs get fewer.
-    touched, free = np.zeros((2, len(found)), np.bool_)
+    touched, free = np.zeros((2, len(reasons)), np.bool_)
     start, step = 0, FIRST_BLOCK
     while start < samples.count and len(left):
         X = contacts.poses(samples.rows(start, min(start + step, samples.count)))
@@ -203,6 +210,6 @@ def _reasons(
         free[left] |= (~touching).any(axis=0)
         left = left[~(touched[left] & free[left])]
         start, step = start + step, min(4 * step, LARGEST_BLOCK)
-    found[left[touched[left]]] = RuleReason.ALWAYS
-    found[left[free[left]]] = RuleReason.NEVER
-    return found.tolist()
+    reasons[left[touched[left]]] = RuleReason.ALWAYS
+    reasons[left[free[left]]] = RuleReason.NEVER
+    return reasons.tolist()

@@ -153,8 +153,8 @@ def _signed(handle: int) -> int:
 def _holder(file: Path) -> dict[str, Any] | None:
     """Return the holder that a file names; None if it names none."""
     try:
-        found = json.loads(file.read_bytes())
-        return {"process": int(found["process"]), "machine": str(found["machine"])}
+        holder = json.loads(file.read_bytes())
+        return {"process": int(holder["process"]), "machine": str(holder["machine"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final, Self, TextIO
 
-__all__ = ["ERASE", "Progress"]
+__all__ = ["ERASE", "ProgressBar"]
 
 DELAY: Final = 0.5  # [s] before a bar appears
 INTERVAL: Final = 0.1  # [s] between two pictures of it
@@ -16,7 +16,7 @@ WIDTH: Final = 40
 ERASE: Final = "\r\033[K"
 
 
-class Progress:
+class ProgressBar:
     """Show on stderr how much of `total` is done, once the work takes long."""
 
     def __init__(

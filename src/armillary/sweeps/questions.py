@@ -52,8 +52,8 @@ class Question:
     """A question and the names of its results.
 
     Attributes:
-        name: Of the result, if the answer has no names.
-        prefix: Of the names of results; empty for none.
+        name: The name of the result, if the answer has no names.
+        prefix: What names of results begin with; empty for nothing.
         ask: The callable, which takes an array of rows.
         is_native: Whether it is a kernel, solver or check, which releases the
             interpreter's lock.
@@ -77,13 +77,13 @@ class Question:
         """
         # A copy: functions may change their rows in place.
         value = _call(self.ask, rows if self.is_native else rows.copy())
-        found = {
+        results = {
             full_name(self.prefix, field) or self.name: _array(value)
             for field, value in _fields(self.ask, value).items()
         }
-        if not found:
+        if not results:
             raise SweepError(f"The question {quote(self.name)} returned no arrays.")
-        for name, array in found.items():
+        for name, array in results.items():
             if array.dtype.kind not in "fiub" or array.dtype.itemsize > MOST_BYTES:
                 raise SweepError(
                     f"The question returned {quote(name)} as {array.dtype}; results "
@@ -96,7 +96,7 @@ class Question:
                     f"{len(rows)}, and none 0. A question takes an array of rows, "
                     "(n, ...)."
                 )
-        return found
+        return results
 
 
 def questions_of(given: Any) -> list[Question]:
@@ -164,9 +164,9 @@ def _function(ask: Any) -> Any:
 
 def _core(ask: Any) -> Any:
     """Return what computes: a function, or whose method it is."""
-    found = _function(ask)
-    method: Any = found
-    return method.__self__ if isinstance(found, MethodType) else method
+    function = _function(ask)
+    method: Any = function
+    return method.__self__ if isinstance(function, MethodType) else method
 
 
 def _name_of(ask: Any) -> str:
@@ -205,6 +205,7 @@ def _split(rows: Array, ports: Sequence[Any]) -> list[Array]:
         return [rows]
     if rows.ndim != 2 or rows.shape[1] != sum(port.size for port in ports):
         return [rows]  # the kernel says what it takes
+    # A row holds the inputs one after another, each flattened: q, then qd, then qdd.
     ends = np.cumsum([port.size for port in ports])[:-1]
     parts = np.split(rows, ends.tolist(), axis=1)
     return [
@@ -249,25 +250,25 @@ def fields_of(
         ArmillaryError: The row does not fit, or a question fails.
     """
     row, joints = samples.rows(0, 1), samples.named_joints
-    found: dict[str, ResultField] = {}
+    fields: dict[str, ResultField] = {}
     for question in questions:
         for name, array in _asked(question, row).items():
-            if name in found:
+            if name in fields:
                 raise SweepError(
                     f"Two results are called {quote(name)}: give the questions names, "
                     "as in {'pose': fk, 'ik': solver}."
                 )
             field = ResultField(array.shape[1:], array.dtype, "")
-            found[name] = _labelled(field, question, name, joints)
-    return found
+            fields[name] = _labelled(field, question, name, joints)
+    return fields
 
 
 def _labelled(
     field: ResultField, question: Question, name: str, joints: NamedJoints
 ) -> ResultField:
     core = question.core
-    own = name.removeprefix(question.prefix).removeprefix("_") or name
-    meaning = meaning_of(core, _function(question.ask), own, field)
+    output = name.removeprefix(question.prefix).removeprefix("_") or name
+    meaning = meaning_of(core, _function(question.ask), output, field)
     if question.ask is rows:
         if not joints.names:
             return field._replace(units="as samples")
@@ -320,6 +321,8 @@ def answers(
             results |= _or_row(question, block, start)
         yield start, block, results
         start = end
+        # Blocks grow while they are quick, so that Python costs little, and an
+        # interruption is still noticed soon.
         if not constant and time.monotonic() - began < BLOCK_TIME:
             size = min(2 * size, LAST_BLOCK)
 
@@ -356,14 +359,16 @@ def _failing(
 ) -> tuple[int | None, BaseException]:
     """Return the first row that fails by itself, found by halving, and its error."""
     first, last = 0, len(block)
+    # A function may fail only for some rows together; then no half fails, and None says
+    # that no row does by itself.
     while last - first > 1:
         middle = (first + last) // 2
-        if (found := _error_of(question, block[first:middle])) is None:
+        if (cause := _error_of(question, block[first:middle])) is None:
             first = middle
         else:
-            last, error = middle, found
-    found = _error_of(question, block[first:last])
-    return (None, error) if found is None else (first, found)
+            last, error = middle, cause
+    cause = _error_of(question, block[first:last])
+    return (None, error) if cause is None else (first, cause)
 
 
 def _error_of(question: Question, block: Array) -> BaseException | None:
@@ -386,8 +391,8 @@ class Meaning(NamedTuple):
     """What a result is.
 
     Attributes:
-        units: Of its numbers.
-        axes: Those of its last dimensions.
+        units: The units of its numbers.
+        axes: The axes of its last dimensions.
         of_joint: Where each number belongs to a joint, its unit by the unit of the
             position of the joint.
     """
@@ -447,7 +452,7 @@ def meaning_of(
     Args:
         core: What computes.
         function: What is called of it.
-        name: Of the result among those of the question.
+        name: The name of the result among those of the question.
         field: Its shape and type.
     """
     if isinstance(core, InverseKinematics):
@@ -478,7 +483,7 @@ def labelled(
         field: Its shape and type.
         meaning: What it is.
         core: What computes it.
-        joints: Of the samples; solvers and checks have their own.
+        joints: The joints of the samples; solvers and checks have their own.
     """
     attributes: dict[str, Any] = {}
     before: tuple[ResultAxis, ...] = ()
@@ -487,8 +492,10 @@ def labelled(
         before = (ResultAxis("branch"),)  # of ik.all
         if meaning is OF_SOLVERS["reason"]:
             # As the CF conventions state flags, which xarray decodes.
-            attributes["flag_values"] = [int(each) for each in Reason]
-            attributes["flag_meanings"] = " ".join(each.name for each in Reason)
+            attributes["flag_values"] = [int(joint_units) for joint_units in Reason]
+            attributes["flag_meanings"] = " ".join(
+                joint_units.name for joint_units in Reason
+            )
     elif isinstance(core, CollisionCheck):
         joints = NamedJoints.of(core.cell, core.cell.joint_names)
     if isinstance(core, Kernel):
@@ -497,16 +504,16 @@ def labelled(
     axes = (*before, *meaning.axes)[-len(field.shape) :] if field.shape else ()
     if len(axes) < len(field.shape):
         return field._replace(units=meaning.units)
-    units, found = meaning.units, list[ResultAxis]()
+    units, named_axes = meaning.units, list[ResultAxis]()
     for axis, size in zip(axes, field.shape, strict=True):
         names = axis.names
         if axis.name == "pair" and isinstance(core, CollisionCheck):
             names = tuple(f"{a} {b}" for a, b in core.pairs)
         elif axis.name in {"joint", "force_of_joint"}:
             names = joints.names
-        found.append(axis._replace(names=names if len(names) == size else ()))
-    if meaning.of_joint and found[-1].names:
-        each = [meaning.of_joint.get(unit, "unknown") for unit in joints.units]
-        attributes["joint_units"] = each
-        units = each[0] if len({*each}) == 1 else units
-    return field._replace(units=units, axes=tuple(found), attributes=attributes)
+        named_axes.append(axis._replace(names=names if len(names) == size else ()))
+    if meaning.of_joint and named_axes[-1].names:
+        joint_units = [meaning.of_joint.get(unit, "unknown") for unit in joints.units]
+        attributes["joint_units"] = joint_units
+        units = joint_units[0] if len({*joint_units}) == 1 else units
+    return field._replace(units=units, axes=tuple(named_axes), attributes=attributes)

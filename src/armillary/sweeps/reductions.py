@@ -117,6 +117,7 @@ class Voxels(Reduction):
         points = _positions(values)
         if self.where is not None:
             points = points[_is_true(results[self.where])]
+        # NaN compares as outside, so positions that are not known do not count.
         voxels = np.floor((points - np.array(self.lower)) / self.size)
         inside = ((voxels >= 0) & (voxels < self.shape)).all(axis=1)
         axes: Any = tuple(voxels[inside].astype(np.int64).T)
@@ -133,7 +134,7 @@ class Histogram(Reduction):
 
     Attributes:
         of: The result with the values.
-        edges: Of the bins, ascending; the last bin has its upper edge, too.
+        edges: The edges of bins, ascending; the last bin has its upper edge, too.
     """
 
     of: str
@@ -217,6 +218,8 @@ class Best(Reduction):
         groups = _group_of(self.by, states["row"], results, first, len(rows))
         known = np.flatnonzero(~np.isnan(values))
         keys = values if self.least else -values
+        # Sorted by group, then value, then row: the first of each group is its best,
+        # and of equal values that of the lowest row.
         order = known[np.lexsort((known, keys[known], groups[known]))]
         present, at = np.unique(groups[order], return_index=True)
         best = order[at]
@@ -289,13 +292,13 @@ def _group_of(
         return np.zeros(count, np.int64)
     if not isinstance(by, str):
         return np.arange(first, first + count) // by
-    found = results[by].astype(np.int64)
-    if found.size and (found.min() < 0 or found.max() >= len(states)):
+    groups = results[by].astype(np.int64)
+    if groups.size and (groups.min() < 0 or groups.max() >= len(states)):
         raise SweepError(
-            f"{quote(by)} has groups from {found.min()} to {found.max()}; they must "
+            f"{quote(by)} has groups from {groups.min()} to {groups.max()}; they must "
             f"be from 0 to {len(states) - 1}."
         )
-    return found
+    return groups
 
 
 def _positions(values: Array) -> Array:
@@ -312,6 +315,7 @@ def _positions(values: Array) -> Array:
 
 def _tally(counts: Whole, index: Whole) -> None:
     """Add 1 at each index, also where one comes several times."""
+    # Dense counts where there are many rows for each place, else only those that occur.
     if len(counts) <= 4 * len(index):
         counts += np.bincount(index, minlength=len(counts))
         return

@@ -21,7 +21,7 @@ class SweepResult(Mapping[str, Array]):
     """The results of a sweep by their names; those on disk are read when asked for.
 
     Attributes:
-        path: Where they are, or None in memory.
+        path: The file or folder of the results, or None in memory.
         rows: Rows of samples in all.
         computed: Rows that this call computed; others were there before.
     """

@@ -22,8 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError, quote
+from armillary.limits import CSV_LINE
 from armillary.replaced_file import replacing
-from armillary.sweeps.progress import Progress
+from armillary.sweeps.progress import ProgressBar
 
 __all__ = ["ENDINGS", "Append", "RowFile", "as_number", "open_rows", "result_file"]
 
@@ -33,7 +34,7 @@ Append = Callable[[npt.NDArray[np.float64]], None]
 
 ENDINGS: Final = (".npy", ".csv")
 ROWS_PER_CHUNK = 1 << 16
-LONGEST_LINE: Final = 1 << 20
+LONGEST_LINE: Final = CSV_LINE.most
 NPY_MAGIC: Final = b"\x93NUMPY"
 # No comma or quote, and nothing that reads as a number.
 PLAIN_NAME: Final = re.compile(r"(?!(?i:nan|inf(inity)?)$)[A-Za-z_][\w/. -]*")
@@ -58,7 +59,7 @@ class RowFile:
     @property
     def chunks(self) -> Iterator[Array]:
         """Return the chunks, (k, n), and show on a terminal how much is done."""
-        with Progress(self.size) as progress:
+        with ProgressBar(self.size) as progress:
             for rows, done in self.numbered:
                 yield rows
                 progress.at(done)
@@ -76,7 +77,7 @@ def open_rows(
     """Give the rows of numbers in a file: NPY if it begins so, else CSV.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         matrices: Whether an NPY array (..., 4, 4) holds rows of 16 numbers.
         at_once: The rows of a chunk.
 
@@ -228,10 +229,11 @@ def result_file(
     appears when the block ends without an error.
 
     Args:
-        path: Of the file.
+        path: The path of the file.
         batch: Shape of the batch of results; its first length may be 0 if unknown.
         row: Shape of a result.
-        names: Of the numbers of a result. A CSV file has none where one is not plain.
+        names: The names of the numbers of a result; a CSV file has none where one is
+            not plain.
 
     Raises:
         OSError: The file cannot be written.

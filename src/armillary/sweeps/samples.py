@@ -87,9 +87,9 @@ class Uniform(Samples):
         total: The number of rows.
         lower: Least values [m or rad], one for each of n joints.
         upper: Greatest values, likewise.
-        seed: Of the generator.
+        seed: The seed of the generator.
         joints: Names of the joints.
-        units: Of each joint.
+        units: The unit of each joint.
         cell: The name of the cell.
         cell_digest: What identifies the cell; None if it cannot be recognised.
     """
@@ -127,6 +127,8 @@ class Uniform(Samples):
         """
         bits = np.random.PCG64DXSM(self.seed).advance(int(start) * len(self.lower))
         lower, upper = np.array(self.lower), np.array(self.upper)
+        # lower + width * u must never exceed upper, also where the width was rounded
+        # up.
         width = upper - lower
         width = np.where(lower + width > upper, np.nextafter(width, 0.0), width)
         # Many rows at once: NumPy's loops over a single row cost more than its numbers.
@@ -173,6 +175,7 @@ class GridSamples(Samples):
 
     def rows(self, start: int, stop: int) -> Array:
         """Return some of the combinations."""
+        # Row k counts like an odometer: the last axis changes fastest.
         indices = np.unravel_index(np.arange(start, stop), self.extent)
         columns = [
             np.array(axis)[k] for axis, k in zip(self.axes, indices, strict=False)
@@ -224,11 +227,11 @@ class Given(Samples):
     @property
     def digest(self) -> str:
         """Return the hash of its numbers, all of which are read."""
-        found = hashlib.sha256(f"{self._shape} {self._opened.dtype}".encode())
+        hasher = hashlib.sha256(f"{self._shape} {self._opened.dtype}".encode())
         for start in range(0, self.count, HASHED_ROWS):
             rows = self.rows(start, min(self.count, start + HASHED_ROWS))
-            found.update(np.ascontiguousarray(rows).data)
-        return found.hexdigest()
+            hasher.update(np.ascontiguousarray(rows).data)
+        return hasher.hexdigest()
 
     def rows(self, start: int, stop: int) -> Array:
         """Return some of the rows.
@@ -344,7 +347,7 @@ def samples(
     Nothing is stored: row k follows from the seed and k, wherever it is needed.
 
     Args:
-        cell: Whose joints.
+        cell: The cell that has the joints.
         count: How many rows.
         seed: Another number of 0 to 2^128 - 1 gives other rows.
         joints: Names of the joints that a row has, in that order; by default all.
@@ -368,32 +371,46 @@ def samples(
             "Samples need at least one joint; joints= or the cell names no joint."
         )
     chosen = [cell.joint_names[k] for k in index]
-    ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
-    for name, given in (within or {}).items():
-        if (k := cell.joint(name)) not in ranges:
-            raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
-        if np.shape(given) != (2,):
-            raise ModelError(
-                f"within= has {given} for joint {quote(name)}; it takes the least and "
-                "the greatest value, two numbers."
-            )
-        ranges[k] = given
-    for name, (least, most) in zip(chosen, ranges.values(), strict=True):
-        if not (np.isfinite(least) and np.isfinite(most) and least <= most):
-            raise ModelError(
-                f"Joint {quote(name)} cannot be sampled from {least} to {most}: give "
-                f"finite values, as in within={{{name!r}: (0.0, 1.0)}}."
-            )
+    ranges = _ranges(cell, index, within or {})
     return Uniform(
         total=count,
-        lower=tuple(float(least) for least, _ in ranges.values()),
-        upper=tuple(float(most) for _, most in ranges.values()),
+        lower=tuple(float(least) for least, _ in ranges),
+        upper=tuple(float(most) for _, most in ranges),
         seed=seed,
         joints=tuple(chosen),
         units=NamedJoints.of(cell, chosen).units,
         cell=cell.name,
         cell_digest=digest(cell),
     )
+
+
+def _ranges(
+    cell: Workcell, index: Sequence[int], within: Mapping[str, tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """Return where each of some joints is sampled: `within`, else within its limits.
+
+    Raises:
+        UnknownName: A joint does not exist.
+        ModelError: A range is not two finite numbers, or a joint is not among these.
+    """
+    ranges = {k: (cell.limits[0][k], cell.limits[1][k]) for k in index}
+    for name, ends in within.items():
+        if (k := cell.joint(name)) not in ranges:
+            raise ModelError(f"within= has joint {quote(name)}, which joints= has not.")
+        if np.shape(ends) != (2,):
+            raise ModelError(
+                f"within= has {ends} for joint {quote(name)}; it takes the least and "
+                "the greatest value, two numbers."
+            )
+        ranges[k] = ends
+    for k, (least, most) in ranges.items():
+        if not (np.isfinite(least) and np.isfinite(most) and least <= most):
+            name = cell.joint_names[k]
+            raise ModelError(
+                f"Joint {quote(name)} cannot be sampled from {least} to {most}: give "
+                f"finite values, as in within={{{name!r}: (0.0, 1.0)}}."
+            )
+    return list(ranges.values())
 
 
 def grid(
@@ -446,18 +463,18 @@ def as_samples(given: Any) -> Samples:
         SweepError: There are no rows, or they are not numbers.
     """
     if isinstance(given, Samples):
-        found = given
+        rows = given
     elif isinstance(given, str | os.PathLike):
         path = os.path.abspath(os.fspath(cast("str", given)))
         if not os.path.exists(path):
             raise SweepError(f"The samples in {quote(path)}: there is no such file.")
-        found = Given(array=None, path=path)
+        rows = Given(array=None, path=path)
     else:
-        found = Given(array=np.asarray(given))
-    if isinstance(found, Given):
-        found.check()
-    if found.count < 1:
+        rows = Given(array=np.asarray(given))
+    if isinstance(rows, Given):
+        rows.check()
+    if rows.count < 1:
         raise SweepError("A sweep needs at least one sample; there are 0 rows.")
-    if found.count > MOST_ROWS:
-        raise SweepError(f"There are {found.count:.3g} rows; at most 2^63 - 1 can be.")
-    return found
+    if rows.count > MOST_ROWS:
+        raise SweepError(f"There are {rows.count:.3g} rows; at most 2^63 - 1 can be.")
+    return rows

@@ -33,7 +33,7 @@ from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
 from armillary.sweeps.identity import digest
 from armillary.sweeps.lock import only_sweep
-from armillary.sweeps.progress import Progress
+from armillary.sweeps.progress import ProgressBar
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.result import SweepResult, filled, in_memory
@@ -188,7 +188,7 @@ def _run(
 
     Args:
         job: What to compute.
-        chunks: Their numbers.
+        chunks: The numbers of the chunks.
         kept: Returns what has been computed, for the error of chunks that failed.
         executor: See `sweep`.
         progress: See `sweep`.
@@ -206,7 +206,7 @@ def _run(
     failures: list[Failure] = []
     count = tried = 0
     with (
-        Progress(sum(rows.values())) as bar,
+        ProgressBar(sum(rows.values())) as bar,
         closing(computed(job, todo, executor, into)) as chunks_done,
     ):
         for number, done in chunks_done:
@@ -256,6 +256,7 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
         name: empty((job.count, *field.shape), field.dtype)
         for name, field in job.fields.items()
     }
+    # Chunks that have not come back: if others fail, their rows become NaN.
     failed = set(range(job.chunks))
 
     def take(number: int, done: Done) -> None:
@@ -287,12 +288,12 @@ def _in_memory(job: Job, path: Path | None, run: Callable[..., int]) -> SweepRes
 
 def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResult:
     """Sweep into reductions."""
-    wanted, found = {}, None
+    wanted, stored = {}, None
     if path is not None:
-        wanted, found = description(job), Merged.attributes_of(path)
-        if found is not None:
-            check_same(path, found, wanted)
-    merged = Merged.begun(job, path, wanted, resumed=found is not None)
+        wanted, stored = description(job), Merged.attributes_of(path)
+        if stored is not None:
+            check_same(path, stored, wanted)
+    merged = Merged.begun(job, path, wanted, resumed=stored is not None)
     merged.save()
 
     def kept() -> SweepResult:
@@ -309,9 +310,9 @@ def _reduced(job: Job, path: Path | None, run: Callable[..., int]) -> SweepResul
 def _grouped(job: Job, group: ZarrGroup, run: Callable[..., int]) -> SweepResult:
     """Sweep into a Zarr group, those chunks that are not in it yet."""
     wanted = description(job)
-    if (found := attributes_of(group.path)) is not None:
-        check_same(group.path, found, wanted)
-        check_checksums(group.path, found)
+    if (stored := attributes_of(group.path)) is not None:
+        check_same(group.path, stored, wanted)
+        check_checksums(group.path, stored)
     group.create(wanted)
     left = sorted(set(range(group.chunks)) - group.whole())
     try:
@@ -352,13 +353,13 @@ def _existing(path: Path, resume: bool, is_reduced: bool) -> dict[str, Any] | No
                 f"{quote(str(path))} exists. Choose another path, or remove it."
             )
         return None
-    found = Merged.attributes_of(path) if is_reduced else attributes_of(path)
-    if found is not None and not resume:
+    attributes = Merged.attributes_of(path) if is_reduced else attributes_of(path)
+    if attributes is not None and not resume:
         raise SweepError(
             f"{quote(str(path))} exists and resume is False. Choose another path, or "
             "remove it."
         )
-    return found
+    return attributes
 
 
 def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
@@ -386,8 +387,8 @@ def _named(reduce: Any) -> dict[str, Reduction]:
             f"reduce= is a {type(reduce).__name__}; it takes a reduction, or a mapping "
             "of names to several."
         )
-    found = dict(cast("Mapping[Any, Any]", reduce))
-    for name, each in found.items():
+    reductions = dict(cast("Mapping[Any, Any]", reduce))
+    for name, each in reductions.items():
         if not isinstance(name, str):
             raise SweepError(f"reduce= has the name {name!r}; names are texts.")
         if not isinstance(each, Reduction):
@@ -395,7 +396,7 @@ def _named(reduce: Any) -> dict[str, Reduction]:
                 f"reduce= has a {type(each).__name__} as {quote(name)}; it takes "
                 "arm.sweeps.Voxels, Count, Histogram or Best."
             )
-    return found
+    return reductions
 
 
 # sizes
@@ -416,6 +417,8 @@ def _check_chunks(count: int, chunk: int) -> None:
 
 def _chunk(count: int, row_bytes: int) -> int:
     """Return the rows of a chunk where nobody says; it never depends on workers."""
+    # At most a million rows or 64 MB; of a short sweep a sixteenth, for all workers to
+    # have some; but not so few that files cost more than rows.
     most = min(CHUNK, max(1, CHUNK_BYTES // row_bytes))
     return min(most, max(LEAST_CHUNK, -(-count // PIECES)), count)
 
@@ -463,10 +466,10 @@ class Merged:
             merged._is_new = False
             with _opened(path) as file:
                 for name, array in {CHUNKS: merged._chunks, **merged.arrays}.items():
-                    found = file[name]
-                    if (found.shape, found.dtype) != (array.shape, array.dtype):
+                    stored = file[name]
+                    if (stored.shape, stored.dtype) != (array.shape, array.dtype):
                         raise foreign(path)
-                    array[...] = found
+                    array[...] = stored
         return merged
 
     @staticmethod

@@ -49,7 +49,7 @@ def computed(
 
     Args:
         job: What to compute.
-        chunks: Their numbers.
+        chunks: The numbers of the chunks.
         executor: Which workers; by default threads, or processes if a question is a
             function of Python.
         into: Arrays of all rows, which threads write to.

@@ -55,7 +55,7 @@ CODECS: Final = [
     {"name": "bytes", "configuration": {"endian": "little"}},
     {"name": "crc32c"},
 ]
-BLOCK: Final = 1 << 20  # bytes that are read or added at once
+BLOCK: Final = 1 << 20  # bytes that are added at once
 # Of what there are digests, and which attributes describe it.
 DIGESTS: Final = {
     "question": ("another question or cell", ("question", "reductions", "cells")),
@@ -171,32 +171,26 @@ class ZarrGroup:
 
         All files are read: a chunk whose bytes have changed is not there.
         """
-        found = set(range(self.chunks))
+        whole = set(range(self.chunks))
         for name in self.fields:
             with os.scandir(self.path / name) as entries:
                 names = {each.name for each in entries}
-            found = {k for k in found if self._file(name, k) in names}
+            whole = {k for k in whole if self._file(name, k) in names}
+        # Checksums of all files: reading and CRC release the interpreter's lock.
         with ThreadPoolExecutor(default_threads()) as pool:
             for name in self.fields:
-                numbers = sorted(found)
+                numbers = sorted(whole)
                 sound = pool.map(partial(self._is_sound, name), numbers)
-                found = {k for k, good in zip(numbers, sound, strict=True) if good}
-        return found
+                whole = {k for k, good in zip(numbers, sound, strict=True) if good}
+        return whole
 
     def _is_sound(self, name: str, number: int) -> bool:
-        """Return whether the file of a chunk has its size and its checksum."""
-        left = self.chunk * self.fields[name].row_bytes
-        block, checksum = bytearray(min(BLOCK, left)), 0
-        with self.file(name, number).open("rb", buffering=0) as file:
-            if os.fstat(file.fileno()).st_size != left + TAIL:
-                return False
-            while left:
-                part = memoryview(block)[: min(BLOCK, left)]
-                if not (count := file.readinto(part)):
-                    return False
-                checksum = crc32c.crc32c(part[:count], checksum)
-                left -= count
-            return file.read() == self.tail(name, number, checksum)
+        """Return whether the file of a chunk has its size and its checksums."""
+        try:
+            self._chunk(name, number)
+        except ValueError:
+            return False
+        return True
 
     def tail(self, name: str, number: int, checksum: int) -> bytes:
         """Return what is behind the rows of a chunk, whose checksum is given."""
@@ -236,7 +230,7 @@ class ZarrGroup:
         """Return an array as it is on disk.
 
         Args:
-            name: Of the array.
+            name: The name of the array.
             is_whole: Whether all chunks are there; else others are NaN, or 0.
 
         Raises:
@@ -249,10 +243,10 @@ class ZarrGroup:
             "rows in memory",
             f"read parts of {quote(str(self.path / name))} with zarr.open_array",
         )
-        found = np.empty((self.count, *field.shape), field.dtype)
+        array = np.empty((self.count, *field.shape), field.dtype)
         for number in range(self.chunks):
             start = number * self.chunk
-            part = found[start : start + self.chunk]
+            part = array[start : start + self.chunk]
             try:
                 part[...] = self._chunk(name, number)[: len(part)]
             except (FileNotFoundError, ValueError) as error:
@@ -262,7 +256,7 @@ class ZarrGroup:
                         "changed; the same sweep computes it again."
                     ) from error
                 filled({name: part}, 0, len(part))
-        return found
+        return array
 
     def _chunk(self, name: str, number: int) -> npt.NDArray[Any]:
         """Return a chunk of an array as it is on disk.
@@ -272,7 +266,8 @@ class ZarrGroup:
             ValueError: Its size or checksum is wrong.
         """
         field = self.fields[name]
-        data = np.fromfile(self.file(name, number), np.uint8)
+        # Mapped into memory, since it may be larger; an empty file raises ValueError.
+        data = np.memmap(self.file(name, number), np.uint8, mode="r")
         rows, tail = data[:-TAIL], data[-TAIL:]
         if tail.tobytes() != self.tail(name, number, crc32c.crc32c(rows)):
             raise ValueError("wrong checksum")
@@ -300,7 +295,7 @@ class ChunkWriter:
     def end(self, number: int) -> None:
         """Write zeros for the rows that the last chunk lacks, then what ends a chunk.
 
-        number: Of the chunk.
+        number: The number of the chunk.
         """
         group = self.group
         missing = max(0, (number + 1) * group.chunk - group.count)
@@ -331,15 +326,15 @@ def attributes_of(path: Path) -> dict[str, Any] | None:
         raise foreign(path) from error
 
 
-def checked_attributes(found: Any) -> dict[str, Any]:
+def checked_attributes(attributes: Any) -> dict[str, Any]:
     """Return the attributes of a sweep.
 
     Raises:
         ValueError: They are others.
     """
-    if not isinstance(found, dict):
+    if not isinstance(attributes, dict):
         raise ValueError("not the attributes of a sweep")
-    about = cast("dict[str, Any]", found)
+    about = cast("dict[str, Any]", attributes)
     if not isinstance(chunk := about.get("chunk"), int) or chunk < 1:
         raise ValueError("not the chunk of a sweep")
     return about
@@ -353,14 +348,16 @@ def foreign(path: Path) -> SweepError:
     )
 
 
-def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def check_same(
+    path: Path, stored: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
     """Check that a group has the results of this question and these samples.
 
     Raises:
         SweepError: It says what differs.
     """
     for key, (what, described) in DIGESTS.items():
-        digests = found.get(f"{key}_digest"), wanted[f"{key}_digest"]
+        digests = stored.get(f"{key}_digest"), wanted[f"{key}_digest"]
         if None in digests:
             raise SweepError(
                 f"{quote(str(path))} cannot be continued: a function of this question, "
@@ -371,28 +368,28 @@ def check_same(path: Path, found: Mapping[str, Any], wanted: Mapping[str, Any]) 
             )
         if digests[0] == digests[1]:
             continue
-        differs = [each for each in described if found.get(each) != wanted[each]]
+        differs = [each for each in described if stored.get(each) != wanted[each]]
         shown = "its description is the same, but not its code or data"
         if differs:
-            shown = _difference(found.get(differs[0]), wanted[differs[0]])
+            shown = _difference(stored.get(differs[0]), wanted[differs[0]])
         raise SweepError(
             f"{quote(str(path))} has results of {what}: {shown}. Choose another path, "
             "or remove it."
         )
-    if found["chunk"] != wanted["chunk"]:
+    if stored["chunk"] != wanted["chunk"]:
         raise SweepError(
-            f"{quote(str(path))} has chunks of {found['chunk']} rows, not "
+            f"{quote(str(path))} has chunks of {stored['chunk']} rows, not "
             f"{wanted['chunk']}; leave out chunk= to continue."
         )
 
 
-def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
+def check_checksums(path: Path, stored: Mapping[str, Any]) -> None:
     """Check that the chunks of a group have checksums.
 
     Raises:
         SweepError: An earlier version has written it.
     """
-    if not found.items() >= CHECKSUM.items():
+    if not stored.items() >= CHECKSUM.items():
         raise SweepError(
             f"{quote(str(path))} was written by an earlier version of armillary, "
             "without checksums of its chunks and their places: zarr reads it, but it "
@@ -400,9 +397,9 @@ def check_checksums(path: Path, found: Mapping[str, Any]) -> None:
         )
 
 
-def _difference(found: Any, wanted: Any) -> str:
+def _difference(stored: Any, wanted: Any) -> str:
     """Return what differs; of two mappings only the entries that do."""
-    old, new = found, json.loads(json.dumps(wanted))  # lists in place of tuples
+    old, new = stored, json.loads(json.dumps(wanted))  # lists in place of tuples
     if isinstance(old, dict) and isinstance(new, dict):
         theirs, ours = cast("dict[str, Any]", old), cast("dict[str, Any]", new)
         same = {k for k in theirs if k in ours and theirs[k] == ours[k]}

@@ -63,6 +63,8 @@ class Descent:
         if not np.isfinite(self.errors).all():
             return False
         visible = self.visible[self.visible > 0.0]
+        # Halving h divides an error of order h^2 by 4; 3 allows for terms of higher
+        # order. Only the last ratios count, where those are small.
         ratios = visible[:-1] / visible[1:]
         return bool((ratios[-3:] >= LEAST_RATIO).all())
 
@@ -90,12 +92,15 @@ def descent(
         magnitude: How large the numbers are whose differences are taken, shape (n,).
         order: 1 or 2; rounding makes errors of 1 / h and 1 / h^2.
     """
+    # Relative to large derivatives, absolute for small ones.
     size = 1.0 + _largest(claim)
     errors: list[Array] = []
     floors: list[Array] = []
     for level in range(LEVELS):
         h = step / 2.0**level
         errors.append(_largest(difference(h) - claim) / size)
+        # Subtracting numbers of this size loses their last bits, which the division by
+        # h or h^2 enlarges.
         floors.append(ROUNDING * magnitude / h**order / size)
     return Descent(np.array(errors), np.array(floors))
 

@@ -24,7 +24,7 @@ FAR = 1e6
 """How far away a target is that nothing reaches [m]."""
 
 
-class _Subject(NamedTuple):
+class _CheckedForm(NamedTuple):
     """A closed form, joint positions to test, and the model's poses there if any."""
 
     form: ClosedForm
@@ -42,8 +42,8 @@ class _Subject(NamedTuple):
         """Return q of every branch, NaN where there is none."""
         # Unchecked, as traced poses are: a target may be NaN.
         pose = Pose.from_rotation_position(X[:3, :3], X[:3, 3])
-        found = branch_numbers(self.form, pose, self.q.shape[1])
-        return _reached(np.array(found, dtype=np.float64))
+        numbers = branch_numbers(self.form, pose, self.q.shape[1])
+        return _reached(np.array(numbers, dtype=np.float64))
 
 
 def _reached(found: Array) -> Array:
@@ -86,13 +86,14 @@ def check_inverse(
     """
     ends = _ends(lower, upper, cell, joints)
     low, high = ends
+    # The same positions in every run, so that a broken law can be looked at again.
     q = np.random.default_rng(0).uniform(low, high, (samples, len(low)))
     model = None
     if cell is not None:
         if frame is None:
             raise ModelError("check_inverse needs the frame of the cell: frame=.")
         model = cell.fk(frame, relative_to=relative_to, joints=joints)(q)
-    subject = _Subject(form, q, model)
+    subject = _CheckedForm(form, q, model)
     faults = broken_laws(type(form).__name__, "ik", LAWS, subject)
     if faults:
         raise ModelError(faults)
@@ -112,12 +113,12 @@ def _ends(lower: Any, upper: Any, cell: Cell | None, joints: Any) -> list[Array]
     return ends
 
 
-def _forward_is_a_pose(subject: _Subject) -> None:
+def _forward_is_a_pose(subject: _CheckedForm) -> None:
     for q in subject.q:
         Pose.from_matrix(subject.pose(q))
 
 
-def _forward_is_the_models(subject: _Subject) -> None:
+def _forward_is_the_models(subject: _CheckedForm) -> None:
     if subject.model is None:
         return
     for q, X in zip(subject.q, subject.model, strict=True):
@@ -128,13 +129,13 @@ def _forward_is_the_models(subject: _Subject) -> None:
             )
 
 
-def _q_comes_back(subject: _Subject) -> None:
+def _q_comes_back(subject: _CheckedForm) -> None:
     for q in subject.q:
         if _branch_of(subject, q) is None:
             raise ModelError(f"no branch of inverse(forward(q)) is q = {row(q)}.")
 
 
-def _branches_lead_back(subject: _Subject) -> None:
+def _branches_lead_back(subject: _CheckedForm) -> None:
     for q in subject.q:
         X = subject.pose(q)
         for words, found in zip(subject.form.names, subject.branches(X), strict=True):
@@ -148,18 +149,18 @@ def _branches_lead_back(subject: _Subject) -> None:
                 )
 
 
-def _branches_differ(subject: _Subject) -> None:
+def _branches_differ(subject: _CheckedForm) -> None:
     for q in subject.q:
-        found = subject.branches(subject.pose(q))
-        for k, one in enumerate(found):
-            for other in found[:k]:
+        branches = subject.branches(subject.pose(q))
+        for k, one in enumerate(branches):
+            for other in branches[:k]:
                 if _equal_up_to_turns(one, other):
                     raise ModelError(
                         f"two branches of the pose of q = {row(q)} are the same."
                     )
 
 
-def _branches_keep_their_names(subject: _Subject) -> None:
+def _branches_keep_their_names(subject: _CheckedForm) -> None:
     for q in subject.q:
         branches = [_branch_of(subject, q + h) for h in (0.0, STEP, -STEP)]
         if len(set(branches)) > 1:
@@ -169,21 +170,21 @@ def _branches_keep_their_names(subject: _Subject) -> None:
             )
 
 
-def _out_of_reach_is_none(subject: _Subject) -> None:
+def _out_of_reach_is_none(subject: _CheckedForm) -> None:
     X = subject.pose(subject.q[0]).copy()
     X[:3, 3] += FAR
-    found = subject.branches(X)
-    if np.isfinite(found).all(axis=1).any():
+    branches = subject.branches(X)
+    if np.isfinite(branches).all(axis=1).any():
         raise ModelError(f"it has an answer {FAR:g} m away.")
 
 
-def _nothing_gives_nothing(subject: _Subject) -> None:
+def _nothing_gives_nothing(subject: _CheckedForm) -> None:
     X = np.full((4, 4), np.nan)
     if np.isfinite(_traced_or_plain(subject, X)).all(axis=1).any():
         raise ModelError("a pose of NaN has an answer.")
 
 
-def _traced_is_plain(subject: _Subject) -> None:
+def _traced_is_plain(subject: _CheckedForm) -> None:
     program = _program(subject)
     if program is None:
         return
@@ -197,7 +198,7 @@ def _traced_is_plain(subject: _Subject) -> None:
             )
 
 
-LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
+LAWS: Final[dict[str, Callable[[_CheckedForm], None]]] = {
     "forward gives a pose": _forward_is_a_pose,
     "forward is that of the model": _forward_is_the_models,
     "inverse contains q": _q_comes_back,
@@ -211,14 +212,14 @@ LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
 """Every law by its name, in the order in which they are checked."""
 
 
-def _program(subject: _Subject) -> Any:
+def _program(subject: _CheckedForm) -> Any:
     try:
         return inverse_program(subject.form, subject.q.shape[1])
     except Exception:  # then it runs as plain Python, which is allowed
         return None
 
 
-def _traced_or_plain(subject: _Subject, X: Array) -> Array:
+def _traced_or_plain(subject: _CheckedForm, X: Array) -> Array:
     """Return what a cell would be answered; plain Python is not asked about NaN."""
     program = _program(subject)
     if program is None:
@@ -226,7 +227,7 @@ def _traced_or_plain(subject: _Subject, X: Array) -> Array:
     return _reached(np.asarray(vectorize(program, X)))
 
 
-def _branch_of(subject: _Subject, q: Array) -> int | None:
+def _branch_of(subject: _CheckedForm, q: Array) -> int | None:
     """Return which branch of the pose of q is q."""
     for k, found in enumerate(subject.branches(subject.pose(q))):
         if _equal_up_to_turns(found, q):

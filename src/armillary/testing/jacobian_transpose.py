@@ -76,7 +76,7 @@ def jacobian_transpose(
         cell: The cell; all its joints may move.
         frame: The frame to place.
         target: One pose, shape (4, 4), or a dual quaternion, shape (8,).
-        start: Where to start, shape (n,); at home by default.
+        start: The first joint positions, shape (n,); home by default.
         relative_to: The frame in which the target is given.
         steps: Most steps.
         gradient_tolerance: Length of the gradient at which it has arrived.

@@ -10,16 +10,16 @@ import numpy as np
 
 from armillary.errors import JointError
 from armillary.model.joint import Joint
-from armillary.testing import force_laws, motion_laws, size_laws, value_laws
 from armillary.testing.laws import broken_laws
+from armillary.testing.motion_laws import FORCE_LAWS, MOTION_LAWS
 from armillary.testing.subject import Subject, subject_of
-from armillary.testing.value_laws import native_round_trip
+from armillary.testing.value_laws import SIZE_LAWS, VALUE_LAWS, native_round_trip
 
 LAWS: Final[dict[str, Callable[[Subject], None]]] = {
-    **motion_laws.LAWS,
-    **force_laws.LAWS,
-    **size_laws.LAWS,
-    **value_laws.LAWS,
+    **MOTION_LAWS,
+    **FORCE_LAWS,
+    **SIZE_LAWS,
+    **VALUE_LAWS,
 }
 """Every law of joints by its name, in the order in which they are checked."""
 

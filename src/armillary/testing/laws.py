@@ -25,7 +25,7 @@ def broken_laws(
     """Return a text that names every broken law and its fault; empty if all hold.
 
     Args:
-        name: Of the class of what is checked.
+        name: The name of the class of what is checked.
         kind: What the laws are about, such as `joints`.
         laws: Each raises an error if the subject breaks it.
         subject: What is checked.

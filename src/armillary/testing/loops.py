@@ -29,14 +29,14 @@ PARTS: Final = 64
 
 
 @dataclass(frozen=True)
-class _Subject:
+class _CheckedLoop:
     """A cell, and joint positions to test.
 
     Attributes:
         cell: With loops.
         q: Joint positions, shape (samples, n).
         found: What closes the loops there.
-        size: Of the largest loop [m].
+        size: The size of the largest loop [m].
         units: What changes of joints are compared with, those of q, then passive ones.
         random: Seeded numbers.
     """
@@ -81,17 +81,18 @@ def check_loops(cell: Cell, *, samples: int = 24, seed: int = 0) -> None:
         cell.workcell.links[k].joint.unit is Unit.RADIAN
         for k in cell.workcell.joints.links[: len(home)]
     ]
+    # Where there is no limit: half a turn to each side, or twice the size of the loops.
     reach = np.where(turns, np.pi, 2.0 * units[: len(home)])
     low = np.where(np.isfinite(lower), lower, home - reach)
     high = np.where(np.isfinite(upper), upper, home + reach)
     q = random.uniform(low, high, (samples, len(home)))
-    found = cell.close_loops(q)
-    subject = _Subject(cell, q, found, max(system.sizes), units, random)
+    closed = cell.close_loops(q)
+    subject = _CheckedLoop(cell, q, closed, max(system.sizes), units, random)
     if faults := broken_laws(f"Cell '{cell.name}'", "loops", LAWS, subject):
         raise ModelError(faults)
 
 
-def _close_within_limits(subject: _Subject) -> None:
+def _close_within_limits(subject: _CheckedLoop) -> None:
     """Check that loops close at every q, so that limits are those of the linkage."""
     failed = ~subject.found.success
     if failed.any():
@@ -102,12 +103,13 @@ def _close_within_limits(subject: _Subject) -> None:
         )
 
 
-def _frames_coincide(subject: _Subject) -> None:
+def _frames_coincide(subject: _CheckedLoop) -> None:
     """Check closures and rods by the poses of their frames."""
     cell, q = subject.cell, subject.closed
     allowed = REDUNDANT if cell.mobility().redundant else CLOSED
     for loop, a, b in _loops(cell):
         X = cell.fk(b, relative_to=a)(q)
+        # Lengths are compared with the size of the loops, rotations with 1.
         gaps = [*_gaps(loop, X, _extension(subject, loop))]
         for gap, size in zip(gaps, (subject.size, 1.0), strict=False):
             worst = np.abs(gap).max(axis=-1, initial=0.0) / size
@@ -137,6 +139,8 @@ def _gaps(loop: Closure | Rod, X: Array, extension: Array | None) -> Iterator[Ar
             yield (distance - loop.length - extension)[:, None]
         return
     yield p[:, ["xyz".index(axis) for axis in loop.position]]
+    # Two constrained axes leave the third free: it has no part along the other two.
+    # Otherwise the sine of the angle about each axis, (R - R^T) / 2, is zero.
     turned = ["xyz".index(axis) for axis in loop.rotation]
     if len(turned) == 2:
         (free,) = {0, 1, 2}.difference(turned)
@@ -148,7 +152,7 @@ def _gaps(loop: Closure | Rod, X: Array, extension: Array | None) -> Iterator[Ar
         )
 
 
-def _extension(subject: _Subject, loop: Closure | Rod) -> Array | None:
+def _extension(subject: _CheckedLoop, loop: Closure | Rod) -> Array | None:
     """Return the positions of the joint of a rod, None of one that is coupled."""
     if not loop.joint:
         return np.zeros(len(subject.closed))
@@ -160,7 +164,7 @@ def _extension(subject: _Subject, loop: Closure | Rod) -> Array | None:
     return every[:, places[0]] if len(places) == 1 else None
 
 
-def _passive_within_limits(subject: _Subject) -> None:
+def _passive_within_limits(subject: _CheckedLoop) -> None:
     """Check the limits of passive joints where loops are closed."""
     joints = subject.cell.workcell.joints
     count = subject.q.shape[1]
@@ -176,7 +180,7 @@ def _passive_within_limits(subject: _Subject) -> None:
         )
 
 
-def _ways_end_on_the_branch(subject: _Subject) -> None:
+def _ways_end_on_the_branch(subject: _CheckedLoop) -> None:
     """Check that small steps from home lead to what is said to be on its branch."""
     cell, count = subject.cell, subject.q.shape[1]
     home = cell.home.q
@@ -184,6 +188,8 @@ def _ways_end_on_the_branch(subject: _Subject) -> None:
     for q, expected in zip(subject.closed, passive, strict=True):
         state = cell.home
         try:
+            # Each small step starts from the assembly before, so that no other branch
+            # is met.
             for part in np.linspace(0.0, 1.0, PARTS + 1)[1:]:
                 state = state.replace(q=home + part * (q - home))
         except StateError:
@@ -197,7 +203,7 @@ def _ways_end_on_the_branch(subject: _Subject) -> None:
             )
 
 
-def _states_agree_with_kernels(subject: _Subject) -> None:
+def _states_agree_with_kernels(subject: _CheckedLoop) -> None:
     """Check that `cell.home.replace(q=q)` and kernels are at the same assembly.
 
     States walk to q in small parts; kernels start at what they have stored near q.
@@ -240,11 +246,12 @@ def _wrapped(cell: Cell, change: Array) -> Array:
     return change - np.where(turns, 2.0 * np.pi * np.round(change / (2.0 * np.pi)), 0.0)
 
 
-def _jacobians_are_slopes(subject: _Subject) -> None:
+def _jacobians_are_slopes(subject: _CheckedLoop) -> None:
     """Check the Jacobian of each link that passive joints move."""
     cell, count = subject.cell, len(subject.cell.joint_names)
     noise: Array = subject.random.uniform(0.5, 1.0, count)
     direction: Array = noise * subject.units[:count]
+    # Three points along a direction through each q: both neighbours and q itself.
     near: Array = (
         subject.closed[:, None] + STEP * np.array([[-1.0], [0.0], [1.0]]) * direction
     )
@@ -283,7 +290,7 @@ def _crossed(omega: Array, R: Array) -> Array:
     return np.stack([np.cross(omega, R[..., k]) for k in range(3)], axis=-1)
 
 
-LAWS: Final[dict[str, Callable[[_Subject], None]]] = {
+LAWS: Final[dict[str, Callable[[_CheckedLoop], None]]] = {
     "range": _close_within_limits,
     "frames": _frames_coincide,
     "limits": _passive_within_limits,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from armillary.errors import JointError
 from armillary.model.motion import as_pose
 from armillary.model.special_points import Rates, rates_beside
+from armillary.spatial.twist import adjoint
 from armillary.testing.differences import (
     Descent,
     descent,
@@ -53,8 +54,8 @@ def plain(subject: Subject) -> None:
     name = type(subject.joint).__name__
     for q, X in zip(subject.q, subject.joint.motion.poses(subject.q), strict=True):
         direct: Any = subject.joint.pose(float(q))
-        given = as_pose(direct, name).matrix()[:3]
-        require_equal(given, X, f"pose({q:.6g}) of a float", "what was traced")
+        written = as_pose(direct, name).matrix()[:3]
+        require_equal(written, X, f"pose({q:.6g}) of a float", "what was traced")
 
 
 def continuous(subject: Subject) -> None:
@@ -73,6 +74,7 @@ def continuous(subject: Subject) -> None:
 
 def velocity(subject: Subject) -> None:
     """Check the twist of M relative to F, written in M, against differences."""
+    # Any rate but 0, which would hide a velocity that does not grow with it.
     rates = subject.random.uniform(0.5, 2.0, len(subject.q))
     claim = np.array(
         [
@@ -107,6 +109,8 @@ def acceleration(subject: Subject) -> None:
     X = subject.placements(subject.q)
 
     def numeric(step: Array) -> Array:
+        # Differences in time along q(t), whose second derivative at t = 0 is the
+        # acceleration.
         def moved(t: Array) -> Array:
             return subject.placements(subject.q + rates * t + 0.5 * bends * t**2)
 
@@ -120,13 +124,13 @@ def subspace(subject: Subject) -> None:
     """Check that the closed form of the subspace is what follows from the pose."""
     motion = subject.joint.motion
     for q in map(float, subject.q):
-        given = np.array(motion.subspace(q))
+        written = np.array(motion.subspace(q))
         traced = np.array(motion.traced_subspace(q))
         require_equal(
-            given, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6
+            written, traced, f"subspace({q:.6g})", "the derivative of the pose", 1e-6
         )
         unit = subject.joint.velocity(q, 1.0)
-        require_equal(unit, given, f"velocity({q:.6g}, 1)", "the subspace")
+        require_equal(unit, written, f"velocity({q:.6g}, 1)", "the subspace")
 
 
 def special_points(subject: Subject) -> None:
@@ -142,6 +146,7 @@ def special_points(subject: Subject) -> None:
         "acceleration": lambda q: motion.subspace_rate(*q),
     }
     for kind, rates in kinds.items():
+        # A comparison with == hides the derivative of the other branch from tracing.
         if kind != "pose" and (fault := motion.fault_of_equality(rates, kind)):
             raise JointError(fault)
         for q in {0.0, *subject.edges.flat}:
@@ -182,7 +187,7 @@ def period(subject: Subject) -> None:
             )
 
 
-LAWS: dict[str, Callable[[Subject], None]] = {
+MOTION_LAWS: dict[str, Callable[[Subject], None]] = {
     "rigid": rigid,
     "precursor": precursor,
     "plain floats": plain,
@@ -199,6 +204,8 @@ def _in_outer_axes(X: Array, dX: Array) -> Array:
     """Return R' p* and vee(skew part of R* R') in M, * any derivative, shape (n, 6)."""
     back = X[:, :3, :3].transpose(0, 2, 1)
     linear = np.einsum("nij,nj->ni", back, dX[:, :3, 3])
+    # R* R^T is skew for an exact derivative; of a difference the rest is its error,
+    # which is left out by taking the skew part.
     turn = dX[:, :3, :3] @ back  # in F
     skew = 0.5 * (turn - turn.transpose(0, 2, 1))
     angular = np.stack([skew[:, 2, 1], skew[:, 0, 2], skew[:, 1, 0]], axis=1)
@@ -215,17 +222,18 @@ def _judge(
 ) -> None:
     """Refuse a claimed derivative whose distance from differences does not fall."""
     step = subject.step if step is None else step
+    # What rounding does depends on how large the numbers are that are subtracted.
     magnitude = np.abs(subject.placements(subject.q)).max(axis=(1, 2)) + subject.size
-    found = descent(claim, numeric, step, magnitude, order=order)
-    if found.is_quadratic:
+    measured = descent(claim, numeric, step, magnitude, order=order)
+    if measured.is_quadratic:
         return
-    k = found.worst
-    finest = numeric(step / 2.0 ** (len(found.errors) - 1))[k]
+    k = measured.worst
+    finest = numeric(step / 2.0 ** (len(measured.errors) - 1))[k]
     raise JointError(
         f"at q = {subject.q[k]:.6g} it is {row(claim[k])}, but differences of the "
         f"pose give {row(finest)}, linear then angular, in the axes of the outer "
         f"frame. "
-        f"{_reason(subject, found, claim[k], finest)}"
+        f"{_reason(subject, measured, claim[k], finest)}"
     )
 
 
@@ -234,6 +242,7 @@ def _reason(subject: Subject, found: Descent, claim: Array, finest: Array) -> st
     k = found.worst
     R = subject.placements(subject.q[k : k + 1])[0, :3, :3]
     moving = subject.joint.motion.poses(subject.q[k : k + 1])[0, :, :3]
+    # The most frequent mistake: the right vectors in the axes of another frame.
     for axes, name in ((R, "the inner frame"), (moving, "the precursor's frame")):
         turned = np.concatenate([axes @ finest[:3], axes @ finest[3:]])
         if np.abs(turned - claim).max() < 1e-3 * (np.abs(claim).max() + 1e-12):
@@ -244,3 +253,59 @@ def _reason(subject: Subject, found: Descent, claim: Array, finest: Array) -> st
 
 def _at(q: Array) -> str:
     return f"q = {q[0]:.6g}" if q.ndim else f"q = {q:.6g}"
+
+
+# forces
+
+
+MOST_SAMPLES: Final = 4
+
+
+def torque(subject: Subject) -> None:
+    """Check that joint force times rate is the power of the wrench."""
+    for q in map(float, subject.q[:MOST_SAMPLES]):
+        wrench = subject.random.normal(size=6)
+        rate = float(subject.random.uniform(0.5, 2.0))
+        joint_power = subject.joint.torque_to_exert(q, wrench.tolist()) * rate
+        power = float(subject.joint.velocity(q, rate) @ wrench)
+        require_equal(joint_power, power, f"torque_to_exert({q:.6g})", "the power")
+
+
+def inertia(subject: Subject) -> None:
+    """Check the force of a unit of acceleration, and the inertia seen through it.
+
+    Through the joint nothing is felt of a motion along it; nothing is gained, and what
+    is felt across the joint stays.
+    """
+    for q in map(float, subject.q[:MOST_SAMPLES]):
+        root = subject.random.normal(size=(6, 6))
+        matrix = root @ root.T + np.eye(6)
+        S = subject.joint.velocity(q, 1.0)
+        unit = subject.joint.unit_acceleration_torque(q, matrix)
+        name = f"unit_acceleration_torque({q:.6g})"
+        require_equal(unit, float(S @ matrix @ S), name, "S' I S")
+        _check_articulated(subject, q, matrix, S)
+
+
+def _check_articulated(subject: Subject, q: float, matrix: Array, S: Array) -> None:
+    through = subject.joint.articulated_inertia(q, matrix)
+    size = float(np.abs(through).max())
+    name = f"articulated_inertia({q:.6g})"
+    carry = np.array(adjoint(subject.joint.transform(q)), dtype=np.float64)
+    whole = np.linalg.inv(carry).T @ matrix @ np.linalg.inv(carry)
+    gained = float(np.linalg.eigvalsh(through - whole).max())
+    felt = float(np.abs(through @ (carry @ S)).max())
+    skew = float(np.abs(through - through.T).max())
+    rank = np.linalg.matrix_rank(whole - through, tol=1e-7 * float(np.abs(whole).max()))
+    if max(gained, felt, skew) > 1e-7 * (1.0 + size) or rank > 1:
+        raise JointError(
+            f"{name} is not I - I S S' I / (S' I S), carried to F: along the joint "
+            f"{felt:.3g} is felt, {gained:.3g} is gained, and it is unsymmetric by "
+            f"{skew:.3g}."
+        )
+
+
+FORCE_LAWS: dict[str, Callable[[Subject], None]] = {
+    "torque": torque,
+    "inertia": inertia,
+}

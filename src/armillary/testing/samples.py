@@ -26,7 +26,7 @@ def random_direction(random: Random) -> Axis:
 def random_pose(random: Random, *, reach: float = 1.0) -> Pose:
     """Return a pose, all rotations equally likely, in a cube of side 2 reach [m].
 
-    random: Where the numbers come from.
+    random: The generator of the numbers.
     """
     quaternion = random.normal(size=4).tolist()
     position = random.uniform(-reach, reach, 3).tolist()
@@ -39,7 +39,7 @@ def random_joint(
     """Return a joint with random parameters.
 
     Args:
-        random: Where the numbers come from.
+        random: The generator of the numbers.
         kind: Tag of a built-in joint; if None, any that moves at every q.
         with_precursor: Whether it has a random precursor.
 

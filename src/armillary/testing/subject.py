@@ -138,20 +138,20 @@ def _smooth_samples(
     low, high = float(grid[0]), float(grid[-1])
     width = high - low
     breaks = np.array([low, high, *changes[:, 0]])
-    found: list[tuple[float, float]] = []
+    ranges: list[tuple[float, float]] = []
     for _ in range(TRIES * samples):
-        if len(found) == samples:
+        if len(ranges) == samples:
             break
         q = random.uniform(low, high)
         step = min(LARGEST_STEP * width, 0.9 * float(np.abs(breaks - q).min()))
         if step > SMALLEST_STEP * width and _is_smooth(joint, q, step):
-            found.append((q, step))
-    if not found:
+            ranges.append((q, step))
+    if not ranges:
         raise JointError(
             f"{type(joint).__name__}.pose is nowhere defined and smooth in "
             f"[{low:g}, {high:g}]."
         )
-    array = np.array(found)
+    array = np.array(ranges)
     return array[:, 0], array[:, 1]
 
 

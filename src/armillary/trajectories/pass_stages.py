@@ -222,9 +222,9 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
             columns,
             lines,
             columns.stage(_highest),
-            repeat(columns.going, columns.stage(_lower), limit=LIMIT),
+            repeat(columns.active, columns.stage(_lower), limit=LIMIT),
             columns.stage(_least_of_rows if has_rows else _least),
-            repeat(columns.going, columns.stage(_higher), limit=LIMIT),
+            repeat(columns.active, columns.stage(_higher), limit=LIMIT),
             columns.stage(_interval, writes=(columns.lo, columns.hi)),
         ),
     )
@@ -349,8 +349,8 @@ def _lines(
     step = 2.0 * gap
     lines: list[tuple[Number, Number, Number]] = []
     for curve, shift in ((point, 0.0), (next_point, step)):
-        for slope, bend, least, most in zip(*curve, *acceleration, strict=True):
-            lines.append(_line(slope + shift * bend, bend, least, most))
+        for slope, curvature, least, most in zip(*curve, *acceleration, strict=True):
+            lines.append(_line(slope + shift * curvature, curvature, least, most))
     for further, shift in ((row, 0.0), (next_row, step)):
         for a, b, least, most in further:
             lines.append(_line(a + shift * b, b, least, most))
@@ -403,15 +403,15 @@ def _chosen(
 class Lowered(NamedTuple):
     """A step to the greatest x of an interval."""
 
-    y: Number
-    going: Number
+    greatest: Number
+    active: Number
 
 
 class Raised(NamedTuple):
     """A step to the least x of an interval."""
 
-    z: Number
-    going: Number
+    least: Number
+    active: Number
 
 
 def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
@@ -422,49 +422,51 @@ def _highest(point: Matrix, velocity: Matrix, hi_next: Number) -> Lowered:
     )
 
 
-def _lower(y: Number, lines: BoundLines) -> Lowered:
-    """Return y nearer to the greatest x with f <= 0, and whether it must go on.
+def _lower(greatest: Number, lines: BoundLines) -> Lowered:
+    """Return x nearer to the greatest one with f <= 0, and whether it must go on.
 
-    It is the root of the line that f follows at y. Where that line does not fall as x
-    is lowered there is none, and y is -1.
+    It is the root of the line that f follows at x. Where that line does not fall as x
+    is lowered there is none, and x is -1.
     """
-    f, slope, offset = _gap(y, lines)
-    is_met, falls = f <= 0.0, (slope > 0.0) & (y > 0.0)
+    x = greatest
+    f, slope, offset = _gap(x, lines)
+    is_met, falls = f <= 0.0, (slope > 0.0) & (x > 0.0)
     root = -offset / select(falls, slope, 1.0)
-    lower = maximum(minimum(root, y) * (1.0 - SLACK), 0.0)
-    y = select(is_met, y, select(falls, lower, -1.0))
-    return Lowered(y, select(falls & ~is_met, 1.0, 0.0))
+    lower = maximum(minimum(root, x) * (1.0 - SLACK), 0.0)
+    x = select(is_met, x, select(falls, lower, -1.0))
+    return Lowered(x, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _least(lo_next: Number, y: Number) -> Raised:
+def _least(lo_next: Number, greatest: Number) -> Raised:
     """Return from where x is raised to the least, and whether it must be.
 
     Where the next interval begins at 0, so does this one: a path may rest.
     """
-    return Raised(0.0, select((lo_next > 0.0) & (y >= 0.0), 1.0, 0.0))
+    return Raised(0.0, select((lo_next > 0.0) & (greatest >= 0.0), 1.0, 0.0))
 
 
-def _least_of_rows(lo_next: Number, y: Number) -> Raised:
+def _least_of_rows(lo_next: Number, greatest: Number) -> Raised:
     """Return the same where rows may exclude that the path rests."""
-    return Raised(0.0, select(y >= 0.0, 1.0, 0.0))
+    return Raised(0.0, select(greatest >= 0.0, 1.0, 0.0))
 
 
-def _higher(z: Number, y: Number, lines: BoundLines) -> Raised:
-    """Return z nearer to the least x with f <= 0, and whether it must go on.
+def _higher(least: Number, greatest: Number, lines: BoundLines) -> Raised:
+    """Return x nearer to the least one with f <= 0, and whether it must go on.
 
-    It is above y, and the interval empty, where there is none.
+    It is above the greatest, and the interval empty, where there is none.
     """
-    f, slope, offset = _gap(z, lines)
-    is_met, falls = f <= 0.0, (slope < 0.0) & (z <= y)
+    x = least
+    f, slope, offset = _gap(x, lines)
+    is_met, falls = f <= 0.0, (slope < 0.0) & (x <= greatest)
     root = -offset / select(falls, slope, -1.0)
-    higher = maximum(root, z) * (1.0 + SLACK)
-    z = select(is_met, z, select(falls, higher, 2.0 * FASTEST))
-    return Raised(z, select(falls & ~is_met, 1.0, 0.0))
+    higher = maximum(root, x) * (1.0 + SLACK)
+    x = select(is_met, x, select(falls, higher, 2.0 * FASTEST))
+    return Raised(x, select(falls & ~is_met, 1.0, 0.0))
 
 
-def _interval(y: Number, z: Number) -> tuple[Number, Number]:
+def _interval(greatest: Number, least: Number) -> tuple[Number, Number]:
     """Return the ends of the interval; the greater one is below 0 where it is empty."""
-    return z, select(z <= y, y, -1.0)
+    return least, select(least <= greatest, greatest, -1.0)
 
 
 # The forward sweep

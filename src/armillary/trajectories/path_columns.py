@@ -77,7 +77,7 @@ class PathColumns(Columns):
     chords = Column("d[i], slopes of the chords between knots", "k", "n")
     pivots = Column("p[i] of the elimination", "k")
     rights = Column("r[i] of the elimination", "k", "n")
-    bends = Column("c[i], curvatures at knots", "k", "n")
+    curvatures = Column("c[i], curvatures at knots", "k", "n")
     state = Column("the fault, whether the path moves, whether it repeats a knot", 3)
 
     # An interval between waypoints, from a to b.
@@ -93,16 +93,18 @@ class PathColumns(Columns):
 
     # An inner waypoint on the way back.
     pivot, right = entry(pivots), entry(rights)
-    bend, next_bend = entry(bends), entry(bends, 1)
+    curvature, next_curvature = entry(curvatures), entry(curvatures, 1)
 
     # Both ends.
     first_at, first_given = entry(at, of="first"), entry(given, of="first")
     first_pivot, first_right = entry(pivots, of="first"), entry(rights, of="first")
-    first_bend, last_bend = entry(bends, of="first"), entry(bends, of="last")
+    first_curvature = entry(curvatures, of="first")
+    last_curvature = entry(curvatures, of="last")
 
     # A knot, and the interval beside it, from a to b.
-    q_here, bend_here, knot_made = entry(path), entry(bends), entry(knots)
-    bend_a, bend_b = entry(bends, of="interval"), entry(bends, 1, of="interval")
+    q_here, curvature_here, knot_made = entry(path), entry(curvatures), entry(knots)
+    curvature_a = entry(curvatures, of="interval")
+    curvature_b = entry(curvatures, 1, of="interval")
     width_here = entry(widths, of="interval")
     chord_here = entry(chords, of="interval")
     weight_a = Column("factor of h c[a] in the slope at a knot")
@@ -155,9 +157,9 @@ class PathColumns(Columns):
     d = Column("slope of the lines that lead to the next interval of x")
     d_hi = Column("offset of the line to its greatest x")
     d_lo = Column("offset of the line to its least x")
-    y = Column("the greatest x of the interval, found from above; below 0 if none")
-    z = Column("the least x of the interval, found from below")
-    going = Column("whether Newton's method goes on: above 0")
+    greatest = Column("greatest x of the interval, found from above; below 0 if none")
+    least = Column("least x of the interval, found from below")
+    active = Column("whether Newton's method goes on: above 0")
     fault = Column("the reason of a failure, a number of `PathReason`, or 0")
     reason = Column("how the path ended, a number of `PathReason`")
     moves = Column("0 where all waypoints are the same")

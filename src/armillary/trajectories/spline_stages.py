@@ -55,8 +55,8 @@ BACK: Final = Steps(
     "back",
     PathColumns.pivot,
     PathColumns.right,
-    PathColumns.bend,
-    PathColumns.next_bend,
+    PathColumns.curvature,
+    PathColumns.next_curvature,
 )
 """The inner waypoints, the last one first."""
 
@@ -66,17 +66,17 @@ ENDS: Final = Steps(
     PathColumns.first_given,
     PathColumns.first_pivot,
     PathColumns.first_right,
-    PathColumns.first_bend,
-    PathColumns.last_bend,
+    PathColumns.first_curvature,
+    PathColumns.last_curvature,
     is_single=True,
 )
 
 KNOTS: Final = Steps(
     "knots_made",
     PathColumns.q_here,
-    PathColumns.bend_here,
-    PathColumns.bend_a,
-    PathColumns.bend_b,
+    PathColumns.curvature_here,
+    PathColumns.curvature_a,
+    PathColumns.curvature_b,
     PathColumns.width_here,
     PathColumns.chord_here,
     PathColumns.weight_a,
@@ -96,7 +96,7 @@ def spline_columns(columns: PathColumns) -> tuple[Port, ...]:
         columns.pivots,
         columns.chords,
         columns.rights,
-        columns.bends,
+        columns.curvatures,
         columns.knots,
     )
 
@@ -117,7 +117,7 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
             columns,
             columns.stage(_eliminated, writes=(columns.pivot_here, columns.right_here)),
         ),
-        BACK.each(columns, columns.stage(_curvature, writes=columns.bend)),
+        BACK.each(columns, columns.stage(_curvature, writes=columns.curvature)),
         KNOTS.each(columns, columns.stage(_knot, writes=columns.knot_made)),
     )
 
@@ -150,8 +150,8 @@ class SplineEnds(NamedTuple):
     first_at: Number
     first_pivot: Number
     first_right: Vector
-    first_bend: Vector
-    last_bend: Vector
+    first_curvature: Vector
+    last_curvature: Vector
     state: Vector
 
 
@@ -225,16 +225,16 @@ def _eliminated(
     return width_after * inverse, right
 
 
-def _curvature(pivot: Number, right: Vector, next_bend: Vector) -> Vector:
+def _curvature(pivot: Number, right: Vector, next_curvature: Vector) -> Vector:
     """Return c[i] from c[i+1]."""
-    return [r - pivot * c for r, c in zip(right, next_bend, strict=True)]
+    return [r - pivot * c for r, c in zip(right, next_curvature, strict=True)]
 
 
 def _knot(
     q_here: Vector,
-    bend_here: Vector,
-    bend_a: Vector,
-    bend_b: Vector,
+    curvature_here: Vector,
+    curvature_a: Vector,
+    curvature_b: Vector,
     width_here: Number,
     chord_here: Vector,
     weight_a: Number,
@@ -243,6 +243,6 @@ def _knot(
     """Return position, slope and curvature at a waypoint."""
     slopes = [
         d + width_here * (weight_a * a + weight_b * b)
-        for d, a, b in zip(chord_here, bend_a, bend_b, strict=True)
+        for d, a, b in zip(chord_here, curvature_a, curvature_b, strict=True)
     ]
-    return [list(q_here), slopes, list(bend_here)]
+    return [list(q_here), slopes, list(curvature_here)]

@@ -143,11 +143,11 @@ def path_torques(
         state: As for `inverse_dynamics`.
     """
     torque: Any = inverse_dynamics(cell, joints=joints, state=state)
-    q, slope, bend = np.moveaxis(grid, -2, 0)
+    q, slope, curvature = np.moveaxis(grid, -2, 0)
     still = np.zeros_like(q)
     rest = torque(q, still, still)  # g
     # At the rates q' and -q', M q'' + C q' + g is the same, and friction is opposite.
-    forth, back = torque(q, slope, bend), torque(q, -slope, bend)
+    forth, back = torque(q, slope, curvature), torque(q, -slope, curvature)
     friction = 0.5 * (forth - back)  # c + v
     viscous = np.zeros_like(q)
     if np.any(friction != 0.0):

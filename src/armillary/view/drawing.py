@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.errors import printable, shortened
 from armillary.kinematics.speed_bounds import ranges_of
+from armillary.limits import DRAWN_FRAMES, DRAWN_JOINTS, DRAWN_VOLUMES
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
     BoundingBox,
@@ -38,10 +39,10 @@ from armillary.view.kinds import (
     Axes,
     Drawing,
     Drawings,
+    DrawnSurface,
     Label,
     Layer,
     Lines,
-    Surface,
 )
 from armillary.view.surfaces import TOLERANCE, Sketch, Surfaces, lines
 
@@ -50,9 +51,9 @@ __all__ = ["drawings"]
 Array = npt.NDArray[np.float64]
 Ranges: TypeAlias = tuple[tuple[float, float], ...]
 
-MOST_FRAMES: Final = 2000
-MOST_JOINTS: Final = 2000
-MOST_BOUNDED: Final = 2000
+MOST_FRAMES: Final = DRAWN_FRAMES.most
+MOST_JOINTS: Final = DRAWN_JOINTS.most
+MOST_BOUNDED: Final = DRAWN_VOLUMES.most
 
 COLOURS: Final[dict[Layer, Colour]] = {
     Layer.VISUALS: (0.70, 0.73, 0.77, 1.0),
@@ -82,11 +83,11 @@ def drawings(cell: Workcell, meshes: MeshSource | None) -> Drawings:
     return _Artist(cell, meshes).drawings()
 
 
-class _Body(NamedTuple):
+class _DrawnBody(NamedTuple):
     """The bounds of a shape, in the frame of its link.
 
     Attributes:
-        points: Of its drawn surface [m], shape (n, 3).
+        points: The points of its drawn surface [m], shape (n, 3).
         box: Around it.
         sphere: The smallest around it, None where only its points are known.
     """
@@ -104,12 +105,13 @@ class _Artist:
         self._tree = Tree.of(cell)
         self._names = [self._tree.name(k) for k in range(len(cell.links))]
         self._surfaces = Surfaces(meshes, lambda: self._size)
-        self._bodies: dict[Shape, _Body | None] = {}
+        self._bodies: dict[Shape, _DrawnBody | None] = {}
         self._symbols: dict[Any, Lines | None] = {}
         self._notes: dict[str, None] = {}
         self._has_visuals = any(link.visuals for link in cell.links)
 
     def drawings(self) -> Drawings:
+        # Sticks depend on which links have shapes, so these come first.
         shapes = list(self._shapes())
         items = [
             *shapes,
@@ -133,8 +135,8 @@ class _Artist:
         for k, link in enumerate(self._cell.links):
             for layer, shapes in self._layers(link):
                 for row, shape in enumerate(shapes):
-                    found = self._sketch(shape, layer, self._colour(k, layer))
-                    for part, what in enumerate(found.things):
+                    sketch = self._sketch(shape, layer, self._colour(k, layer))
+                    for part, what in enumerate(sketch.things):
                         name = f"{self._names[k]}/{layer}/{row}.{part}"
                         yield Drawing(layer, k, name, link.primary @ shape.pose, what)
 
@@ -177,27 +179,32 @@ class _Artist:
                 name = f"{self._names[k]}/{layer}"
                 yield Drawing(layer, k, name, link.primary @ pose, what)
 
-    def _bounded(self, shape: Shape) -> _Body | None:
+    def _bounded(self, shape: Shape) -> _DrawnBody | None:
         """Return the bounds of a shape in the link's primary frame, None without."""
+        # Bounds do not depend on name and colour: equal shapes have theirs computed
+        # once.
         key = msgspec.structs.replace(shape, name="", colour=None)
         if key not in self._bodies:
             self._bodies[key] = self._body(shape)
         return self._bodies[key]
 
-    def _body(self, shape: Shape) -> _Body | None:
+    def _body(self, shape: Shape) -> _DrawnBody | None:
         R, p = np.array(shape.pose.rotation), np.array(shape.pose.position)
         points = self._sketch(shape, Layer.COLLISIONS).points @ R.T + p
         if not len(points):
             return None
+        # Formulas of primitives are exact; triangles cut off what is round.
         if isinstance(shape, Primitive):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
-            return _Body(points, shape.bounding_box(shape.pose), sphere)
-        return _Body(points, box_around(points), None)
+            return _DrawnBody(points, shape.bounding_box(shape.pose), sphere)
+        return _DrawnBody(points, box_around(points), None)
 
-    def _ball(self, bodies: Sequence[_Body]) -> tuple[Surface, Pose]:
+    def _ball(self, bodies: Sequence[_DrawnBody]) -> tuple[DrawnSurface, Pose]:
         """Return the smallest sphere around bodies, and where it is."""
         sphere = bodies[0].sphere
+        # One primitive has its own sphere; of several bodies it is the one around their
+        # points, widened by what round surfaces reach beyond their triangles.
         if len(bodies) > 1 or sphere is None:
             found = sphere_around(np.concatenate([body.points for body in bodies]))
             missed = max(_missed(body.sphere, found) for body in bodies)
@@ -205,7 +212,7 @@ class _Artist:
         vertices = self._unit_ball.vertices.astype(np.float32) * np.float32(
             sphere.radius
         )
-        ball = Surface(
+        ball = DrawnSurface(
             vertices, self._unit_ball.faces.astype(np.uint32), COLOURS[Layer.SPHERES]
         )
         return ball, Pose.translation(*sphere.centre)
@@ -216,6 +223,7 @@ class _Artist:
 
     def _frames(self) -> Iterator[Drawing]:
         """Yield the axes and the name of each frame, those of the world first."""
+        # A tenth of the cell, so that axes neither hide it nor vanish in it.
         length = 0.1 * self._size
         axes = Axes(length, 0.06 * length)
         for name in self._cell.frame_names:
@@ -264,6 +272,8 @@ class _Artist:
         are in it. Beside shapes, manipulators without joints have none, nor links that
         are fixed to shapes, such as frames of sensors.
         """
+        # The layer that is shown at first: visuals, unless there are collision shapes
+        # only.
         layers = {each.layer for each in shapes}
         only_collisions = layers == {Layer.COLLISIONS}
         layer = Layer.COLLISIONS if only_collisions else Layer.VISUALS
@@ -277,6 +287,8 @@ class _Artist:
                 continue
             if owners[k] in seen and k not in carrying:
                 continue
+            # Browsers compute in float32: what lies far out is drawn at the edge, and
+            # sticks without length are left out.
             near = np.clip(np.reshape(ends, (-1, 3)), -FARTHEST, FARTHEST)
             far = [end for end in near if np.linalg.norm(end) > 1e-9 * self._size]
             if far:
@@ -287,18 +299,23 @@ class _Artist:
 
     def _carrying(self, shaped: Collection[int]) -> set[int]:
         """Return the links with a shape or a joint, and all that carry these."""
-        found: set[int] = set()
+        parents: set[int] = set()
         for k in range(len(self._cell.links)):
+            # Up the tree from each link that counts, to the first that is already
+            # known.
             at = k if k in shaped or self._tree.drives[k] else -1
-            while at >= 0 and at not in found:
-                found.add(at)
+            while at >= 0 and at not in parents:
+                parents.add(at)
                 at = self._tree.parents[at]
-        return found
+        return parents
 
     def _stick_ends(self) -> Sequence[Sequence[Array]]:
         """Return where the sticks of each link end, in its outer frame [m]."""
         ends: list[list[Array]] = [[] for _ in self._cell.links]
         for k, link in enumerate(self._cell.links):
+            # A stick leads from the parent to the joint, and from there, if the joint
+            # does not move its own origin, to the link; fixed links are led to
+            # directly.
             at = self._tree.placement(k) @ link.joint.precursor
             parent = self._tree.parents[k]
             if parent >= 0:
@@ -323,6 +340,7 @@ class _Artist:
         if not found:
             return []
         points = np.concatenate(found)
+        # A slide moves the origin, so no single stick could lead to it.
         least = 1e-9 * self._size
         return [points[0]] if np.ptp(points, axis=0).max() <= least else []
 
@@ -343,8 +361,8 @@ class _Artist:
         the size of an ordinary shape, the median, where that is larger.
         """
         frames = [FrameRef(k, IDENTITY) for k in range(len(self._cell.links))]
-        found = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
-        points = np.array([X.position for X in found]).reshape(-1, 3)
+        poses = poses_of(self._tree, self._cell.joints.home, frames, IN_WORLD)
+        points = np.array([X.position for X in poses]).reshape(-1, 3)
         points = points[np.isfinite(points).all(axis=1)].clip(-FARTHEST, FARTHEST)
         size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
         return max(size, self._size_of_shapes) or 1.0
@@ -377,13 +395,15 @@ def _missed(sphere: BoundingSphere | None, other: BoundingSphere) -> float:
     """
     if sphere is None:
         return 0.0
+    # Either the exact sphere reaches out of the other, or, which is less, the chords of
+    # its triangles cut off at most the tolerance they were made with.
     reach = float(np.linalg.norm(np.subtract(sphere.centre, other.centre)))
     return min(
         max(reach + sphere.radius - other.radius, 0.0), TOLERANCE * sphere.radius
     )
 
 
-def _box(bodies: Sequence[_Body]) -> Lines:
+def _box(bodies: Sequence[_DrawnBody]) -> Lines:
     """Return the edges of the box around bodies."""
     lower = np.min([body.box.lower for body in bodies], axis=0)
     upper = np.max([body.box.upper for body in bodies], axis=0)
@@ -396,5 +416,7 @@ def _edges(lower: Array, upper: Array) -> Array:
     corners = np.array(
         [(ends[i, 0], ends[j, 1], ends[k, 2]) for i, j, k in np.ndindex(2, 2, 2)]
     )
+    # Corners are numbered by three bits, upper or lower along x, y and z; an edge joins
+    # two numbers that differ in one bit.
     pairs = [(a, a | bit) for bit in (1, 2, 4) for a in range(8) if not a & bit]
     return corners[np.array(pairs)]

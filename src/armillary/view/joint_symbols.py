@@ -28,7 +28,7 @@ class Sampled(NamedTuple):
     """Where one coordinate takes a joint's outer frame M in its inner frame F.
 
     Attributes:
-        unit: Of the coordinate.
+        unit: The unit of the coordinate.
         rotations: R_FM, shape (n, 3, 3).
         origins: M's origin in F [m], shape (n, 3).
     """
@@ -54,16 +54,16 @@ def joint_symbol(
         joint: Any joint, with its precursor.
         ranges: The least and greatest value of each coordinate [m or rad].
         home: The value of each at home.
-        size: Of the symbol [m].
+        size: The size of the symbol [m].
     """
-    found = [
+    strokes = [
         segment
         for each in sampled(joint, ranges, home, size)
         for segment in _symbol(each, size)
     ]
-    if not found:
+    if not strokes:
         return None
-    return lines(np.concatenate(found), COLOUR, width=2.5)
+    return lines(np.concatenate(strokes), COLOUR, width=2.5)
 
 
 def sampled(
@@ -83,6 +83,7 @@ def sampled(
         period = joint.period if len(home) == 1 else None
         ends = _finite(*ranges[k], home[k], _reach(unit, period, size))
         low, high = np.clip(ends, -FARTHEST, FARTHEST)
+        # One coordinate over its range, the others at home.
         q = np.tile(np.asarray(home, dtype=np.float64), (SAMPLES, 1))
         q[:, k] = np.linspace(low, high, SAMPLES)
         table = joint.motion.poses(q if joint.motion.shape else q[:, 0])
@@ -111,20 +112,26 @@ def _symbol(samples: Sampled, size: float) -> Iterator[Array]:
     """Yield segments, shape (k, 2, 3)."""
     unit, rotations, origins = samples
     least = SMALL * size
+    # What the joint does from its first sample on: R_k R_0^T, and the axis of each.
     turned = rotations @ rotations[0].T
     turns = _turns(turned)
     axis = _axis(turns)
     is_still = np.linalg.norm(origins - origins[0], axis=1).max() <= least
     hub = None
+    # A point that stays makes it a rotation about a fixed axis: an axis and an arc.
     if axis is not None and (is_still or unit is Unit.RADIAN):
         hub = _hub(turned, origins, axis, 1e-6 * size)
     if hub is not None and axis is not None:
         yield from _turning(turned, hub, axis, size)
         return
+    # The origin stays but the axis does not, as of a ball joint: the path of a point
+    # beside the origin shows the motion.
     if is_still:
         if np.linalg.norm(turns, axis=1).max() > SMALL:
             yield _joined(origins + size * rotations[:, :, 2])
         return
+    # Else the origin moves: its track, with ends where it is straight, and with an arc
+    # where the joint turns as well, as a screw does.
     yield _joined(origins)
     if _is_straight(origins, least):
         yield _ends(origins, size)
@@ -137,6 +144,8 @@ def _axis(turns: Array) -> Array | None:
     lengths = np.linalg.norm(turns, axis=1)
     if lengths.max() <= SMALL:
         return None
+    # The longest sin(angle) * axis is the best conditioned; all others are parallel to
+    # it, or there is no fixed axis.
     axis: Array = turns[np.argmax(lengths)] / lengths.max()
     return axis if np.allclose(np.cross(turns, axis), 0.0, atol=1e-6) else None
 
@@ -146,12 +155,16 @@ def _hub(turned: Array, origins: Array, axis: Array, least: float) -> Array | No
 
     A point c of the axis stays: o_k = c + R_k (o_0 - c) for all poses k.
     """
+    # (I - R_k) c = o_k - R_k o_0 for all k, by least squares; the residual tells
+    # whether there is such a point.
     A = (np.eye(3) - turned).reshape(-1, 3)
     b = (origins - turned @ origins[0]).ravel()
     # Along the axis, c is free: hold it where the origins are.
     height = axis @ origins[0]
-    found: Any = np.linalg.lstsq(np.vstack([A, axis]), np.append(b, height), rcond=None)
-    centre: Array = found[0]
+    solution: Any = np.linalg.lstsq(
+        np.vstack([A, axis]), np.append(b, height), rcond=None
+    )
+    centre: Array = solution[0]
     return centre if np.abs(A @ centre - b).max() <= least else None
 
 
@@ -165,6 +178,7 @@ def _turning(turned: Array, hub: Array, axis: Array, size: float) -> Iterator[Ar
         size: Half the length of what is drawn of the axis [m].
     """
     yield np.array([[hub - size * axis, hub + size * axis]])
+    # A direction across the axis: by the coordinate axis that is least parallel to it.
     out: Any = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     out *= 0.6 * size / np.linalg.norm(out)
     arms: Array = turned @ out
@@ -178,6 +192,7 @@ def _is_straight(points: Array, least: float) -> bool:
     length = float(np.linalg.norm(along))
     if length <= least:
         return False
+    # The distance of each point from the line through the two ends.
     off = np.cross(points - points[0], along / length)
     return bool(np.abs(off).max() <= 1e-6 * length)
 
@@ -204,5 +219,6 @@ def _joined(points: Array) -> Array:
 
 def _turns(R: Array) -> Array:
     """Return the axis of each rotation times the sine of its angle, shape (n, 3)."""
+    # (R - R^T) / 2 = sin(angle) [axis]x.
     off = 0.5 * (R - np.swapaxes(R, 1, 2))
     return np.stack([off[:, 2, 1], off[:, 0, 2], off[:, 1, 0]], axis=1)

@@ -17,10 +17,10 @@ __all__ = [
     "Axes",
     "Drawing",
     "Drawings",
+    "DrawnSurface",
     "Label",
     "Layer",
     "Lines",
-    "Surface",
     "Texture",
     "What",
 ]
@@ -59,7 +59,7 @@ class Texture:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Surface:
+class DrawnSurface:
     """Triangles of one colour; equal shapes share their arrays.
 
     Attributes:
@@ -95,8 +95,8 @@ class Axes:
     """The three axes of a frame: x red, y green, z blue.
 
     Attributes:
-        length: Of each [m].
-        radius: Of each [m].
+        length: The length of each [m].
+        radius: The radius of each [m].
     """
 
     length: float
@@ -110,7 +110,7 @@ class Label:
     text: str
 
 
-What: TypeAlias = Surface | Lines | Axes | Label
+What: TypeAlias = DrawnSurface | Lines | Axes | Label
 
 
 @dataclass(frozen=True, eq=False, slots=True)

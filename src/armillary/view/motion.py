@@ -9,23 +9,79 @@ from typing import Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.control.obstacles import as_boxes
 from armillary.control.simulation import ControlledMotion
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.state import State, bound_state
+from armillary.model.shape import Colour
+from armillary.model.shapes import Box, Capsule, Sphere
 from armillary.trajectories.timed_path import Samples
-from armillary.view.obstacles import NOTHING, MovingObstacles, obstacles_of_motion
+from armillary.view.kinds import FARTHEST, DrawnSurface
+from armillary.view.surfaces import TOLERANCE
 
-__all__ = ["Motion", "motion_of"]
+__all__ = ["PlayedMotion", "motion_of"]
 
 Array = npt.NDArray[np.float64]
 
 RATE: Final = 30.0  # samples a second, where nothing is said
+OBSTACLE_COLOUR: Final[Colour] = (0.86, 0.27, 0.22, 0.75)
+THIN: Final = 1e-9
+"""Boxes that are thinner than this part of their length are drawn as capsules."""
+
+
+@final
+@dataclass(frozen=True, eq=False, slots=True)
+class MovingObstacles:
+    """Shapes that move.
+
+    Attributes:
+        surfaces: One for each; where its size changes, of the greatest.
+        poses: Where they are at each instant, shape (instants, k, 4, 4).
+    """
+
+    surfaces: tuple[DrawnSurface, ...]
+    poses: Array
+
+
+NOTHING: Final = MovingObstacles((), np.zeros((1, 0, 4, 4)))
+
+
+def obstacles_of_motion(motion: ControlledMotion) -> MovingObstacles:
+    """Return what a controller avoided, at each instant of a motion without a batch."""
+    count = len(motion.time) - 1
+    avoided = [motion.obstacles(k) for k in range(count)]
+    known = [each for each in avoided if each is not None]
+    if not known:
+        return NOTHING
+    known.append(known[-1].after(float(motion.time[-1] - motion.time[-2])))
+    numbers = np.stack([as_boxes(each.numbers) for each in known])
+    numbers = np.where(np.isfinite(numbers), numbers, FARTHEST)
+    X = np.zeros((*numbers.shape[:2], 4, 4))
+    X[..., :3, :3] = numbers[..., 10:].reshape(*numbers.shape[:2], 3, 3)
+    X[..., :3, 3] = numbers[..., :3].clip(-FARTHEST, FARTHEST)
+    X[..., 3, 3] = 1.0
+    sizes, radii = 2.0 * numbers[..., 3:6].max(axis=0), numbers[..., 9].max(axis=0)
+    surfaces = [_surface(size, float(r)) for size, r in zip(sizes, radii, strict=True)]
+    return MovingObstacles(tuple(surfaces), X)
+
+
+def _surface(size: Array, radius: float) -> DrawnSurface:
+    shape: Any
+    if size[:2].max() > THIN * size[2]:
+        shape = Box(size=tuple((size + 2.0 * radius).tolist()))
+    elif size[2] > 0.0:
+        shape = Capsule(radius=radius, length=float(size[2]))
+    else:
+        shape = Sphere(radius=radius)
+    triangles = shape.triangles(TOLERANCE * max(radius, 0.1 * float(size.max())))
+    vertices = triangles.vertices.astype(np.float32)
+    return DrawnSurface(vertices, triangles.faces.astype(np.uint32), OBSTACLE_COLOUR)
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Motion:
+class PlayedMotion:
     """States at instants.
 
     Attributes:
@@ -50,7 +106,7 @@ class Motion:
 
 def motion_of(
     start: State, motion: Any, *, times: npt.ArrayLike | None, rate: float | None
-) -> Motion:
+) -> PlayedMotion:
     """Return the motion that was given in one of its forms.
 
     Args:
@@ -74,7 +130,7 @@ def motion_of(
             )
         if times is None and rate is None:
             times = motion.time
-        return Motion(_instants(len(motion.time), times, rate), motion.state)
+        return PlayedMotion(_instants(len(motion.time), times, rate), motion.state)
     if isinstance(motion, ControlledMotion | Samples):
         if motion.q.ndim != 2:
             raise ShapeError(
@@ -83,13 +139,13 @@ def motion_of(
             )
         if times is None and rate is None:
             times = motion.time
-        found = motion_of(start, motion.q, times=times, rate=rate)
+        played = motion_of(start, motion.q, times=times, rate=rate)
         if isinstance(motion, Samples):
-            return found
-        return replace(found, obstacles=obstacles_of_motion(motion))
+            return played
+        return replace(played, obstacles=obstacles_of_motion(motion))
     if isinstance(motion, Sequence) and motion and isinstance(motion[0], State):
         states = [bound_state(start.cell, each) for each in cast(Any, motion)]
-        return Motion(_instants(len(states), times, rate), states.__getitem__)
+        return PlayedMotion(_instants(len(states), times, rate), states.__getitem__)
     try:
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
@@ -105,7 +161,7 @@ def motion_of(
     if not np.isfinite(Q).all():
         row = int(np.argmin(np.isfinite(Q).all(axis=1)))
         raise ModelError(f"Row {row} of the motion holds a number that is not finite.")
-    return Motion(
+    return PlayedMotion(
         _instants(len(Q), times, rate), lambda k: start.replace(q=Q[k].tolist())
     )
 
@@ -119,11 +175,11 @@ def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Ar
             times = np.arange(count) / rate
     elif rate is not None:
         raise ModelError("Give times or a rate, not both.")
-    found = np.array(times, dtype=np.float64)
-    if found.shape != (count,):
+    instants = np.array(times, dtype=np.float64)
+    if instants.shape != (count,):
         raise ShapeError(
-            f"There are {count} instants; times have the shape {found.shape}."
+            f"There are {count} instants; times have the shape {instants.shape}."
         )
-    if not (np.isfinite(found).all() and (np.diff(found) >= 0.0).all()):
+    if not (np.isfinite(instants).all() and (np.diff(instants) >= 0.0).all()):
         raise ModelError("Times must be finite and must not decrease.")
-    return found
+    return instants

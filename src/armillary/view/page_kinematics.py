@@ -8,17 +8,36 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
-from armillary.kernel.javascript import LIBRARY, literal, literals, pipeline_function
+from armillary.errors import ModelError
+from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.loop_search import loop_constants, loop_tolerances
+from armillary.ik.method import squares_of
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import TOLERANCE
+from armillary.ik.reason import Reason
+from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
+from armillary.ik.search_step import largest_errors, step_program
+from armillary.ik.user_form import UserForm, picked_program, verified_program
+from armillary.kernel.javascript import (
+    LIBRARY,
+    literal,
+    literals,
+    pipeline_function,
+    program_function,
+)
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.inputs import PASSIVE
 from armillary.kinematics.moving_links import POSES, MovingLinks, moving_links
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
+from armillary.model.end_effectors import frames_by_use
 from armillary.model.workcell import Workcell
-from armillary.view.page_inverse import INVERSE_LIBRARY, inverse_members
+from armillary.trace import Program
+from armillary.view.target_solver import reaches_poses, target_solver
 
-__all__ = ["kinematics_script"]
+__all__ = ["kinematics_script", "solver_names"]
 
 NO_FORMS: Final[Mapping[str, ClosedForm]] = MappingProxyType({})
 UNCOMPILED: Final = (
@@ -65,7 +84,7 @@ def kinematics_script(
       whether there are any; q and out are `Float64Array`s of all joints.
 
     Args:
-        cell: Whose kinematics.
+        cell: The cell whose kinematics are printed.
         state: Where bases are, what is attached, and which branch loops are on.
         frames: Names of the frames that the page places.
         closed: Closed forms of the user, by frame; those that cannot be traced are not
@@ -111,6 +130,7 @@ def _poses(moving: MovingLinks, state: State) -> str:
     `closeLoops` fills in passive joints behind the first n numbers of x.
     """
     joints = f"const jointCount = {moving.joints};"
+    # The world alone: nothing moves, and a pipeline without stages is not printed.
     if moving.count == 1:
         still = f"const poses = (q, out) => out.set([{literals(np.eye(4)[:3])}]);"
         return "\n".join([joints, still, NO_LOOPS, INVERSE_LIBRARY])
@@ -120,7 +140,252 @@ def _poses(moving: MovingLinks, state: State) -> str:
     pipeline = Pipeline("links", moving.inputs, tables, stages, results)
     code = pipeline_function(pipeline, moving.records(state), "linksAt")
     closing = f"const poses = linksAt;\n{NO_LOOPS}"
+    # Where loops are closed, the pipeline also returns the passive joints, and solvers
+    # call it to close the loops of what they try.
     if passive:
         sizes = f"const poseSize = {12 * moving.count}, passiveSize = {passive};"
         closing = f"{sizes}\n{LOOPS}"
     return "\n".join([joints, code, closing, INVERSE_LIBRARY])
+
+
+# inverse kinematics
+
+
+INVERSE_LIBRARY: Final = (
+    f"""\
+const SOLVED = {int(Reason.SOLVED)}, SINGULAR = {int(Reason.SINGULAR)};
+const LIMITS = {int(Reason.LIMITS)}, NOT_FOUND = {int(Reason.NOT_FOUND)};
+const OUT_OF_REACH = {int(Reason.OUT_OF_REACH)};
+const OTHER_ANGLES = {OTHER_ANGLES.tolist()};
+const FOUND = 1, NONE = 0, UNKNOWN = -1, MOST_STEPS = 100;
+"""
+    + """\
+function squaredStep(a, b, n, first = 0) {
+  let sum = 0;
+  for (let k = 0; k < n; k++) sum += (a[first + k] - b[k]) ** 2;
+  return sum;
+}
+// Closed forms: functions of target, near and x, which gets the nearest answer.
+function recognisedForm(n, values, allowed, best, armAngle) {
+  const answer = new Float64Array(n + 3), angle = new Float64Array(armAngle ? 1 : 0);
+  const angles = armAngle ? [angle] : [];
+  const run = (target, near) => {
+    best(...values, target, allowed, near, ...angles, answer);
+    return Math.floor(answer[n + 2]);
+  };
+  return (target, near, x) => {
+    if (armAngle) armAngle(near, angle);
+    let reason = run(target, near);
+    if (reason === SOLVED || reason === SINGULAR) {
+      x.set(answer.subarray(0, n));
+      return FOUND;
+    }
+    if (reason !== LIMITS || !armAngle) return reason === NOT_FOUND ? UNKNOWN : NONE;
+    const start = angle[0];
+    let least = Infinity;
+    for (const other of OTHER_ANGLES) {
+      angle[0] = start + other;
+      reason = run(target, near);
+      const step = squaredStep(answer, near, n);
+      if ((reason === SOLVED || reason === SINGULAR) && step < least) {
+        least = step;
+        x.set(answer.subarray(0, n));
+      }
+    }
+    return least < Infinity ? FOUND : UNKNOWN;
+  };
+}
+function verifiedForm(n, count, values, allowed, verified) {
+  const branches = new Float64Array(count * (n + 3));
+  return (target, near, x) => {
+    verified(...values, near, target, allowed, branches);
+    let least = Infinity, isReached = false;
+    for (let first = 0; first < branches.length; first += n + 3) {
+      const step = squaredStep(branches, near, n, first);
+      if (branches[first + n + 2] !== OUT_OF_REACH) isReached = true;
+      if (branches[first + n + 2] !== SOLVED || !(step < least)) continue;
+      least = step;
+      x.set(branches.subarray(first, first + n));
+    }
+    return least < Infinity ? FOUND : isReached ? UNKNOWN : NONE;
+  };
+}
+function pickedForm(n, picked) {
+  const answer = new Float64Array(n + 1);
+  return (target, near, x) => {
+    picked(near, target, answer);
+    x.set(answer.subarray(0, n));
+    return answer[n] > 0 ? FOUND : UNKNOWN;
+  };
+}
+// The solver of a frame: its closed form, else steps from q; answers are verified.
+function inverse({ joints, passive, lower, upper, constants, allowed, step, form }) {
+  const n = joints.length, near = new Float64Array(n);
+  const x = new Float64Array(n + passive.length), next = new Float64Array(x.length);
+  const errors = new Float64Array(allowed.length), whole = new Float64Array(jointCount);
+  const within = (value, k) => Math.min(Math.max(value, lower[k]), upper[k]);
+  const misses = (target) => {
+    step(x, target, constants, next, errors);
+    return errors.some((error, k) => !(error <= allowed[k]));
+  };
+  const isAnswer = (target) => {
+    for (let k = 0; k < n; k++) whole[joints[k]] = x[k] = within(x[k], k);
+    closeLoops(whole, x, n, passive);
+    return !misses(target);
+  };
+  const search = (target) => {
+    x.set(near);
+    closeLoops(whole, x, n, passive);
+    for (let k = 0; k < MOST_STEPS && misses(target); k++) x.set(next);
+    return isAnswer(target);
+  };
+  return (target, q, out) => {
+    whole.set(q);
+    for (let k = 0; k < n; k++) near[k] = whole[joints[k]] = within(q[joints[k]], k);
+    const found = form ? form(target, near, x) : UNKNOWN;
+    if (found === NONE) return false;
+    if (found === UNKNOWN || !isAnswer(target)) {
+      for (let k = 0; k < n; k++) whole[joints[k]] = near[k];
+      if (!search(target)) return false;
+    }
+    out.set(whole);
+    return true;
+  };
+}
+"""
+)
+"""Functions that printed members call; `jointCount` and `closeLoops` stand before."""
+
+
+def inverse_members(
+    cell: Workcell,
+    state: State,
+    frames: Sequence[str],
+    closed: Mapping[str, ClosedForm],
+) -> list[str]:
+    """Return the members of an object: for each frame that can be placed its solver.
+
+    Frames that fewer than six joints move, without a closed form, are placed by their
+    position only.
+
+    Args:
+        cell: The cell that has the frames.
+        state: Where bases are, what is attached, and which branch loops are on.
+        frames: The names of the frames.
+        closed: Closed forms of the user, by frame.
+
+    Raises:
+        UnknownName: There is no such frame.
+    """
+    members: list[str] = []
+    for number, name in enumerate(frames):
+        try:
+            form = closed.get(name)
+            # Whole poses if a closed form or at least six joints can reach them, else
+            # positions.
+            solver = target_solver(cell, name, state, rotation="xyz", closed=form)
+            if solver.closed is None and not reaches_poses(cell, name):
+                solver = target_solver(cell, name, state, rotation="")
+        except ModelError:  # no joint moves it
+            continue
+        if solver.numeric.problem.can_search:
+            members.append(f"{json.dumps(name)}: {_member(solver, f'ik{number}')}")
+    return members
+
+
+def _member(solver: InverseKinematics, name: str) -> str:
+    problem = solver.numeric.problem
+    selection = problem.selection
+    bound = [np.ravel(each) for each in selection.values(problem.tree)]
+    # The same constants, in the same order, as those of the search in Python: limits,
+    # the signs of loops, then what the state decides.
+    allowed, ends = largest_errors(TOLERANCE, 1), problem.limits
+    signs = np.zeros(0)
+    if selection.passive:
+        ends = tuple(map(np.append, ends, problem.passive_limits))
+        signs = loop_constants(problem)
+        allowed = loop_tolerances(problem, allowed, min(TOLERANCE))
+    count = len(problem.tree.cell.joint_names)
+    lower, upper = problem.finite_limits
+    parts = {
+        "joints": str(list(selection.inputs)),
+        "passive": str([k - count for k in selection.passive]),
+        "lower": _float64(lower),
+        "upper": _float64(upper),
+        "constants": _float64(np.concatenate([*ends, signs, *bound])),
+        "allowed": _float64(allowed),
+        "step": program_function(step_program(problem), f"{name}Step"),
+        "form": _form(solver.closed, problem, name),
+    }
+    listed = ", ".join(f"{key}: {text}" for key, text in parts.items())
+    family = "" if solver.closed is None else solver.closed.family
+    return (
+        f"{{ joints: {parts['joints']}, family: {json.dumps(family)}, "
+        f"solve: inverse({{ {listed} }}) }}"
+    )
+
+
+def _float64(values: npt.ArrayLike) -> str:
+    """Return numbers as a new typed array of JavaScript."""
+    return f"Float64Array.of({literals(values)})"
+
+
+def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str) -> str:
+    """Return a closed form as an expression, `null` where there is none to print."""
+
+    def printed(program: Program, suffix: str) -> str:
+        return program_function(program, name + suffix)
+
+    n = len(problem.joints)
+    # A closed form that is recognised chooses the nearest branch in its own program.
+    if isinstance(form, RecognisedForm):
+        values = ", ".join(map(_float64, form.values))
+        angle = form.arm_angle_program
+        shown = "null" if angle is None else printed(angle, "ArmAngle")
+        best, allowed = printed(form.best, "Best"), _float64(form.allowed(TOLERANCE))
+        return f"recognisedForm({n}, [{values}], {allowed}, {best}, {shown})"
+    if form is None or not form.compiled:
+        return "null"
+    # Of closed loops the form picks one answer, which the search verifies.
+    if problem.selection.passive:
+        picked = picked_program(problem, form.form)
+        return f"pickedForm({n}, {printed(picked, 'Picked')})"
+    # A closed form of the user: each branch is verified, and the nearest is taken.
+    bound = problem.selection.values(problem.tree)
+    values, allowed = ", ".join(map(_float64, bound)), _float64(squares_of(TOLERANCE))
+    verified = printed(verified_program(problem, form.form, traced=True), "Verified")
+    count = len(form.branches)
+    return f"verifiedForm({n}, {count}, [{values}], {allowed}, {verified})"
+
+
+# targets that are dragged
+
+
+MOST_SOLVERS: Final = 60
+"""Most solvers of a page: each is some kilobytes of text, a closed form up to 100."""
+
+
+def solver_names(cell: Workcell, state: State) -> dict[str, str]:
+    """Return for each frame that joints move the frame whose solver places it.
+
+    Frames of one link that reach whole poses share the solver of the first of them.
+    They are in the order of `frames_by_use`.
+
+    Args:
+        cell: The cell that has the frames.
+        state: What is attached to what.
+    """
+    moving = moving_links(cell)
+    solvers: dict[str, str] = {}
+    firsts: dict[int, str] = {}
+    for name in frames_by_use(cell):
+        row = moving.fixed_to(state.tree, cell.frame(name).link).row
+        if not row:  # the world
+            continue
+        if reaches_poses(cell, name):
+            solvers[name] = firsts.setdefault(row, name)
+        else:
+            solvers[name] = name
+        if len({*solvers.values()}) == MOST_SOLVERS:
+            break
+    return solvers

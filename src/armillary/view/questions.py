@@ -36,7 +36,7 @@ def view(
 
     Args:
         cell: What to show.
-        state: Where it is; home by default.
+        state: The state of the cell; home by default.
         host: The address of this machine to listen at.
         port: By default the first free one from 8080 on.
         insecure_remote: Whether `host` may be one that other machines reach. Whoever
@@ -77,7 +77,7 @@ def export(
     Args:
         cell: What the page shows.
         path: The file, which is replaced if it exists.
-        state: Where the cell is; home by default. Attachments stay as they are here.
+        state: The state of the cell; home by default. Attachments stay as in it.
         motion: What to play: joint positions, shape (k, n) [m or rad], a list
             of states, a `Trajectory` of `cell.simulate`, or a `ControlledMotion` of a
             controller, with what it avoided.
@@ -129,7 +129,7 @@ def shot(  # noqa: PLR0913
     Args:
         cell: What to draw.
         path: The file to write.
-        state: Where the cell is; home by default.
+        state: The state of the cell; home by default.
         size: Width and height [pixels].
         look_from: The camera's position [m], shape (3,); by default all of the cell is
             seen from the front right.

@@ -14,7 +14,7 @@ def check_target(path: str | os.PathLike[str], example: str) -> None:
     """Refuse a path that no file can have, before the work begins.
 
     Args:
-        path: Of the file to write.
+        path: The path of the file to write.
         example: The name of such a file.
 
     Raises:

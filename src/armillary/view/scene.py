@@ -7,9 +7,11 @@ paths; names from files are shown as text only.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -25,12 +27,11 @@ from armillary.view.kinds import (
     Axes,
     Drawing,
     Drawings,
+    DrawnSurface,
     Label,
     Layer,
     Lines,
-    Surface,
 )
-from armillary.view.textured import glb_of
 
 if TYPE_CHECKING:
     import viser
@@ -61,10 +62,10 @@ class Scene:
     """The nodes of a cell; `show` moves them.
 
     Attributes:
-        server: Where they are.
+        server: The server that has the nodes.
         cell: What is drawn.
         layers: The layers that have something to show.
-        first_layers: Those that are shown at first.
+        first_layers: The layers that are shown at first.
         size: The diagonal of the box around what is drawn at first [m].
     """
 
@@ -82,6 +83,8 @@ class Scene:
             layer for layer in Layer if any(d.layer == layer for d in drawings.items)
         )
         links = sorted({each.link for each in drawings.items} - {WORLD_LINK})
+        # One node for each link that something is drawn of; what is drawn is below it,
+        # so that moving the link is one message.
         self._nodes = [node_of(link) for link in links]
         self._rows = {link: k for k, link in enumerate(links)}
         self._names = [state.tree.name(link) for link in links]
@@ -116,9 +119,11 @@ class Scene:
         """Move the links to where they are in a state; what stays is not sent."""
         if not self._names:
             return
-        found = poses(self.cell, state)
-        self._poses = np.stack([found[name] for name in self._names])
+        placed = poses(self.cell, state)
+        self._poses = np.stack([placed[name] for name in self._names])
         now = _positions_quaternions(self._poses)
+        # Only links whose pose has changed are sent: of a large cell, few move at a
+        # time.
         before, self._shown = self._shown, now
         if before is None:
             moved = range(len(now))
@@ -128,7 +133,7 @@ class Scene:
             for k, numbers in zip(moved, now[moved].tolist(), strict=True):
                 move(self.server, self._nodes[k], numbers[:3], numbers[3:])
             if self._rods and moved:
-                ends = [[found[a][:3, 3], found[b][:3, 3]] for a, b in self._rods]
+                ends = [[placed[a][:3, 3], placed[b][:3, 3]] for a, b in self._rods]
                 self._rod_lines.points = np.array(ends, np.float32)
 
     def show_layer(self, layer: Layer, is_visible: bool) -> None:
@@ -137,6 +142,8 @@ class Scene:
             if layer not in self._handles:
                 if not is_visible:
                     return
+                # A layer is sent when it is first shown, and hidden or shown by a flag
+                # after that.
                 items = self._items[layer]
                 has_shadow = self._has_shadows(layer)
                 self._handles[layer] = [
@@ -151,14 +158,14 @@ class Scene:
         """Return whether a layer has surfaces, but not too many."""
         items = self._items[layer]
         return len(items) <= MOST_WITH_SHADOWS and any(
-            isinstance(each.what, Surface) for _, each in items
+            isinstance(each.what, DrawnSurface) for _, each in items
         )
 
     def nodes_in(self, layer: Layer) -> list[str]:
         """Return the names of the nodes of a layer, which `show_layer` adds."""
         return [f"{node_of(each.link)}/{k}" for k, each in self._items[layer]]
 
-    def show_obstacles(self, surfaces: Sequence[Surface]) -> list[str]:
+    def show_obstacles(self, surfaces: Sequence[DrawnSurface]) -> list[str]:
         """Draw what is avoided, in place of what was; return the names of nodes."""
         with self.server.atomic():
             for handle in self._obstacles:
@@ -199,7 +206,11 @@ class Scene:
             self._items[layer], self._handles[layer], strict=True
         ):
             what = each.what
-            if each.link in changed and isinstance(what, Surface) and not what.texture:
+            if (
+                each.link in changed
+                and isinstance(what, DrawnSurface)
+                and not what.texture
+            ):
                 handle.color = TOUCHING if each.link in red else _rgb(what.colour)
 
     def _added_rods(self) -> Any:
@@ -222,6 +233,7 @@ class Scene:
         for each in (
             each for layer in layers for _, each in self._items.get(layer, ())
         ):
+            # Floors and half spaces would move the camera far away.
             corners = _corners(each)
             if np.abs(corners).max(initial=0.0) < LARGEST_BODY:
                 if each.link != WORLD_LINK:
@@ -232,6 +244,7 @@ class Scene:
 
     def _add_surroundings(self, outline: Array) -> None:
         """Add a grid on the ground, light, and where browsers look from at first."""
+        # Lines of the grid are at powers of ten: 0.1 m, 1 m, 10 m, as suits the cell.
         section = 10.0 ** round(math.log10(self.size))
         width = 4.0 * math.ceil(self.size / section) * section
         lowest = min(0.0, float(outline[:, 2].min()))
@@ -286,7 +299,7 @@ def move(
 def _corners(drawing: Drawing) -> Array:
     """Return the corners of the box around a drawing in the frame of its link."""
     match drawing.what:
-        case Surface(vertices=points):
+        case DrawnSurface(vertices=points):
             pass
         case Lines(points=points):
             points = points.reshape(-1, 3)
@@ -297,10 +310,11 @@ def _corners(drawing: Drawing) -> Array:
     if not len(points):
         return np.zeros((0, 3))
     sides = np.stack([points.min(axis=0), points.max(axis=0)]).astype(np.float64)
+    # Corner (i, j, k) takes x from the lower or upper side by i, y by j, z by k.
     corners = sides[np.indices((2, 2, 2)).reshape(3, 8), [[0], [1], [2]]].T
     R = np.array(drawing.pose.rotation)
-    found: Array = corners @ R.T + np.array(drawing.pose.position)
-    return found
+    corners_world: Array = corners @ R.T + np.array(drawing.pose.position)
+    return corners_world
 
 
 def _added(
@@ -313,9 +327,9 @@ def _added(
         "wxyz": np.array(drawing.pose.quaternion(), np.float64),
     }
     match what:
-        case Surface() if what.texture is not None:
+        case DrawnSurface() if what.texture is not None:
             return scene.add_glb(name, glb_of(what), **pose)
-        case Surface():
+        case DrawnSurface():
             opacity = what.colour[3]
             return scene.add_mesh_simple(
                 name,
@@ -353,8 +367,8 @@ def _rgb(colour: tuple[float, float, float, float]) -> tuple[int, int, int]:
 
 def _positions_quaternions(X: Array) -> Array:
     """Return positions and quaternions w x y z, (n, 4, 4) -> (n, 7)."""
-    found: Array = shared_kernel(_position_quaternion())(X)
-    return found
+    rows: Array = shared_kernel(_position_quaternion())(X)
+    return rows
 
 
 def _position_quaternion() -> Program:
@@ -363,3 +377,89 @@ def _position_quaternion() -> Program:
         return [*pose.position, *pose.quaternion()]
 
     return trace(both, outputs=("position_quaternion",), X=(4, 4))
+
+
+# surfaces with textures
+
+
+FLOAT, UINT32, VERTICES, CORNERS = 5126, 5125, 34962, 34963
+PNG: Final = b"\x89PNG"
+
+
+def glb_of(surface: DrawnSurface) -> bytes:
+    """Return a surface with its texture as a GLB file, its image as it is.
+
+    Nothing is decoded here, so that an image cannot cost more memory than its file.
+    """
+    texture = surface.texture
+    assert texture is not None
+    arrays = (
+        np.ascontiguousarray(surface.vertices, "<f4").tobytes(),
+        np.ascontiguousarray(texture.uv, "<f4").tobytes(),
+        np.ascontiguousarray(surface.faces, "<u4").tobytes(),
+        texture.image,
+    )
+    binary, views = b"", list[dict[str, int]]()
+    for data in arrays:
+        views.append({"buffer": 0, "byteOffset": len(binary), "byteLength": len(data)})
+        binary += data + bytes(-len(data) % 4)
+    for view, target in zip(views, (VERTICES, VERTICES, CORNERS), strict=False):
+        view["target"] = target
+    return _glb(_document(surface, views, len(binary)), binary)
+
+
+def _document(
+    surface: DrawnSurface, views: list[dict[str, int]], size: int
+) -> dict[str, Any]:
+    points = surface.vertices
+    texture = surface.texture
+    assert texture is not None
+    is_png = texture.image.startswith(PNG)
+    kinds = ((FLOAT, "VEC3"), (FLOAT, "VEC2"), (UINT32, "SCALAR"))
+    counts = (len(points), len(points), 3 * len(surface.faces))
+    accessors: list[dict[str, Any]] = [
+        {"bufferView": k, "componentType": kind, "type": shape, "count": count}
+        for k, ((kind, shape), count) in enumerate(zip(kinds, counts, strict=True))
+    ]
+    accessors[0] |= {
+        "min": points.min(axis=0).tolist(),
+        "max": points.max(axis=0).tolist(),
+    }
+    material = {
+        "pbrMetallicRoughness": {
+            "baseColorFactor": surface.colour,
+            "baseColorTexture": {"index": 0},
+            "metallicFactor": 0.0,
+        },
+        "doubleSided": True,
+        "alphaMode": "BLEND" if surface.colour[3] < 1.0 else "OPAQUE",
+    }
+    primitive = {
+        "attributes": {"POSITION": 0, "TEXCOORD_0": 1},
+        "indices": 2,
+        "material": 0,
+    }
+    return {
+        "asset": {"version": "2.0"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [primitive]}],
+        "materials": [material],
+        "textures": [{"source": 0}],
+        "images": [
+            {"bufferView": 3, "mimeType": "image/png" if is_png else "image/jpeg"}
+        ],
+        "accessors": accessors,
+        "bufferViews": views,
+        "buffers": [{"byteLength": size}],
+    }
+
+
+def _glb(document: dict[str, Any], binary: bytes) -> bytes:
+    """Return the chunks of a GLB file; `binary` has a multiple of four bytes."""
+    text = msgspec.json.encode(document)
+    text += b" " * (-len(text) % 4)
+    chunks = struct.pack("<I4s", len(text), b"JSON") + text
+    chunks += struct.pack("<I4s", len(binary), b"BIN\0") + binary
+    return struct.pack("<4sII", b"glTF", 2, 12 + len(chunks)) + chunks

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
+from typing import Final
 
 from armillary.errors import ViewError
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.drawing import drawings
-from armillary.view.history import History
 from armillary.view.scene import Scene
 from armillary.view.server import LOOPBACK, serve, stop
 
@@ -54,9 +55,9 @@ class Session:
         self._watchers: list[Callable[[State], None]] = []
         self.server = serve(host=host, port=port, insecure_remote=insecure_remote)
         try:
-            found = drawings(cell, meshes)
-            self.notes = found.notes
-            self.scene = Scene(self.server, cell, found, state)
+            drawn = drawings(cell, meshes)
+            self.notes = drawn.notes
+            self.scene = Scene(self.server, cell, drawn, state)
         except BaseException:
             self.close()
             raise
@@ -116,3 +117,57 @@ class Session:
     def on_change(self, call: Callable[[State], None]) -> None:
         """Have a function called with each state that will be shown; log its errors."""
         self._watchers.append(call)
+
+
+# earlier states
+
+
+SAME_STEP: Final = 0.6
+"""Changes that follow each other within this time are one step [s]."""
+MOST_KEPT: Final = 1000
+
+
+class History:
+    """States in the order in which they were shown.
+
+    Attributes:
+        state: The one that is shown.
+    """
+
+    def __init__(self, state: State) -> None:
+        """Begin with a state."""
+        self.state = state
+        self._undone: list[State] = []
+        self._done: list[State] = []
+        self._changed = 0.0
+
+    def show(self, state: State, *, remember: bool) -> None:
+        """Note that a state is shown.
+
+        Args:
+            state: The new one.
+            remember: Whether the one before can be had again by `undo`. Of changes
+                that follow each other quickly the first one counts.
+        """
+        now = time.monotonic()
+        if remember and now - self._changed > SAME_STEP:
+            self._done = [*self._done[1 - MOST_KEPT :], self.state]
+        if remember:
+            self._changed = now
+            self._undone.clear()
+        self.state = state
+
+    def undo(self) -> State | None:
+        """Return the state before the last step, None if there was no step."""
+        return self._step(self._done, self._undone)
+
+    def redo(self) -> State | None:
+        """Return the state after the step that was undone last, else None."""
+        return self._step(self._undone, self._done)
+
+    def _step(self, come_from: list[State], go_to: list[State]) -> State | None:
+        if not come_from:
+            return None
+        go_to.append(self.state)
+        self._changed = 0.0
+        return come_from.pop()

@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import operator
 import os
+import shutil
+import subprocess
+import tempfile
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ViewError, quote, unknown
+from armillary.errors import ModelError, ViewError, printable, quote, unknown
 from armillary.kinematics.state import State
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
-from armillary.view.browser import Browser, hidden_browser
 from armillary.view.camera import FIELD_OF_VIEW, Camera, fitted
 from armillary.view.kinds import Layer
 from armillary.view.result_file import check_target, write_result
@@ -178,3 +182,108 @@ def _png(pixels: Pixels) -> bytes:
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, format="PNG", optimize=True)
     return file.getvalue()
+
+
+# the browser that draws it, without a window
+
+
+NAMES: Final = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS: Final = (
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+)
+"""Draw with the processor, and ask nothing of the network."""
+
+PATIENCE: Final = 10.0
+"""How long the browser may take to end [s]."""
+
+
+class Browser:
+    """A browser that has one page open."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+        """Take a process that writes to a log."""
+        self._process = process
+        self._log = log
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether it has not ended."""
+        return self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the last line that it wrote, as a sentence, or nothing."""
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").split("\n")
+        said = [line.strip() for line in lines if line.strip()]
+        return f" It wrote: {printable(said[-1])}" if said else ""
+
+
+@contextmanager
+def hidden_browser(address: str, size: tuple[int, int]) -> Generator[Browser]:
+    """Open a page without a window until the block ends.
+
+    Args:
+        address: The address of the page.
+        size: Width and height of the page [pixels].
+
+    Raises:
+        ViewError: No browser is installed.
+    """
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder,
+        (Path(folder) / "log").open("w+b") as log,
+    ):
+        process = subprocess.Popen(
+            [
+                browser_path(),
+                "--headless",
+                *browser_flags(),
+                f"--user-data-dir={folder}",
+                f"--window-size={size[0]},{size[1] + 200}",  # and its frame
+                address,
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            yield Browser(process, log)
+        finally:
+            _end(process)
+
+
+def browser_path() -> str:
+    """Return the path of the first browser that is installed.
+
+    Raises:
+        ViewError: There is none.
+    """
+    for name in NAMES:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    raise ViewError(
+        f"A picture needs a browser, and none of these is installed: "
+        f"{', '.join(NAMES)}. On Debian and Ubuntu: apt install chromium."
+    )
+
+
+def browser_flags() -> tuple[str, ...]:
+    """Return the options that let it draw anywhere; root has no sandbox."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    return (*FLAGS, "--no-sandbox") if is_root else FLAGS
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

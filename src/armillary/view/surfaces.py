@@ -10,19 +10,20 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, printable, quote, shortened
+from armillary.limits import DRAWN_TRIANGLES
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.model.shapes.mesh import MeshPart, MeshSource
 from armillary.spatial.pose import IDENTITY
-from armillary.view.kinds import FARTHEST, Lines, Surface, Texture
+from armillary.view.kinds import FARTHEST, DrawnSurface, Lines, Texture
 
 __all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_TRIANGLES: Final = 200_000
+MOST_TRIANGLES: Final = DRAWN_TRIANGLES.most
 """Meshes of more triangles are decimated for display."""
 
 TOLERANCE: Final = 0.01
@@ -44,7 +45,7 @@ class Sketch(NamedTuple):
             infinite or not drawn.
     """
 
-    things: Sequence[Surface | Lines]
+    things: Sequence[DrawnSurface | Lines]
     points: Array
 
 
@@ -70,14 +71,15 @@ class Surfaces:
         """Return what is drawn of a shape.
 
         Args:
-            shape: Of a link.
+            shape: A shape of a link.
             otherwise: The colour where neither the shape nor its file says one.
             own_colours: Whether these count.
         """
         colour = (shape.colour or otherwise) if own_colours else otherwise
         # A mesh without a colour of its own has those of its file.
-        kept = shape.colour if own_colours and isinstance(shape, Mesh) else colour
-        bare = msgspec.structs.replace(shape, name="", pose=IDENTITY, colour=kept)
+        own_colour = shape.colour if own_colours and isinstance(shape, Mesh) else colour
+        # Shapes that look alike are made once, whatever their names and poses.
+        bare = msgspec.structs.replace(shape, name="", pose=IDENTITY, colour=own_colour)
         if bare not in self._known:
             try:
                 self._known[bare] = self._made(bare, shape, colour)
@@ -103,6 +105,7 @@ class Surfaces:
 
     def _of_primitive(self, shape: Primitive, colour: Colour) -> Sketch:
         centre, radius = shape.bounding_sphere
+        # A point has no surface, so three short lines mark it.
         if radius == 0.0:
             cross = _cross(0.02 * self._size(), colour)
             return Sketch([cross], np.array([centre], np.float64))
@@ -127,6 +130,7 @@ class Surfaces:
         for why in sorted(lost):
             self._note(f"The texture of {_called(shape)} is not shown: {why}.")
         if count > MOST_TRIANGLES:
+            # Each part keeps its share of the triangles that browsers can draw.
             parts = [
                 MeshPart(decimated(part.triangles, share), part.colour)
                 for part in parts
@@ -137,10 +141,10 @@ class Surfaces:
             self._note(
                 f"{_called(shape)} is drawn with {left} of its {whole} triangles."
             )
-        found = [_look(part, colour) for part in parts if len(part.triangles.faces)]
-        return Sketch(found, points)
+        looks = [_look(part, colour) for part in parts if len(part.triangles.faces)]
+        return Sketch(looks, points)
 
-    def _of_half_space(self, colour: Colour) -> Sequence[Surface | Lines]:
+    def _of_half_space(self, colour: Colour) -> Sequence[DrawnSurface | Lines]:
         """Return a square of its plane, with its edge and its normal."""
         a = max(self._size(), 1.0)
         corners = np.array([(-a, -a, 0), (a, -a, 0), (a, a, 0), (-a, a, 0)])
@@ -159,9 +163,11 @@ def lines(points: npt.ArrayLike, colour: Colour, *, width: float = 2.0) -> Lines
     return Lines(near.astype(np.float32), colour, width)
 
 
-def _drawn(triangles: Triangles, colour: Colour) -> Surface | Lines:
+def _drawn(triangles: Triangles, colour: Colour) -> DrawnSurface | Lines:
     """Return the surface, or the line that it is where it has no width."""
     points = triangles.vertices
+    # The point farthest from any point, and that farthest from it, are the ends of a
+    # line if the surface has no width.
     start = points[np.argmax(np.linalg.norm(points - points[0], axis=1))]
     end = points[np.argmax(np.linalg.norm(points - start, axis=1))]
     length = float(np.linalg.norm(end - start))
@@ -184,6 +190,8 @@ def decimated(triangles: Triangles, most: int) -> Triangles:
     size = float((points.max(axis=0) - lower).max())
     cells = float(FINEST_GRID)
     while len(faces) > most:
+        # Number the cell of the grid of each vertex: three digits to the base
+        # FINEST_GRID + 1.
         place = ((points - lower) * (cells / size)).astype(np.int64)
         key = (place[:, 0] * (FINEST_GRID + 1) + place[:, 1]) * (FINEST_GRID + 1)
         _, first, number = np.unique(
@@ -191,18 +199,23 @@ def decimated(triangles: Triangles, most: int) -> Triangles:
         )
         points, faces = points[first], number.ravel()[faces]
         a, b, c = faces.T
+        # Triangles with two corners in one cell have collapsed to a line or a point.
         faces = faces[(a != b) & (b != c) & (c != a)]
+        # The number of triangles grows with the square of the number of cells along a
+        # side; at least a tenth coarser, so that it ends.
         cells *= min(0.9, np.sqrt(most / max(len(faces), 1)))
     return Triangles(points, faces)
 
 
-def _look(part: MeshPart, otherwise: Colour) -> Surface:
+def _look(part: MeshPart, otherwise: Colour) -> DrawnSurface:
     """Return a part of a mesh with its colour or image."""
     if part.texture is None:
         return _surface(part.triangles, part.colour or otherwise)
+    # Corners of neighbouring triangles may have different places in the image, so none
+    # is shared.
     uv = part.texture.uv.reshape(-1, 2).astype(np.float32)
     numbers = np.arange(len(uv), dtype=np.uint32).reshape(-1, 3)
-    return Surface(
+    return DrawnSurface(
         part.triangles.corners.reshape(-1, 3).astype(np.float32),
         numbers,
         part.colour or (1.0, 1.0, 1.0, 1.0),
@@ -210,8 +223,8 @@ def _look(part: MeshPart, otherwise: Colour) -> Surface:
     )
 
 
-def _surface(triangles: Triangles, colour: Colour) -> Surface:
-    return Surface(
+def _surface(triangles: Triangles, colour: Colour) -> DrawnSurface:
+    return DrawnSurface(
         triangles.vertices.astype(np.float32),
         triangles.faces.astype(np.uint32),
         colour,

@@ -16,7 +16,7 @@ from armillary.kinematics.state import State, bound_state
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.motion import motion_of
-from armillary.view.panel.part import Part
+from armillary.view.panel.part import PanelPart
 from armillary.view.panel.parts import PARTS
 from armillary.view.panel.playback import Playback
 from armillary.view.panel_layout import lay_out
@@ -64,7 +64,7 @@ class Viewer:
         try:
             lay_out(self.server)
             self._playback = Playback(self._session)
-            self._parts: list[Part] = [
+            self._parts: list[PanelPart] = [
                 self._playback,
                 *(part(self._session) for part in PARTS),
             ]
@@ -162,8 +162,8 @@ class Viewer:
             ViewError: The viewer has been closed.
         """
         first = self.state if start is None else bound_state(self.cell, start)
-        found = motion_of(first, motion, times=times, rate=rate)
-        self._playback.load(found, play=play)
+        played = motion_of(first, motion, times=times, rate=rate)
+        self._playback.load(played, play=play)
 
     def open(self) -> bool:
         """Open the browser of this machine; return whether there is one."""

@@ -7,7 +7,7 @@ is what its radius is added to: a point for a sphere, a segment for a capsule.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 from armillary.collision.distance.sizes import numbers_of
 from armillary.kernel.columns import Column, Columns, number_field
@@ -122,10 +122,6 @@ class PairColumns(Columns):
         Formulas that take them are staged with `**columns.numbers`.
         """
         return {port.name: port if port.size else None for port in (self.a, self.b)}
-
-    def group(self, *kinds: Any) -> tuple[Port, ...]:
-        """Return the ports of the columns that the fields of `NamedTuple`s name."""
-        return tuple(self.named(name) for kind in kinds for name in kind._fields)
 
     @property
     def separation(self) -> tuple[Port, ...]:

@@ -105,14 +105,14 @@ FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
 
 def _even(count: int) -> list[Vector3]:
     """Return directions that are about evenly apart, on a spiral."""
-    found: list[Vector3] = []
+    directions: list[Vector3] = []
     for k in range(count):
         # Heights are evenly apart, so that each has the same area; turns are by the
         # golden angle.
         z, turn = 1.0 - (2.0 * k + 1.0) / count, k * math.pi * (3.0 - math.sqrt(5.0))
         out = math.sqrt(1.0 - z * z)
-        found.append((out * math.cos(turn), out * math.sin(turn), z))
-    return found
+        directions.append((out * math.cos(turn), out * math.sin(turn), z))
+    return directions
 
 
 PROBE_TABLE: Final = Table(
@@ -138,7 +138,7 @@ around. Corners number the directions of a cell.
 """
 
 
-class Place(NamedTuple):
+class Support(NamedTuple):
     """The farthest points of both bodies, and what brings them together."""
 
     X: Matrix
@@ -182,6 +182,13 @@ class OpenCell(NamedTuple):
     divided: Vector
 
 
+class DepthStep(NamedTuple):
+    """What a step leaves."""
+
+    state: DepthState
+    cell: OpenCell
+
+
 def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     """Return stages from what `gjk_stages` left to `depth`, `axis` and `least`.
 
@@ -200,12 +207,11 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
         stage(_bound),
     )
-    state = columns.group(DepthState, OpenCell)
     search = repeat(
         columns.going,
         when(columns.taken, *taken),
         *aim,
-        stage(_step, writes=state),
+        stage(_step),
         limit=LIMIT,
     )
     mirror = (
@@ -214,7 +220,7 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         stage(_other_side),
     )
     # The search is repeated along other axes where a part of space was not covered.
-    one = stage(_begin, writes=state), search, *mirror, stage(_check)
+    one = stage(_begin), search, *mirror, stage(_check)
     return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
 
 
@@ -251,17 +257,17 @@ class Measured(NamedTuple):
     is_less: Any
 
 
-def _measured(place: Place, against: Vector, depth: Number) -> Measured:
+def _measured(support: Support, against: Vector, depth: Number) -> Measured:
     """Return the width in a direction, and whether it is less than the depth so far."""
     normal = negate(three(against))
-    point = difference(place.X, place.point_a, place.point_b)
+    point = difference(support.X, support.point_a, support.point_b)
     width = dot(normal, point)
-    tiny = by_precision(width, double=1e-13, single=1e-6) * place.extent
+    tiny = by_precision(width, double=1e-13, single=1e-6) * support.extent
     return Measured(normal, point, width, tiny, width < depth - tiny)
 
 
-def _width(place: Place, against: Vector, depth: Number, axis: Vector) -> Deepest:
-    new = _measured(place, against, depth)
+def _width(support: Support, against: Vector, depth: Number, axis: Vector) -> Deepest:
+    new = _measured(support, against, depth)
     return Deepest(
         select(new.is_less, new.width, depth),
         choose(new.is_less, new.normal, three(axis)),
@@ -276,12 +282,14 @@ class OtherSide(NamedTuple):
     lost: Number
 
 
-def _other_side(place: Place, axis: Vector, depth: Number, lost: Number) -> OtherSide:
+def _other_side(
+    support: Support, axis: Vector, depth: Number, lost: Number
+) -> OtherSide:
     """Look against the best direction: nearly concentric bodies are as deep there.
 
     If they are less deep there, the search has missed it: it is made again.
     """
-    new = _measured(place, axis, depth)
+    new = _measured(support, axis, depth)
     return OtherSide(
         choose(new.is_less, new.normal, three(axis)),
         select(new.is_less, new.width, depth),
@@ -304,6 +312,7 @@ def _check(
     Nothing is proven unless all octants were searched. A cell that found no room may
     hold a smaller width: the next search divides space along other axes.
     """
+    # Octant 9 is the last cell: all of space was searched before it.
     is_whole = octant > 8.0
     least = minimum(select(is_whole, least, 0.0), depth)
     return Proven(least, select(is_whole & (lost > 0.0), tries + 1.0, 0.0))
@@ -312,7 +321,7 @@ def _check(
 # The search through cells
 
 
-def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
+def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
@@ -322,7 +331,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
     # The first octant is that around the best direction so far, so that most cells of
     # the others are left at once.
     axes = [
-        scale(select(dot(three(axis), each) < 0.0, -1.0, 1.0), each) for each in axes
+        scale(select(dot(three(axis), edge) < 0.0, -1.0, 1.0), edge) for edge in axes
     ]
     state = DepthState(
         octant=1.0,
@@ -341,7 +350,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> tuple[Any, ...]:
         lost=0.0,
         going=1.0,
     )
-    return *state, *OpenCell(none, negate(three(axis)), zero)
+    return DepthStep(state, OpenCell(none, negate(three(axis)), zero))
 
 
 def _corner(directions: Matrix, corner: Number) -> Vector:
@@ -352,9 +361,9 @@ def _corner(directions: Matrix, corner: Number) -> Vector:
     return negate(aim)
 
 
-def _reach(corner: Number, farthest: Matrix, place: Place) -> Matrix:
+def _reach(corner: Number, farthest: Matrix, support: Support) -> Matrix:
     """Return the farthest points with that in the direction of a number."""
-    w = difference(place.X, place.point_a, place.point_b)
+    w = difference(support.X, support.point_a, support.point_b)
     return [
         choose(corner == float(k), w, three(point)) for k, point in enumerate(farthest)
     ]
@@ -372,17 +381,17 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
     return Divide(negate(bound.at), bound.divided)
 
 
-def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
+def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
-    new = _measured(place, cell.against, state.depth)
+    new = _measured(support, cell.against, state.depth)
     depth = select(new.is_less, new.width, state.depth)
     axis = choose(new.is_less, new.normal, three(state.axis))
-    part, *others = _parts(cell, state.directions, new, place.extent)
+    part, *others = _parts(cell, state.directions, new, support.extent)
 
     # A part whose bound is not below `enough` cannot be better by more than is allowed.
     # `least` is the least of the bounds of what is left so: what is proven.
     is_last = state.octant > 8.0
-    enough = depth - _allowed(new.width, depth, state.factor, place.extent)
+    enough = depth - _allowed(new.width, depth, state.factor, support.extent)
     is_open = part.least < enough
     least = select(is_open | is_last, state.least, minimum(state.least, part.least))
 
@@ -390,21 +399,17 @@ def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
     # octant follows the last cell, around the axis; it shrinks as long as parts of it
     # find no room.
     later = [list(map(three, waiting)) for waiting in state.later]
-    waiting, short = state.waiting, state.short
-    has_room = waiting < WAITING - 1.0
-    is_waiting = waiting > 0.0
+    queue = Queue(later, state.waiting, state.lost, state.short, least)
+    has_room = queue.waiting < WAITING - 1.0
+    is_waiting = queue.waiting > 0.0
     is_taken = ~is_open & is_waiting
     radius = state.radius
-    radius = select(~is_open & ~is_waiting & (short > 0.0), 0.3 * radius, radius)
+    radius = select(~is_open & ~is_waiting & (queue.short > 0.0), 0.3 * radius, radius)
     fresh = chosen(
         state.octant < 8.0, _octant(state.octant, state.axes), _around(axis, radius)
     )
-    taken = chosen(is_waiting, later[0], fresh)
-    above = [later[1:] + later[-1:], later]
-    later = [chosen(is_taken, p, q) for p, q in zip(*above, strict=True)]
-    waiting = select(is_taken, waiting - 1.0, waiting)
-
-    queue = Queue(later, waiting, state.lost, short, least)
+    taken = chosen(is_waiting, queue.later[0], fresh)
+    queue = queue.without_first(is_taken)
     for other in others:
         is_other = is_open & (other.least < enough)
         queue = queue.with_cell(other, is_other, has_room, is_last)
@@ -435,7 +440,8 @@ def _step(place: Place, cell: OpenCell, state: DepthState) -> tuple[Any, ...]:
         lost=queue.lost,
         going=select(goes_on, 1.0, 0.0),
     )
-    return *following, part.farthest, negate(part.bound.at), part.bound.divided
+    next_cell = OpenCell(part.farthest, negate(part.bound.at), part.bound.divided)
+    return DepthStep(following, next_cell)
 
 
 def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[Subcell]:
@@ -444,6 +450,8 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
     The new direction takes the place of each of the three in turn; where it is on a
     side, the part between it and the ends of that side is empty.
     """
+    # All three are computed, though two are enough where a side is divided: rows of a
+    # batch differ in that.
     directions, farthest = list(map(three, old)), list(map(three, cell.farthest))
     parts: list[Subcell] = []
     for k in range(3):
@@ -457,7 +465,8 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
 
 def _allowed(width: Number, depth: Number, factor: Number, extent: Number) -> Number:
     """Return by how much the depth may be wrong."""
-    # A shallow depth is to be as exact for its size.
+    # The tolerance is a part of the size, and grows with each direction; a shallow
+    # depth is to be as exact for its own size. Below `precise` all is rounding.
     precise = by_precision(width, double=PRECISION, single=1e-5) * extent
     shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
     return maximum(factor * shallow, precise)
@@ -473,6 +482,14 @@ class Queue:
     lost: Number
     short: Number
     least: Number
+
+    def without_first(self, is_taken: Any) -> Queue:
+        """Return the queue without the cell that waited last, if it is taken."""
+        behind = self.later[1:] + self.later[-1:]
+        pairs = zip(behind, self.later, strict=True)
+        later = [chosen(is_taken, p, q) for p, q in pairs]
+        waiting = select(is_taken, self.waiting - 1.0, self.waiting)
+        return Queue(later, waiting, self.lost, self.short, self.least)
 
     def with_cell(
         self, cell: Subcell, is_other: Any, has_room: Any, is_last: Any
@@ -502,12 +519,12 @@ def _around(axis: Vector3, radius: Number) -> list[Vector3]:
     aside = choose(is_x, cross(axis, (1.0, 0.0, 0.0)), cross(axis, (0.0, 1.0, 0.0)))
     u = scale(radius / norm(aside), aside)
     v = cross(axis, u)
-    found: list[Vector3] = []
+    directions: list[Vector3] = []
     for k in range(3):
         angle = 2.0 * math.pi * k / 3.0
         out = add(scale(math.cos(angle), u), scale(math.sin(angle), v))
-        found.append(scale(1.0 / sqrt(1.0 + radius * radius), add(axis, out)))
-    return found
+        directions.append(scale(1.0 / sqrt(1.0 + radius * radius), add(axis, out)))
+    return directions
 
 
 def _octant(number: Number, axes: Any) -> list[Vector3]:

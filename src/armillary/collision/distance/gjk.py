@@ -80,6 +80,13 @@ class PointsOfA(NamedTuple):
     on_a: Vector
 
 
+class GjkStateWithPoints(NamedTuple):
+    """What is known, with points."""
+
+    state: GjkState
+    points: PointsOfA
+
+
 def gjk_stages(
     columns: PairColumns, *, is_full: bool, has_distance: bool = True
 ) -> tuple[Stage, ...]:
@@ -89,16 +96,12 @@ def gjk_stages(
     Without distance the search ends when bodies are proven to be farther apart than the
     column `enough`.
     """
-    state = columns.group(GjkState)
+    begin, step = _begin, _step if has_distance else _step_until_enough
     if is_full:
-        state = *state, *columns.group(PointsOfA)
-        begin = columns.stage(_begin_with_points, writes=state)
-        step = columns.stage(_step_with_points, writes=state)
-    else:
-        begin = columns.stage(_begin)
-        step = columns.stage(_step if has_distance else _step_until_enough)
-    search = *aimed(columns, columns.v), *supports(columns), step
-    return begin, repeat(columns.open, *search, limit=LIMIT)
+        begin, step = _begin_with_points, _step_with_points
+    aim = *aimed(columns, columns.v), *supports(columns)
+    search = *aim, columns.stage(step)
+    return columns.stage(begin), repeat(columns.open, *search, limit=LIMIT)
 
 
 def aimed(columns: PairColumns, against: Port) -> tuple[Stage, ...]:
@@ -134,8 +137,9 @@ def _begin(first: Vector) -> GjkState:
     )
 
 
-def _begin_with_points(first: Vector) -> tuple[Any, ...]:
-    return *_begin(first), *PointsOfA([[math.nan] * 3] * 3, (0.0, 0.0, 0.0))
+def _begin_with_points(first: Vector) -> GjkStateWithPoints:
+    points = PointsOfA([[math.nan] * 3] * 3, (0.0, 0.0, 0.0))
+    return GjkStateWithPoints(_begin(first), points)
 
 
 def _step(X: Matrix, point_a: Vector, point_b: Vector, state: GjkState) -> GjkState:
@@ -150,7 +154,7 @@ def _step_until_enough(
 
 def _step_with_points(
     X: Matrix, point_a: Vector, point_b: Vector, state: GjkState, points: PointsOfA
-) -> tuple[Any, ...]:
+) -> GjkStateWithPoints:
     """Return the next state, and which point of A the new v comes from.
 
     v is a sum of corners with weights, and each corner a difference of points of A and
@@ -169,7 +173,8 @@ def _step_with_points(
         choose(step.is_new & ~remains, corner, source)
         for remains, source in zip(step.nearest.remains, simplex_a, strict=True)
     ]
-    return *step.state, simplex_a, choose(step.is_new, point, on_a)
+    points = PointsOfA(simplex_a, choose(step.is_new, point, on_a))
+    return GjkStateWithPoints(step.state, points)
 
 
 class GjkStep(NamedTuple):

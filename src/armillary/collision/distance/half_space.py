@@ -13,6 +13,8 @@ from armillary.spatial.vector import Matrix, Vector, Vector3, negate, three
 
 def half_space_stages(columns: PairColumns) -> tuple[Stage, ...]:
     """Return stages from the pose X of B in a half space A to their separation."""
+    # A half space is z <= 0. No iteration is needed: the depth of any convex body in it
+    # is that of its lowest point.
     _, b = columns.sides
     return (
         columns.stage(_down, writes=b.to),

@@ -70,6 +70,7 @@ def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
         ModelError: Both are half spaces, or one is a mesh.
         ShapeError: A pose has another shape.
     """
+    # One kernel for all results; `gap` is what an iteration has not proven.
     kernel = _kernel(a, b, "all", np.float64)
     value, gap, points, normal = kernel(np.asarray(X_A), np.asarray(X_B))
     return Distance(value, points, normal, gap)
@@ -118,6 +119,7 @@ def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
 def _primitive(shape: Any) -> Primitive:
     if isinstance(shape, Primitive):
         return shape
+    # A mesh need not be convex: which convex body is meant, the caller decides.
     kind = type(shape).__name__
     if isinstance(shape, Shape):
         raise ModelError(

@@ -80,6 +80,8 @@ def pair_kernel(
     is_turned = not is_listed(a, b)
     if is_turned:
         a, b = b, a
+    # One code for a kind of pairs, whatever their sizes: numbers are in a table. Closed
+    # forms of shapes at the origin have another code without poses.
     where: Sizes = "table"
     if asked != "all" and has_formula(a, b) and a.pose == b.pose == IDENTITY:
         where = "alone"  # half of the time of two capsules
@@ -133,6 +135,8 @@ def _with_tables(
     code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
 ) -> Kernel:
     """Return the kernel of two shapes: their numbers, poses and corners as tables."""
+    # Records of the search for depths are the same for all pairs; only tables that the
+    # code has are passed on.
     tables: dict[str, Any] = {SIZES: sizes, **RECORDS}
     for side in PairColumns(a, b).sides:
         if isinstance(side.shape, ConvexPolyhedron):
@@ -244,6 +248,7 @@ def _relative(
         poses = [Pose.from_matrix(X[:3]) for X in links]
         if is_turned:
             poses.reverse()
+        # X_A^-1 X_B P_b, or X_AB P_b; if that is the pose of A in B, its inverse.
         if len(poses) == 2:
             placed = _seen_from(*poses) @ own_b
         else:
@@ -273,6 +278,7 @@ def _placed(shape: Primitive, X: Matrix) -> Pose:
 
 def _radii(columns: PairColumns, a: Vector, b: Vector) -> list[Number]:
     """Return the radii around the cores of both shapes, from their numbers."""
+    # `rounding` is that of a shape with traced numbers: a formula of these.
     both = zip(columns.shapes, (a, b), strict=True)
     return [with_numbers(*shape).rounding for shape in both]
 
@@ -298,20 +304,21 @@ def _rounded(columns: PairColumns, *, is_turned: bool) -> Program:
         a: Vector = (),
         b: Vector = (),
     ) -> tuple[Number, Matrix, Vector3]:
+        # The core's points move outwards by the radii, and from A to the world.
         core = Separation(
             core.value, three(core.on_a), three(core.on_b), three(core.normal)
         )
-        found = core.rounded(*_radii(columns, a, b))
+        grown = core.rounded(*_radii(columns, a, b))
         link = Pose.from_matrix(X_B if is_turned else X_A)
         X_WA = link @ _placed(columns.shapes[0], pose_a)
         # Where the value is not a number, points are not either.
-        is_number = absolute(found.value) < math.inf
+        is_number = absolute(grown.value) < math.inf
         nothing = (select(is_number, 0.0, math.nan),) * 3
-        points = [add(X_WA @ p, nothing) for p in (found.on_a, found.on_b)]
-        normal = add(X_WA.rotate(found.normal), nothing)
+        points = [add(X_WA @ p, nothing) for p in (grown.on_a, grown.on_b)]
+        normal = add(X_WA.rotate(grown.normal), nothing)
         if is_turned:
             points, normal = points[::-1], negate(normal)
-        return found.value, points, normal
+        return grown.value, points, normal
 
     writes = columns.value, columns.points, columns.normal
     return columns.stage(rounded, writes=writes, **columns.numbers)

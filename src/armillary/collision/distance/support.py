@@ -48,6 +48,7 @@ def support_of(columns: PairColumns, side: Side) -> tuple[Stage, ...]:
     def farthest(direction: Vector, numbers: Vector = ()) -> Vector:
         return with_numbers(side.shape, numbers).farthest(three(direction))
 
+    # A shape's own `farthest` is the formula, on a shape with traced numbers.
     numbers = columns.numbers[side.name]
     return (
         columns.stage(farthest, direction=side.to, numbers=numbers, writes=side.point),
@@ -101,6 +102,7 @@ def hull_records(shape: Primitive, side: Side) -> Mapping[str, Any]:
     The last record repeats a corner if need be.
     """
     assert isinstance(shape, ConvexPolyhedron)
+    # -n mod 4 corners are missing in the last record.
     corners = np.array(shape.vertices)
     missing = -len(corners) % CORNERS
     padded = np.concatenate([corners, np.repeat(corners[-1:], missing, axis=0)])

@@ -52,6 +52,8 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Vector
 from armillary.trace import Program
 
+# Of a pair in the other order A and B are exchanged, and results are turned back. Pairs
+# that are not here are searched, so that a new shape needs no row.
 FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
     (Sphere, Sphere): sphere_sphere,
     (Capsule, Sphere): capsule_sphere,
@@ -71,6 +73,8 @@ FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
 }
 """Pairs in closed form, in one of both orders."""
 
+# A gap along one axis proves two boxes apart; the nearest points of their edges take
+# longer.
 GAPS: Final[Mapping[tuple[type[Primitive], type[Primitive]], GapFormula]] = {
     (Box, Box): box_box_gap,
 }
@@ -118,6 +122,7 @@ def stages_of(
     Raises:
         ModelError: Both are half spaces.
     """
+    # A closed form if there is one, else by the farthest points of the shapes.
     a, b = columns.shapes
     kinds = type(a), type(b)
     if kinds in FORMULAS:
@@ -141,14 +146,14 @@ def _program(
     shape_a, shape_b = columns.shapes
 
     def separation(X: Matrix, a: Vector = (), b: Vector = ()) -> Any:
-        found = formula(
+        apart = formula(
             with_numbers(shape_a, a), with_numbers(shape_b, b), Pose.from_matrix(X)
         )
-        if not isinstance(found, Separation):
-            return found
+        if not isinstance(apart, Separation):
+            return apart
         if not is_full:
-            return found.value
-        return found.value, 0.0, found.on_a, found.on_b, found.normal
+            return apart.value
+        return apart.value, 0.0, apart.on_a, apart.on_b, apart.normal
 
     # A closed form is exact: its `gap` is 0. Products and sums may be rounded as one.
     writes = columns.separation if is_full else columns.value

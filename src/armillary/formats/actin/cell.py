@@ -15,7 +15,7 @@ from armillary.formats.actin.joints import (
     component_element,
     writable,
 )
-from armillary.formats.actin.link import KINDS, SHAPE_NAMES, link_elements, read_link
+from armillary.formats.actin.link import link_elements, read_link
 from armillary.formats.actin.names import (
     PREFIXES,
     actin_tag,
@@ -25,6 +25,7 @@ from armillary.formats.actin.names import (
     is_loose,
     local,
 )
+from armillary.formats.actin.shapes import KINDS, SHAPE_NAMES
 from armillary.formats.actin.state import (
     position_states,
     read_mounts,
@@ -40,7 +41,8 @@ from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
 from armillary.formats.open_loops import report_open_loops
-from armillary.formats.xml import Element, ParseLimits, parse, report_unused, to_text
+from armillary.formats.xml import Element, parse, report_unused, to_text
+from armillary.limits import XML_DEPTH
 from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -61,7 +63,7 @@ MAPS: Final = frozenset(
 )
 """Actin's elements that say which pairs of links are tested."""
 # Each link is an element inside `childLinks`, and there is more around and inside.
-DEEPEST: Final = (ParseLimits().depth - 32) // 2
+DEEPEST: Final = (XML_DEPTH.most - 32) // 2
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
@@ -78,7 +80,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     names = (name for row in rows for name in row.names)
     joints = frozenset(local(row.element).lower() for row in rows)
     root = canonical(tree, (*names, *SHAPE_NAMES), report, shapes=KINDS, joints=joints)
-    reader = _Reader(JointReader(rows, report))
+    reader = _CellReader(JointReader(rows, report))
     cell = reader.cell(root, _stem(path))
     report_unused(root, report)
     report.raise_if_errors()
@@ -95,15 +97,15 @@ def _plugin_joints(
         FormatError: One of these plug-ins is broken.
     """
     names = {element.name.lower() for element in tree.walk()}
-    found: dict[str, type[Joint]] = {}
+    joints: dict[str, type[Joint]] = {}
     try:
         for name in options.plugins:
             if element_name(name).lower() in names and name not in options.joints:
-                found[name] = options.plugins[name]
+                joints[name] = options.plugins[name]
     except PluginError as error:
         report.error(tree.place, "bad-plugin", str(error).removesuffix("."))
     report.raise_if_errors()
-    known = {(local(r.element).lower(), r.space) for r in components(found)}
+    known = {(local(r.element).lower(), r.space) for r in components(joints)}
     others = {
         (each.name.lower(), bare(each.namespace))
         for each in tree.walk()
@@ -111,7 +113,7 @@ def _plugin_joints(
     } - known
     # The token is an attribute of the class, so the plug-in must be imported.
     for tag in options.plugins if others else ():
-        if tag in found or tag in options.joints:
+        if tag in joints or tag in options.joints:
             continue
         try:
             kind = options.plugins[tag]
@@ -121,8 +123,8 @@ def _plugin_joints(
             continue
         space, _, name = kind.token.rpartition("#")
         if (name.lower(), bare(space)) in others:
-            found[tag] = kind
-    return found
+            joints[tag] = kind
+    return joints
 
 
 def _stem(path: str) -> str:
@@ -133,7 +135,7 @@ def _stem(path: str) -> str:
     return "robot" if stem in {"", WORLD} else stem
 
 
-class _Reader:
+class _CellReader:
     """Makes the cell of a tree of elements."""
 
     def __init__(self, joints: JointReader) -> None:
@@ -163,11 +165,11 @@ class _Reader:
         if holder is None:
             return None
         elements = holder.children_named("individualManipulator")
-        found = [
+        manipulators = [
             self._manipulator(element, f"manipulator_{k}")
             for k, element in enumerate(elements)
         ]
-        return self._built(root, name, found)
+        return self._built(root, name, manipulators)
 
     def _built(
         self,
@@ -189,8 +191,8 @@ class _Reader:
         if plain is None or root.name != "statedSystem":
             return plain
         fields["properties"] = read_time(root, report)
-        own = read_velocities(root, fields["manipulators"], report)
-        for k, properties in enumerate(own):
+        velocities = read_velocities(root, fields["manipulators"], report)
+        for k, properties in enumerate(velocities):
             if properties:
                 manipulator, rates = good[k]
                 both = (*manipulator.properties, *properties)

@@ -189,6 +189,7 @@ def components(own: Mapping[str, type[Joint]]) -> tuple[Component, ...]:
     A class with a token replaces the rows whose element has this name and namespace.
     """
     kinds = [*JOINT_TYPES.values(), *own.values()]
+    # Classes with a token say their element and namespace themselves, and win.
     rows = [row for row in map(_row_of, kinds) if row is not None]
     tokens = [row for row in rows if row.namespace]
     taken = {(local(row.element).lower(), row.space) for row in tokens}

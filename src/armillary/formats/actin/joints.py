@@ -72,10 +72,10 @@ class JointReader:
         in another one of Actin's.
         """
         named = [row for row in self.rows if local(row.element) == element.name]
-        found = [row for row in named if row.is_in(element.namespace)]
-        if not found and is_loose(element.namespace):
-            found = named
-        return [row for row in found if row.element == found[0].element]
+        matching = [row for row in named if row.is_in(element.namespace)]
+        if not matching and is_loose(element.namespace):
+            matching = named
+        return [row for row in matching if row.element == matching[0].element]
 
     def of_link(self, link: Element) -> LinkKinematics:
         """Return the kinematics of a link, those of a fixed joint if there are none."""
@@ -179,11 +179,11 @@ class JointReader:
             message = f"{parent.label} has no <{name}>; it is taken as {known[0]}"
             self.report.warning(parent.place, "missing-element", message)
             return known[0]
-        given = child.read_text()
-        if given.upper() in known:
-            return given.upper()
-        message = f"no <{name}> is called {quote(given)}"
-        hint = suggestion(given, known) or f"Known are {', '.join(known)}."
+        word = child.read_text()
+        if word.upper() in known:
+            return word.upper()
+        message = f"no <{name}> is called {quote(word)}"
+        hint = suggestion(word, known) or f"Known are {', '.join(known)}."
         self.report.error(child.place, "unknown-choice", message, hint=hint)
         return None
 
@@ -229,7 +229,7 @@ class JointReader:
 
     def _joints(self, element: Element) -> Any:
         """Return the joint in an element, or several; `ABSENT` after an error."""
-        found: list[Joint] = []
+        joints: list[Joint] = []
         for child in element.children:
             element.children_named(child.name)
             kinematics = self.read(child)
@@ -238,8 +238,8 @@ class JointReader:
             if not kinematics.primary.is_identity:
                 message = f"the primary frame of {child.label} in a joint is not kept"
                 self.report.warning(child.place, "not-kept", message)
-            found.append(kinematics.joint)
-        return found[0] if len(found) == 1 else tuple(found)
+            joints.append(kinematics.joint)
+        return joints[0] if len(joints) == 1 else tuple(joints)
 
 
 def rate_of(joint: Joint) -> float:

@@ -15,8 +15,8 @@ from armillary.formats.actin.joints import (
     component_element,
     rate_of,
 )
-from armillary.formats.actin.names import OWN, actin_tag
-from armillary.formats.actin.shapes import is_actins, read_actins
+from armillary.formats.actin.names import actin_tag
+from armillary.formats.actin.shapes import read_shapes, shape_elements
 from armillary.formats.actin.values import (
     built,
     exact_attribute,
@@ -28,23 +28,20 @@ from armillary.formats.actin.values import (
     read_pose,
     text,
     text_element,
-    value_text,
 )
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.inertia import possible_inertia
-from armillary.formats.xml import Element, report_unused
+from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
-from armillary.model.shape import Shape
-from armillary.model.shapes import SHAPES
 from armillary.spatial.inertia import SpatialInertia
 
 FIRST: Final = ("momentX", "momentY", "momentZ")
 SECOND: Final = ("jXX", "jYY", "jZZ", "jXY", "jXZ", "jYZ")
-COUPLING: Final = {"multiplier": "multiplier", "offset": "shift"}
+COUPLING: Final = ("multiplier", "multiplier", 1.0), ("offset", "shift", 1.0)
 
 
 def read_link(
@@ -67,7 +64,7 @@ def read_link(
         "passive": flag(element, "passive", report),
         "coupling": _read_coupling(element, report),
         "inputs": tuple(i.read_text() for i in element.children_named("input")),
-        **_read_shapes(element, report),
+        **read_shapes(element, report),
     }
     link = built(Link, fields, element, "bad-link", report)
     if link is None:
@@ -86,27 +83,27 @@ def link_elements(link: Link, library: str, report: Report) -> list[Element]:
         FormatError: A number is not finite.
     """
     component = component_element(link, library, report)
-    found = [text_element("identifier", link.name, report)]
+    elements = [text_element("identifier", link.name, report)]
     if component is not None:
-        found.append(actin_tag("linkKinematicsContainer", {}, component))
+        elements.append(actin_tag("linkKinematicsContainer", {}, component))
     elif library:
         message = f"the library of link {quote(link.name)} is not kept"
         report.warning(NOWHERE, "not-kept", message)
-    found += _actuator_elements(link, report)
+    elements += _actuator_elements(link, report)
     if link.inertia is not None:
-        found.append(_inertia_element(link.inertia))
+        elements.append(_inertia_element(link.inertia))
     if link.frames:
         frames = (_frame_element(frame, report) for frame in link.frames)
-        found.append(actin_tag("namedFrames", {}, *frames))
-    found += _shape_elements(link, report)
+        elements.append(actin_tag("namedFrames", {}, *frames))
+    elements += shape_elements(link, report)
     if link.joint_name:
-        found.append(text_element("jointName", link.joint_name, report))
+        elements.append(text_element("jointName", link.joint_name, report))
     if link.passive:
-        found.append(actin_tag("passive"))
+        elements.append(actin_tag("passive"))
     if link.coupling is not None:
-        found.append(_coupling_element(link.coupling, report))
-    found += [text_element("input", name, report) for name in link.inputs]
-    return found
+        elements.append(_coupling_element(link.coupling, report))
+    elements += [text_element("input", name, report) for name in link.inputs]
+    return elements
 
 
 Rows: TypeAlias = tuple[tuple[str, str, float], ...]
@@ -118,6 +115,8 @@ def _limits(rate: float) -> Rows:
 
     rate: The change of our coordinate for one of the file's.
     """
+    # With q = rate s of the file's s, speeds scale by |rate|, and efforts, whose power
+    # stays the same, by 1 / |rate|. A negative rate swaps the ends.
     size = abs(rate)
     lower, upper = ("lower", "upper") if rate >= 0.0 else ("upper", "lower")
     return (
@@ -149,21 +148,21 @@ def _read_actuator(
     actuator = holder.only_child("jointActuator", report)
     if actuator is None:
         return UNLIMITED, NO_DYNAMICS
-    found = _read_rows(actuator, _limits(rate), report)
-    limits = built(Limits, found, actuator, "bad-limits", report)
-    found = _read_rows(actuator, _dynamics(rate), report)
-    dynamics = built(JointDynamics, found, actuator, "bad-jointdynamics", report)
+    fields = _read_rows(actuator, _limits(rate), report)
+    limits = built(Limits, fields, actuator, "bad-limits", report)
+    fields = _read_rows(actuator, _dynamics(rate), report)
+    dynamics = built(JointDynamics, fields, actuator, "bad-jointdynamics", report)
     return limits or UNLIMITED, dynamics or NO_DYNAMICS
 
 
 def _read_rows(parent: Element, rows: Rows, report: Report) -> dict[str, float]:
     """Return the numbers in children, by the fields of their rows."""
-    found: dict[str, float] = {}
+    fields: dict[str, float] = {}
     for field, name, factor in rows:
         value = number(parent, name, report, factor)
         if value is not None:
-            found[field] = value
-    return found
+            fields[field] = value
+    return fields
 
 
 def _actuator_elements(link: Link, report: Report) -> list[Element]:
@@ -222,6 +221,8 @@ def _read_numbers(
 
 
 def _inertia_element(inertia: SpatialInertia) -> Element:
+    # With the second moments E[x x] = Exx, ... the rotational inertia has Ixx = Eyy +
+    # Ezz and Ixy = -Exy, so Exx = (Ixx + Iyy + Izz) / 2 - Ixx.
     nine = _nine(inertia)
     xx, yy, zz = (0.5 * sum(nine[::4]) - moment for moment in nine[::4])
     second = (xx, yy, zz, 0.0 - nine[1], 0.0 - nine[2], 0.0 - nine[5])
@@ -270,114 +271,14 @@ def _read_coupling(link: Element, report: Report) -> Coupling | None:
     element = link.only_child("coupling", report)
     if element is None or element.required_child("of", report) is None:
         return None
-    fields: dict[str, str | float] = {"of": text(element, "of", report)}
-    for field, name in COUPLING.items():
-        value = number(element, name, report)
-        if value is not None:
-            fields[field] = value
+    fields = {
+        "of": text(element, "of", report),
+        **_read_rows(element, COUPLING, report),
+    }
     return built(Coupling, fields, element, "bad-coupling", report)
 
 
 def _coupling_element(coupling: Coupling, report: Report) -> Element:
     of = text_element("of", coupling.of, report)
-    numbers = (number_element(n, getattr(coupling, f)) for f, n in COUPLING.items())
+    numbers = (number_element(n, getattr(coupling, f)) for f, n, _ in COUPLING)
     return actin_tag("coupling", {}, of, *numbers)
-
-
-# Shapes. They are in Actin's `shapeContainer`, but are written as elements of our own,
-# with our parameters, since Actin's do not hold all of them. Actin's are read.
-
-HOLDERS: Final = {"visuals": "physicalExtent", "collisions": "boundingVolume"}
-TEXTS: Final = frozenset({"file"})
-POINTS: Final = frozenset({"corners", "vertices"})
-
-
-def _name(kind: type[Any]) -> str:
-    """Return the element of a kind of shape: `convex_polyhedron` in camel case."""
-    first, *rest = str(kind.__struct_config__.tag).split("_")
-    return first + "".join(map(str.capitalize, rest))
-
-
-def _parameters(kind: type[Any]) -> list[str]:
-    """Return the fields that are elements of their own names."""
-    return [name for name in kind.__struct_fields__ if name not in {"name", "pose"}]
-
-
-KINDS: Final[dict[str, type[Any]]] = {_name(kind): kind for kind in SHAPES}
-_FIELDS: Final = sorted({field for kind in SHAPES for field in _parameters(kind)})
-SHAPE_NAMES: Final = tuple((name, OWN) for name in (*KINDS, *_FIELDS))
-"""Names of elements with their namespaces."""
-
-
-def _read_shapes(link: Element, report: Report) -> dict[str, tuple[Shape, ...]]:
-    """Return the shapes of a link, by its fields."""
-    outer = link.only_child("shapeContainer", report)
-    if outer is None:
-        return {}
-    found: dict[str, tuple[Shape, ...]] = {}
-    for field, name in HOLDERS.items():
-        holder = outer.only_child(name, report)
-        if holder is not None:
-            made = [_read_shape(each, report) for each in holder.children]
-            found[field] = tuple(shape for shape in made if shape is not None)
-            if any(map(is_actins, holder.children)):
-                # Actin tests what is drawn where there is nothing else to test.
-                found.setdefault("collisions", found[field])
-    return found
-
-
-def _read_shape(element: Element, report: Report) -> Shape | None:
-    if is_actins(element):
-        return read_actins(element, report)
-    kind = KINDS.get(element.name)
-    if kind is None or element.namespace != OWN:
-        message = f"the shape {element.label} is left out"
-        hint = f"Any shape is read if it is in the namespace {OWN}."
-        report.warning(element.place, "unkept-shape", message, hint=hint)
-        return None
-    fields: dict[str, Any] = {
-        "name": text(element, "identifier", report),
-        "pose": read_pose(element, report),
-    }
-    for name in _parameters(kind):
-        child = element.only_child(name, report)
-        if child is not None:
-            fields[name] = _value(name, child, report)
-    report_unused(element, report)
-    return built(kind, fields, element, "bad-shape", report)
-
-
-def _value(field: str, element: Element, report: Report) -> Any:
-    if field in TEXTS:
-        return element.read_text()
-    numbers = element.text_numbers(None, report) or ()
-    if field in POINTS:
-        return tuple(numbers[k : k + 3] for k in range(0, len(numbers), 3))
-    return numbers[0] if len(numbers) == 1 else numbers
-
-
-def _shape_elements(link: Link, report: Report) -> list[Element]:
-    """Return the shapes of a link, nothing if there are none."""
-    holders: list[Element] = []
-    for field, name in HOLDERS.items():
-        made = [_shape_element(shape, report) for shape in getattr(link, field)]
-        children = [each for each in made if each is not None]
-        if children:
-            holders.append(actin_tag(name, {}, *children))
-    return [actin_tag("shapeContainer", {}, *holders)] if holders else []
-
-
-def _shape_element(shape: Shape, report: Report) -> Element | None:
-    kind = type(shape)
-    if kind not in KINDS.values():
-        message = f"a shape of type {quote(kind.__name__)} is not kept"
-        report.warning(NOWHERE, "lost-shape", message)
-        return None
-    children = list(pose_elements(shape.pose))
-    if shape.name:
-        children.insert(0, text_element("identifier", shape.name, report))
-    for field in _parameters(kind):
-        value = getattr(shape, field)
-        if value is not None:
-            children.append(text_element(f"am:{field}", value_text(value), report))
-    return actin_tag(f"am:{_name(kind)}", {}, *children)

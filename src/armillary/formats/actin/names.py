@@ -78,6 +78,36 @@ def local(name: str) -> str:
     return name.rpartition(":")[2]
 
 
+class _KnownNames:
+    """The names of elements that readers know.
+
+    Attributes:
+        proper: The names in their proper spelling.
+        spelled: That spelling, by the name in lower case.
+        spaces: The bare namespaces that a name may be in, by the name in lower case.
+    """
+
+    def __init__(self, names: Iterable[tuple[str, str]]) -> None:
+        """Take the names of `ELEMENTS`, and others, each with its namespace."""
+        self.proper: set[str] = set()
+        self.spelled: dict[str, str] = {}
+        self.spaces: dict[str, set[str]] = {}
+        known = ((name, PREFIXES[prefix]) for name, prefix in PREFIX_OF.items())
+        for name, space in (*known, *names):
+            self.proper.add(name)
+            self.spelled.setdefault(name.lower(), name)
+            self.spaces.setdefault(name.lower(), set()).update(allowed_in(space))
+
+    def spelling(self, name: str) -> str:
+        """Return the proper spelling of a name; an unknown one stays as it is."""
+        return name if name in self.proper else self.spelled.get(name.lower(), name)
+
+    def is_elsewhere(self, element: Element) -> bool:
+        """Return whether an element of a known name is in another namespace."""
+        allowed = self.spaces.get(element.name.lower())
+        return allowed is not None and bare(element.namespace) not in allowed
+
+
 def canonical(
     root: Element,
     names: Iterable[tuple[str, str]],
@@ -96,33 +126,65 @@ def canonical(
     shapes: Names of elements that are read from our own namespace alone.
     joints: Names of joints, in lower case.
     """
-    spelled: dict[str, str] = {}
-    spaces: dict[str, set[str]] = {}
-    proper: set[str] = set()
-    known = ((name, PREFIXES[prefix]) for name, prefix in PREFIX_OF.items())
-    for name, space in (*known, *names):
-        proper.add(name)
-        spelled.setdefault(name.lower(), name)
-        allowed = spaces.setdefault(name.lower(), set())
-        allowed |= allowed_in(space)
-
-    reported: set[tuple[str, str]] = set()
-    foreign: set[int] = set()  # shapes of other namespaces, which are left out
-    as_written: set[int] = set()  # joints of other people, whose names stay as they are
+    known = _KnownNames(names)
     elements = list(root.walk())
+    left_out, as_written = _of_others(elements, known, shapes, joints)
+    others = left_out | as_written
+    _report_names((e for e in elements if id(e) not in others), known, report)
+    padded = next(filter(_is_padding, elements), None)
+    if padded is not None:
+        message = "no-break spaces between elements are taken as white space"
+        report.note(padded.place, "no-break-space", message)
+    made: dict[int, Element] = {}
+    for element in reversed(elements):  # children come before their parents
+        name, at = element.name, element.place
+        made[id(element)] = Element(
+            name if id(element) in as_written else known.spelling(name),
+            element.attributes,
+            children=tuple(made.pop(id(child)) for child in element.children),
+            text="" if _is_padding(element) else element.text,
+            namespace=element.namespace,
+            place=(at.path, at.line, at.column),
+        )
+    return made[id(root)]
+
+
+def _of_others(
+    elements: Iterable[Element],
+    known: _KnownNames,
+    shapes: Container[str],
+    joints: Container[str],
+) -> tuple[set[int], set[int]]:
+    """Return the ids of elements whose names are not ours to judge.
+
+    elements: Each before its children.
+
+    Returns:
+        Those of shapes in other namespaces, which are left out; and those of joints in
+        other namespaces, whose names stay as they are, but for the primary frame.
+    """
+    left_out: set[int] = set()
+    as_written: set[int] = set()
     for element in elements:
         name, space = element.name, element.namespace
-        if id(element) in foreign or (name in shapes and space != OWN):
-            foreign.update(map(id, element.children))
+        if id(element) in left_out or (name in shapes and space != OWN):
+            left_out |= {id(element), *map(id, element.children)}
             continue
-        allowed = spaces.get(name.lower())
-        is_elsewhere = allowed is not None and bare(space) not in allowed
-        if id(element) in as_written or (
-            is_elsewhere and name.lower() in joints and not is_loose(space)
-        ):
+        is_joint = name.lower() in joints and not is_loose(space)
+        if id(element) in as_written or (is_joint and known.is_elsewhere(element)):
             inner = (c for c in element.children if c.name.lower() != PRIMARY.lower())
             as_written |= {id(element), *map(id, inner)}
-            continue
+    return left_out, as_written
+
+
+def _report_names(
+    elements: Iterable[Element], known: _KnownNames, report: Report
+) -> None:
+    """Report each name in another namespace or spelling, once for both together."""
+    reported: set[tuple[str, str]] = set()
+    for element in elements:
+        name, space = element.name, element.namespace
+        allowed = known.spaces.get(name.lower())
         if allowed is None or (name, space) in reported:
             continue
         reported.add((name, space))
@@ -134,29 +196,9 @@ def canonical(
                 f"{element.label} is in the namespace {quote(space)}, not in {wanted}; "
                 "it is read all the same",
             )
-        if name not in proper:
-            message = f"{element.label} is spelled <{spelled[name.lower()]}>"
+        if name not in known.proper:
+            message = f"{element.label} is spelled <{known.spelling(name)}>"
             report.note(element.place, "spelling", message)
-
-    padded = next(filter(_is_padding, elements), None)
-    if padded is not None:
-        message = "no-break spaces between elements are taken as white space"
-        report.note(padded.place, "no-break-space", message)
-
-    made: dict[int, Element] = {}
-    for element in reversed(elements):  # children come before their parents
-        name, at = element.name, element.place
-        made[id(element)] = Element(
-            name
-            if name in proper or id(element) in as_written
-            else spelled.get(name.lower(), name),
-            element.attributes,
-            children=tuple(made.pop(id(child)) for child in element.children),
-            text="" if _is_padding(element) else element.text,
-            namespace=element.namespace,
-            place=(at.path, at.line, at.column),
-        )
-    return made[id(root)]
 
 
 def _is_padding(element: Element) -> bool:

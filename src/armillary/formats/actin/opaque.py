@@ -14,12 +14,12 @@ from armillary.formats.actin.names import PREFIXES, PRIMARY, actin_tag
 from armillary.formats.actin.values import pose_elements
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.xml import Element, tag
+from armillary.limits import ACTIN_DEPTH
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.plugins import advice
 from armillary.spatial.pose import Pose
 
 LIBRARY: Final = "library"
-DEEPEST: Final = 12
 
 
 class _Kept(Struct, array_like=True, forbid_unknown_fields=True):
@@ -48,18 +48,17 @@ def read_opaque(element: Element, library: str, report: Report) -> OpaqueJoint:
         "cannot move, and no library is ever loaded",
         hint=advice(element.name),
     )
-    kept = _kept(element, report, 0)
-    kept.attributes.pop(LIBRARY, None)
-    kept.children = [child for child in kept.children if child.name != PRIMARY]
-    parameters = msgspec.json.encode(_Parameters(kept)).decode()
+    copy = _kept(element, report, 0)
+    copy.attributes.pop(LIBRARY, None)
+    copy.children = [child for child in copy.children if child.name != PRIMARY]
+    parameters = msgspec.json.encode(_Parameters(copy)).decode()
     return OpaqueJoint(kind=element.name, parameters=parameters)
 
 
 def _kept(element: Element, report: Report, depth: int) -> _Kept:
     children = element.children
-    if depth > DEEPEST:
-        message = f"{element.label} is nested more than {DEEPEST} deep"
-        report.error(element.place, "too-deep", message)
+    if depth > report.budget.most(ACTIN_DEPTH):
+        report.add(report.budget.excess(ACTIN_DEPTH, element.place).diagnostics[0])
         children = ()
     return _Kept(
         element.namespace,
@@ -77,8 +76,8 @@ def opaque_element(
 
     primary: None inside another joint, where there is no primary frame.
     """
-    kept = _found(joint)
-    if kept is None:
+    component = _found(joint)
+    if component is None:
         message = f"a joint is of type {quote(joint.kind)}, which is not known here"
         hint = advice(joint.kind)
         report.error(NOWHERE, "unknown-joint-type", message, hint=hint)
@@ -87,7 +86,7 @@ def opaque_element(
         message = f"the precursor of joint type {quote(joint.kind)} is not kept"
         report.warning(NOWHERE, "lost-precursor", message)
     prefixes = {uri: prefix for prefix, uri in PREFIXES.items()}
-    made = _element(kept, prefixes, (f"x{k}" for k in itertools.count(1)))
+    made = _element(component, prefixes, (f"x{k}" for k in itertools.count(1)))
     added = {f"xmlns:{p}": uri for uri, p in prefixes.items() if p not in PREFIXES}
     attributes = {LIBRARY: library or None, **made.attributes, **added}
     frame: list[Element] = []

@@ -1,8 +1,7 @@
-"""Actin's own primitive shapes, by the names of its headers.
+"""Shapes of links, in Actin's `shapeContainer`.
 
-They are given by points in the primary frame of their link [m]. Boxes and circles are
-not read: it is not known whether the extents of a box are halves, nor how a circle
-states its plane.
+They are written as elements of our own, with our parameters, since Actin's do not hold
+all of them. Actin's primitive shapes are read, too.
 """
 
 from __future__ import annotations
@@ -14,13 +13,24 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError
-from armillary.formats.actin.names import PREFIXES, PRIMARY, bare
-from armillary.formats.actin.values import AXES, number, read_pose
-from armillary.formats.diagnostic import Report
+from armillary.errors import ModelError, quote
+from armillary.formats.actin.names import OWN, PREFIXES, PRIMARY, actin_tag, bare
+from armillary.formats.actin.values import (
+    AXES,
+    built,
+    number,
+    pose_elements,
+    read_pose,
+    text,
+    text_element,
+    value_text,
+)
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.xml import Element, report_unused
+from armillary.model.link import Link
 from armillary.model.shape import Shape
 from armillary.model.shapes import (
+    SHAPES,
     Capsule,
     Cone,
     Cylinder,
@@ -33,24 +43,124 @@ from armillary.model.shapes import (
 )
 from armillary.spatial.pose import Pose
 
-__all__ = ["is_actins", "read_actins"]
+__all__ = ["KINDS", "SHAPE_NAMES", "read_shapes", "shape_elements"]
 
 Array = npt.NDArray[np.float64]
+
+HOLDERS: Final = {"visuals": "physicalExtent", "collisions": "boundingVolume"}
+TEXTS: Final = frozenset({"file"})
+POINTS: Final = frozenset({"corners", "vertices"})
+
+
+def _name(kind: type[Any]) -> str:
+    """Return the element of a kind of shape: `convex_polyhedron` in camel case."""
+    first, *rest = str(kind.__struct_config__.tag).split("_")
+    return first + "".join(map(str.capitalize, rest))
+
+
+def _parameters(kind: type[Any]) -> list[str]:
+    """Return the fields that are elements of their own names."""
+    return [name for name in kind.__struct_fields__ if name not in {"name", "pose"}]
+
+
+KINDS: Final[dict[str, type[Any]]] = {_name(kind): kind for kind in SHAPES}
+_FIELDS: Final = sorted({field for kind in SHAPES for field in _parameters(kind)})
+SHAPE_NAMES: Final = tuple((name, OWN) for name in (*KINDS, *_FIELDS))
+"""Names of elements with their namespaces."""
+
+
+def read_shapes(link: Element, report: Report) -> dict[str, tuple[Shape, ...]]:
+    """Return the shapes of a link, by its fields."""
+    outer = link.only_child("shapeContainer", report)
+    if outer is None:
+        return {}
+    shapes: dict[str, tuple[Shape, ...]] = {}
+    for field, name in HOLDERS.items():
+        holder = outer.only_child(name, report)
+        if holder is not None:
+            made = [_read_shape(each, report) for each in holder.children]
+            shapes[field] = tuple(shape for shape in made if shape is not None)
+            if any(map(_is_actins, holder.children)):
+                # Actin tests what is drawn where there is nothing else to test.
+                shapes.setdefault("collisions", shapes[field])
+    return shapes
+
+
+def _read_shape(element: Element, report: Report) -> Shape | None:
+    if _is_actins(element):
+        return _read_actins(element, report)
+    kind = KINDS.get(element.name)
+    if kind is None or element.namespace != OWN:
+        message = f"the shape {element.label} is left out"
+        hint = f"Any shape is read if it is in the namespace {OWN}."
+        report.warning(element.place, "unkept-shape", message, hint=hint)
+        return None
+    fields: dict[str, Any] = {
+        "name": text(element, "identifier", report),
+        "pose": read_pose(element, report),
+    }
+    for name in _parameters(kind):
+        child = element.only_child(name, report)
+        if child is not None:
+            fields[name] = _value_of(name, child, report)
+    report_unused(element, report)
+    return built(kind, fields, element, "bad-shape", report)
+
+
+def _value_of(field: str, element: Element, report: Report) -> Any:
+    if field in TEXTS:
+        return element.read_text()
+    numbers = element.text_numbers(None, report) or ()
+    if field in POINTS:
+        return tuple(numbers[k : k + 3] for k in range(0, len(numbers), 3))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def shape_elements(link: Link, report: Report) -> list[Element]:
+    """Return the shapes of a link, nothing if there are none."""
+    holders: list[Element] = []
+    for field, name in HOLDERS.items():
+        made = [_shape_element(shape, report) for shape in getattr(link, field)]
+        children = [each for each in made if each is not None]
+        if children:
+            holders.append(actin_tag(name, {}, *children))
+    return [actin_tag("shapeContainer", {}, *holders)] if holders else []
+
+
+def _shape_element(shape: Shape, report: Report) -> Element | None:
+    kind = type(shape)
+    if kind not in KINDS.values():
+        message = f"a shape of type {quote(kind.__name__)} is not kept"
+        report.warning(NOWHERE, "lost-shape", message)
+        return None
+    children = list(pose_elements(shape.pose))
+    if shape.name:
+        children.insert(0, text_element("identifier", shape.name, report))
+    for field in _parameters(kind):
+        value = getattr(shape, field)
+        if value is not None:
+            children.append(text_element(f"am:{field}", value_text(value), report))
+    return actin_tag(f"am:{_name(kind)}", {}, *children)
+
+
+# Actin's own primitive shapes, by the names of its headers. They are given by points in
+# the primary frame of their link [m]. Boxes and circles are not read: it is not known
+# whether the extents of a box are halves, nor how a circle states its plane.
 
 SQUARE: Final = 1e-9
 """Cosine of the angle between edges that counts as a right one."""
 
 
-def is_actins(element: Element) -> bool:
+def _is_actins(element: Element) -> bool:
     """Return whether an element is a shape of Actin's that can be read."""
     return bare(element.namespace) == PREFIXES["mn"] and element.name in _READERS
 
 
-def read_actins(element: Element, report: Report) -> Shape | None:
+def _read_actins(element: Element, report: Report) -> Shape | None:
     """Return a shape of Actin's, None after an error in it."""
     made: Shape | None = None
     try:
-        made = _READERS[element.name](_Values(element, report))
+        made = _READERS[element.name](_ShapeValues(element, report))
     except _MissingError:
         pass
     except ModelError as error:
@@ -64,19 +174,19 @@ class _MissingError(Exception):
     """A value is missing or faulty, which the report says already."""
 
 
-class _Values:
+class _ShapeValues:
     """The numbers and points of an element."""
 
     def __init__(self, element: Element, report: Report) -> None:
         self._element = element
         self._report = report
 
-    def inside(self, name: str) -> _Values:
+    def inside(self, name: str) -> _ShapeValues:
         """Return the values of a child, which must be there."""
         child = self._element.required_child(name, self._report)
         if child is None:
             raise _MissingError
-        return _Values(child, self._report)
+        return _ShapeValues(child, self._report)
 
     def number(self, name: str) -> float:
         """Return the number in a child, which must be there."""
@@ -93,59 +203,59 @@ class _Values:
         if child is None:
             raise _MissingError
         if child.read_text():
-            found = child.text_numbers(3, self._report)
+            point = child.text_numbers(3, self._report)
         else:
-            found = child.each_number(AXES, self._report, default=0.0)
-        if found is None:
+            point = child.each_number(AXES, self._report, default=0.0)
+        if point is None:
             raise _MissingError
-        return np.array(found, np.float64)
+        return np.array(point, np.float64)
 
     def frame(self) -> Pose:
         """Return the pose in the child `primaryFrame`; the identity without one."""
         return read_pose(self._element.only_child(PRIMARY, self._report), self._report)
 
 
-def _ends(values: _Values) -> tuple[Array, Array]:
+def _ends(values: _ShapeValues) -> tuple[Array, Array]:
     segment = values.inside("lineSegment")
     return segment.point("endpoint0"), segment.point("endpoint1")
 
 
-def _sphere(values: _Values) -> Shape:
+def _sphere(values: _ShapeValues) -> Shape:
     centre = Pose.translation(*values.point("center").tolist())
     return Sphere(radius=values.number("radius"), pose=centre)
 
 
-def _capsule(values: _Values) -> Shape:
+def _capsule(values: _ShapeValues) -> Shape:
     return Capsule.between(*_ends(values), radius=values.number("radius"))
 
 
-def _cylinder(values: _Values) -> Shape:
+def _cylinder(values: _ShapeValues) -> Shape:
     return Cylinder.between(*_ends(values), radius=values.number("radius"))
 
 
-def _cone(values: _Values) -> Shape:
+def _cone(values: _ShapeValues) -> Shape:
     radii = values.number("radius0"), values.number("radius1")
     return Cone.between(*_ends(values), bottom=radii[0], top=radii[1])
 
 
-def _ellipsoid(values: _Values) -> Shape:
+def _ellipsoid(values: _ShapeValues) -> Shape:
     a, b, c = (values.number(f"ellipsoid{name}") for name in "ABC")
     return Ellipsoid(radii=(a, b, c), pose=values.frame())
 
 
-def _half_space(values: _Values) -> Shape:
+def _half_space(values: _ShapeValues) -> Shape:
     plane = values.inside("plane")
     normal = plane.point("planeNormalVector")
     return HalfSpace.below(plane.point("planeBasePoint"), normal)
 
 
-def _tetrahedron(values: _Values) -> Shape:
+def _tetrahedron(values: _ShapeValues) -> Shape:
     origin = values.point("tetrahedronV0")
     edges = [values.point(f"tetrahedronEdge{k}") for k in (1, 2, 3)]
     return Tetrahedron(corners=_corners(origin, *edges))
 
 
-def _triangular_lozenge(values: _Values) -> Shape:
+def _triangular_lozenge(values: _ShapeValues) -> Shape:
     triangle = values.inside("triangle")
     edges = [triangle.point(f"triangleEdge{k}") for k in (0, 1)]
     corners = _corners(triangle.point("triangleOrigin"), *edges)
@@ -159,7 +269,7 @@ def _corners(origin: Array, *edges: Array) -> Any:
     )
 
 
-def _lozenge(values: _Values) -> Shape:
+def _lozenge(values: _ShapeValues) -> Shape:
     rectangle = values.inside("rectangle")
     origin = rectangle.point("rectangleOrigin")
     u, v = (rectangle.point(f"rectangleEdge{k}") for k in (0, 1))
@@ -176,7 +286,7 @@ def _lozenge(values: _Values) -> Shape:
     return Lozenge(size=lengths, radius=values.number("radius"), pose=pose)
 
 
-_READERS: Final[dict[str, Callable[[_Values], Shape]]] = {
+_READERS: Final[dict[str, Callable[[_ShapeValues], Shape]]] = {
     "sphere": _sphere,
     "capsule": _capsule,
     "cylinder": _cylinder,

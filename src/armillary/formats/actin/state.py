@@ -67,11 +67,11 @@ def _states(
     state: Element | None, what: str, count: int, report: Report
 ) -> list[Element]:
     holder = None if state is None else state.only_child(f"{what}States", report)
-    found = () if holder is None else holder.children_named(f"{what}State")
-    if len(found) > count:
-        message = f"there are {len(found)} {what} states for {count} manipulators"
-        report.error(found[count].place, "wrong-count", message)
-    return list(found[:count])
+    states = () if holder is None else holder.children_named(f"{what}State")
+    if len(states) > count:
+        message = f"there are {len(states)} {what} states for {count} manipulators"
+        report.error(states[count].place, "wrong-count", message)
+    return list(states[:count])
 
 
 # The time and the joint rates, for which a cell has properties.
@@ -92,21 +92,21 @@ def read_velocities(
     They are numbers of the file: one for each link but the base, in Actin's order.
     """
     state = _system_state(root, report)
-    found: list[tuple[Property, ...]] = [() for _ in manipulators]
+    properties: list[tuple[Property, ...]] = [() for _ in manipulators]
     states = _states(state, "velocity", len(manipulators), report)
     for k, each in enumerate(states):
         element = each.only_child("jointVelocities", report)
         count = len(_all_but_base(manipulators[k]))
         rates = None if element is None else element.text_numbers(count, report)
         if rates is not None:
-            found[k] = (Property(name=VELOCITIES, numbers=rates),)
-    return found
+            properties[k] = (Property(name=VELOCITIES, numbers=rates),)
+    return properties
 
 
 def written_time(cell: Workcell) -> Property | None:
     """Return the property that is written as the time, None without such."""
-    found = next((each for each in cell.properties if each.name == TIME), None)
-    return found if found is not None and _holds(found, 1) else None
+    note = next((each for each in cell.properties if each.name == TIME), None)
+    return note if note is not None and _holds(note, 1) else None
 
 
 def written_velocities(manipulator: Manipulator) -> Property | None:
@@ -114,10 +114,10 @@ def written_velocities(manipulator: Manipulator) -> Property | None:
 
     Of a manipulator that has other links than the file had it does not fit any more.
     """
-    own = (each for each in manipulator.properties if each.name == VELOCITIES)
-    found = next(own, None)
+    notes = (each for each in manipulator.properties if each.name == VELOCITIES)
+    note = next(notes, None)
     count = len(_all_but_base(manipulator))
-    return found if found is not None and _holds(found, count) else None
+    return note if note is not None and _holds(note, count) else None
 
 
 def _holds(note: Property, count: int) -> bool:
@@ -144,7 +144,7 @@ def _numbers(name: str, note: Property | None) -> list[Element]:
 
 def state_elements(cell: Workcell, report: Report) -> list[Element]:
     """Return the state and the attachments of a cell, as far as it has them."""
-    found: list[Element] = []
+    elements: list[Element] = []
     states = [_position_state(cell, each, report) for each in cell.manipulators]
     parts: list[Element] = []
     if any(state.children for state in states):
@@ -152,15 +152,17 @@ def state_elements(cell: Workcell, report: Report) -> list[Element]:
     parts += _velocity_elements(cell)
     parts += _numbers("time", written_time(cell))
     if parts:
-        found.append(actin_tag("state", {}, *parts))
+        elements.append(actin_tag("state", {}, *parts))
     nodes = [
         _attachment_element(cell, cell.mounted[each.name], report)
         for each in cell.manipulators
         if each.name in cell.mounted and cell.mounted[each.name].on != WORLD
     ]
     if nodes:
-        found.append(actin_tag(CONFIGURATION, {}, actin_tag(ATTACHMENTS, {}, *nodes)))
-    return found
+        elements.append(
+            actin_tag(CONFIGURATION, {}, actin_tag(ATTACHMENTS, {}, *nodes))
+        )
+    return elements
 
 
 def _position_state(
@@ -186,10 +188,10 @@ def read_posture(
     element = state.only_child("jointPositions", report)
     name = text(state, "identifier", report, STATE)
     links = _all_but_base(manipulator)
-    given = None if element is None else element.text_numbers(len(links), report)
-    if element is None or given is None:
+    numbers = None if element is None else element.text_numbers(len(links), report)
+    if element is None or numbers is None:
         return None
-    said = tuple(q * rates[k] for q, k in zip(given, links, strict=True))
+    said = tuple(q * rates[k] for q, k in zip(numbers, links, strict=True))
     by_link = dict(zip(links, exactly(element, said, report), strict=True))
     for k, q in by_link.items():
         if k not in manipulator.coordinates and q != 0.0:
@@ -238,8 +240,10 @@ def _position_elements(
 def _closed_positions(cell: Workcell, manipulator: Manipulator) -> dict[str, float]:
     """Return where the joints of a manipulator are at home, if loops move any."""
     number = cell.index[manipulator.name]
-    own = {k for k, owner in enumerate(cell.owners) if owner == number}
-    places = {k: place for place, k in enumerate(cell.joints.links) if k in own}
+    link_indices = {k for k, owner in enumerate(cell.owners) if owner == number}
+    places = {
+        k: place for place, k in enumerate(cell.joints.links) if k in link_indices
+    }
     system = cell.loop_system
     in_loops = {k for each in system.equations for k in each.joints}
     if in_loops.isdisjoint(places.values()):
@@ -263,14 +267,14 @@ def read_mounts(
 
     states: Those of the positions, one for each manipulator or fewer.
     """
-    found: dict[int, Mount] = {}
+    mounts: dict[int, Mount] = {}
     outer = stated.only_child(CONFIGURATION, report)
     holder = None if outer is None else outer.only_child(ATTACHMENTS, report)
     for node in () if holder is None else holder.children_named(ATTACHMENT):
         attached = _read_attachment(cell, node, report)
         if attached is not None:
             k, mount = attached
-            if found.setdefault(k, mount) is not mount:
+            if mounts.setdefault(k, mount) is not mount:
                 message = f"{quote(mount.manipulator)} is attached twice"
                 report.error(node.place, "two-attachments", message)
     for k, state in enumerate(states):
@@ -280,10 +284,10 @@ def read_mounts(
         mount = _read_mount(cell, k, WORLD, element, report)
         if mount is None:
             continue
-        if found.setdefault(k, mount) is not mount:
+        if mounts.setdefault(k, mount) is not mount:
             message = "the base pose of an attached manipulator follows; it is left out"
             report.note(element.place, "attached", message)
-    return tuple(found[k] for k in sorted(found))
+    return tuple(mounts[k] for k in sorted(mounts))
 
 
 def _read_attachment(
@@ -301,14 +305,14 @@ def _read_attachment(
     link = _index(node, "linkId", len(moving), report)
     if link is None:
         return None
-    own = owner.base if link < 0 else moving[link]
-    on = text(node, "frame", report, f"{owner.name}/{owner.links[own].name}")
+    link_index = owner.base if link < 0 else moving[link]
+    on = text(node, "frame", report, f"{owner.name}/{owner.links[link_index].name}")
     try:
         at = cell.frame(on)
     except ArmillaryError as error:
         report.error(node.place, "unknown-frame", str(error).removesuffix("."))
         return None
-    if at.link != cell.starts[below] + own:
+    if at.link != cell.starts[below] + link_index:
         message = f"frame {quote(on)} is not on link {link} of manipulator {below}"
         report.error(node.place, "wrong-frame", message)
         return None
@@ -340,6 +344,8 @@ def _read_mount(
     cell: Workcell, k: int, on: str, element: Element, report: Report
 ) -> Mount | None:
     """Return a mount, None after an error."""
+    # The file gives the primary frame of the base in that of the link below it; a mount
+    # gives the frame of the base in a frame of that link.
     before, after = _primary_frames(cell, k, on)
     pose = before @ read_pose(element, report) @ after.inverse()
     fields: dict[str, Any] = {

@@ -84,10 +84,10 @@ def number(
 ) -> float | None:
     """Return `factor` times the number in the only child of a name; None without it."""
     child = parent.only_child(name, report)
-    given = None if child is None else child.text_numbers(1, report)
-    if child is None or given is None:
+    numbers = None if child is None else child.text_numbers(1, report)
+    if child is None or numbers is None:
         return None
-    (value,) = exactly(child, (given[0] * factor,), report)
+    (value,) = exactly(child, (numbers[0] * factor,), report)
     return value
 
 
@@ -105,12 +105,12 @@ def exactly(
 
     said: The numbers that follow from the rest of the element.
     """
-    given = element.numbers(EXACT, len(said), report) if said else None
-    if given is None:
+    exact = element.numbers(EXACT, len(said), report) if said else None
+    if exact is None:
         return said
     margin = EXACT_TOLERANCE * max(map(abs, said))
-    if all(abs(a - b) <= margin for a, b in zip(given, said, strict=True)):
-        return given
+    if all(abs(a - b) <= margin for a, b in zip(exact, said, strict=True)):
+        return exact
     report.warning(
         element.place,
         "not-exact",

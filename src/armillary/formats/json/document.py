@@ -68,14 +68,14 @@ class Document:
     def _add(
         self, steps: Steps, severity: Severity, code: str, message: str, hint: str
     ) -> None:
-        found = Diagnostic(
+        diagnostic = Diagnostic(
             place=Place(self._path),
             severity=severity,
             code=code,
             message=message.removesuffix("."),
             hint=hint,
         )
-        self._found.append((steps, found))
+        self._found.append((steps, diagnostic))
 
     def report_all(self) -> None:
         """Add the diagnostics to the report, and raise if one of them is an error.
@@ -119,9 +119,9 @@ class Document:
         try:
             json.loads(self._data, object_pairs_hook=_distinct)
         except _Duplicate:
-            found = find_duplicate(self._text)
-            assert found is not None
-            key, offset = found
+            duplicate = find_duplicate(self._text)
+            assert duplicate is not None
+            key, offset = duplicate
             message = f"the key {quote(key)} is given twice in one object"
             self._stop("duplicate-key", message, offset=offset, hint="Remove one.")
         except RecursionError as error:
@@ -135,6 +135,8 @@ class Document:
         """
         if b"\\u" in self._data:
             return False
+        # Of members with one name decoding keeps the last, so that such a text, laid
+        # out without blanks, has more `":` than the value written again.
         text = msgspec.json.format(self._data, indent=-1)
         return text.count(_KEY_END) == msgspec.json.encode(decoded).count(_KEY_END)
 

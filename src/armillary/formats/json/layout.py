@@ -20,7 +20,7 @@ always split, and so is an object that has one."""
 
 LINE: Final = 88
 INDENT: Final = b"  "
-MOST_KEYS: Final = 256
+CACHED_KEYS: Final = 256
 
 _encode = msgspec.json.Encoder().encode
 _spaced = partial(msgspec.json.format, indent=0)
@@ -119,7 +119,7 @@ class _Heads(dict[str, bytes]):
     """The text before the value of a member, by its key."""
 
     def __missing__(self, key: str) -> bytes:
-        if len(self) > MOST_KEYS:
+        if len(self) > CACHED_KEYS:
             self.clear()
         head = self[key] = _encode(key) + b": "
         return head

@@ -12,18 +12,25 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
 from armillary.formats.diagnostic import Place
+from armillary.limits import JSON_LOCATED
 
-__all__ = ["Part", "Steps", "find_duplicate", "find_odd", "locations", "parts", "place"]
+__all__ = [
+    "JsonPart",
+    "Steps",
+    "find_duplicate",
+    "find_odd",
+    "locations",
+    "parts",
+    "place",
+]
 
 Steps: TypeAlias = tuple[str | int, ...]
-
-LONGEST_WALK: Final = 16 << 20
 
 _TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s\[\]{},:"]+', re.S)
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
-class Part(NamedTuple):
+class JsonPart(NamedTuple):
     """The start of a value, or the key of a member.
 
     Attributes:
@@ -39,7 +46,7 @@ class Part(NamedTuple):
     is_key: bool
 
 
-def parts(text: str) -> Iterator[Part]:
+def parts(text: str) -> Iterator[JsonPart]:
     """Yield the keys and values of a well-formed JSON text in their order."""
     steps: list[str | int] = []
     awaits_key = False
@@ -58,9 +65,9 @@ def parts(text: str) -> Iterator[Part]:
             continue
         elif awaits_key:
             steps[-1] = json.loads(token)
-            yield Part(steps, match.start(), token, True)
+            yield JsonPart(steps, match.start(), token, True)
         else:
-            yield Part(steps, match.start(), token, False)
+            yield JsonPart(steps, match.start(), token, False)
             if token in "[{":
                 steps.append("" if token == "{" else 0)
                 awaits_key = token == "{"
@@ -77,12 +84,12 @@ def place(text: str, offset: int, path: str) -> Place:
 def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Place]:
     """Return the locations of parts: members at their keys, items at their values.
 
-    Nothing is found in texts of more than 16 MiB.
+    Nothing is found in texts that are too long, see `JSON_LOCATED`.
     """
     missing = set(wanted)
-    found: dict[Steps, Place] = {}
-    if len(text) > LONGEST_WALK or not missing:
-        return found
+    places: dict[Steps, Place] = {}
+    if len(text) > JSON_LOCATED.most or not missing:
+        return places
     deepest = max(map(len, missing))
     line, start = 1, 0
     for part in parts(text):
@@ -95,10 +102,10 @@ def locations(text: str, wanted: Iterable[Steps], path: str) -> dict[Steps, Plac
             line += text.count("\n", start, part.offset)
             start = part.offset
             column = start - text.rfind("\n", 0, start)
-            found[steps] = Place(path, line, column)
+            places[steps] = Place(path, line, column)
             if not missing:
                 break
-    return found
+    return places
 
 
 def find_duplicate(text: str) -> tuple[str, int] | None:

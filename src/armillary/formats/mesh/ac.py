@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.formats.diagnostic import Place, fault
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
+from armillary.limits import MESH_DEPTH
 
 __all__ = ["read_ac"]
 
 Array = npt.NDArray[np.float64]
 
-DEEPEST: Final = 256
 POLYGON: Final = 0  # what the lowest four bits of a surface's flags say; else lines
 WORD: Final = re.compile(rb'"[^"\n]*"|\S+')
 # How many words follow those that say nothing of triangles.
@@ -34,7 +34,7 @@ UNUSED: Final = {
 }
 
 
-def read_ac(data: bytes, surface: Surface) -> None:
+def read_ac(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of an AC3D file; its lengths count as metres.
 
     Raises:
@@ -47,6 +47,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
     scan = _Scanner(data, surface.path)
     scan.word()
     colours: list[list[float]] = []
+    # Objects follow each other depth first, and each says how many are inside of it.
     parents = [(1, np.eye(4), 0)]  # objects still to come, where, and how deep
     item, depth = _Object(np.eye(4)), 0
     is_complete = False
@@ -59,9 +60,7 @@ def read_ac(data: bytes, surface: Surface) -> None:
                 left, parent, depth = parents.pop()
                 parents += [(left - 1, parent, depth)] if left > 1 else []
                 item = _Object(parent)
-                if depth > DEEPEST:
-                    message = f"objects are nested more than {DEEPEST} deep"
-                    raise fault(scan.place, "mesh-too-large", message)
+                surface.budget.check(MESH_DEPTH, depth, scan.place)
             case b"kids":
                 matrix = item.add_to(surface, colours, scan.place)
                 count = scan.count()
@@ -100,7 +99,7 @@ class _Object:
         self._vertices = np.zeros((0, 3))
         self._polygons: dict[int, tuple[list[int], list[int]]] = {}
 
-    def read(self, keyword: bytes, scan: _Scanner, surface: Surface) -> None:
+    def read(self, keyword: bytes, scan: _Scanner, surface: MeshSurface) -> None:
         """Read what follows a keyword."""
         match keyword:
             case b"loc":
@@ -145,7 +144,7 @@ class _Object:
             sizes.append(count)
 
     def add_to(
-        self, surface: Surface, colours: list[list[float]], place: Place
+        self, surface: MeshSurface, colours: list[list[float]], place: Place
     ) -> Array:
         """Add the polygons to a surface, and return where the object is."""
         matrix = self._parent @ self._local
@@ -179,24 +178,24 @@ class _Scanner:
 
     def word(self) -> bytes:
         """Return the next word, empty behind the last."""
-        found = WORD.search(self._data, self._at)
-        self._at = found.end() if found else len(self._data)
-        return found[0] if found else b""
+        match = WORD.search(self._data, self._at)
+        self._at = match.end() if match else len(self._data)
+        return match[0] if match else b""
 
     def words(self, count: int) -> list[bytes]:
         """Return the next words."""
-        found: list[bytes] = []
-        while len(found) < count:
-            found.append(self.word())
-            if not found[-1]:
+        words: list[bytes] = []
+        while len(words) < count:
+            words.append(self.word())
+            if not words[-1]:
                 raise fault(self.place, "wrong-count", "the file ends too early")
-        return found
+        return words
 
     def expect(self, keyword: bytes) -> None:
         """Pass over a keyword."""
-        found = self.word()
-        if found != keyword:
-            message = f"expected {keyword.decode()}, found {shown(found)}"
+        word = self.word()
+        if word != keyword:
+            message = f"expected {keyword.decode()}, found {shown(word)}"
             raise fault(self.place, "unexpected-word", message)
 
     def floats(self, count: int) -> Array:

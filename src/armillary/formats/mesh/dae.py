@@ -1,56 +1,37 @@
-"""COLLADA, the format of .dae files, by the library `pycollada`."""
+"""COLLADA, as far as meshes go: polygons of a scene, and their colours."""
 
 from __future__ import annotations
 
-import io
 import math
 import re
-import xml.etree.ElementTree as ET
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.images import no_image
-from armillary.formats.mesh.library import library
-from armillary.formats.mesh.surface import Surface
-from armillary.formats.xml import Element, ParseLimits, parse
+from armillary.formats.mesh.surface import MeshSurface
+from armillary.formats.xml import Element, parse
+from armillary.limits import COLLADA_ELEMENTS, MESH_DEPTH, MESH_NODES
+from armillary.spatial.rotation import about_axis
 
 __all__ = ["read_dae"]
 
-DEEPEST: Final = 256
-MOST_NODES: Final = 10_000
-MOST_ELEMENTS: Final = 200_000
-NAMESPACE: Final = "http://www.collada.org/2005/11/COLLADASchema"
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
 POLYGONS: Final = ("triangles", "polylist", "polygons", "tristrips", "trifans")
 TRANSFORMS: Final = {"matrix": 16, "translate": 3, "rotate": 4, "scale": 3}
 REFUSED: Final = ("ph", "instance_controller", "lookat", "skew")
-# What is handed to the library: these elements, as children of those.
-CHILDREN: Final = {
-    "COLLADA": (
-        "library_geometries",
-        "library_nodes",
-        "library_visual_scenes",
-        "scene",
-    ),
-    "library_geometries": ("geometry",),
-    "geometry": ("mesh",),
-    "library_nodes": ("node",),
-    "library_visual_scenes": ("visual_scene",),
-    "visual_scene": ("node",),
-    "scene": ("instance_visual_scene",),
-    "node": ("node", "instance_node", "instance_geometry", *TRANSFORMS),
-    "instance_geometry": (),
-    **dict.fromkeys(POLYGONS, ("p", "vcount")),
-}
 SHADERS: Final = ("lambert", "phong", "blinn", "constant")
 FLOATS: Final = re.compile(r"[-+.0-9eE\s]*", re.ASCII)
 INDICES: Final = re.compile(r"(?:\s|(?<!\d)\d{1,9}(?!\d))*+", re.ASCII)
 
 
-def read_dae(data: bytes, surface: Surface) -> None:
+def read_dae(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of the scene of a COLLADA file.
 
     Lengths become metres by the file's `<unit>`. Its `<up_axis>` is not turned, as ROS
@@ -59,36 +40,238 @@ def read_dae(data: bytes, surface: Surface) -> None:
     Raises:
         FormatError: The file is faulty, or needs what is not read.
     """
-    place = Place(surface.path)
-    root = parse(data, surface.path, ParseLimits(depth=DEEPEST, elements=MOST_ELEMENTS))
+    root = parse(
+        data,
+        surface.path,
+        budget=surface.budget,
+        elements=COLLADA_ELEMENTS,
+        depth=MESH_DEPTH,
+    )
     if root.name != "COLLADA":
         message = f"{root.label} is not the root of COLLADA"
         raise fault(root.place, "wrong-content", message)
-    guard = _Guard(root)
-    checked = io.BytesIO(ET.tostring(guard.checked(root)))
-    image = no_image("images of COLLADA are not read", place)
-    collada = library("collada", "COLLADA", place)
-    try:
-        document = collada.Collada(checked)
-        scenes = document.scenes if document.scene is None else [document.scene]
-        for bound in (each for scene in scenes for each in scene.objects("geometry")):
-            matrix = np.asarray(bound.matrix, np.float64)
-            matrix = np.diag([*[_metres(root)] * 3, 1.0]) @ matrix
-            for polygons in bound.original.primitives:
-                if polygons.vertex is not None:
-                    surface.add(
-                        polygons.vertex.astype(np.float64),
-                        polygons.vertex_index,
-                        getattr(polygons, "vcounts", 3),
+    _ColladaScene(root, surface).add_to_surface()
+
+
+class _Polygons(NamedTuple):
+    """What one element of polygons adds to a surface, see `MeshSurface.add`."""
+
+    vertices: Array
+    corners: Indices
+    sizes: Indices
+    material: str | None
+
+
+class _ColladaScene:
+    """The scene of a document; elements refer to each other by their ids.
+
+    root: Of the document.
+    """
+
+    def __init__(self, root: Element, surface: MeshSurface) -> None:
+        self._root = root
+        self._surface = surface
+        self._by_id: dict[str, Element] = {}
+        for element in root.walk():
+            self._by_id.setdefault(element.attributes.get("id", ""), element)
+        self._sizes: dict[int, int] = {}
+        self._known: dict[int, list[_Polygons]] = {}
+        self._textured: set[str | None] = set()  # symbols of materials with an image
+        self._colours = self._all_colours(root)
+
+    def add_to_surface(self) -> None:
+        """Add the polygons that the scene shows.
+
+        Raises:
+            FormatError: The document is faulty, or needs what is not read.
+        """
+        root, place = self._root, Place(self._surface.path)
+        image = no_image("images of COLLADA are not read", place)
+        scenes = [
+            self._find(entry, "url", "visual_scene")
+            for entry in _below(root, "scene", "instance_visual_scene")
+        ] or list(_below(root, "library_visual_scenes", "visual_scene"))
+        for scene in scenes:
+            self._count_nodes(scene)  # before any is followed
+        metres = np.diag([*[_metres(root)] * 3, 1.0])
+        for scene in scenes:
+            for geometry, matrix in self._shown(scene, metres):
+                for polygons in self._polygons_of(geometry):
+                    symbol = polygons.material
+                    self._surface.add(
+                        polygons.vertices,
+                        polygons.corners,
+                        polygons.sizes,
                         matrix=matrix,
-                        colour=guard.colours.get(polygons.material),
-                        image=image if polygons.material in guard.textured else None,
+                        colour=self._colours.get(symbol),
+                        image=image if symbol in self._textured else None,
                     )
-    except FormatError:
-        raise
-    except Exception as error:  # whatever the library trips over
-        message = f"the file cannot be read: {error}".removesuffix(".")
-        raise fault(place, "bad-document", message) from error
+
+    # Nodes.
+
+    def _shown(self, node: Element, above: Array) -> Iterator[tuple[Element, Array]]:
+        """Yield the geometries in a node, and the pose and scale of each, (4, 4)."""
+        # Transforms of a node are multiplied in their order, and come before what it
+        # shows, wherever they are.
+        matrix = above
+        for child in node.children:
+            if child.name in TRANSFORMS:
+                matrix = matrix @ _matrix(child)
+        for child in node.children:
+            match child.name:
+                case "node":
+                    yield from self._shown(child, matrix)
+                case "instance_node":
+                    yield from self._shown(self._find(child, "url", "node"), matrix)
+                case "instance_geometry":
+                    yield self._find(child, "url", "geometry"), matrix
+                case _:
+                    pass
+
+    def _count_nodes(self, node: Element, depth: int = 0) -> int:
+        """Return how many nodes are in one, those that it refers to included."""
+        if id(node) in self._sizes:
+            return self._sizes[id(node)]
+        self._surface.budget.check(MESH_DEPTH, depth, node.place)
+        total = 1
+        for child in node.children:
+            _refuse(child)
+            match child.name:
+                case "node":
+                    total += self._count_nodes(child, depth + 1)
+                case "instance_node":
+                    there = self._find(child, "url", "node")
+                    total += self._count_nodes(there, depth + 1)
+                case _:
+                    pass
+        self._surface.budget.check(MESH_NODES, total, node.place)
+        self._sizes[id(node)] = total
+        return total
+
+    # Geometries.
+
+    def _polygons_of(self, geometry: Element) -> list[_Polygons]:
+        """Return the polygons of a geometry, which nodes may share."""
+        if id(geometry) not in self._known:
+            self._known[id(geometry)] = [
+                self._polygons(element)
+                for mesh in geometry.children_named("mesh")
+                for element in mesh.children_named(*POLYGONS)
+            ]
+        return self._known[id(geometry)]
+
+    def _polygons(self, element: Element) -> _Polygons:
+        """Return the polygons of one element.
+
+        A corner is a number for each input, one after the other; that at the offset of
+        the input of vertices counts.
+        """
+        for child in element.children:
+            _refuse(child)
+        # `<p>` holds `width` numbers for each corner.
+        vertices = self._points(element)
+        inputs = element.children_named("input")
+        width = 1 + max(_count(each, "offset", 0) for each in inputs)
+        offset = _count(_input(element, "VERTEX"), "offset", 0)
+        lists = [_indices(each) for each in element.children_named("p")]
+        counts = [_indices(each) for each in element.children_named("vcount")]
+        is_list = element.name in {"triangles", "polylist"}
+        for name, found in ("p", lists), ("vcount", counts):
+            if is_list and len(found) > 1:
+                message = f"{element.label} has more than one <{name}>"
+                raise fault(element.place, "repeated-element", message)
+        for found in lists:
+            if len(found) % width:
+                message = f"{len(found)} numbers are not corners of {width}"
+                raise fault(element.place, "wrong-count", message)
+        none = np.zeros(0, np.int64)
+        rows = [found[offset::width] for found in lists]
+        match element.name:
+            case "polygons":
+                sizes = np.array([len(row) for row in rows], np.int64)
+            case "polylist":
+                sizes = counts[0] if counts else none
+            case _:
+                if element.name != "triangles":
+                    is_strip = element.name == "tristrips"
+                    rows = [_triangles_of(row, is_strip=is_strip) for row in rows]
+                if any(len(row) % 3 for row in rows):
+                    message = f"the corners of {element.label} do not make triangles"
+                    raise fault(element.place, "wrong-count", message)
+                sizes = np.full(sum(map(len, rows)) // 3, 3)
+        corners = np.concatenate([*rows, none])
+        return _Polygons(vertices, corners, sizes, element.attributes.get("material"))
+
+    def _points(self, polygons: Element) -> Array:
+        """Return the points of polygons, shape (n, 3)."""
+        entry = _input(polygons, "VERTEX")
+        vertices = self._find(entry, "source", "vertices")
+        source = self._find(_input(vertices, "POSITION"), "source", "source")
+        accessor = next(_below(source, "technique_common", "accessor"), None)
+        if accessor is None:
+            message = f"{source.label} has no <accessor>"
+            raise fault(source.place, "missing-element", message)
+        array = self._find(accessor, "source", "float_array")
+        numbers = _floats(array, _count(array, "count", None))
+        rows, stride = _count(accessor, "count", 0), _count(accessor, "stride", 1)
+        offset = _count(accessor, "offset", 0)
+        if stride < 3 or offset + rows * stride > len(numbers):
+            raise fault(
+                accessor.place,
+                "wrong-count",
+                f"{rows} points of {stride} numbers do not fit into the {len(numbers)} "
+                f"of {array.label}",
+            )
+        table = np.array(numbers[offset : offset + rows * stride], np.float64)
+        return table.reshape(rows, stride)[:, :3]
+
+    def _find(self, element: Element, attribute: str, kind: str) -> Element:
+        """Return the element of a kind that an attribute refers to as `#id`."""
+        reference = element.attributes.get(attribute, "")
+        target = self._by_id.get(reference[1:])
+        if not reference.startswith("#"):
+            raise fault(
+                element.place,
+                "reference-outside",
+                f"{attribute} of {element.label} is {quote(reference)}; only what is "
+                "in the same file is read, as '#id'",
+            )
+        if target is None or target.name != kind:
+            raise fault(
+                element.place,
+                "unknown-reference",
+                f"{attribute} of {element.label} is {quote(reference)}; there is no "
+                f"<{kind}> of that id",
+            )
+        return target
+
+    # Colours.
+
+    def _all_colours(self, root: Element) -> dict[str | None, list[float] | None]:
+        """Return the diffuse colour of each material symbol, None where unclear."""
+        colours: dict[str | None, list[float] | None] = {}
+        for entry in root.walk():
+            if entry.name == "instance_material":
+                symbol = entry.attributes.get("symbol")
+                colour = self._diffuse(entry)
+                is_clear = colours.setdefault(symbol, colour) == colour
+                colours[symbol] = colour if is_clear else None
+        return colours
+
+    def _diffuse(self, entry: Element) -> list[float] | None:
+        try:
+            material = self._find(entry, "target", "material")
+            for each in material.children_named("instance_effect"):
+                effect = self._find(each, "url", "effect")
+                for shader in SHADERS:
+                    path = ("profile_COMMON", "technique", shader, "diffuse")
+                    if any(_below(effect, *path, "texture")):
+                        self._textured.add(entry.attributes.get("symbol"))
+                    for colour in _below(effect, *path, "color"):
+                        return [float(word) for word in colour.text.split()]
+        except (FormatError, ValueError):  # a broken material loses no triangles
+            pass
+        return None
 
 
 def _metres(root: Element) -> float:
@@ -104,194 +287,6 @@ def _metres(root: Element) -> float:
             raise fault(element.place, "bad-number", message)
         return scale
     return 1.0
-
-
-class _Guard:
-    """Check what `pycollada` does not, and leave out what it need not see.
-
-    It takes NaN for 0, stops at the first word that is not a number, passes over the
-    stride and offset of accessors and the length of axes, loses a geometry whose
-    material is missing, and follows nodes without end.
-
-    root: Of the document.
-    """
-
-    def __init__(self, root: Element) -> None:
-        self._by_id: dict[str, Element] = {}
-        for element in root.walk():
-            self._by_id.setdefault(element.attributes.get("id", ""), element)
-        self._sizes: dict[int, int] = {}
-        self.textured: set[str | None] = set()  # symbols of materials with an image
-        self.colours = self._colours(root)
-
-    def checked(self, element: Element) -> ET.Element:
-        """Return a copy of what is needed of an element, for the library.
-
-        Raises:
-            FormatError: It is faulty, or needs what is not read.
-        """
-        for child in element.children:
-            if child.name in REFUSED:
-                raise fault(
-                    child.place,
-                    "unsupported-element",
-                    f"{child.label} is not read",
-                    hint="Export triangles that are not animated.",
-                )
-        match element.name:
-            case "node" | "visual_scene":
-                self._count_nodes(element)
-            case "p" | "vcount":
-                _check_indices(element)
-            case name if name in TRANSFORMS:
-                _check_floats(element, TRANSFORMS[name])
-            case "mesh":
-                return self._mesh(element)
-            case _:
-                pass
-        text = _unit_axis(element) if element.name == "rotate" else element.text
-        copy = _new(element.name, text, **element.attributes)
-        if element.name == "COLLADA":
-            copy.set("xmlns", NAMESPACE)
-        wanted = CHILDREN.get(element.name, ())
-        copy.extend([self.checked(c) for c in element.children if c.name in wanted])
-        return copy
-
-    def _mesh(self, mesh: Element) -> ET.Element:
-        """Return polygons with no other inputs than points."""
-        copy = _new("mesh")
-        for element in mesh.children:
-            if element.name not in POLYGONS:
-                continue
-            if element.name in {"triangles", "polylist"}:
-                for name in ("p", "vcount"):
-                    if len(element.children_named(name)) > 1:
-                        message = f"{element.label} has more than one <{name}>"
-                        raise fault(element.place, "repeated-element", message)
-            points = self._points(element)
-            copy.append(points)
-            polygons = self.checked(element)
-            for entry in element.children_named("input"):
-                is_point = entry.attributes.get("semantic") == "VERTEX"
-                polygons.append(
-                    _new(
-                        "input",
-                        offset=str(_count(entry, "offset", 0)),
-                        semantic="VERTEX" if is_point else "COLOR",  # only its offset
-                        source=f"#{points.get('id')}",
-                    )
-                )
-            copy.append(polygons)
-        return copy
-
-    def _points(self, polygons: Element) -> ET.Element:
-        """Return the source of the points of polygons, each of three numbers."""
-        entry = _input(polygons, "VERTEX")
-        vertices = self._find(entry, "source", "vertices")
-        source = self._find(_input(vertices, "POSITION"), "source", "source")
-        accessor = next(_below(source, "technique_common", "accessor"), None)
-        if accessor is None:
-            message = f"{source.label} has no <accessor>"
-            raise fault(source.place, "missing-element", message)
-        array = self._find(accessor, "source", "float_array")
-        _check_floats(array, _count(array, "count", None))
-        words = array.text.split()
-        rows, stride = _count(accessor, "count", 0), _count(accessor, "stride", 1)
-        offset = _count(accessor, "offset", 0)
-        if stride < 3 or offset + rows * stride > len(words):
-            raise fault(
-                accessor.place,
-                "wrong-count",
-                f"{rows} points of {stride} numbers do not fit into the {len(words)} "
-                f"of {array.label}",
-            )
-        if stride > 3 or offset or 3 * rows < len(words):
-            starts = range(offset, offset + rows * stride, stride)
-            words = [word for at in starts for word in words[at : at + 3]]
-        copy = _new("source", id=f"points {id(polygons)}")
-        copy.append(_new("float_array", " ".join(words), count=str(3 * rows)))
-        common = ET.SubElement(copy, "technique_common")
-        reader = ET.SubElement(common, "accessor", count=str(rows), stride="3")
-        reader.extend([_new("param", name=name, type="float") for name in "XYZ"])
-        return copy
-
-    def _find(self, element: Element, attribute: str, kind: str) -> Element:
-        """Return the element of a kind that an attribute refers to as `#id`."""
-        reference = element.attributes.get(attribute, "")
-        found = self._by_id.get(reference[1:])
-        if not reference.startswith("#"):
-            raise fault(
-                element.place,
-                "reference-outside",
-                f"{attribute} of {element.label} is {quote(reference)}; only what is "
-                "in the same file is read, as '#id'",
-            )
-        if found is None or found.name != kind:
-            raise fault(
-                element.place,
-                "unknown-reference",
-                f"{attribute} of {element.label} is {quote(reference)}; there is no "
-                f"<{kind}> of that id",
-            )
-        return found
-
-    def _count_nodes(self, node: Element, depth: int = 0) -> int:
-        """Return how many nodes are in one, those that it refers to included."""
-        if id(node) in self._sizes:
-            return self._sizes[id(node)]
-        total = 1
-        for child in node.children if depth <= DEEPEST else ():
-            match child.name:
-                case "node":
-                    total += self._count_nodes(child, depth + 1)
-                case "instance_node":
-                    there = self._find(child, "url", "node")
-                    total += self._count_nodes(there, depth + 1)
-                case "instance_geometry":
-                    self._find(child, "url", "geometry")
-                case _:
-                    continue
-        if total > MOST_NODES or depth > DEEPEST:
-            raise fault(
-                node.place,
-                "mesh-too-large",
-                f"the scene has more than {MOST_NODES} nodes, or more than {DEEPEST} "
-                "in each other",
-            )
-        self._sizes[id(node)] = total
-        return total
-
-    def _colours(self, root: Element) -> dict[str | None, list[float] | None]:
-        """Return the diffuse colour of each material symbol, None where unclear."""
-        found: dict[str | None, list[float] | None] = {}
-        for entry in root.walk():
-            if entry.name == "instance_material":
-                symbol = entry.attributes.get("symbol")
-                colour = self._diffuse(entry)
-                is_clear = found.setdefault(symbol, colour) == colour
-                found[symbol] = colour if is_clear else None
-        return found
-
-    def _diffuse(self, entry: Element) -> list[float] | None:
-        try:
-            material = self._find(entry, "target", "material")
-            for each in material.children_named("instance_effect"):
-                effect = self._find(each, "url", "effect")
-                for shader in SHADERS:
-                    path = ("profile_COMMON", "technique", shader, "diffuse")
-                    if any(_below(effect, *path, "texture")):
-                        self.textured.add(entry.attributes.get("symbol"))
-                    for colour in _below(effect, *path, "color"):
-                        return [float(word) for word in colour.text.split()]
-        except (FormatError, ValueError):  # a broken material loses no triangles
-            pass
-        return None
-
-
-def _new(tag: str, text: str = "", **attributes: Any) -> ET.Element:
-    found = ET.Element(tag, attributes)
-    found.text = text
-    return found
 
 
 def _below(element: Element, *names: str) -> Iterator[Element]:
@@ -322,39 +317,73 @@ def _count(element: Element, name: str, default: int | None) -> int:
     return int(text)
 
 
-def _check_floats(element: Element, count: int) -> None:
-    """Check that an element holds numbers, and how many."""
-    words = element.text.split()
-    try:
-        is_good = FLOATS.fullmatch(element.text) is not None and all(
-            map(math.isfinite, map(float, words))
+def _refuse(element: Element) -> None:
+    """Refuse an element without which polygons would be elsewhere, or others."""
+    if element.name in REFUSED:
+        raise fault(
+            element.place,
+            "unsupported-element",
+            f"{element.label} is not read",
+            hint="Export triangles that are not animated.",
         )
-    except ValueError:
-        is_good = False
-    if not is_good:
+
+
+def _floats(element: Element, count: int) -> list[float]:
+    """Return the numbers that an element holds, of which there must be a count."""
+    numbers: list[float] = []
+    if FLOATS.fullmatch(element.text) is not None:
+        try:
+            numbers = list(map(float, element.text.split()))
+        except ValueError:
+            numbers = [math.nan]
+    else:
+        numbers = [math.nan]
+    if not all(map(math.isfinite, numbers)):
         message = f"{element.label} holds a word that is not a finite number"
         raise fault(element.place, "bad-number", message)
-    if len(words) != count:
-        message = f"{element.label} holds {len(words)} numbers, not {count}"
+    if len(numbers) != count:
+        message = f"{element.label} holds {len(numbers)} numbers, not {count}"
         raise fault(element.place, "wrong-count", message)
+    return numbers
 
 
-def _unit_axis(element: Element) -> str:
-    """Return the axis and angle of a rotation, the axis of length 1.
-
-    The library takes an axis as it is: a longer one would stretch.
-    """
-    *axis, angle = map(float, element.text.split())
-    length = math.hypot(*axis)
-    if length == 0.0 and angle != 0.0:
-        message = f"{element.label} has an axis of zero length"
-        raise fault(element.place, "zero-axis", message)
-    axis = [each / length for each in axis] if length else [0.0, 0.0, 1.0]
-    return " ".join(map(repr, (*axis, angle)))
-
-
-def _check_indices(element: Element) -> None:
-    """Check that an element holds whole numbers from 0 up, of at most 9 digits."""
+def _indices(element: Element) -> Indices:
+    """Return the whole numbers from 0 up, of at most 9 digits, in an element."""
     if INDICES.fullmatch(element.text) is None:
         message = f"{element.label} holds a word that is not a whole number from 0 up"
         raise fault(element.place, "bad-number", message)
+    return np.array(element.text.split(), np.int64)
+
+
+def _triangles_of(row: Indices, *, is_strip: bool) -> Indices:
+    """Return the corners of the triangles of a strip or a fan, one after the other."""
+    if len(row) < 3:
+        return row[:0]
+    first = row[:-2] if is_strip else np.broadcast_to(row[:1], len(row) - 2)
+    faces = np.stack([first, row[1:-1], row[2:]], axis=1)
+    if is_strip:  # every second one turns the other way round
+        faces[1::2, :2] = faces[1::2, 1::-1]
+    return faces.ravel()
+
+
+def _matrix(element: Element) -> Array:
+    """Return what a transform of a node does, shape (4, 4)."""
+    numbers = _floats(element, TRANSFORMS[element.name])
+    matrix = np.eye(4)
+    match element.name:
+        case "matrix":
+            return np.reshape(numbers, (4, 4))
+        case "translate":
+            matrix[:3, 3] = numbers
+        case "scale":
+            matrix[:3, :3] = np.diag(numbers)
+        case _:
+            *axis, angle = numbers
+            length = math.hypot(*axis)
+            if length == 0.0 and angle != 0.0:
+                message = f"{element.label} has an axis of zero length"
+                raise fault(element.place, "zero-axis", message)
+            if length:
+                x, y, z = (each / length for each in axis)
+                matrix[:3, :3] = about_axis((x, y, z), math.radians(angle))
+    return matrix

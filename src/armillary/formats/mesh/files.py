@@ -11,12 +11,12 @@ import msgspec
 import numpy as np
 
 from armillary.errors import FormatError, ModelError
-from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.files import SIZE_CAP
-from armillary.formats.mesh.coarse import coarse_stl
+from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
 from armillary.formats.mesh.read import read_surface
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.stl import coarse_stl
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
+from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
 from armillary.model.geometry.hull import outer_hull
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
@@ -29,12 +29,6 @@ HULL_TOLERANCE: Final = 0.005
 """How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
 
 STL: Final = (".stl", ".stlb")
-LARGEST_STL: Final = 200 << 20
-"""Larger files have more triangles than are kept [bytes]."""
-
-MOST_TIMES_LARGER: Final = 16
-"""How many times larger than others files may be that are read in pieces."""
-
 MISSING: Final = ("reference-missing", "reference-package")
 
 
@@ -53,16 +47,18 @@ class MeshFiles:
         *,
         roots: Roots | None = None,
         missing: Literal["error", "warn"] = "error",
-        size_cap: int = SIZE_CAP,
+        size_cap: int = FILE_SIZE.most,
     ) -> None:
         self._base = Path(base)
         self._roots = roots or Roots()
         self._missing = missing
         self._size_cap = size_cap
-        self._read: dict[Path, Surface] = {}
+        self._read: dict[Path, MeshSurface] = {}
         self._known_coarse: dict[Path, MeshPart | None] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
-        self._report = Report()
+        # Files that are read in pieces may be larger, by as much as declared.
+        pieces = size_cap * (COARSE_STL.most // FILE_SIZE.most)
+        self._report = Report(budget=Budget({FILE_SIZE: size_cap, COARSE_STL: pieces}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self._base, self._roots, self._missing, self._size_cap)
@@ -143,25 +139,25 @@ class MeshFiles:
 
     def _coarse(self, mesh: Mesh) -> MeshPart | None:
         """Return the coarse triangles of a large binary STL file; of others None."""
-        found = self._roots.find(mesh.file, base=self._base, place=Place())
-        if isinstance(found, Diagnostic) or found.suffix.lower() not in STL:
+        path = self._roots.find(mesh.file, base=self._base, place=Place())
+        if isinstance(path, Diagnostic) or path.suffix.lower() not in STL:
             return None
-        if found not in self._known_coarse:
-            is_large = os.path.getsize(found) > min(self._size_cap, LARGEST_STL)
-            cap = MOST_TIMES_LARGER * self._size_cap
-            self._known_coarse[found] = coarse_stl(found, cap) if is_large else None
-        return self._known_coarse[found]
+        if path not in self._known_coarse:
+            is_large = os.path.getsize(path) > min(self._size_cap, LARGE_STL.most)
+            cap = self._report.budget.most(COARSE_STL)
+            self._known_coarse[path] = coarse_stl(path, cap) if is_large else None
+        return self._known_coarse[path]
 
-    def _surface(self, mesh: Mesh, place: Place | None) -> Surface | None:
-        found = self._roots.find(mesh.file, base=self._base, place=place or Place())
-        if isinstance(found, Diagnostic):
-            self._refuse(found)
+    def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
+        path = self._roots.find(mesh.file, base=self._base, place=place or Place())
+        if isinstance(path, Diagnostic):
+            self._refuse(path)
             return None
-        if found not in self._read:
-            self._read[found] = read_surface(
-                found, roots=self._roots, report=self._report, size_cap=self._size_cap
+        if path not in self._read:
+            self._read[path] = read_surface(
+                path, roots=self._roots, report=self._report
             )
-        return self._read[found]
+        return self._read[path]
 
     def _refuse(self, found: Diagnostic) -> None:
         """Warn of a file that is missing, where that is allowed; raise otherwise."""

@@ -17,7 +17,9 @@ from msgspec import Meta, Struct, field
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, fault
 from armillary.formats.mesh.images import Image, no_image
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
+from armillary.limits import GLTF_DOCUMENT, MESH_NODES
+from armillary.model.shape import LARGEST
 from armillary.spatial.pose import Pose
 
 __all__ = ["read_glb", "read_gltf"]
@@ -32,9 +34,6 @@ WIDTHS: Final = {"SCALAR": 1, "VEC2": 2, "VEC3": 3}
 POINTS: Final = ((5126, "VEC3"),)
 INDICES: Final = tuple((kind, "SCALAR") for kind in (5121, 5123, 5125))
 PLACES: Final = ((5126, "VEC2"),)
-MOST_NODES: Final = 20_000
-LARGEST_DOCUMENT: Final = 16 << 20
-LARGEST: Final = 1e15
 START: Final = 12
 HEAD: Final = 8
 
@@ -155,7 +154,7 @@ class _Triangles(NamedTuple):
     uv: _Accessor | None
 
 
-def read_glb(data: bytes, surface: Surface, open_beside: Open) -> None:
+def read_glb(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     """Add the triangles of the scene of a GLB file [m], in its own axes.
 
     open_beside: Returns the bytes of another file.
@@ -185,10 +184,10 @@ def read_glb(data: bytes, surface: Surface, open_beside: Open) -> None:
     if not chunks or chunks[0][0] != b"JSON":
         raise fault(place, "wrong-content", "the document does not come first")
     binary = dict(chunks[1:]).get(b"BIN\0")
-    _Scene(chunks[0][1], surface, open_beside, binary).add_to_surface()
+    _GltfScene(chunks[0][1], surface, open_beside, binary).add_to_surface()
 
 
-def read_gltf(data: bytes, surface: Surface, open_beside: Open) -> None:
+def read_gltf(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     """Add the triangles of the scene of a glTF file in text [m], in its own axes.
 
     open_beside: Returns the bytes of another file.
@@ -196,10 +195,10 @@ def read_gltf(data: bytes, surface: Surface, open_beside: Open) -> None:
     Raises:
         FormatError: The file is faulty, or needs what is not read.
     """
-    _Scene(data, surface, open_beside).add_to_surface()
+    _GltfScene(data, surface, open_beside).add_to_surface()
 
 
-class _Scene:
+class _GltfScene:
     """The scene of a document, read from its buffers with NumPy.
 
     Every index, count and size is checked before an array is made of it.
@@ -208,7 +207,7 @@ class _Scene:
     def __init__(
         self,
         text: bytes,
-        surface: Surface,
+        surface: MeshSurface,
         open_beside: Open,
         binary: bytes | None = None,
     ) -> None:
@@ -220,9 +219,7 @@ class _Scene:
         self._place = Place(surface.path)
         self._surface = surface
         self._open = open_beside
-        if len(text) > LARGEST_DOCUMENT:
-            message = f"the document has more than {LARGEST_DOCUMENT} bytes"
-            raise self._fault("mesh-too-large", message)
+        surface.budget.check(GLTF_DOCUMENT, len(text), self._place)
         try:
             self._document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -437,9 +434,7 @@ class _Scene:
                 message = f"node {number} has two parents; nodes make a tree"
                 raise self._fault("not-a-tree", message)
             seen.add(number)
-            if len(seen) > MOST_NODES:
-                message = f"the scene has more than {MOST_NODES} nodes"
-                raise self._fault("mesh-too-large", message)
+            self._surface.budget.check(MESH_NODES, len(seen), self._place)
             matrix = above @ self._matrix(node, number)
             if not (np.abs(matrix) <= LARGEST).all():
                 message = f"the pose of node {number} is not finite, or too far away"

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from armillary.errors import FormatError
-from armillary.formats.diagnostic import Place, fault
+from armillary.formats.diagnostic import Budget, Place, fault
+from armillary.limits import IMAGE_SIDE, IMAGE_SIZE
 
 __all__ = ["Image", "checked_image", "no_image", "reason"]
 
 PNG: Final = b"\x89PNG\r\n\x1a\n"
 JPEG: Final = b"\xff\xd8\xff"
-LARGEST_SIDE: Final = 8192  # [pixels]
-LARGEST_FILE: Final = 32 << 20
 # Baseline, extended and progressive frames, which is what browsers decode.
 FRAMES: Final = (0xC0, 0xC1, 0xC2)
 WITHOUT_LENGTH: Final = (0x01, *range(0xD0, 0xD8))
@@ -50,9 +49,8 @@ def checked_image(data: bytes, place: Place) -> tuple[int, int]:
     Raises:
         FormatError: It is of another kind, or too large to be shown.
     """
-    if len(data) > LARGEST_FILE:
-        message = f"an image has {len(data)} bytes, more than {LARGEST_FILE}"
-        raise fault(place, "image-too-large", message)
+    budget = Budget()
+    budget.check(IMAGE_SIZE, len(data), place)
     size = None
     if data.startswith(PNG) and data[12:16] == b"IHDR" and len(data) >= 24:
         size = struct.unpack_from(">II", data, 16)
@@ -62,12 +60,7 @@ def checked_image(data: bytes, place: Place) -> tuple[int, int]:
         message = "an image is not a PNG or JPEG file"
         raise fault(place, "unsupported-image", message)
     width, height = size
-    if max(width, height) > LARGEST_SIDE:
-        message = (
-            f"an image has {width} x {height} pixels, more than {LARGEST_SIDE} on a "
-            "side"
-        )
-        raise fault(place, "image-too-large", message)
+    budget.check(IMAGE_SIDE, max(size), place)
     return width, height
 
 

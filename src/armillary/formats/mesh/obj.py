@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.formats.diagnostic import Place, fault
+from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.formats.mesh.images import Image, no_image
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, shown, whole_numbers
+from armillary.limits import OBJ_LIBRARIES, OBJ_MATERIALS
 
 __all__ = ["read_obj"]
 
@@ -29,9 +30,7 @@ CURVED: Final = frozenset(
     b"cstype deg bmat step curv curv2 surf parm trim hole scrv sp end con".split()
 )
 
-LARGEST: Final = 10**15
-MOST_LIBRARIES: Final = 100
-MOST_MATERIALS: Final = 10_000
+LARGEST: Final = 10**15  # numbers up to it are whole ones of doubles
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -40,7 +39,7 @@ OpenImage = Callable[[str, Place], bytes]
 
 
 def read_obj(
-    data: bytes, surface: Surface, open_beside: Open, *, open_image: OpenImage
+    data: bytes, surface: MeshSurface, open_beside: Open, *, open_image: OpenImage
 ) -> None:
     """Add the polygons of an OBJ file; its lengths count as metres.
 
@@ -53,12 +52,12 @@ def read_obj(
     Raises:
         FormatError: The file is faulty, or holds curved surfaces.
     """
-    reader = _Reader(surface.path, _Looks(open_beside, open_image))
+    reader = _ObjReader(surface.path, _Looks(open_beside, open_image, surface.budget))
     reader.read(data)
     reader.add_to(surface)
 
 
-class _Reader:
+class _ObjReader:
     """Collect vertices, and polygons with their materials and places in images."""
 
     def __init__(self, path: str, looks: _Looks) -> None:
@@ -80,13 +79,14 @@ class _Reader:
                 for number, text in enumerate(part.text.splitlines(), start=line):
                     self._read_line(number, text.split())
 
-    def _read_run(self, line: int, run: _Run) -> bool:
+    def _read_run(self, line: int, run: _AlikeLines) -> bool:
         """Read lines that are alike; return whether that was possible.
 
         line: Of the first.
         """
         if run.keyword == b"vt" and not self._looks.have_images:
             return True
+        # The keyword begins each line, and each line has as many words as the others.
         words = run.text.replace(b"/", b" ").split()
         per_line = len(words) // run.lines
         del words[::per_line]
@@ -101,6 +101,8 @@ class _Reader:
         numbers = np.fromiter(map(int, words), np.int64, len(words))
         if run.parts > 1:
             size //= run.parts
+        # A row for each corner: its vertex, and perhaps its place and normal. Numbers
+        # below 1 count back from the last vertex, which lines one by one can tell.
         numbers = numbers.reshape(-1, run.parts) - 1
         if numbers[:, 0].min() < 0:
             return False
@@ -142,7 +144,7 @@ class _Reader:
             case _:
                 pass
 
-    def add_to(self, surface: Surface) -> None:
+    def add_to(self, surface: MeshSurface) -> None:
         """Add the polygons of each material to a surface.
 
         Raises:
@@ -188,7 +190,7 @@ def _check(
         raise _no_vertex(int(corners[first]) + 1, count, place(row))
 
 
-class _Run(NamedTuple):
+class _AlikeLines(NamedTuple):
     """Lines one after the other that are alike, but for their numbers.
 
     Attributes:
@@ -234,7 +236,7 @@ _RUNS: Final = (
 _SKIPPED: Final = re.compile(rb"(?:(?:#|vn[ \t])[^\\\r\n]*+\r?\n|\r?\n)++")
 
 
-def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _Run]]:
+def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _AlikeLines]]:
     """Yield the number and the words of each line, or a run of lines that are alike.
 
     A backslash continues a line.
@@ -251,11 +253,11 @@ def _parts(data: bytes, path: str) -> Iterator[tuple[int, list[bytes] | _Run]]:
             at = skipped.end()
             continue
         for keyword, parts, has_places, pattern in _RUNS:
-            found = pattern.match(data, at)
-            if found is not None:
-                count = found[0].count(b"\n")
-                yield line, _Run(keyword, found[0], count, parts, has_places)
-                line, at = line + count, found.end()
+            match = pattern.match(data, at)
+            if match is not None:
+                count = match[0].count(b"\n")
+                yield line, _AlikeLines(keyword, match[0], count, parts, has_places)
+                line, at = line + count, match.end()
                 break
         else:
             start, words = line, list[bytes]()
@@ -340,8 +342,8 @@ class _Places:
     def of_corners(self, count: int) -> Indices:
         """Return the row of each corner in the table, -1 without one."""
         self._corners.extend([-1] * (count - len(self._corners)))
-        found = np.array(self._corners, np.int64)
-        return np.where(found < len(self), found, -1)
+        rows = np.array(self._corners, np.int64)
+        return np.where(rows < len(self), rows, -1)
 
     def table(self) -> Array:
         """Return places, from the upper left corner, and NaN after the last: (n, 2)."""
@@ -358,7 +360,10 @@ class _Look(NamedTuple):
 class _Looks:
     """The materials that a file uses; their colours and images are in other files."""
 
-    def __init__(self, open_beside: Open, open_image: OpenImage) -> None:
+    def __init__(
+        self, open_beside: Open, open_image: OpenImage, budget: Budget
+    ) -> None:
+        self._budget = budget
         self._open = open_beside
         self._open_image = open_image
         self._numbers: dict[bytes, int] = {b"": 0}
@@ -368,18 +373,14 @@ class _Looks:
 
     def number(self, material: bytes, place: Place) -> int:
         """Return the number of a material."""
-        if len(self._numbers) > MOST_MATERIALS:
-            message = f"it has more than {MOST_MATERIALS} materials"
-            raise fault(place, "mesh-too-large", message)
+        self._budget.check(OBJ_MATERIALS, len(self._numbers), place)
         return self._numbers.setdefault(material, len(self._numbers))
 
     def read(self, library: bytes, place: Place) -> None:
         """Read the materials in another file."""
         if library in self._libraries:
             return
-        if len(self._libraries) == MOST_LIBRARIES:
-            message = f"it names more than {MOST_LIBRARIES} files of colours"
-            raise fault(place, "mesh-too-large", message)
+        self._budget.spend(OBJ_LIBRARIES, place)
         self._libraries.add(library)
         name = library.decode("utf-8", errors="replace")
         images: dict[bytes, Image] = {}
@@ -411,15 +412,15 @@ class _Looks:
 
 def _materials(data: bytes | None) -> dict[bytes, dict[bytes, list[bytes]]]:
     """Return the words after each keyword of each material of an MTL file."""
-    found: dict[bytes, dict[bytes, list[bytes]]] = {}
+    materials: dict[bytes, dict[bytes, list[bytes]]] = {}
     material: dict[bytes, list[bytes]] = {}
     for line in (data or b"").removeprefix(codecs.BOM_UTF8).splitlines():
         keyword, *words = line.split() or [b""]
         if keyword == b"newmtl":
-            material = found.setdefault(b" ".join(words), {})
+            material = materials.setdefault(b" ".join(words), {})
         else:
             material[keyword] = words
-    return found
+    return materials
 
 
 def _numbers(words: list[bytes]) -> list[float]:

@@ -11,15 +11,14 @@ import numpy.typing as npt
 
 from armillary.errors import FormatError, unknown
 from armillary.formats.diagnostic import Place, fault
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.mesh.words import floats, place_of_word, shown, whole_numbers
+from armillary.limits import PLY_HEADER, PLY_PROPERTIES
 
 __all__ = ["read_ply"]
 
 Indices = npt.NDArray[np.int64]
 
-LONGEST_HEADER: Final = 1 << 16
-MOST_PROPERTIES: Final = 256
 CORNERS: Final = (b"vertex_indices", b"vertex_index")
 TYPES: Final = {
     name: type
@@ -64,14 +63,14 @@ class _Element:
         )
 
 
-def read_ply(data: bytes, surface: Surface) -> None:
+def read_ply(data: bytes, surface: MeshSurface) -> None:
     """Add the polygons of a PLY file; its lengths count as metres.
 
     Raises:
         FormatError: The file is faulty.
     """
     order, elements, lines, size = _header(data, surface)
-    rows = _Rows(data[size:], order, lines + 1, surface.path)
+    rows = _PlyRows(data[size:], order, lines + 1, surface.path)
     vertices = np.zeros((0, 3))
     corners, sizes = np.zeros(0, np.int64), np.zeros(0, np.int64)
     for element in elements:
@@ -89,6 +88,7 @@ def read_ply(data: bytes, surface: Surface) -> None:
         elif element.name == b"face":
             k = element.index(*CORNERS)
             type, sizes = element.properties[k].type, lengths[:, k]
+            # Corner j of a face is at the start of its list plus j numbers.
             before = np.repeat(np.cumsum(sizes) - sizes, sizes)
             within = np.arange(len(before), dtype=np.int64) - before
             at = np.repeat(starts[:, k], sizes) + within * rows.width(type)
@@ -106,10 +106,11 @@ def read_ply(data: bytes, surface: Surface) -> None:
     surface.add(vertices, corners, sizes)
 
 
-def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, int]:
+def _header(data: bytes, surface: MeshSurface) -> tuple[str, list[_Element], int, int]:
     """Return the byte order, empty for text, the elements, and the header's size."""
     path = surface.path
-    lines = data[:LONGEST_HEADER].splitlines(keepends=True)
+    longest = surface.budget.most(PLY_HEADER)
+    lines = data[:longest].splitlines(keepends=True)
     if not lines or lines[0].strip() != b"ply":
         raise fault(Place(path), "wrong-content", "a PLY file begins with 'ply'")
     order: str | None = None
@@ -131,9 +132,8 @@ def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, in
                 elements.append(_Element(name, rows, place))
             case [b"property", *words] if elements:
                 elements[-1].properties.append(_property(words, place))
-                if len(elements[-1].properties) > MOST_PROPERTIES:
-                    message = f"an element has more than {MOST_PROPERTIES} properties"
-                    raise fault(place, "bad-header", message)
+                count = len(elements[-1].properties)
+                surface.budget.check(PLY_PROPERTIES, count, place)
             case [b"end_header"] if order is not None:
                 return order, elements, number, size
             case [b"format" | b"element" | b"property" | b"end_header", *_]:
@@ -144,6 +144,8 @@ def _header(data: bytes, surface: Surface) -> tuple[str, list[_Element], int, in
                 surface.report.warning(
                     place, "bad-header", f"{message}; it is read as a comment"
                 )
+    if len(data) > longest:
+        raise surface.budget.excess(PLY_HEADER, path)
     raise fault(Place(path), "bad-header", "the header does not end")
 
 
@@ -163,15 +165,15 @@ def _property(words: list[bytes], place: Place) -> _Property:
 
 
 def _type(name: bytes, place: Place) -> str:
-    found = TYPES.get(name)
-    if found is None:
+    code = TYPES.get(name)
+    if code is None:
         known = [each.decode() for each in TYPES]
         error = unknown("type", name.decode("utf-8", errors="replace"), known)
         raise fault(place, "bad-header", str(error)) from error
-    return found
+    return code
 
 
-class _Rows:
+class _PlyRows:
     """The numbers behind the header, by offsets: bytes, or words where it is text."""
 
     def __init__(self, data: bytes, order: str, first_line: int, path: str) -> None:
@@ -220,6 +222,7 @@ class _Rows:
             self._at += rows * least
             starts = at + least * np.arange(rows)[:, None] + np.cumsum(widths) - widths
             return starts, np.ones_like(starts)
+        # Lists make rows of different lengths: each begins where the last one ends.
         starts, counts = array("q"), array("q")
         for _ in range(rows):
             for length, first, width in fields:

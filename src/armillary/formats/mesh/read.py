@@ -9,16 +9,17 @@ from typing import Final
 import numpy as np
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
-from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
+from armillary.formats.files import read_bytes
 from armillary.formats.mesh.ac import read_ac
 from armillary.formats.mesh.dae import read_dae
 from armillary.formats.mesh.gltf import read_glb, read_gltf
 from armillary.formats.mesh.obj import read_obj
 from armillary.formats.mesh.ply import read_ply
 from armillary.formats.mesh.stl import read_stl
-from armillary.formats.mesh.surface import Surface
+from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
+from armillary.limits import FILE_SIZE
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes.mesh import MeshPart
 
@@ -43,7 +44,7 @@ TEXTS: Final = (".obj", ".gltf", ".ply", ".ac", ".ac3d")
 
 
 def read_triangles(
-    path: str | os.PathLike[str], *, size_cap: int = SIZE_CAP
+    path: str | os.PathLike[str], *, size_cap: int = FILE_SIZE.most
 ) -> Triangles:
     """Return the triangles of a mesh file [m], equal corners made one.
 
@@ -54,17 +55,21 @@ def read_triangles(
     Raises:
         FormatError: The file is not there, too large, of another kind, faulty or empty.
     """
-    return read_surface(path, size_cap=size_cap).triangles()
+    return read_surface(path, report=_report(size_cap)).triangles()
 
 
 def read_parts(
-    path: str | os.PathLike[str], *, size_cap: int = SIZE_CAP
+    path: str | os.PathLike[str], *, size_cap: int = FILE_SIZE.most
 ) -> tuple[MeshPart, ...]:
     """Return the triangles of a mesh file [m], a part for each colour and image.
 
     The arguments and errors are those of `read_triangles`.
     """
-    return read_surface(path, size_cap=size_cap).parts()
+    return read_surface(path, report=_report(size_cap)).parts()
+
+
+def _report(size_cap: int) -> Report:
+    return Report(budget=Budget({FILE_SIZE: size_cap}))
 
 
 def read_surface(
@@ -72,16 +77,15 @@ def read_surface(
     *,
     roots: Roots | None = None,
     report: Report | None = None,
-    size_cap: int = SIZE_CAP,
     data: bytes | None = None,
-) -> Surface:
+) -> MeshSurface:
     """Return what is in a mesh file.
 
     Args:
         path: A plain file that ends in one of `KINDS`.
         roots: Folders, besides that of the file, in which files that it names may be.
-        report: Takes warnings and notes.
-        size_cap: The most bytes that it may have, and each file that it names.
+        report: Takes warnings and notes; its budget bounds the file, and each that it
+            names.
         data: Its bytes, if they have been read.
 
     Raises:
@@ -96,8 +100,9 @@ def read_surface(
             f"{quote(ending)} is not a kind of mesh file that is read",
             hint=f"Save it as one of {', '.join(KINDS)}.",
         )
-    surface = Surface(name, report or Report())
-    beside = _Beside(name, roots or Roots(), surface.report, size_cap)
+    surface = MeshSurface(name, report or Report())
+    beside = _Beside(name, roots or Roots(), surface.report)
+    size_cap = surface.budget.most(FILE_SIZE)
     data = read_bytes(name, size_cap) if data is None else data
     if ending in TEXTS:
         data = data.removeprefix(codecs.BOM_UTF8)
@@ -127,11 +132,11 @@ class _Beside:
     path: The mesh, whose folder is allowed.
     """
 
-    def __init__(self, path: str, roots: Roots, report: Report, size_cap: int) -> None:
+    def __init__(self, path: str, roots: Roots, report: Report) -> None:
         self._folder = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._report = report
-        self._size_cap = size_cap
+        self._size_cap = report.budget.most(FILE_SIZE)
 
     def required(self, reference: str, place: Place) -> bytes:
         """Return the bytes of a file.
@@ -139,15 +144,15 @@ class _Beside:
         Raises:
             FormatError: It is missing, or not where it may be.
         """
-        found = self._roots.find(reference, base=self._folder, place=place)
-        if isinstance(found, Diagnostic):
-            raise FormatError(found)
-        return read_bytes(found, self._size_cap)
+        path = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(path, Diagnostic):
+            raise FormatError(path)
+        return read_bytes(path, self._size_cap)
 
     def optional(self, reference: str, place: Place) -> bytes | None:
         """Return the bytes of a file, or None, with a note, if it is missing."""
-        found = self._roots.find(reference, base=self._folder, place=place)
-        if isinstance(found, Diagnostic):
-            self._report.note(place, found.code, found.message, hint=found.hint)
+        path = self._roots.find(reference, base=self._folder, place=place)
+        if isinstance(path, Diagnostic):
+            self._report.note(place, path.code, path.message, hint=path.hint)
             return None
-        return read_bytes(found, self._size_cap)
+        return read_bytes(path, self._size_cap)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -12,22 +12,18 @@ from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.images import Image, reason
 from armillary.formats.mesh.polygons import triangulate
+from armillary.limits import MESH_FACES, MESH_PARTS, MESH_VERTICES
 from armillary.model.geometry.triangles import Triangles
-from armillary.model.shape import Colour
+from armillary.model.shape import LARGEST, Colour
 from armillary.model.shapes.mesh import MeshPart, MeshTexture
 
-__all__ = ["Surface"]
+__all__ = ["MeshSurface"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-MOST_VERTICES: Final = 12_000_000
-MOST_FACES: Final = 4_000_000
-MOST_PARTS: Final = 10_000
-LARGEST: Final = 1e15
 
-
-class _Part(NamedTuple):
+class _SurfacePart(NamedTuple):
     """Triangles of one look.
 
     Attributes:
@@ -46,17 +42,19 @@ class _Part(NamedTuple):
 
 
 @final
-class Surface:
+class MeshSurface:
     """Collect the parts of one mesh, each with its own corners.
 
     path: The name of the file in messages.
     report: Takes notes of what is left out or doubtful.
+    budget: What this mesh may cost, by the limits of the report.
     """
 
     def __init__(self, path: str, report: Report) -> None:
         self.path = path
         self.report = report
-        self._parts: list[_Part] = []
+        self.budget = report.budget.renewed()
+        self._parts: list[_SurfacePart] = []
         self._vertex_count = 0
         self._face_count = 0
 
@@ -68,20 +66,9 @@ class Surface:
         Raises:
             FormatError: They are too many.
         """
-        if (
-            self._vertex_count + vertices > MOST_VERTICES
-            or self._face_count + faces > MOST_FACES
-        ):
-            raise fault(
-                place,
-                "mesh-too-large",
-                f"there are more than {MOST_VERTICES} vertices or {MOST_FACES} "
-                "triangles",
-                hint="Make the mesh coarser.",
-            )
-        if len(self._parts) + parts > MOST_PARTS:
-            message = f"the mesh has more than {MOST_PARTS} parts"
-            raise fault(place, "mesh-too-large", message, hint="Join some of them.")
+        self.budget.check(MESH_VERTICES, self._vertex_count + vertices, place)
+        self.budget.check(MESH_FACES, self._face_count + faces, place)
+        self.budget.check(MESH_PARTS, len(self._parts) + parts, place)
 
     def add(
         self,
@@ -119,7 +106,7 @@ class Surface:
         self._check(vertices, corners, sizes, place)
         if matrix is not None:
             vertices = vertices @ matrix[:3, :3].T + matrix[:3, 3]
-        faces, crossed = triangulate(vertices, corners, sizes, place)
+        faces, crossed = triangulate(vertices, corners, sizes, place, self.budget)
         if crossed:
             self.report.warning(
                 place,
@@ -131,7 +118,7 @@ class Surface:
             faces = faces[:, ::-1]
         self._vertex_count += len(vertices)
         self._face_count += len(faces)
-        self._parts.append(_Part(vertices, faces, _colour(colour), image, uv))
+        self._parts.append(_SurfacePart(vertices, faces, _colour(colour), image, uv))
 
     def _with_area(
         self, corners: Indices, sizes: Indices, place: Place
@@ -199,15 +186,15 @@ class Surface:
             FormatError: There are no triangles, or all have shrunk to nothing.
         """
         looks = dict.fromkeys((part.colour, part.image) for part in self._parts)
-        found = [
+        parts = [
             self._part([p for p in self._parts if (p.colour, p.image) == look])
             for look in looks
         ]
-        return tuple(part for part in found if len(part.triangles.faces)) or (
+        return tuple(part for part in parts if len(part.triangles.faces)) or (
             MeshPart(self.triangles(), None),
         )
 
-    def _part(self, parts: list[_Part]) -> MeshPart:
+    def _part(self, parts: list[_SurfacePart]) -> MeshPart:
         """Return parts of one look as one, with their image if it can be shown."""
         colour, image = parts[0].colour, parts[0].image
         triangles, texture, lost = self._welded(parts), None, ""
@@ -220,29 +207,31 @@ class Surface:
         return MeshPart(triangles, colour, texture, lost)
 
     @staticmethod
-    def _welded(parts: list[_Part]) -> Triangles:
+    def _welded(parts: list[_SurfacePart]) -> Triangles:
+        # Faces count vertices of their own part; those of all parts are put in a row.
         starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
         faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
         vertices = np.vstack([part.vertices for part in parts])
         return Triangles(vertices, np.vstack(faces)).welded()
 
 
-def _uv_of_corners(parts: list[_Part], place: Place) -> Array:
+def _uv_of_corners(parts: list[_SurfacePart], place: Place) -> Array:
     """Return where the corners of triangles that `welded` keeps are in an image.
 
     Raises:
         FormatError: The file does not say it of all.
     """
-    found: list[Array] = []
+    places: list[Array] = []
     for part in parts:
         if part.uv is None or not np.isfinite(part.uv).all():
             message = "the places of corners in an image are missing or not finite"
             raise fault(place, "unsupported-image", message)
+        # `welded` leaves out triangles with two equal corners, and so does this.
         a, b, c = np.moveaxis(part.vertices[part.faces], 1, 0)
         pairs = ((a, b), (b, c), (c, a))
-        kept = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
-        found.append(part.uv[part.faces[kept]])
-    return np.concatenate(found)
+        has_area = np.all([(one != two).any(axis=1) for one, two in pairs], axis=0)
+        places.append(part.uv[part.faces[has_area]])
+    return np.concatenate(places)
 
 
 def _colour(given: Sequence[float] | None) -> Colour | None:

@@ -11,12 +11,11 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import UNSET, Struct
 
-from armillary.errors import ArmillaryError, PluginError, quote, suggestion
+from armillary.errors import ArmillaryError, ModelError, PluginError, quote, suggestion
 from armillary.formats.diagnostic import Report
 from armillary.formats.format import ReadOptions
 from armillary.formats.json import Document, Steps
 from armillary.formats.names import broken_rules
-from armillary.formats.native.older import with_dynamics
 from armillary.formats.native.wire import (
     FORMAT_NAME,
     VERSION,
@@ -28,11 +27,13 @@ from armillary.formats.native.wire import (
 from armillary.formats.records import joint_of, pose_of
 from armillary.model.check_pose import rigid
 from armillary.model.joint import Joint
+from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints import JOINT_TYPES
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator, note_faults
 from armillary.model.parameters import nested_in
+from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.workcell import Workcell
 from armillary.plugins import advice
@@ -109,15 +110,15 @@ class _Building:
         values: dict[str, Any] = {}
         is_faulty = False
         for name, convert in _plan(model):
-            given = getattr(wire, name)
-            if given is UNSET:
+            value = getattr(wire, name)
+            if value is UNSET:
                 continue
-            if convert is not None and given is not None:
+            if convert is not None and value is not None:
                 try:
-                    given = convert(self, given, (*steps, name))
+                    value = convert(self, value, (*steps, name))
                 except _Faulty:
                     is_faulty = True
-            values[name] = given
+            values[name] = value
         if is_faulty:
             self._check_poses(values, steps)
             raise _Faulty
@@ -132,9 +133,9 @@ class _Building:
         except ArmillaryError as error:
             self._check_poses(values, steps)
             find_faults = _FAULTS.get(model)
-            found = [] if find_faults is None else list(find_faults(values))
+            faults = [] if find_faults is None else list(find_faults(values))
             whole = (), f"bad-{model.__name__.lower()}", str(error)
-            for at, code, message in found or [whole]:
+            for at, code, message in faults or [whole]:
                 self._document.error((*steps, *at), code, message)
             raise _Faulty from error
 
@@ -162,15 +163,15 @@ class _Building:
 
     def values(self, wires: Sequence[Any], steps: Steps) -> tuple[Any, ...]:
         """Return the values of an array, after a look at all of them."""
-        found: list[Any] = []
+        items: list[Any] = []
         for k, wire in enumerate(wires):
             try:
-                found.append(self.value(wire, (*steps, k)))
+                items.append(self.value(wire, (*steps, k)))
             except _Faulty:
                 continue
-        if len(found) < len(wires):
+        if len(items) < len(wires):
             raise _Faulty
-        return tuple(found)
+        return tuple(items)
 
     def pose(self, given: Any, steps: Steps) -> Pose:
         """Return the pose that a file gives."""
@@ -334,3 +335,44 @@ _FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {
     Manipulator: _manipulator_faults,
     Workcell: _cell_faults,
 }
+
+
+# What older files hold in another form.
+
+
+DYNAMICS: Final = "urdf.dynamics"
+DAMPED: Final = ("damping", "friction")
+
+
+def with_dynamics(
+    links: Sequence[Link], properties: Sequence[Property]
+) -> tuple[tuple[Link, ...], tuple[Property, ...]]:
+    """Return links and properties with damping and friction where they belong now.
+
+    They were properties of the links behind joints, before links had `dynamics`. What
+    a link cannot take remains a property.
+    """
+    moved: dict[str, JointDynamics] = {}
+    remaining: list[Property] = []
+    free = {
+        link.name
+        for link in links
+        if link.has_coordinate and link.dynamics == NO_DYNAMICS
+    }
+    for each in properties:
+        is_old = each.name == DYNAMICS and each.of in free - moved.keys()
+        if is_old and len(each.numbers) == len(DAMPED):
+            try:
+                fields = dict(zip(DAMPED, each.numbers, strict=True))
+                moved[each.of] = JointDynamics(**fields)
+                continue
+            except ModelError:
+                pass  # a negative one, which older files may hold
+        remaining.append(each)
+    if not moved:
+        return tuple(links), tuple(properties)
+    changed = (
+        link.replace(dynamics=moved[link.name]) if link.name in moved else link
+        for link in links
+    )
+    return tuple(changed), tuple(remaining)

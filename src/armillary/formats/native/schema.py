@@ -104,25 +104,27 @@ def _shortened(part: Any) -> Any:
         return [_shortened(item) for item in cast(list[Any], part)]
     if not isinstance(part, dict):
         return part
-    found = {key: _shortened(item) for key, item in cast(Schema, part).items()}
-    items = found.get("prefixItems")
+    shortened = {key: _shortened(item) for key, item in cast(Schema, part).items()}
+    items = shortened.get("prefixItems")
     if items and all(item == items[0] for item in items):
-        del found["prefixItems"]
-        found["items"] = items[0]
-    if choices := found.get("anyOf"):
+        del shortened["prefixItems"]
+        shortened["items"] = items[0]
+    if choices := shortened.get("anyOf"):
         # Versions of msgspec differ in where they list null.
-        found["anyOf"] = sorted(choices, key=lambda choice: choice == {"type": "null"})
-    return found
+        shortened["anyOf"] = sorted(
+            choices, key=lambda choice: choice == {"type": "null"}
+        )
+    return shortened
 
 
 def _attributes(documentation: str) -> dict[str, str]:
     """Return what docstrings say about attributes, the first word on each counting."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for block in re.findall(r"Attributes:\n((?:    .*\n?)+)", documentation):
         for entry in re.split(r"^    (?=\w)", block, flags=re.MULTILINE)[1:]:
             name, _, text = entry.partition(":")
-            found.setdefault(name, " ".join(text.split()))
-    return found
+            texts.setdefault(name, " ".join(text.split()))
+    return texts
 
 
 if __name__ == "__main__":

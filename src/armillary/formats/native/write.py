@@ -55,15 +55,15 @@ class _Writing:
             record[config.tag_field] = config.tag
         plan = _plan(type(value))
         for name, default, default_record, default_text, write in plan:
-            given = getattr(value, name)
+            item = getattr(value, name)
             # Infinite limits are defaults that no file could hold.
-            if given is default or (type(given) is float and given == default != 0.0):
+            if item is default or (type(item) is float and item == default != 0.0):
                 continue
-            if write is not None and given is not None:
-                given = write(self, given)
+            if write is not None and item is not None:
+                item = write(self, item)
             # 1 equals 1.0 and True, but their texts differ.
-            if given != default_record or _encode(given) != default_text:
-                record[name] = given
+            if item != default_record or _encode(item) != default_text:
+                record[name] = item
         return record
 
     def structs(self, values: tuple[Struct, ...]) -> Record:
@@ -129,7 +129,7 @@ class _Field(NamedTuple):
 @cache
 def _plan(kind: type[Struct]) -> tuple[_Field, ...]:
     """Return the fields of a struct, and how each is written."""
-    found: list[_Field] = []
+    fields: list[_Field] = []
     for field in msgspec.structs.fields(kind):
         write = _WRITERS.get(holds(field.type))
         record, text = NODEFAULT, None
@@ -138,8 +138,8 @@ def _plan(kind: type[Struct]) -> tuple[_Field, ...]:
             if write is not None and record is not None:
                 record = write(_Writing(Report()), record)
             text = _encode(record)
-        found.append(_Field(field.name, field.default, record, text, write))
-    return tuple(found)
+        fields.append(_Field(field.name, field.default, record, text, write))
+    return tuple(fields)
 
 
 def _is_infinite(value: Any) -> bool:

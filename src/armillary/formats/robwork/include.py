@@ -17,22 +17,24 @@ from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
-from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.files import read_bytes
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.paths import Roots
-from armillary.formats.xml import Element, ParseLimits, parse
+from armillary.formats.xml import Element, parse
 from armillary.formats.xml.repair import UTF_16_STARTS, with_blank_comments
+from armillary.limits import (
+    FILE_SIZE,
+    ROBWORK_DEPTH,
+    ROBWORK_ELEMENTS,
+    ROBWORK_FILES,
+    ROBWORK_INCLUDE_DEPTH,
+    ROBWORK_MESHES,
+    Limit,
+)
 
-__all__ = ["DEEPEST", "FileFinder", "expand", "parse_fragment"]
+__all__ = ["FileFinder", "expand", "parse_fragment"]
 
-DEEPEST: Final = 64
-MOST_ELEMENTS: Final = 50_000
-# Reading takes far longer than parsing; no real workcell has so many elements.
-LIMITS: Final = ParseLimits(elements=MOST_ELEMENTS, depth=DEEPEST)
-MOST_FILES: Final = 1000
-DEEPEST_INCLUDE: Final = 16
 MISSING: Final = "reference-missing"
-MOST_MESHES: Final = 2000
 MESH_SUFFIXES: Final = (
     *("", ".stl", ".stla", ".stlb", ".obj"),
     *(".3ds", ".ac", ".ac3d", ".tri", ".dae"),
@@ -59,14 +61,25 @@ def parse_fragment(data: bytes, path: str, report: Report) -> Element:
     if not any(map(data.startswith, UTF_16_STARTS.values())):
         # In RobWork a comment may contain `--`.
         data = with_blank_comments(_without_odd_line(data), [])
+
+    def parsed(*, several: bool = False) -> Element:
+        return parse(
+            data,
+            path,
+            elements=ROBWORK_ELEMENTS,
+            depth=ROBWORK_DEPTH,
+            several=several,
+            report=report,
+        )
+
     try:
-        return Element("", children=(parse(data, path, LIMITS, report=report),))
+        return Element("", children=(parsed(),))
     except FormatError as error:
         words = error.diagnostics[0].message
         if words != _SEVERAL_ROOTS and words not in _NO_ROOT:
             raise
         try:
-            return parse(data, path, LIMITS, several=True, report=report)
+            return parsed(several=True)
         except FormatError:
             if words == _SEVERAL_ROOTS:
                 raise
@@ -141,7 +154,7 @@ class FileFinder:
         reference = reference.replace("\\", "/")
         key = (_folder_of(place), reference)
         if key not in self._meshes:
-            if len(self._meshes) < MOST_MESHES:
+            if len(self._meshes) < ROBWORK_MESHES.most:
                 reference += self._suffix(reference, place, report)
             is_relative = not os.path.isabs(reference)
             path = self.from_first(reference, place) if is_relative else reference
@@ -231,19 +244,15 @@ class _Expansion:
         """Return an element with the directives inside of it replaced.
 
         It calls itself for each level of the tree, of which there are at most
-        `DEEPEST`.
+        `ROBWORK_DEPTH`.
         """
         follow = {"Use": self._use, "Include": self._include}
         children: list[Element] = []
         text = outer.text
         for element in outer.children:
             self._elements += 1
-            if self._elements > MOST_ELEMENTS:
-                message = f"more than {MOST_ELEMENTS} elements, included ones counted"
-                self._stop(element.place, "xml-limit", message)
-            if depth > DEEPEST:
-                message = f"elements nested more than {DEEPEST} deep"
-                self._stop(element.place, "xml-limit", message)
+            self._bound(ROBWORK_ELEMENTS, self._elements, element.place)
+            self._bound(ROBWORK_DEPTH, depth, element.place)
             if element.name == "Define":
                 self._define(element, file)
             elif element.name not in follow:
@@ -269,10 +278,12 @@ class _Expansion:
             place=(place.path, place.line, place.column),
         )
 
-    def _stop(self, place: Place, code: str, message: str) -> None:
-        """Raise all errors, with that of a file which is too large."""
-        self._report.error(place, code, message)
-        self._report.raise_if_errors()
+    def _bound(self, limit: Limit, count: int, place: Place) -> None:
+        """Raise all errors, with that of a file which is too large, if it is."""
+        budget = self._report.budget
+        if count > budget.most(limit):
+            self._report.add(budget.excess(limit, place).diagnostics[0])
+            self._report.raise_if_errors()
 
     def _define(self, element: Element, file: _File) -> None:
         name = element.required_attribute("id", self._report)
@@ -332,14 +343,10 @@ class _Expansion:
             cycle = Diagnostic(place=place, code="include-cycle", message=message)
             return self._refuse(file, cycle)
         self._files += 1
-        if len(chain) > DEEPEST_INCLUDE:
-            message = f"files included more than {DEEPEST_INCLUDE} deep"
-            self._stop(place, "include-limit", message)
-        if self._files > MOST_FILES:
-            message = f"more than {MOST_FILES} files are included"
-            self._stop(place, "include-limit", message)
+        self._bound(ROBWORK_INCLUDE_DEPTH, len(chain), place)
+        self._bound(ROBWORK_FILES, self._files, place)
         try:
-            data = read_bytes(target, SIZE_CAP - self._size)
+            data = read_bytes(target, FILE_SIZE.most - self._size)
             self._size += len(data)
             fragment = parse_fragment(data, path, self._report)
         except FormatError as error:

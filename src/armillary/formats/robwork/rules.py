@@ -21,8 +21,8 @@ from typing import Final
 import msgspec
 
 from armillary.errors import FormatError, ModelError, quote
-from armillary.formats.diagnostic import NOWHERE, Place, Report, Severity
-from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.diagnostic import NOWHERE, Budget, Place, Report, Severity
+from armillary.formats.files import read_bytes
 from armillary.formats.robwork.cells import ENVIRONMENT
 from armillary.formats.robwork.elements import (
     CALIBRATION,
@@ -34,7 +34,14 @@ from armillary.formats.robwork.elements import (
     Context,
 )
 from armillary.formats.robwork.frames import PREFIX, SEPARATOR, FileSection, LoosePart
-from armillary.formats.xml import Element, ParseLimits, parse, to_text
+from armillary.formats.xml import Element, parse, to_text
+from armillary.limits import (
+    FILE_SIZE,
+    ROBWORK_COMPARED,
+    ROBWORK_RULES,
+    ROBWORK_SETUP_ELEMENTS,
+    ROBWORK_SETUPS,
+)
 from armillary.model.collision_pairs import CollisionPairs
 from armillary.model.link_pattern import REGEX, LinkName, fits, is_exact, matches
 from armillary.model.link_pattern import scoped as in_scope
@@ -55,13 +62,8 @@ __all__ = [
 ]
 
 
-MOST_FILES: Final = 1000
-MOST_ELEMENTS: Final = 150_000
 MOST_ERRORS: Final = 10
 """After which no further file is opened to find more."""
-
-MOST_RULES: Final = 100_000
-"""The most rules and pairs that patterns may be expanded to."""
 
 
 # Patterns of frame names
@@ -72,10 +74,6 @@ MOST_RULES: Final = 100_000
 # if there is no such side; the same holds in the other direction. A frame without a
 # body of its own is not a link in the model, and rules about it have no effect, as in
 # RobWork.
-
-
-MOST_COMPARED: Final = 2_000_000
-"""Names, and characters of those that regular expressions are compared with."""
 
 WILD: Final = {"?": ".", "*": ".*"}
 OWN: Final = "/"
@@ -102,7 +100,7 @@ class Patterns:
         self._full = {link: full for full, link in self._links.items()}
         self._owners = tuple(m.name for m in cell.manipulators)
         self._characters = 2 * sum(map(len, names))
-        self._left = MOST_COMPARED
+        self._left = ROBWORK_COMPARED.most
 
     # Reading
 
@@ -284,10 +282,10 @@ def read_rules(
         chain.from_iterable(reader.flags() for reader in readers),
         chain.from_iterable(reader.rules() for reader in readers),
     )
-    rule_list = list(islice(every, MOST_RULES + 1))
+    rule_list = list(islice(every, ROBWORK_RULES.most + 1))
     rules = Rules.robwork(has_setup=True)
-    message = f"the setups stand for more than {MOST_RULES} rules"
-    if len(rule_list) <= MOST_RULES:
+    message = ROBWORK_RULES.excess()
+    if len(rule_list) <= ROBWORK_RULES.most:
         try:
             return rules.extended(rule_list)
         except ModelError as error:
@@ -302,19 +300,25 @@ def _open_all(
 ) -> list[_RuleReader]:
     """Return a reader of each file, in the order in which their rules count."""
     report, readers = context.report, list[_RuleReader]()
-    size, count = SIZE_CAP, MOST_ELEMENTS
+    size, count = FILE_SIZE.most, ROBWORK_SETUP_ELEMENTS.most
     for number, (part, path) in enumerate(setups):
         element = part.element
-        if number == MOST_FILES:
-            message = f"there are more than {MOST_FILES} setups"
-            report.error(element.place, "too-many-files", message)
-        if number >= MOST_FILES or report.count(Severity.ERROR) > MOST_ERRORS:
+        if number == ROBWORK_SETUPS.most:
+            excess = report.budget.excess(ROBWORK_SETUPS, element.place)
+            report.add(excess.diagnostics[0])
+        if number >= ROBWORK_SETUPS.most or report.count(Severity.ERROR) > MOST_ERRORS:
             break
         file = element.attributes["file"]
         shown = context.finder.shown(file, element.place.path, path)
         try:
             data = read_bytes(path, size)
-            root = parse(data, shown, ParseLimits(elements=count), report=report)
+            root = parse(
+                data,
+                shown,
+                budget=Budget({ROBWORK_SETUP_ELEMENTS: count}),
+                elements=ROBWORK_SETUP_ELEMENTS,
+                report=report,
+            )
         except FormatError as error:
             for diagnostic in error.diagnostics:
                 report.add(diagnostic)
@@ -472,10 +476,10 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
     else:
         every = _pair_elements(cell, patterns)
     try:
-        elements = list(islice(every, MOST_RULES + 1))
+        elements = list(islice(every, ROBWORK_RULES.most + 1))
     except ModelError:
         elements = None
-    if elements is None or len(elements) > MOST_RULES:
+    if elements is None or len(elements) > ROBWORK_RULES.most:
         what = "which pairs are tested for collision, by more rules than fit"
         report.unsupported.add(what)
         return None

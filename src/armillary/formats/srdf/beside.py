@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 from typing import Final
 
+from armillary.limits import NEIGHBOURS
+
 __all__ = ["srdf_beside"]
 
 FOLDERS: Final = (".", "srdf", "config", "../srdf", "../config")
 """Where they are, relative to the robot's file, in robots' and MoveIt's packages."""
 
 ENDING: Final = ".srdf"
-MOST_LOOKED_AT: Final = 1000  # files of a folder
 
 
 def srdf_beside(path: str, robot: str) -> str | None:
@@ -45,7 +46,7 @@ def _files(folder: Path) -> list[Path]:
         with os.scandir(folder) as entries:
             names = [
                 entry.name
-                for _, entry in zip(range(MOST_LOOKED_AT), entries, strict=False)
+                for _, entry in zip(range(NEIGHBOURS.most), entries, strict=False)
                 if entry.name.lower().endswith(ENDING) and entry.is_file()
             ]
     except OSError:

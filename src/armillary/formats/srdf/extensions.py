@@ -1,16 +1,18 @@
 """What an SRDF says beside groups and collisions: kept as properties, written again.
 
-Each element becomes a property of a link, whose text is JSON.
+An element becomes the property `srdf.<its name>` of a link. The text of the property is
+JSON: the values of the table of the element, without defaults and the link's name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from armillary.errors import quote
+from armillary.formats.elements import REQUIRED
 from armillary.formats.srdf.elements import ELEMENTS
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.xml import Element
@@ -18,61 +20,62 @@ from armillary.model.property import Property
 
 __all__ = [
     "BASE_POSE",
-    "END_EFFECTORS",
-    "JOINT_PROPERTIES",
     "PREFIX",
-    "SPHERE_OF",
-    "VIRTUAL_JOINTS",
-    "JointProperty",
-    "KeptEndEffector",
-    "KeptVirtualJoint",
+    "SPHERE",
     "read_end_effectors",
     "read_joint_properties",
     "read_spheres",
     "read_virtual_joints",
+    "values_of",
     "virtual_properties",
 ]
 
 PREFIX: Final = "srdf."
-END_EFFECTORS: Final = f"{PREFIX}end_effector"
-VIRTUAL_JOINTS: Final = f"{PREFIX}virtual_joint"
-JOINT_PROPERTIES: Final = f"{PREFIX}joint_property"
-SPHERE_OF: Final = f"{PREFIX}sphere"
+SPHERE: Final = f"{PREFIX}sphere"
 """Property of a link: centre in the link's frame and radius of a sphere, [m]."""
 
 BASE_POSE: Final = f"{PREFIX}base_pose"
 """Property of the base: its pose in the posture that the text names, as in SRDF."""
 
+LINKS: Final = {"end_effector": "parent_link", "virtual_joint": "child_link"}
+"""The field that names the link; a joint property is kept by the link of its joint."""
+
 TYPES: Final = ("fixed", "planar", "floating")
 
 
-class KeptEndEffector(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """An end effector as the property of its parent link keeps it, in JSON."""
-
-    name: str
-    group: str
-    parent_group: str = ""
-
-
-class KeptVirtualJoint(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A virtual joint as the property of its child link keeps it, in JSON."""
-
-    name: str
-    type: str
-    parent_frame: str
-    groups: tuple[str, ...] = ()
+def _record_type(kind: str) -> type[msgspec.Struct]:
+    """Return what a property keeps of an element: all fields but the link's name."""
+    rows = [row for row in ELEMENTS[kind].rows if row.key != LINKS.get(kind)]
+    fields = [
+        (row.key, str) if row.default is REQUIRED else (row.key, str, row.default)
+        for row in rows
+    ]
+    groups = ("groups", tuple[str, ...], ())  # those that a virtual joint is in
+    return msgspec.defstruct(kind, [*fields, groups], kw_only=True, omit_defaults=True)
 
 
-class JointProperty(msgspec.Struct, kw_only=True):
-    """A property of a joint as the property of its link keeps it, in JSON."""
-
-    joint: str
-    name: str
-    value: str
+_RECORDS: Final = {
+    kind: _record_type(kind)
+    for kind in ("end_effector", "virtual_joint", "joint_property")
+}
 
 
-def _property(name: str, of: str, value: msgspec.Struct) -> Property:
-    return Property(name=name, of=of, text=msgspec.json.encode(value).decode())
+def _property(kind: str, link: str, values: Mapping[str, Any]) -> Property:
+    """Return the property of a link that keeps an element."""
+    record = msgspec.convert(values, _RECORDS[kind])
+    text = msgspec.json.encode(record).decode()
+    return Property(name=f"{PREFIX}{kind}", of=link, text=text)
+
+
+def values_of(note: Property) -> dict[str, Any] | None:
+    """Return the values of the element that a property keeps, None if it keeps none."""
+    kind = note.name.removeprefix(PREFIX)
+    try:
+        record = msgspec.json.decode(note.text, type=_RECORDS[kind])
+    except msgspec.DecodeError:
+        return None
+    values = msgspec.structs.asdict(record)
+    return values | ({LINKS[kind]: note.of} if kind in LINKS else {})
 
 
 def read_virtual_joints(robot: Element, names: Names) -> None:
@@ -107,13 +110,7 @@ def read_virtual_joints(robot: Element, names: Names) -> None:
 def virtual_properties(names: Names) -> Iterator[Property]:
     """Yield a property of the child link for each virtual joint."""
     for joint in names.virtual.values():
-        value = KeptVirtualJoint(
-            name=joint.name,
-            type=joint.type,
-            parent_frame=joint.parent_frame,
-            groups=tuple(joint.groups),
-        )
-        yield _property(VIRTUAL_JOINTS, joint.child_link, value)
+        yield _property("virtual_joint", joint.child_link, joint._asdict())
 
 
 def read_end_effectors(robot: Element, names: Names) -> Iterator[Property]:
@@ -121,15 +118,15 @@ def read_end_effectors(robot: Element, names: Names) -> Iterator[Property]:
     seen: set[str] = set()
     for element in robot.children_named("end_effector"):
         fields = ELEMENTS.read(element, names)
-        name, link = fields["name"], fields.pop("parent_link")
+        name, link = fields["name"], fields["parent_link"]
         if name is not None and name in seen:
             message = f"another end effector is called {quote(name)} too"
             names.report.warning(element.place, "repeated-name", message)
         seen.add(name or "")
         for each in filter(None, (fields["group"], fields["parent_group"])):
             names.check_group(element, each)
-        if link is not None and None not in fields.values():
-            yield _property(END_EFFECTORS, link, KeptEndEffector(**fields))
+        if None not in fields.values():
+            yield _property("end_effector", link, fields)
 
 
 def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
@@ -147,7 +144,7 @@ def read_spheres(robot: Element, names: Names) -> Iterator[Property]:
                 message = f"the radius of a sphere is {radius:g}, less than 0"
                 report.error(child.place, "bad-number", message)
             elif link is not None and centre is not None and radius is not None:
-                yield Property(name=SPHERE_OF, of=link, numbers=(*centre, radius))
+                yield Property(name=SPHERE, of=link, numbers=(*centre, radius))
 
 
 def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
@@ -164,4 +161,4 @@ def read_joint_properties(robot: Element, names: Names) -> Iterator[Property]:
             if not parts:
                 continue
             link = names.manipulator.links[names.link_behind[parts[-1]]].name
-        yield _property(JOINT_PROPERTIES, link, JointProperty(**fields))
+        yield _property("joint_property", link, fields)

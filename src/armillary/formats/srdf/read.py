@@ -23,7 +23,8 @@ from armillary.formats.srdf.extensions import (
 )
 from armillary.formats.srdf.names import Names, VirtualJoint
 from armillary.formats.srdf.states import read_states
-from armillary.formats.xml import Element, ParseLimits, parse, report_unused
+from armillary.formats.xml import Element, parse, report_unused
+from armillary.limits import SRDF_ELEMENTS
 from armillary.model.group import Group
 from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
@@ -33,8 +34,6 @@ __all__ = ["read_onto"]
 
 Named = TypeVar("Named", Group, Posture)
 
-# Reading takes longer than parsing; 400 links have at most 80 000 pairs.
-LIMITS: Final = ParseLimits(elements=200_000)
 # Of other programs, in SRDFs that people have.
 FOREIGN: Final = {"robot": ("gripper", "rotor_params", "specificities")}
 
@@ -47,7 +46,7 @@ def read_onto(cell: Workcell, data: bytes, path: str, report: Report) -> Workcel
 
     Raises FormatError with all diagnostics, if the file is faulty.
     """
-    robot = parse(data, path, LIMITS, report=report)
+    robot = parse(data, path, elements=SRDF_ELEMENTS, report=report)
     number = _find(robot, cell, report)
     report.raise_if_errors()
     assert number is not None, "an unknown robot is an error"

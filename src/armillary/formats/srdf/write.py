@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Any, Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.elements import Elements
 from armillary.formats.names import FreeNames
 from armillary.formats.srdf.collisions import untested_pairs
 from armillary.formats.srdf.elements import ELEMENTS, IN_STATE, OF_ROBOT
-from armillary.formats.srdf.extensions import (
-    BASE_POSE,
-    END_EFFECTORS,
-    JOINT_PROPERTIES,
-    PREFIX,
-    SPHERE_OF,
-    VIRTUAL_JOINTS,
-    JointProperty,
-    KeptEndEffector,
-    KeptVirtualJoint,
-)
+from armillary.formats.srdf.extensions import BASE_POSE, PREFIX, SPHERE, values_of
+from armillary.formats.srdf.names import Names
 from armillary.formats.srdf.states import ROOT_JOINT
 from armillary.formats.xml import Element, tag, to_text
 from armillary.model.group import Group
@@ -36,8 +26,6 @@ __all__ = ["write"]
 
 WORLD_JOINT: Final = "world_joint"
 SPHERE_NUMBERS: Final = 4
-
-Kept = TypeVar("Kept", bound=msgspec.Struct)
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -79,7 +67,7 @@ class _SrdfExport:
             group.name: frozenset(manipulator.group_joints(group.name))
             for group in manipulator.groups
         }
-        self._virtual = list(self._kept(VIRTUAL_JOINTS, KeptVirtualJoint))
+        self._virtual = list(self._kept("virtual_joint"))
         self._bases = self._properties(BASE_POSE)
         if self._prefix and (self._virtual or self._bases):
             # In the file this base is no longer that of the robot.
@@ -97,12 +85,14 @@ class _SrdfExport:
             yield self._group(group)
         for elements in states:
             yield from elements
-        yield from self._end_effectors()
+        for tool in self._kept("end_effector"):
+            yield self._element("end_effector", **tool)
         yield from self._virtual_joints()
         for link in manipulator.links:
             if link.passive:
                 yield self._element("passive_joint", name=link.coordinate)
-        yield from self._joint_properties()
+        for each in self._kept("joint_property"):
+            yield self._element("joint_property", **each)
         yield from self._spheres()
         if manipulator.home:
             self._not_kept(
@@ -111,7 +101,9 @@ class _SrdfExport:
             )
 
     def _group(self, group: Group) -> Element:
-        virtual = [kept.name for _, kept in self._virtual if group.name in kept.groups]
+        virtual = [
+            joint["name"] for joint in self._virtual if group.name in joint["groups"]
+        ]
         members = {
             "link": group.links,
             "joint": (*virtual, *group.joints),
@@ -148,30 +140,32 @@ class _SrdfExport:
                 f"posture {quote(posture.name)} is in no group; the group "
                 f"{quote(group)} is added",
             )
-        root = self._virtual[0][1].name if self._virtual else ROOT_JOINT
+        root = self._virtual[0]["name"] if self._virtual else ROOT_JOINT
         bases = [each.numbers for each in self._bases if each.text == posture.name]
         positions = zip(posture.joints, posture.q, strict=True)
         state = self._element(
             "group_state",
-            *(self._element("joint", name=root, value=base) for base in bases),
-            *(self._element("joint", name=n, value=(q,)) for n, q in positions),
+            *(
+                self._element("joint", tables=IN_STATE, name=root, value=base)
+                for base in bases
+            ),
+            *(
+                self._element("joint", tables=IN_STATE, name=n, value=(q,))
+                for n, q in positions
+            ),
             name=posture.name,
             group=group,
         )
         return [*added, state]
 
-    def _end_effectors(self) -> Iterator[Element]:
-        for link, tool in self._kept(END_EFFECTORS, KeptEndEffector):
-            yield self._element("end_effector", source=tool, parent_link=link)
-
     def _virtual_joints(self) -> Iterator[Element]:
-        virtual = self._virtual
+        virtual: list[dict[str, Any]] = self._virtual
         if not virtual and self._is_bolted_at_origin():
             base = self._manipulator.links[self._manipulator.base].name
-            fixed = KeptVirtualJoint(name=WORLD_JOINT, type="fixed", parent_frame=WORLD)
-            virtual = [(base, fixed)]
-        for link, joint in virtual:
-            yield self._element("virtual_joint", source=joint, child_link=link)
+            fixed: dict[str, Any] = {"type": "fixed", "parent_frame": WORLD}
+            virtual = [fixed | {"name": WORLD_JOINT, "child_link": base}]
+        for joint in virtual:
+            yield self._element("virtual_joint", **joint)
 
     def _is_bolted_at_origin(self) -> bool:
         mounts = {mount.manipulator: mount for mount in self._cell.mounts}
@@ -180,13 +174,9 @@ class _SrdfExport:
             return False
         return mount.bolted and mount.on == WORLD and mount.pose.is_identity
 
-    def _joint_properties(self) -> Iterator[Element]:
-        for _, kept in self._kept(JOINT_PROPERTIES, JointProperty):
-            yield self._element("joint_property", source=kept)
-
     def _spheres(self) -> Iterator[Element]:
         spheres: dict[str, list[Element]] = {}
-        for each in self._properties(SPHERE_OF):
+        for each in self._properties(SPHERE):
             if len(each.numbers) != SPHERE_NUMBERS:
                 self._report_odd(each)
                 continue
@@ -197,26 +187,29 @@ class _SrdfExport:
             yield self._element("link_sphere_approximation", *elements, link=link)
 
     def _element(
-        self, kind: str, *children: Element, source: object = None, **fields: Any
+        self,
+        kind: str,
+        *children: Element,
+        tables: Elements[Names] = ELEMENTS,
+        **values: Any,
     ) -> Element:
         """Return an element in which names of several manipulators stay apart."""
-        table = (IN_STATE if "value" in fields else ELEMENTS)[kind]
-        values = {key: getattr(source, key, None) for key in table.fields} | fields
-        for row in table.rows:
-            if values[row.key] and row.kind in OF_ROBOT:
+        for row in tables[kind].rows:
+            if values.get(row.key) and row.kind in OF_ROBOT:
                 values[row.key] = f"{self._prefix}{values[row.key]}"
-        return table.write(values, *children)
+        return tables.write(kind, values, *children)
 
     def _properties(self, name: str) -> list[Property]:
         return [each for each in self._manipulator.properties if each.name == name]
 
-    def _kept(self, name: str, kind: type[Kept]) -> Iterator[tuple[str, Kept]]:
-        """Yield what the properties of a name keep, each with its link."""
-        for each in self._properties(name):
-            try:
-                yield each.of, msgspec.json.decode(each.text, type=kind)
-            except msgspec.DecodeError:
-                self._report_odd(each)
+    def _kept(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Yield the values of the elements of a kind that properties keep."""
+        for note in self._properties(f"{PREFIX}{kind}"):
+            values = values_of(note)
+            if values is None:
+                self._report_odd(note)
+            else:
+                yield values
 
     def _report_odd(self, note: Property) -> None:
         self._not_kept(

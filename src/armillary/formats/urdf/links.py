@@ -13,6 +13,7 @@ from armillary.formats.inertia import possible_inertia
 from armillary.formats.paths import Roots
 from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
 from armillary.formats.xml import Element
+from armillary.limits import URDF_MISSING
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import Capsule, HalfSpace, Mesh
@@ -21,8 +22,6 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
 __all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
-
-MOST_MISSING: Final = 50
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -84,7 +83,7 @@ class ShapeReader:
         self._base = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._looked_up: set[str] = set()
-        self._missing = 0 if roots.packages or roots.folders else MOST_MISSING
+        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
@@ -184,7 +183,7 @@ class ShapeReader:
 
     def _look_up(self, file: str, element: Element) -> None:
         """Warn, once for each file, of meshes that do not exist."""
-        if self._missing >= MOST_MISSING or file in self._looked_up:
+        if self._missing >= URDF_MISSING.most or file in self._looked_up:
             return
         self._looked_up.add(file)
         missing = self._roots.find(file, base=self._base, place=element.place)
@@ -193,8 +192,8 @@ class ShapeReader:
         warning = self._report.warning
         warning(missing.place, missing.code, missing.message, hint=missing.hint)
         self._missing += 1
-        if self._missing == MOST_MISSING:
-            message = f"{MOST_MISSING} meshes are missing; no more are looked up"
+        if self._missing == URDF_MISSING.most:
+            message = f"{URDF_MISSING.most} meshes are missing; no more are looked up"
             warning(element.place, "reference-missing", message)
 
 

@@ -16,11 +16,11 @@ from armillary.formats.urdf.links import ShapeReader, read_link
 from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
-    ParseLimits,
     first_tag,
     parse,
     report_unused,
 )
+from armillary.limits import URDF_ELEMENTS
 from armillary.model.limits import INFINITE
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
@@ -53,7 +53,6 @@ DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
 # No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
 # Reading takes far longer than parsing, and no robot has so many.
-LIMITS: Final = ParseLimits(elements=150_000)
 VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
 
@@ -68,7 +67,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
 
     Raises FormatError with all diagnostics, if the file is faulty.
     """
-    robot = parse(data, path, LIMITS, report=report)
+    robot = parse(data, path, elements=URDF_ELEMENTS, report=report)
     _refuse_other_kinds(robot, report)
     report.raise_if_errors()
     shapes = ShapeReader(robot, path, options.roots, report)

@@ -19,12 +19,12 @@ from typing import Any
 def text_of(error: BaseException) -> str:
     """Return what an error says, once: those of the library contain another."""
     cause: BaseException | None = getattr(error, "exc", None)
-    own = str(error.args[0] or "") if cause is not None else str(error)
+    message = str(error.args[0] or "") if cause is not None else str(error)
     inner = "" if cause is None else str(cause) or type(cause).__name__
-    if inner in own or isinstance(cause, OSError):
-        own, inner = (own, "") if not inner else (inner, "")
+    if inner in message or isinstance(cause, OSError):
+        message, inner = (message, "") if not inner else (inner, "")
     suffix = getattr(error, "suffix", None) or ""
-    return " ".join(f"{own} {inner} {suffix}".split()) or type(error).__name__
+    return " ".join(f"{message} {inner} {suffix}".split()) or type(error).__name__
 
 
 def main() -> None:

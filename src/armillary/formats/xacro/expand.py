@@ -19,21 +19,24 @@ import msgspec
 
 from armillary import confined_process
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Diagnostic, Place, Report, fault
-from armillary.formats.files import SIZE_CAP, read_bytes
+from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
+from armillary.formats.files import read_bytes
 from armillary.formats.paths import Roots
+from armillary.limits import (
+    FILE_SIZE,
+    PROCESS_MEMORY,
+    XACRO_LISTED,
+    XACRO_QUESTIONS,
+    XACRO_SECONDS,
+)
 
 __all__ = ["expand"]
 
-SECONDS: Final = 30
-MEMORY: Final = 1 << 30
-MOST_QUESTIONS: Final = 10_000
-MOST_LISTED: Final = 20_000  # files and folders, for all patterns together
 CHILD: Final = str(Path(__file__).with_name("child.py"))
 _COLOURS: Final = re.compile(r"\x1b\[[0-9;]*m")
 
 
-class Answer(msgspec.Struct, kw_only=True):
+class XacroAnswer(msgspec.Struct, kw_only=True):
     """A line of the process; one of the first five says which.
 
     Attributes:
@@ -77,14 +80,15 @@ def expand(
             hint="Install it: pip install armillary[xacro].",
         )
     home, real = os.path.dirname(os.path.realpath(path)), os.path.realpath(path)
-    files = _Files(path, home, roots)
+    budget = report.budget
+    files = _Files(path, home, roots, budget)
     request = {
         "path": real,
         "arguments": {name: str(value) for name, value in arguments.items()},
-        "memory": MEMORY,
+        "memory": budget.most(PROCESS_MEMORY),
     }
     with tempfile.TemporaryFile() as complaints:
-        answer = _talk(files, home, request, complaints)
+        answer = _talk(files, home, request, complaints, budget)
         complaints.seek(0)
         text = _COLOURS.sub("", complaints.read(1 << 16).decode("utf-8", "replace"))
     hint = ""
@@ -93,8 +97,8 @@ def expand(
         hint = f"If it is trusted, allow its folder: folders=[{folder}]."
     if answer is None:
         message = (
-            f"expanding the file takes more than {SECONDS} s or {MEMORY >> 20} MiB, "
-            "and was ended"
+            f"{XACRO_SECONDS.excess(most=budget.most(XACRO_SECONDS))}, or "
+            f"{budget.most(PROCESS_MEMORY) >> 20} MiB, and was ended"
         )
         hint = hint or "See whether a macro calls itself."
         raise fault(path, "xacro-error", message, hint=hint)
@@ -113,22 +117,26 @@ def expand(
 
 
 def _talk(
-    files: _Files, home: str, request: Mapping[str, Any], complaints: IO[bytes]
-) -> Answer | None:
+    files: _Files,
+    home: str,
+    request: Mapping[str, Any],
+    complaints: IO[bytes],
+    budget: Budget,
+) -> XacroAnswer | None:
     """Return the last answer of the process, or None if it took too much."""
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + budget.most(XACRO_SECONDS)
     process = confined_process.ConfinedProcess(
         [CHILD, confined_process.__file__], folder=home, complaints=complaints
     )
     try:
         message: Mapping[str, Any] = request
-        for _ in range(MOST_QUESTIONS):
+        for _ in range(budget.most(XACRO_QUESTIONS)):
             line = process.ask(
                 json.dumps(message).encode(),
                 seconds=end - time.monotonic(),
-                longest=2 * SIZE_CAP,
+                longest=2 * budget.most(FILE_SIZE),
             )
-            answer = msgspec.json.decode(line, type=Answer)
+            answer = msgspec.json.decode(line, type=XacroAnswer)
             if answer.find:
                 message = files.package(answer.find)
             elif answer.read:
@@ -151,21 +159,22 @@ class _Files:
         outside: The last path that was refused, empty if there is none.
     """
 
-    def __init__(self, path: str, home: str, roots: Roots) -> None:
+    def __init__(self, path: str, home: str, roots: Roots, budget: Budget) -> None:
         self._place = Place(path)
         self._home = home
         self._roots = roots
         self._allowed = list(roots.allowed(home))
-        self._listed = 0
+        self._budget = budget
+        self._left = budget.most(XACRO_LISTED)
         self.outside = ""
 
     def package(self, name: str) -> dict[str, Any]:
         """Return the folder of a package, which may be read from now on."""
-        found = self._roots.package(name, base=self._home, place=self._place)
-        if isinstance(found, Diagnostic):
-            return {"error": f"{found.message}. {found.hint}".removesuffix(".")}
-        self._allowed.append(found)
-        return {"result": str(found)}
+        folder = self._roots.package(name, base=self._home, place=self._place)
+        if isinstance(folder, Diagnostic):
+            return {"error": f"{folder.message}. {folder.hint}".removesuffix(".")}
+        self._allowed.append(folder)
+        return {"result": str(folder)}
 
     def read(self, path: str) -> dict[str, Any]:
         """Return the contents of a file, a character for each byte."""
@@ -173,37 +182,38 @@ class _Files:
             message = "this is outside of the folders that may be read"
             return {"errno": errno.EACCES, "error": message, "path": self.outside}
         try:
-            return {"result": read_bytes(path).decode("latin-1")}
+            data = read_bytes(path, self._budget.most(FILE_SIZE))
         except FormatError as error:
             message = error.diagnostics[0].message
             return {"errno": errno.ENOENT, "error": message, "path": path}
+        return {"result": data.decode("latin-1")}
 
     def matches(self, pattern: str) -> dict[str, Any]:
         """Return the paths that match a pattern with * and ?, as `glob.glob` does."""
         first, *rest = Path(pattern).parts
-        found = [first]
+        paths = [first]
         for part in rest:
             if glob.has_magic(part):
-                found = [
+                paths = [
                     os.path.join(folder, name)
-                    for folder in found
+                    for folder in paths
                     for name in fnmatch.filter(self._names(folder), part)
                     if part[0] == "." or name[0] != "."
                 ]
             else:
-                found = [os.path.join(folder, part) for folder in found]
-        return {"result": [path for path in found if os.path.lexists(path)]}
+                paths = [os.path.join(folder, part) for folder in paths]
+        return {"result": [path for path in paths if os.path.lexists(path)]}
 
     def _names(self, folder: str) -> list[str]:
         """Return the names in a folder, none if it may not be read."""
-        if self._listed > MOST_LISTED or not self._may_read(folder):
+        if self._left <= 0 or not self._may_read(folder):
             return []
         try:
-            found = os.listdir(folder)
+            names = os.listdir(folder)
         except OSError:
             return []
-        self._listed += 1 + len(found)
-        return found
+        self._left -= 1 + len(names)
+        return names
 
     def _may_read(self, path: str) -> bool:
         try:

@@ -8,13 +8,12 @@ from armillary.formats.xml.element import (
     report_unused,
     unused,
 )
-from armillary.formats.xml.parse import ParseLimits, first_tag, parse
+from armillary.formats.xml.parse import first_tag, parse
 from armillary.formats.xml.write import tag, to_text
 
 __all__ = [
     "Element",
     "Leftover",
-    "ParseLimits",
     "first_tag",
     "parse",
     "report_unused",

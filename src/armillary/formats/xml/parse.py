@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 from xml.parsers import expat
 
 from armillary.errors import FormatError, quote
-from armillary.formats.diagnostic import Place, Report, fault
+from armillary.formats.diagnostic import Budget, Place, Report, fault
 from armillary.formats.numbers import WHITE_SPACE
 from armillary.formats.xml.element import Element
 from armillary.formats.xml.repair import (
@@ -19,11 +19,20 @@ from armillary.formats.xml.repair import (
     VERSIONS,
     repaired,
 )
+from armillary.limits import (
+    MIB,
+    XML_ATTRIBUTES,
+    XML_DEPTH,
+    XML_ELEMENTS,
+    XML_INSTRUCTIONS,
+    XML_MARKUP,
+    XML_SIZE,
+    XML_VALUE,
+    Limit,
+)
 
-__all__ = ["ParseLimits", "first_tag", "parse"]
+__all__ = ["first_tag", "parse"]
 
-MEBIBYTE: Final = 1 << 20
-MOST_INSTRUCTIONS: Final = 1000
 # Errors that `repaired` may be able to repair.
 _REPAIRED: Final = ("xml-syntax", "xml-declaration", "xml-encoding")
 # A URI cannot contain a newline, but real ones contain spaces.
@@ -37,34 +46,13 @@ _SNIFFED: Final = 1 << 16
 _HEAD, _TAIL = b"<fragment>", b"</fragment>"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ParseLimits:
-    """What one document may hold before it is refused.
-
-    size: Bytes of the whole document.
-    depth: Elements inside each other.
-    elements: Elements in all.
-    attributes: Attributes of one element.
-    attribute_length: Characters of one attribute's value.
-    markup: Bytes, to the next mebibyte, of one tag, comment or instruction.
-    """
-
-    size: int = 64 * MEBIBYTE
-    depth: int = 10_000
-    elements: int = 2_000_000
-    attributes: int = 256
-    attribute_length: int = MEBIBYTE
-    markup: int = 8 * MEBIBYTE
-
-
-DEFAULT_LIMITS: Final = ParseLimits()
-
-
 def parse(
     data: bytes,
     path: str,
-    limits: ParseLimits = DEFAULT_LIMITS,
     *,
+    budget: Budget | None = None,
+    elements: Limit = XML_ELEMENTS,
+    depth: Limit = XML_DEPTH,
     namespaces: bool = False,
     several: bool = False,
     report: Report | None = None,
@@ -76,6 +64,8 @@ def parse(
 
     data: The document, in UTF-8, UTF-16, ISO-8859-1, US-ASCII or windows-1252.
     path: What to call it in messages.
+    budget: What it may cost; by default that of the report.
+    elements, depth: The limits of how many elements there may be, and how deep.
     namespaces: Whether prefixes are resolved and must be declared. If not, as for the
         many files that use a prefix without declaring it, names stay as written.
     several: Whether the document may have any number of root elements, and text beside
@@ -86,9 +76,11 @@ def parse(
 
     Raises FormatError, with line and column, for everything else.
     """
+    allowed = budget or (Budget() if report is None else report.budget)
 
     def parsed(document: bytes) -> Element:
-        pass_ = _Parse(document, path, limits, namespaces, report)
+        bounds = allowed, elements, depth
+        pass_ = _Parse(document, path, *bounds, namespaces=namespaces, report=report)
         if several:
             pass_.wrap()
         try:
@@ -148,13 +140,21 @@ class _Parse:
         self,
         data: bytes,
         path: str,
-        limits: ParseLimits,
+        budget: Budget,
+        elements: Limit,
+        depth: Limit,
+        *,
         namespaces: bool,
         report: Report | None,
     ) -> None:
         self.data = data
         self.path = path
-        self.limits = limits
+        self.budget = budget
+        self.elements, self.depth = elements, depth
+        # Looked up once: there are many elements.
+        self.most_elements, self.most_deep = budget.most(elements), budget.most(depth)
+        self.most_attributes = budget.most(XML_ATTRIBUTES)
+        self.longest_value = budget.most(XML_VALUE)
         self.report = report
         self.wrapped_at = 0
         self.root: Element | None = None
@@ -194,21 +194,17 @@ class _Parse:
     def run(self) -> Element:
         """Feed the document in pieces, and bound the length of markup."""
         size = len(self.data)
-        if size > self.limits.size:
-            self.refuse("xml-limit", f"{size} bytes, more than {self.limits.size}")
+        self.budget.check(XML_SIZE, size, Place(self.path, *self.location()))
         self.check_utf_16()
         view = memoryview(self.data)
         try:
-            for begin in range(0, size, MEBIBYTE):
-                fed = min(begin + MEBIBYTE, size)
+            for begin in range(0, size, MIB):
+                fed = min(begin + MIB, size)
                 self.expat.Parse(view[begin:fed], False)
                 # Expat scans unfinished markup again from its start for each piece.
                 # Without a bound a long attribute would take quadratic time.
-                if fed - self.expat.CurrentByteIndex > self.limits.markup:
-                    self.refuse(
-                        "xml-limit",
-                        f"one tag or comment has more than {self.limits.markup} bytes",
-                    )
+                if fed - self.expat.CurrentByteIndex > self.budget.most(XML_MARKUP):
+                    self.exceed(XML_MARKUP)
             self.expat.Parse(b"", True)
         except expat.ExpatError as error:
             self.explain(error)
@@ -239,24 +235,16 @@ class _Parse:
 
     def start(self, name: str, attributes: dict[str, str], namespace: str = "") -> None:
         """Open an element, if that keeps within the limits."""
-        limits = self.limits
         self.count += 1
-        if self.count > limits.elements:
-            self.refuse("xml-limit", f"more than {limits.elements} elements")
-        if len(self.open) >= limits.depth:
-            self.refuse("xml-limit", f"elements nested more than {limits.depth} deep")
-        if len(attributes) > limits.attributes:
-            self.refuse(
-                "xml-limit",
-                f"<{quote(name)[1:-1]}> has more than {limits.attributes} attributes",
-            )
-        for key, value in attributes.items():
-            if len(value) > limits.attribute_length:
-                self.refuse(
-                    "xml-limit",
-                    f"attribute {quote(key)} has {len(value)} characters, "
-                    f"more than {limits.attribute_length}",
-                )
+        if self.count > self.most_elements:
+            self.exceed(self.elements)
+        if len(self.open) >= self.most_deep:
+            self.exceed(self.depth)
+        if len(attributes) > self.most_attributes:
+            self.exceed(XML_ATTRIBUTES, len(attributes))
+        for value in attributes.values():
+            if len(value) > self.longest_value:
+                self.exceed(XML_VALUE, len(value))
         line, column = self.location()
         self.open.append(_Open(name, namespace, attributes, line, column, [], []))
 
@@ -318,7 +306,7 @@ class _Parse:
 
     def instruction(self, target: str, _data: str) -> None:
         """Remember a processing instruction, which has no effect."""
-        if len(self.instructions) < MOST_INSTRUCTIONS:
+        if len(self.instructions) < self.budget.most(XML_INSTRUCTIONS):
             self.instructions.append((Place(self.path, *self.location()), target))
 
     def location(self) -> tuple[int, int]:
@@ -333,6 +321,11 @@ class _Parse:
 
     def refuse(self, code: str, message: str, *, hint: str = "") -> NoReturn:
         raise self.error(code, message, hint)
+
+    def exceed(self, limit: Limit, count: int | None = None) -> NoReturn:
+        """Refuse what is beyond a limit."""
+        place = Place(self.path, *self.location())
+        raise self.budget.excess(limit, place, count)
 
     def explain(self, error: expat.ExpatError) -> NoReturn:
         """Raise expat's error with more than its own words."""

@@ -9,7 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
-from armillary.model.geometry.triangles import Triangles, distances_to_triangles
+from armillary.model.geometry.triangles import (
+    Triangles,
+    distances_to_triangles,
+    windings,
+)
 
 __all__ = ["BodyPieces"]
 
@@ -61,6 +65,9 @@ class BodyPieces:
         longest = float(size.max())
         if longest == 0.0:
             raise ModelError("All corners of the triangles are at one point.")
+        # Cubes of one size, so that about `count` of them fill the box; a margin of one
+        # and a half around it is outside for certain. Triangles are cut to the size of
+        # a cube, so that each touches few of them.
         flat = np.maximum(size, longest / FINEST)
         self._edge = max(longest / FINEST, float(np.cbrt(flat.prod() / count)))
         self._origin = lower - 1.5 * self._edge
@@ -74,16 +81,19 @@ class BodyPieces:
 
     def _touched(self, small: Array) -> tuple[npt.NDArray[np.bool_], Indices, Array]:
         """Return which cubes triangles may touch, and each such cube with a point."""
+        # A triangle may touch all cubes of its bounding box: those at each step from
+        # the lowest one, for all triangles whose box reaches that far.
         low = self._cube(small.min(axis=1) - SLACK * self._edge)
         high = self._cube(small.max(axis=1) + SLACK * self._edge)
-        found: list[Any] = []
+        touched_by: list[Any] = []
         which: list[npt.NDArray[Any]] = []
         for step in np.ndindex(*(high - low).max(axis=0) + 1):
             cube = low + step
             (is_touched,) = np.nonzero((cube <= high).all(axis=1))
-            found.append(np.ravel_multi_index(tuple(cube[is_touched].T), self._shape))
+            at = tuple(cube[is_touched].T)
+            touched_by.append(np.ravel_multi_index(at, self._shape))
             which.append(is_touched)
-        cubes = np.concatenate(found)
+        cubes = np.concatenate(touched_by)
         touched = np.zeros(self._shape, np.bool_)
         touched.flat[cubes] = True
         points = small[np.concatenate(which)].reshape(-1, 3)
@@ -97,6 +107,8 @@ class BodyPieces:
         points: Array,
     ) -> tuple[Array, Indices]:
         """Return the points of all pieces, and where each begins."""
+        # A corner of cubes counts as inside if no cube around it is outside; it is in
+        # doubt if none of them is enclosed either, so that all have triangles.
         (filled,) = np.nonzero(~is_outside.ravel())
         at = np.stack(np.unravel_index(filled, self._shape), axis=1)
         nodes = at[:, None] + CORNERS
@@ -113,6 +125,8 @@ class BodyPieces:
         around &= ~outer
         self._decide(around, around & ~inner)
         self._corners_inside = around
+        # The points of a piece are those of its triangles and such corners of its cube,
+        # sorted by cube, each once.
         is_kept = around[tuple(np.moveaxis(nodes, -1, 0))]
         corners = self._origin + self._edge * nodes[is_kept]
         owners = np.broadcast_to(filled[:, None], is_kept.shape)[is_kept]
@@ -136,13 +150,15 @@ class BodyPieces:
 
         doubtful: Corners among triangles.
         """
+        # Windings are exact, but cost a product of corners and triangles; without them,
+        # or where a surface is open, corners in doubt count as inside.
         nodes = np.argwhere(doubtful)
         count = sum(len(body.faces) for body in self._bodies)
         if len(nodes) * count > MOST_ANGLES:
             return
         if all(body.is_watertight for body in self._bodies):
             points = self._origin + self._edge * nodes
-            turns = [_turns(points, body.corners) for body in self._bodies]
+            turns = [windings(points, body.corners) for body in self._bodies]
             is_out = np.all(np.abs(turns) < 0.5, axis=0)
             around[tuple(nodes[is_out].T)] = False
 
@@ -156,6 +172,8 @@ class BodyPieces:
         """
         from scipy import ndimage, spatial  # pyright: ignore[reportMissingTypeStubs]
 
+        # A field of signed distances from points of the surface, at all corners of
+        # cubes.
         volumes: Any = ndimage
         library: Any = spatial
         shape = self._corners_inside.shape
@@ -190,7 +208,7 @@ class BodyPieces:
             away = distances_to_triangles(points, body.corners)
             found = np.minimum(found, away)
             if body.is_watertight:
-                is_inside |= np.abs(_turns(points, body.corners)) > 0.5
+                is_inside |= np.abs(windings(points, body.corners)) > 0.5
         return np.where(is_inside, -found, found)
 
 
@@ -202,6 +220,7 @@ def _cut(triangles: Array, longest: float) -> Array:
         is_short = edges.max(axis=1) <= longest
         done.append(triangles[is_short])
         triangles, edges = triangles[~is_short], edges[~is_short]
+        # Corners are turned so that the longest edge is a b, which is halved.
         first = np.argmax(edges, axis=1)
         rows = np.arange(len(triangles))
         a, b, c = (triangles[rows, (first + k) % 3] for k in range(3))
@@ -222,23 +241,4 @@ def _outside(touched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
     library: Any = ndimage
     labels, _ = library.label(~touched)
     found: npt.NDArray[np.bool_] = labels == labels[0, 0, 0]
-    return found
-
-
-def _turns(points: Array, triangles: Array) -> Array:
-    """Return how many times closed triangles wind around points: (n, 3) -> (n,).
-
-    They sum solid angles by the formula of van Oosterom and Strackee, "The solid angle
-    of a plane triangle", 1983, equation 8.
-    """
-    found = np.zeros(len(points))
-    for k, point in enumerate(points):
-        a, b, c = np.moveaxis(triangles - point, 1, 0)
-        la, lb, lc = (np.linalg.norm(each, axis=1) for each in (a, b, c))
-        volume = np.einsum("ij,ij->i", a, np.cross(b, c))
-        ab, bc, ca = (np.einsum("ij,ij->i", *each) for each in ((a, b), (b, c), (c, a)))
-        # tan(angle / 2) = det(a, b, c) / (|a||b||c| + (a.b)|c| + (b.c)|a| + (c.a)|b|);
-        # angles of a closed surface sum to 4 pi for each time that it winds around.
-        angles = np.arctan2(volume, la * lb * lc + ab * lc + bc * la + ca * lb)
-        found[k] = angles.sum() / (2.0 * np.pi)
     return found

@@ -118,6 +118,8 @@ def outer_hull(points: Array, tolerance: float, *, most: int) -> Array | None:
     exact = points[np.unique(faces)]
     box, hull = _Box(exact), _Hull(points[faces])
     planes = box.planes()
+    # Bounds of how far corners are out, from cheap to exact: heights above faces of
+    # some directions, above all faces, and distances.
     while True:
         corners = box.corners(planes)
         if len(corners) >= len(exact):
@@ -152,6 +154,7 @@ class _Hull:
         self._triangles = triangles[size > 0.0]
         self.normals = normals[size > 0.0] / size[size > 0.0, None]
         self.offsets = np.einsum("mi,mi->m", self.normals, a[size > 0.0])
+        # One face of each rounded normal is enough for a first bound.
         rounded = np.rint(ROUGHLY * self.normals)
         _, self.directions = np.unique(rounded, axis=0, return_index=True)
 
@@ -195,6 +198,8 @@ class _Box:
     """
 
     def __init__(self, points: Array) -> None:
+        # Qhull intersects half spaces about a point inside of all, best where the body
+        # is about as long in all directions: here the mean of the corners, in the cube.
         self._middle = points.mean(axis=0)
         *_, axes = np.linalg.svd(points - self._middle, full_matrices=False)
         along = (points - self._middle) @ axes.T
@@ -212,6 +217,7 @@ class _Box:
 
     def normalised(self, normals: Array, offsets: Array) -> Array:
         """Return planes normal . x <= offset as rows."""
+        # With x = T' z + middle, n . x <= o is (T n) . z + n . middle - o <= 0.
         n = normals @ self._to_points.T
         d = normals @ self._middle - offsets
         rows = np.hstack([n, d[:, None]])
@@ -235,6 +241,8 @@ class _Box:
 
 def _thickened(points: Array, tolerance: float) -> Array:
     """Return flat points with copies on both sides, a quarter of the tolerance away."""
+    # Flat along the principal axes in which points are hardly wider than rounding. Rows
+    # of zeros see to it that there are three axes, however few points.
     middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
     centred = points - middle
     extent = float(np.abs(centred).max())

@@ -75,6 +75,8 @@ def swept_moments(core: Polygon, radius: float) -> Moments:
     polygon, a strip along each edge and a sector at each corner. Their moments are
     polynomials in s, so those of the body are sums of int s^k dz = r^(k+1) SLICES[k].
     """
+    # The area of a slice is A + P s + pi s^2: `measure` times powers of s. Upright, the
+    # second moment is int z^2 area dz, along the normal.
     perimeter = float(core.lengths.sum())
     measure = np.array([core.area, perimeter, math.pi])
     powers = radius ** np.arange(1.0, 6.0)
@@ -107,6 +109,9 @@ def _slice_moments(core: Polygon) -> tuple[Array, Array]:
         before - core.directions,  # int of the direction over the sector's angle
         strict=True,
     )
+    # An edge's strip is its length by s, out along m; a corner's sector has the angle
+    # `turn`, in which the direction u sums to int u = `sector`, and int_0^s t dt = s^2
+    # / 2 of area, t^2 of first and t^3 of second moments.
     for p, middle, d, m, length, turn, sector in parts:
         first[1] += length * middle
         first[2] += 0.5 * (length * m + turn * p)
@@ -155,6 +160,8 @@ def swept_triangles(core: Polygon, radius: float, tolerance: float) -> Triangles
     centres: list[Array] = []
     outward, inner = core.outward, np.roll(core.outward, 1, axis=0)
     ahead = np.roll(core.directions, 1, axis=0)
+    # The outline's outward directions turn at corners, and each is bent into an arc
+    # from -normal to normal.
     for k, turn in enumerate(core.turns):
         cuts = max(1, math.ceil(steps * turn / (2.0 * math.pi)))
         angles = np.linspace(0.0, turn, cuts + 1, dtype=np.float64).reshape(-1, 1)

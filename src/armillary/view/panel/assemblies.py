@@ -10,10 +10,10 @@ from armillary.kinematics.state import State
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
-__all__ = ["Assemblies"]
+__all__ = ["AssemblyControls"]
 
 
-class Assemblies:
+class AssemblyControls:
     """A button that looks for assemblies, and the list of those that were found."""
 
     def __init__(self, session: Session) -> None:

@@ -85,11 +85,11 @@ class Contacts:
             session.draw(lambda: self._show(frozenset(), [], ""))
             return
         check = check_of(session.cell, state, CheckOptions(meshes=session.meshes))
-        found = check.contacts(state.q, within=max(float(self._within.value), 0.0))
-        touching = {name for c in found if c.distance <= 0.0 for name in c.links}
+        contacts = check.contacts(state.q, within=max(float(self._within.value), 0.0))
+        touching = {name for c in contacts if c.distance <= 0.0 for name in c.links}
         red = frozenset(session.cell.frame(name).link for name in touching)
-        near = [c.points for c in found if np.isfinite(c.points).all()]
-        text = "\n".join([*_untested(check, session.meshes), _listed(found)])
+        near = [c.points for c in contacts if np.isfinite(c.points).all()]
+        text = "\n".join([*_untested(check, session.meshes), _listed(contacts)])
         session.draw(lambda: self._show(red, near, text))
 
     def _show(self, red: frozenset[int], lines: list[Any], text: str) -> None:

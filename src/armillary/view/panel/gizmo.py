@@ -37,8 +37,8 @@ class Gizmo:
         """Add a gizmo that is hidden.
 
         Args:
-            session: Where it appears.
-            name: Of its node.
+            session: The session in which it appears.
+            name: The name of its node.
             dragged: Called with its pose in the world, shape (4, 4), while it moves.
             released: Called when it is let go.
         """

@@ -107,7 +107,7 @@ def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
 
     Joints that loops determine are left out, and postures that have no others.
     """
-    found = {
+    postures = {
         posture.name: {
             f"{manipulator.name}/{name}": position
             for name, position in zip(posture.joints, posture.q, strict=True)
@@ -115,7 +115,7 @@ def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
         }
         for posture in manipulator.postures
     }
-    return {name: positions for name, positions in found.items() if positions}
+    return {name: positions for name, positions in postures.items() if positions}
 
 
 def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from typing import Protocol
 
 from armillary.kinematics.state import State
 
-__all__ = ["Part"]
+__all__ = ["PanelPart"]
 
 
-class Part(Protocol):
+class PanelPart(Protocol):
     """A part of the panel."""
 
     def show(self, state: State) -> None:

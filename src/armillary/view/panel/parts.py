@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from armillary.view.panel.assemblies import Assemblies
+from armillary.view.panel.assemblies import AssemblyControls
 from armillary.view.panel.attachments import Attachments
 from armillary.view.panel.bases import Bases
 from armillary.view.panel.contacts import Contacts
 from armillary.view.panel.history_buttons import HistoryButtons
 from armillary.view.panel.joint_sliders import JointSliders
 from armillary.view.panel.layer_switches import LayerSwitches
-from armillary.view.panel.part import Part
+from armillary.view.panel.part import PanelPart
 from armillary.view.panel.pose_table import PoseTable
-from armillary.view.panel.targets import Targets
+from armillary.view.panel.targets import TargetControls
 from armillary.view.session import Session
 
 __all__ = ["PARTS"]
 
 
-PARTS: tuple[Callable[[Session], Part], ...] = (
+PARTS: tuple[Callable[[Session], PanelPart], ...] = (
     HistoryButtons,
     JointSliders,
-    Targets,
+    TargetControls,
     Attachments,
     Bases,
-    Assemblies,
+    AssemblyControls,
     Contacts,
     PoseTable,
     LayerSwitches,

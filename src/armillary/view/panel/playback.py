@@ -7,7 +7,7 @@ import time
 from typing import Any, Final
 
 from armillary.kinematics.state import State
-from armillary.view.motion import Motion
+from armillary.view.motion import PlayedMotion
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
@@ -28,7 +28,7 @@ class Playback:
     def __init__(self, session: Session) -> None:
         """Start without a motion."""
         self._session = session
-        self._motion: Motion | None = None
+        self._motion: PlayedMotion | None = None
         self._shown = session.state
         self._folder: Any = session.server.gui.add_folder("Motion", visible=False)
         self._slider: Any = None
@@ -44,7 +44,7 @@ class Playback:
         self._wake = threading.Event()
         threading.Thread(target=self._run, daemon=True).start()
 
-    def load(self, motion: Motion, *, play: bool) -> None:
+    def load(self, motion: PlayedMotion, *, play: bool) -> None:
         """Show a motion from its start."""
         with self._session.lock:
             self._motion = motion

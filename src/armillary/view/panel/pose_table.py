@@ -43,8 +43,8 @@ class PoseTable:
 
     def show(self, state: State) -> None:
         """Write the numbers of a state."""
-        found = poses(self._session.cell, state)
-        X = Pose.from_matrix(found.relative(self._frame.value, self._to.value))
+        placed = poses(self._session.cell, state)
+        X = Pose.from_matrix(placed.relative(self._frame.value, self._to.value))
         position = ", ".join(f"{each:.6f}" for each in X.position)
         quaternion = ", ".join(f"{each:.6f}" for each in X.quaternion())
         self._pose.value = f"{position}\n{quaternion}"

@@ -20,7 +20,7 @@ from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.session import Session
 from armillary.view.target_solver import reaches_poses, target_solver
 
-__all__ = ["Targets"]
+__all__ = ["TargetControls"]
 
 Array = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ TIME_OF_A_STEP: Final = 0.05
 """How long one step of a drag may search [s]."""
 
 
-class Targets:
+class TargetControls:
     """A gizmo on a chosen frame, and what is asked of that frame."""
 
     def __init__(self, session: Session) -> None:

@@ -14,7 +14,7 @@ import pytest
 import armillary as arm
 from armillary.view.drawing import drawings
 from armillary.view.motion import motion_of
-from armillary.view.page_cell import cell_data
+from armillary.view.page import cell_data
 from armillary.view.page_kinematics import kinematics_script
 from javascript import run_javascript
 
