@@ -93,6 +93,8 @@ def _placed(
     values: list[Any] = []
     for name in (task.frame, task.relative_to):
         frame = twists.moving.cell.frame(name)
+        # What a frame is fixed to depends on attachments: a row of moving links,
+        # and its pose in that link.
         row, pose = twists.moving.fixed_to(state.tree, frame.link)
         values += [row, row, (pose @ frame.pose).matrix()[:3]]
     ports = columns.group(LinkFrame, BaseFrame)
@@ -126,6 +128,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     ) -> TaskRows:
         target, rate, gain = goal
         desired = base.pose @ Pose.from_matrix(target)
+        # Rows and errors are written in these axes, of which some are chosen.
         R = (frame if in_frame else base).pose.rotation
         request = _Request.empty()
         if any(position):
@@ -145,6 +148,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     def bends(
         frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
     ) -> Matrix:
+        # Only the position bends: see `_curved`.
         to = (base.pose @ Pose.from_matrix(goal.target)).position
         R = (frame if in_frame else base).pose.rotation
         bent = _curved(frame, base, frame.pose.position, to, R, position)
@@ -152,6 +156,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
         return [*bent, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
 
     weights = (task.weight,) * sum(position)
+    # 1 rad counts as much as sqrt(rotation_weight) m.
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
     columns = columns_of_task(twists, k, m=len(weights), target=(4, 4), rate=(6,))
     speeds = _Setting(columns.most(), (task.speed, task.turn_speed))
@@ -171,6 +176,7 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
         frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
     ) -> TaskRows:
         target, rate, gain = goal
+        # J is the velocity of the frame relative to the target that the base carries.
         at, to = frame.pose.position, base.pose @ three(target)
         moves = _relative(frame.linear(at), base.linear(to))
         request = _Request.empty()
@@ -204,6 +210,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
         length = norm(part)
         to = base.pose.rotate(scale(1.0 / length, part))
         length = greatest * length
+        # The target is a direction of any length: only its rate across it turns it.
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
         moves = [cross(w, a) for w in _relative(frame.angular, base.angular)]
         # Turn towards the target, and with it where that turns.
@@ -227,6 +234,7 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         length = sqrt(maximum(dot(ray, ray), NEAREST * NEAREST))
         d = scale(1.0 / length, ray)
         moves: list[Vector3] = []
+        # The velocity of the target as the frame sees it, by each joint.
         slides = _relative(base.linear(to), frame.linear(at))
         for w, v in zip(frame.angular, slides, strict=True):
             # The direction to the target turns as the frame and the base move;
@@ -243,6 +251,7 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
 def _of_direction(
     task: Any, k: int, twists: MovingTwists, rows: RowsOfFrames
 ) -> TaskStages:
+    # Checked here, as formulas cannot raise errors for numbers.
     given = numbers_of("axis=", task.axis)
     if given.shape != VECTOR or not (np.isfinite(given).all() and given.any()):
         raise ModelError(
@@ -309,6 +318,7 @@ def _stages_of_frames(
     def request(
         frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> TaskRows:
+        # Link, then the frame in it; twists are those of the link.
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
         return without_others(rows(*placed, goal, setting), twists)
 
@@ -316,6 +326,7 @@ def _stages_of_frames(
         frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> Matrix:
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
+        # Other joints do not bend rows: their rates are given.
         return [list(row[:c]) for row in bends(*placed, goal, setting)]
 
     read = {"setting": setting.port}
@@ -377,6 +388,8 @@ class _Request(NamedTuple):
         back = transpose(axes)
         error, rate = apply(back, pull.error), apply(back, pull.rate)
         parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
+        # The speed that the error asks for is bounded as a whole, not axis by axis, so
+        # that the direction is kept.
         length = sqrt(maximum(inner(parts, parts), TINY))
         pace = minimum(pull.gain, pull.most / length)
         columns = [apply(back, move) for move in moves]
@@ -410,6 +423,7 @@ def _curved(
     # w x v for each joint, of the motion relative to the base.
     moves = _relative(frame.linear(at), base.linear(to))
     turns = _relative(frame.angular, base.angular)
+    # From the world to the axes that coordinates are chosen in.
     back = transpose(axes)
     bent = [apply(back, cross(w, v)) for w, v in zip(turns, moves, strict=True)]
     rows = by_rows(bent)
