@@ -86,6 +86,22 @@ class BaseFrame(NamedTuple):
     base_offset: Matrix
 
 
+class FrameGoal(NamedTuple):
+    """What the formulas of a task of a frame are given.
+
+    Attributes:
+        frame: The frame.
+        base: What it is relative to.
+        goal: The target, its rate and the gain.
+        setting: Greatest speeds, or the axis in the frame.
+    """
+
+    frame: PlacedFrame
+    base: PlacedFrame
+    goal: TaskGoal
+    setting: Vector
+
+
 def _placed(
     task: Any, columns: StepColumns, twists: MovingTwists, state: State
 ) -> Records:
@@ -123,10 +139,8 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     # Coordinates are chosen along the axes of the frame, or of what it is relative to.
     in_frame = axes == task.frame
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), most = given
         desired = base.pose @ Pose.from_matrix(target)
         # Rows and errors are written in these axes, of which some are chosen.
         R = (frame if in_frame else base).pose.rotation
@@ -145,9 +159,8 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             request.add(moves, pull, R, rotation)
         return request.task
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, goal, _ = given
         # Only the position bends: see `_curved`.
         to = (base.pose @ Pose.from_matrix(goal.target)).position
         R = (frame if in_frame else base).pose.rotation
@@ -172,10 +185,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
             "as axes='z'."
         )
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), most = given
         # J is the velocity of the frame relative to the target that the base carries.
         at, to = frame.pose.position, base.pose @ three(target)
         moves = _relative(frame.linear(at), base.linear(to))
@@ -184,9 +195,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
         request.add(moves, pull, base.pose.rotation, chosen)
         return request.task
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, goal, _ = given
         at, to = frame.pose.position, base.pose @ three(goal.target)
         return _curved(frame, base, at, to, base.pose.rotation, chosen)
 
@@ -199,10 +209,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
 def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a direction, the k-th."""
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), axis = given
         a = frame.pose.rotate(axis)
         # Divided by the greatest entry first, so that squares do not overflow.
         greatest = largest(target)
@@ -223,10 +231,8 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
 def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), axis = given
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
         # Nearer points count as NEAREST away: the rate of a direction is v / distance.
@@ -252,22 +258,21 @@ def _of_direction(
     task: Any, k: int, twists: MovingTwists, rows: RowsOfFrames
 ) -> TaskStages:
     # Checked here, as formulas cannot raise errors for numbers.
-    given = numbers_of("axis=", task.axis)
-    if given.shape != VECTOR or not (np.isfinite(given).all() and given.any()):
+    axis = numbers_of("axis=", task.axis)
+    if axis.shape != VECTOR or not (np.isfinite(axis).all() and axis.any()):
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, _: TaskGoal, axis: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, _, axis = given
         # The second derivative of a direction on a circle about w: w x (w x a).
         a = frame.pose.rotate(axis)
         turns = _relative(frame.angular, base.angular)
         return by_rows([cross(w, cross(w, a)) for w in turns])
 
     columns = columns_of_task(twists, k, m=3, target=VECTOR, rate=VECTOR)
-    unit = _Setting(columns.axis(), given / np.linalg.norm(given))
+    unit = _Setting(columns.axis(), axis / np.linalg.norm(axis))
     weights = (task.weight,) * 3
     return _stages_of_frames(task, columns, twists, (rows, bends), unit, weights)
 
@@ -279,15 +284,9 @@ class _Setting(NamedTuple):
     value: Any
 
 
-RowsOfFrames: TypeAlias = Callable[
-    [PlacedFrame, PlacedFrame, TaskGoal, Vector], TaskRows
-]
-"""From the frame, what it is relative to, the goal and a setting to rows."""
-
-BendsOfFrames: TypeAlias = Callable[
-    [PlacedFrame, PlacedFrame, TaskGoal, Vector], Matrix
-]
-"""The same to second derivatives."""
+RowsOfFrames: TypeAlias = Callable[[FrameGoal], TaskRows]
+BendsOfFrames: TypeAlias = Callable[[FrameGoal], Matrix]
+"""From what a task is given to its rows, and to their second derivatives."""
 
 
 def _stages_of_frames(
@@ -320,14 +319,14 @@ def _stages_of_frames(
     ) -> TaskRows:
         # Link, then the frame in it; twists are those of the link.
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
-        return without_others(rows(*placed, goal, setting), twists)
+        return without_others(rows(FrameGoal(*placed, goal, setting)), twists)
 
     def curvature(
         frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> Matrix:
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
         # Other joints do not bend rows: their rates are given.
-        return [list(row[:c]) for row in bends(*placed, goal, setting)]
+        return [list(row[:c]) for row in bends(FrameGoal(*placed, goal, setting))]
 
     read = {"setting": setting.port}
     second = columns.stage(curvature, writes=columns.curvature(), **read)
