@@ -32,6 +32,7 @@ from armillary.spatial.rotation import log
 from armillary.spatial.vector import (
     Matrix,
     Number,
+    Rows,
     Vector,
     Vector3,
     add,
@@ -57,6 +58,8 @@ from armillary.trace.functions import (
 )
 
 __all__ = ["MAKERS"]
+
+FrameTask: TypeAlias = tasks.Frame | tasks.Position | tasks.AlignAxis | tasks.LookAt
 
 TINY: Final = 1e-300
 
@@ -103,7 +106,7 @@ class FrameGoal(NamedTuple):
 
 
 def _placed(
-    task: Any, columns: StepColumns, twists: MovingTwists, state: State
+    task: FrameTask, columns: StepColumns, twists: MovingTwists, state: State
 ) -> Records:
     """Return the values of the settings `LinkFrame` and `BaseFrame` in a state."""
     values: list[Any] = []
@@ -121,7 +124,7 @@ def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
     return [subtract(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
+def _of_frame(task: tasks.Frame, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a pose, the k-th."""
     position = chosen_axes(task.position, "position")
     rotation = chosen_axes(task.rotation, "rotation")
@@ -130,7 +133,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             "A Frame task requests no coordinate: position= and rotation= are both "
             "empty. Name axes, such as position='xyz'."
         )
-    axes = task.relative_to if task.axes is None else task.axes
+    axes: Any = task.relative_to if task.axes is None else task.axes
     if not (isinstance(axes, str) and axes in {task.frame, task.relative_to}):
         raise ModelError(
             f"axes= of a task is its frame, {quote(task.frame)}, or what it is "
@@ -255,7 +258,10 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
 
 
 def _of_direction(
-    task: Any, k: int, twists: MovingTwists, rows: RowsOfFrames
+    task: tasks.AlignAxis | tasks.LookAt,
+    k: int,
+    twists: MovingTwists,
+    rows: RowsOfFrames,
 ) -> TaskStages:
     # Checked here, as formulas cannot raise errors for numbers.
     axis = numbers_of("axis=", task.axis)
@@ -290,7 +296,7 @@ BendsOfFrames: TypeAlias = Callable[[FrameGoal], Matrix]
 
 
 def _stages_of_frames(
-    task: Any,
+    task: FrameTask,
     columns: StepColumns,
     twists: MovingTwists,
     formulas: tuple[RowsOfFrames, BendsOfFrames],
@@ -377,7 +383,7 @@ class _Request(NamedTuple):
         return TaskRows(*self)
 
     def add(
-        self, moves: Sequence[Vector3], pull: _Pull, axes: Any, chosen: Sequence[bool]
+        self, moves: Sequence[Vector3], pull: _Pull, axes: Rows, chosen: Sequence[bool]
     ) -> None:
         """Add rows of a vector, in some of its coordinates along axes.
 
@@ -403,7 +409,7 @@ def _curved(
     base: PlacedFrame,
     at: Vector3,
     to: Vector3,
-    axes: Any,
+    axes: Rows,
     chosen: Sequence[bool],
 ) -> list[list[Number]]:
     """Return the second derivative of a position by each joint, in rows of `axes`.

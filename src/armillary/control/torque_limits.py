@@ -27,7 +27,7 @@ from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_links import MovingTwists
 from armillary.kinematics.state import State, home
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 __all__ = [
@@ -71,7 +71,7 @@ class TorqueLimits:
         cell, chosen = twists.moving.cell, list(twists.joints)
         n = twists.moving.joints
 
-        def equations(bodies: Multibody, qd: Any) -> Any:
+        def equations(bodies: Multibody, qd: Vector) -> Matrix:
             # Rows of M of the joints that are moved, with h = C qd + g behind each.
             M = mass_matrix(bodies)
             # Torques at the present rates without accelerations: C qd + g.
@@ -111,7 +111,7 @@ def torque_stages(
     """Return the stages that write the rows of torques, and brake within them.
 
     `rest` becomes the hardest braking within the limits, between full braking, which is
-    kept in `full_rest`, and going on at the same rates; all is linear.
+    kept in `full_rest`, and continuing at the same rates; all is linear.
 
     Args:
         columns: The columns.
