@@ -134,10 +134,14 @@ def confine(memory: int) -> bool:
     with suppress(ImportError):  # of Windows, which has no such limits
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))  # complaints
-        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        for kind, most in (
+            (resource.RLIMIT_AS, memory),
+            (resource.RLIMIT_FSIZE, 1 << 20),  # complaints
+            (resource.RLIMIT_NPROC, 0),
+            (resource.RLIMIT_CORE, 0),
+        ):
+            with suppress(OSError, ValueError):  # systems differ in what they limit
+                resource.setrlimit(kind, (most, most))
     if _set_filter():
         return True
     harmless = _HARMLESS

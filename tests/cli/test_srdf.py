@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,20 @@ def test_an_srdf_stands_beside_the_file(
     assert main(["convert", *files, str(tmp_path / "r.cell.json")]) == 0
     assert '"passive": true' in (tmp_path / "r.cell.json").read_text()
     assert main(["check", files[0], "--srdf", str(tmp_path / "none.srdf")]) == 1
+
+
+def test_fixes_name_options_with_json_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    shape = '<collision><geometry><sphere radius="0.1"/></geometry></collision>'
+    text = URDF
+    for name in "ab":
+        text = text.replace(
+            f'<link name="{name}"/>', f'<link name="{name}">{shape}</link>'
+        )
+    (tmp_path / "r.urdf").write_text(text)
+    (tmp_path / "r.srdf").write_text('<robot name="r"/>')
+    assert main(["check", str(tmp_path / "r.urdf"), "--json"]) == 0
+    (note,) = json.loads(capsys.readouterr().out)["diagnostics"]
+    assert "--srdf '" in note["fix"]
+    assert "srdf=" not in note["fix"]

@@ -26,7 +26,7 @@ KEBAB = re.compile(r"[a-z]+(-[a-z]+)+")
 # What looks like an id but is not: encodings, and a kind of name.
 NO_IDS = {"us-ascii", "utf-be", "plug-in"}
 # Calls that add a diagnostic, with the position of the id among their arguments.
-CALLS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "Problem": 0}
+CALLS = {"error": 1, "warning": 1, "note": 1, "fault": 1, "_stop": 0, "ModelProblem": 0}
 CALLS["Diagnostic"] = CALLS["ScriptDiagnostic"] = 0
 CALLS |= {"refuse": 0, "_warn": 0, "_error": 1, "Limit": 3}
 

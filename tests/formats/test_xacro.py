@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import armillary as arm
+from armillary import confined_process
 from armillary.errors import FormatError, ModelError
 from armillary.formats.registry import read
 from armillary.limits import Limit
@@ -225,6 +226,19 @@ def test_programs_that_reach_the_system_can_do_nothing(tmp_path: Path, name: str
     assert sorted(os.listdir(tmp_path)) == ["model", "secret"]
     assert os.listdir(tmp_path / "model") == ["x.xacro"]
     assert (tmp_path / "secret").read_text() == "hidden"
+
+
+def test_elsewhere_an_audit_hook_refuses_what_the_kernel_does_here(
+    robot: Path, tmp_path: Path, monkeypatch
+):
+    elsewhere = tmp_path / "confined_process.py"
+    text = Path(confined_process.__file__).read_text("utf-8")
+    elsewhere.write_text(text + "\n_MACHINES = {}\n", "utf-8")
+    monkeypatch.setattr(confined_process, "__file__", str(elsewhere))
+    assert len(arm.load(robot, packages=packages(robot)).joint_names) == 2
+    attack = f"(lambda: {REACHED}['system']('echo x > mark'))()"
+    assert "may not do this: os.system" in faults(tmp_path, f'<a b="${{{attack}}}"/>')
+    assert not (tmp_path / "mark").exists()
 
 
 def test_patterns_match_as_those_of_the_shell(tmp_path: Path):

@@ -340,7 +340,7 @@ def test_a_chain_keeps_its_deadline(search: Search, table: SeedTable):
     problems[2, 2] = -1.0
     endless = _plan(table, starts=10**9)
     found = search.chain(
-        problems, endless, np.array([2.0, 3.0, 4.0]), deadline=deadline_after(1e-3)
+        problems, endless, np.array([2.0, 3.0, 4.0]), deadline=deadline_after(0.1)
     )
     assert list(found.endings[:, 0]) == [SOLVED, SOLVED, STOPPED, STOPPED, STOPPED]
 

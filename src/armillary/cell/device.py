@@ -34,12 +34,7 @@ from armillary.model.parents import nearest
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK
 
-__all__ = [
-    "Device",
-    "DeviceChoice",
-    "chosen",
-    "device",
-]
+__all__ = ["Device", "chosen", "device"]
 
 Array = npt.NDArray[np.float64]
 Frames = str | Sequence[str] | None

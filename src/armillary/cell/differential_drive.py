@@ -27,13 +27,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.twist import exp, vector6
 from armillary.spatial.vector import Vector3
 
-__all__ = [
-    "Axle",
-    "DifferentialDrive",
-    "axle_of",
-    "differential_drive",
-    "wheels_of",
-]
+__all__ = ["DifferentialDrive", "differential_drive"]
 
 Array = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from armillary.model.mount import WORLD
 from armillary.model.tree import Base, Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["DEEPEST_INDENT", "TreeRow", "tree", "tree_lines", "tree_rows"]
+__all__ = ["DEEPEST_INDENT", "tree", "tree_lines", "tree_rows"]
 
 DEEPEST_INDENT = 20
 HEADER = ("frame", "joint type", "joint")

@@ -269,8 +269,7 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        # `starts` are the first pairs of shapes of each pair of links: minima of
-        # ranges.
+        # The pairs of shapes of a pair of links are a range, from `starts` on.
         (Q,), batch = self._rows(q=q)
         distances = np.full((len(Q), len(self.pairs)), np.inf)
         for rows, X in self._blocks(Q):
@@ -339,6 +338,7 @@ class CollisionCheck:
         which, starts = tables.shapes_of(near)
         values = self._placed.values(X, np.zeros_like(which), which)
         contacts: list[Contact] = []
+        # Of each pair of links the nearest pair of shapes is its contact.
         for links, first, of_links in zip(
             near.tolist(), starts, np.split(values, starts[1:]), strict=True
         ):
@@ -451,8 +451,7 @@ class CollisionCheck:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        # A row has poses of f frames and distances of k pairs: memory for BLOCK of
-        # them.
+        # A row needs memory for the poses of f frames and the distances of k pairs.
         per_row = max(self._placed.moving.count, len(self.tables.pairs.pairs))
         step = max(1, BLOCK // per_row)
         for start in range(0, len(Q), step):

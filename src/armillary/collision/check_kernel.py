@@ -131,8 +131,7 @@ def _shape_pairs(
     columns: CheckColumns, tables: CheckTables, near: float | None, called: Called
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
-    # Two spheres are compared by their bounding spheres, which are exact: no code is
-    # called.
+    # Two spheres are compared by their bounding spheres, which are exact, without code.
     spheres, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
     rows, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
     both_spheres: dict[Port, Any] = {

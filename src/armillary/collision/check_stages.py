@@ -97,6 +97,9 @@ def compiled(
 
 
 # Where spheres are
+#
+# `sound` is 0 for rows in which a number is NaN, or larger than what the bound of
+# rounding holds for. Their answer is unknown, and computed in another way.
 
 
 class Usual(NamedTuple):
@@ -244,6 +247,9 @@ def _verdict(sound: Number, flags: Flags) -> Number:
 
 
 # Clearance
+#
+# The least distance of all pairs, as a running minimum. A pair of links is left out if
+# their spheres are farther apart than the least so far; so is a pair of shapes.
 
 
 def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
@@ -402,6 +408,8 @@ def _shortened(
     least: Number, margin: Number, speed: Number, step: Number, gap: Number
 ) -> StepBound:
     """Return the step that a pair allows, if it is less, and the least gap of all."""
+    # `least` is that of this pair of links alone. A pair that touches stops the motion,
+    # and one without speed does not shorten the step.
     room = least - margin
     is_short = room < step * speed
     allowed = select(is_short, room / select(is_short, speed, 1.0), step)
@@ -411,6 +419,8 @@ def _shortened(
 def _advanced(
     t: Number, step: Number, gap: Number, rounding: Number, sound: Number
 ) -> MotionState:
+    # Steps become ever shorter where links graze each other. A step too short to matter
+    # ends the motion without a proof; `t` stays what is proven.
     is_sound, is_touching = sound > 0.0, gap <= rounding
     reached = select(is_sound & ~is_touching, minimum(t + step, 1.0), t)
     goes_on = is_sound & ~is_touching & (reached < 1.0) & (step > LEAST_STEP)

@@ -133,6 +133,7 @@ class CheckTables:
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
+        # The frame of a link is that of its first shape.
         first = self.first[:-1]
         frames, count = placed.frames[first], len(first)
         turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
@@ -144,6 +145,7 @@ class CheckTables:
     @property
     def room(self) -> int:
         """Return for how many spheres code is made: some more than there are."""
+        # Powers of 4 times the least, so that few sizes are ever compiled.
         room = FEWEST_SPHERES
         while room < len(self.centres):
             room *= 4
@@ -199,8 +201,7 @@ class CheckTables:
         count = len(self.first) - 1
         P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
         # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
-        # of matrices. It loses digits where both are far out, which `squares` allow
-        # for.
+        # of matrices. It loses digits where both are far out; `squares` allow for that.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         near_codes: list[Indices] = []
         step = max(1, BLOCK // max(1, count))

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.distance.pair import Distance, distance
+from armillary.collision.distance.pair import Distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
 from armillary.model.fields import kept
@@ -102,7 +102,7 @@ class ExactMeshes:
         has_mesh = is_mesh[one] | is_mesh[other]
         if not has_mesh.any():
             return None
-        known = kept(cell, "exact meshes", dict[Any, CoalBody])
+        cached = kept(cell, "exact meshes", dict[Any, CoalBody])
         bodies: dict[int, CoalBody] = {}
         used: list[int] = np.unique(tables.pairs.pairs[has_mesh]).tolist()
         for k in used:
@@ -112,11 +112,11 @@ class ExactMeshes:
                 continue
             assert isinstance(shape, Mesh) and meshes is not None
             key = meshes, shape.file, shape.scale
-            if key not in known:
+            if key not in cached:
                 triangles = meshes.triangles(shape)
                 assert triangles is not None
-                known[key] = _of_triangles(triangles)
-            bodies[k] = known[key]
+                cached[key] = _of_triangles(triangles)
+            bodies[k] = cached[key]
         return cls(tables, has_mesh, bodies)
 
     def values(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
@@ -163,20 +163,19 @@ class ExactMeshes:
         return least
 
     def nearest(self, pair: int, X_A: Array, X_B: Array) -> Distance:
-        """Return the distance of a pair of shapes, as `distance` of its shapes does.
+        """Return the distance of a pair with a mesh, as `distance` does of two shapes.
 
         Where they overlap, both points are one that they share, and the normal is one
         that coal gives; where one is wholly inside the other, points are the nearest of
         their surfaces.
 
         Args:
-            pair: A pair of shapes.
+            pair: A pair of shapes, of which one is a mesh.
             X_A: Poses of the frame that the pose of its first shape is in, (n, 4, 4).
             X_B: The same for the second.
         """
         a, b = (self.tables.pairs.shapes[k].shape for k in self._sides(pair))
-        if not self.has_mesh[pair]:
-            return distance(a, X_A, b, X_B)
+        # coal takes one pair of poses at a time: batches are flattened, and made again.
         poses = [np.asarray(X) @ s.pose.matrix() for X, s in ((X_A, a), (X_B, b))]
         batch = np.broadcast_shapes(*(each.shape[:-2] for each in poses))
         both = [np.broadcast_to(X, (*batch, 4, 4)).reshape(-1, 4, 4) for X in poses]
@@ -210,8 +209,7 @@ class ExactMeshes:
 
         hulls: The distance of its hulls, not above 0 where they overlap.
         """
-        # The poses of both shapes in the world: of the moving link, and of the shape
-        # there.
+        # The poses of both shapes in the world.
         poses: list[Array] = []
         for k in self._sides(pair):
             frame, within = X[placed.rows[k]], placed.matrices[k]
@@ -223,8 +221,7 @@ class ExactMeshes:
             return np.nan
         apart = max(self._apart(pair, X_A, X_B)[0], 0.0)
         # Hulls that are apart prove a distance, which is exact where coal's iteration
-        # is not. Surfaces that are apart may be one inside the other: bodies touch
-        # then.
+        # is not. Where hulls overlap, one surface may be inside the other.
         if hulls > 0.0:
             return max(apart, hulls)
         return 0.0 if apart and self._is_enclosed(pair, X_A, X_B) else apart
@@ -244,6 +241,8 @@ class ExactMeshes:
 
     def _is_enclosed(self, pair: int, X_A: Array, X_B: Array) -> bool:
         """Return whether a part of a body is in the volume that the other encloses."""
+        # Surfaces that do not meet are either apart or one inside the other; one point
+        # of each connected part tells which. Either body may be the outer one.
         a, b = (self.bodies[k] for k in self._sides(pair))
         return any(
             outer.surface is not None

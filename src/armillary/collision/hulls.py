@@ -61,6 +61,7 @@ def warn_of_hulls(cell: Workcell, links: Sequence[str]) -> None:
     if not new:
         return
     named.update(new)
+    # Three names are enough to find the file.
     some = ", ".join(f"'{name}'" for name in new[:3])
     more = f" and {len(new) - 3} more" if len(new) > 3 else ""
     warn_user(

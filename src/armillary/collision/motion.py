@@ -160,9 +160,9 @@ class MotionProver:
             lower: Least joint positions of each motion, shape (n, joints).
             upper: Greatest.
         """
-        # Bounds of speeds hold in a box of joint positions, and are part of a kernel's
-        # tables: boxes of a few sizes keep kernels few, and bounds of small motions
-        # good.
+        # Bounds of speeds hold in a box of joint positions, and are part of a kernel.
+        # Boxes have a few sizes: so kernels are few, and small motions have good
+        # bounds.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
             level = np.where(level <= 0, 0, level)
@@ -210,6 +210,7 @@ class MotionProver:
 
     def _box(self, level: int) -> tuple[Array, Array]:
         """Return the box of a level: that of 0, 2^level times as large."""
+        # Scaled about its middle; a box of level 0 is exact, without rounding.
         lower, upper = self._limits
         if level == 0:
             return lower, upper
@@ -268,12 +269,10 @@ def sampled(
             raise ModelError(
                 f"A motion of {longest:.6g} has too many samples at a step of {step!r}."
             )
-        # As many parts as the joint that moves farthest needs; none where nothing
-        # moves.
+        # As many parts as the joint that moves farthest needs; none if none moves.
         parts = max(math.ceil(longest / step), int(longest > 0.0))
         reason[k], fraction[k] = MotionReason.FREE, 1.0
-        # The first sample that touches ends a motion, so blocks of them are tested in
-        # turn.
+        # The first sample that touches ends a motion, so later blocks are not tested.
         for start in range(0, parts + 1, SAMPLES):
             samples = np.arange(start, min(start + SAMPLES, parts + 1))
             t: Array = samples / max(parts, 1)

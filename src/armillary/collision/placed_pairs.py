@@ -192,6 +192,7 @@ class PlacedPairs:
 
     def all_values(self, X: Array) -> Array:
         """Return the distances of all pairs of shapes: (n, f, 3, 4) -> (n, k)."""
+        # Rows of the kernels are all pairs of the first pose, then of the next.
         count = len(self.tables.pairs.pairs)
         rows = np.repeat(np.arange(len(X)), count)
         which = np.tile(np.arange(count), len(X))
@@ -244,7 +245,7 @@ class PlacedPairs:
             self.link_poses(X, rows, k) @ table.shapes[k].primary.matrix()
             for k in sides
         )
-        if self.triangles:
+        if self.triangles and self.triangles.has_mesh[pair]:
             return self.triangles.nearest(pair, X_A, X_B)
         return distance(a.shape, X_A, b.shape, X_B)
 

@@ -295,6 +295,7 @@ class ShapePairs:
         Returns:
             Distances [m], shape (m,); NaN where a pose has NaN.
         """
+        # Centres of all shapes at all poses, of which pairs take two each.
         P = _centre_kernel()(X[:, placed.rows], placed.centres)
         a, b = self.pairs[which].T
         radii = self.radii[a] + self.radii[b]
@@ -381,8 +382,7 @@ def _centre_kernel() -> Kernel:
 
 @lru_cache(maxsize=1)
 def _bound_kernel() -> Kernel:
-    # A bound must not exceed the distance: it is lowered by the rounding of its
-    # numbers.
+    # A bound must not exceed the distance: it is lowered by its rounding.
     def bound(p: Vector, q: Vector, radii: Number) -> Number:
         p, q = three(p), three(q)
         size = norm(p) + norm(q) + radii

@@ -137,6 +137,7 @@ def tables_of_shapes(
 
 def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list[str]:
     """Return the names of those links that have hulls in place of meshes."""
+    # Links of which some shape has no distance of its own.
     names = [tested.links[k] for k in positions]
     links = [cell.links[cell.frame(name).link] for name in names]
     return [

@@ -85,6 +85,7 @@ def _touching(
 ) -> Iterator[Violation]:
     """Yield the pairs that are nearer than the margin, but for the tolerance."""
     owners = check.cell.owners
+    # Contacts are nearer than the margin, but may be so by no more than the tolerance.
     for contact in check.contacts(state.q):
         if tolerance and contact.distance >= check.margin - tolerance:
             continue

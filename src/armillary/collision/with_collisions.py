@@ -46,6 +46,7 @@ def with_collisions(
     """
     if kind not in KINDS:
         raise unknown("kind of collision shapes", kind, KINDS)
+    # Rules, mounts and states of the cell do not depend on shapes, and remain.
     return cell.replace(
         manipulators=[
             each.replace(
@@ -91,6 +92,7 @@ def _bounded(
 
 def _around(mesh: Mesh, kind: Kind, meshes: MeshSource | None) -> Sequence[Shape]:
     """Return one or several convex polyhedra around a mesh."""
+    # Parts look like their mesh, and are where it is; a hull that is read does, too.
     if kind == "parts":
         looks: dict[str, Any] = {
             "name": mesh.name,

@@ -36,7 +36,6 @@ from armillary.spatial.vector import (
 from armillary.trace import jvp
 
 __all__ = [
-    "DerivativeRecursion",
     "Derivatives",
     "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",

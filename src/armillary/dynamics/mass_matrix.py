@@ -26,11 +26,7 @@ from armillary.spatial.twist import (
 )
 from armillary.spatial.vector import ZERO, Number
 
-__all__ = [
-    "coriolis_matrix",
-    "entries_of",
-    "mass_matrix",
-]
+__all__ = ["coriolis_matrix", "mass_matrix"]
 
 
 def mass_matrix(bodies: Multibody) -> Rows:

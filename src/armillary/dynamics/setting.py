@@ -144,7 +144,7 @@ class Setting:
         needs_inertia: bool = True,
         **more: tuple[int, ...],
     ) -> AnyKernel:
-        """Return the kernel of a question, which the cell keeps.
+        """Return the kernel of a question, cached by the cell.
 
         Its inputs are the poses of free bases, where there are any, q, the vectors,
         then `more`. What a state and a gravity of its own decide is bound.

@@ -49,9 +49,10 @@ Array = npt.NDArray[Any]
 
 # Integrators of fixed step, as programs around those of forward dynamics.
 #
-# A turn evaluates the accelerations, then a program of this module goes on; several
-# turns make a step. Positions of joints are numbers that are added to. The pose of a
-# free base is integrated on its group: its origin moves by a vector, its rotation by
+# An iteration evaluates the accelerations, then a program of this module goes on;
+# several iterations make a step. Positions of joints are numbers that are added to. The
+# pose of a free base is integrated on its group: its origin moves by a vector, its
+# rotation by
 #
 #     R <- exp(t) R
 #
@@ -69,12 +70,12 @@ class IntegrationMethod(NamedTuple):
     """A method of integration.
 
     Attributes:
-        turns: Evaluations of the accelerations in a step.
+        evaluations: Of the accelerations in a step: iterations of the kernel's loop.
         order: By which power of the step its error falls.
         repeated: How the program of forward dynamics runs.
     """
 
-    turns: int
+    evaluations: int
     order: int
     repeated: Repeated
 
@@ -145,7 +146,7 @@ def shapes(program: Program, prefix: str = "") -> dict[str, tuple[int, ...]]:
 
 
 TIME: Final[tuple[Port, ...]] = (Port("dt", ()), Port("left", ()))
-"""The length of a step [s], and how many turns are left."""
+"""The length of a step [s], and how many iterations are left."""
 
 
 def semi_implicit_euler(program: Program) -> Repetition:
@@ -166,7 +167,7 @@ def semi_implicit_euler(program: Program) -> Repetition:
 
 
 def runge_kutta(program: Program) -> Repetition:
-    """Return a step of the classical method of order 4, one stage a turn.
+    """Return a step of the classical method of order 4, one stage an iteration.
 
     With k_i = f(x + c_i dt k_(i-1)) and c = 0, 1/2, 1/2, 1 it is
     x' = x + dt (k_1 + 2 k_2 + 2 k_3 + k_4) / 6, where x are positions and rates.
@@ -181,7 +182,7 @@ def runge_kutta(program: Program) -> Repetition:
         zeros = [0.0] * size
         return *given[:count], given[count], zeros, zeros, zeros, 0.0
 
-    def turn(*given: Any) -> Any:
+    def iteration(*given: Any) -> Any:
         begun = Positions.read(program, given[:count])
         start_qd, moved, sum_q, sum_qd, stage, qd, qdd, dt, left = given[count:]
         # Stages 0 and 3 have the weight 1/6, stages 1 and 2 the weight 1/3.
@@ -219,7 +220,7 @@ def runge_kutta(program: Program) -> Repetition:
     before = trace(begin, name="begin", outputs=written, **first)
     inputs = start | sums | {"stage": ()} | _rates(size)
     outputs = (*where, "qd", *written, "left")
-    after = trace(turn, name="turn", outputs=outputs, **inputs)
+    after = trace(iteration, name="iteration", outputs=outputs, **inputs)
     return Repetition(TIME, (before,), after, "left", (*where, "qd"))
 
 
@@ -236,7 +237,7 @@ def _rate_size(program: Program) -> int:
 
 
 def _rates(size: int) -> dict[str, tuple[int, ...]]:
-    """Return the last inputs of each turn."""
+    """Return the last inputs of each iteration."""
     return {"qd": (size,), "qdd": (size,), "dt": (), "left": ()}
 
 
@@ -353,7 +354,7 @@ def simulate(  # noqa: PLR0913
         output="qdd",
         repeated=chosen.repeated,
     )
-    paths, applied = _integrated(kernel, start, clock, chosen.turns)
+    paths, applied = _integrated(kernel, start, clock, chosen.evaluations)
     time = np.arange(len(paths[0])) * np.float64(clock.every * clock.dt)
     bases, positions, rates = (np.moveaxis(path, 0, len(start.batch)) for path in paths)
     applied = np.moveaxis(applied, 0, -2)
@@ -404,7 +405,7 @@ def _started(
 
     Raises:
         ShapeError: Arrays do not fit.
-        ModelError: The rotation of a base is none.
+        ModelError: A base has a pose that is not rigid.
     """
     size = 6 * len(free_bases) + len(moving)
     shapes = {"base_poses": (len(free_bases), 4, 4), "q": (len(moving),), "qd": (size,)}
@@ -425,7 +426,7 @@ def _started(
 
 
 def _integrated(
-    kernel: Callable[..., Any], start: _Start, clock: Clock, turns: int
+    kernel: Callable[..., Any], start: _Start, clock: Clock, evaluations: int
 ) -> tuple[list[Array], Array]:
     """Return base poses, q and qd at the instants that are kept, and the torques.
 
@@ -433,7 +434,7 @@ def _integrated(
         kernel: Takes so many steps as its last inputs say.
         start: Where it starts.
         clock: The steps.
-        turns: Evaluations of the kernel's program in a step.
+        evaluations: Of the kernel's program in a step.
 
     Returns:
         Arrays of shape (instants, *batch, ...) for each of the three, the start being
@@ -450,7 +451,7 @@ def _integrated(
     has_numbers = [port.size > 0 for port in start.ports]
     applied = np.empty((count, *start.batch, *start.ports[2].shape))
     now = [path[0] for path in paths]
-    timing = np.array(clock.dt), np.array(float(start.stride * turns))
+    timing = np.array(clock.dt), np.array(float(start.stride * evaluations))
     for step in range(0, clock.steps, start.stride):
         at, since = divmod(step, clock.every)
         forces = start.torque_at(step, now)

@@ -132,10 +132,6 @@ class Budget:
         """Return the greatest number that a limit allows."""
         return self._most.get(limit, limit.most)
 
-    def left(self, limit: Limit) -> int:
-        """Return how many more a limit allows."""
-        return self.most(limit) - self._counted[limit]
-
     def check(self, limit: Limit, count: int, where: Place | str) -> None:
         """Refuse a size or depth beyond a limit.
 

@@ -125,6 +125,7 @@ def _jumps(
 ) -> Truths:
     """Return which answers are much farther from `near` than their targets, or none."""
     steps = ((found.q[:, 0] - near) ** 2).sum(axis=1)
+    # A step far larger than the way of its target, in parts of the arm, is a jump.
     steps = np.where(found.success[:, 0], steps, np.inf)
     squares = problem.squares(near, query.targets[:, 0])
     apart = squares[:, 0] / problem.size**2 + squares[:, 1]

@@ -218,18 +218,33 @@ def shortest(
         cost, full = np.where(within, entered, np.inf), now
         known.append((which, q))
         back.append(source)
-    state = int(cost.argmin())
-    chosen, way = (
-        np.empty(len(known), np.int64),
-        np.empty((len(known), layers.q.shape[2])),
-    )
+    chosen, way = _read_back(known, back, turns, int(cost.argmin()))
+    return chosen, turns.unwound(way, start)
+
+
+def _read_back(
+    known: list[tuple[Indices, Array]],
+    back: list[Indices],
+    turns: WholeTurns,
+    state: int,
+) -> tuple[Indices, Array]:
+    """Return the answers of the way that ends in a state, and q there.
+
+    Args:
+        known: Of each layer which answers succeed, and the lowest q of these.
+        back: Of each layer the state before each state.
+        turns: Which multiples of 2 pi the joints may be apart.
+        state: The state of the last layer.
+    """
+    chosen = np.empty(len(known), np.int64)
+    way = np.empty((len(known), turns.grid.shape[1]))
     for k in range(len(known) - 1, -1, -1):
         which, q = known[k]
-        answer, turn = divmod(state, width)
+        answer, turn = divmod(state, len(turns.grid))
         chosen[k] = which[answer]
         way[k] = q[answer] + math.tau * turns.grid[turn]
         state = int(back[k][answer, turn])
-    return chosen, turns.unwound(way, start)
+    return chosen, way
 
 
 def _enter(

@@ -366,6 +366,8 @@ def _means(q: Array, width: int, segments: list[slice]) -> Array:
 
     Beyond its ends a segment goes on point-symmetrically, so that the ends stay.
     """
+    # A mean of 2 w + 1 rows is a difference of two running sums. Beyond an end p a
+    # segment goes on as 2 p - q, so that the mean there is p.
     means = q.copy()
     for rows in segments:
         part = q[rows]

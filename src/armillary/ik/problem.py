@@ -250,6 +250,7 @@ class IKProblem:
             Squares of the distance [m^2] and of the chord of the angle, 2 sin(angle/2).
         """
         apart = self.fk(q)[..., 0, :3, :] - targets[..., :3, :]
+        # |R - R'|^2 = 2 (3 - trace R'R) = 2 (2 sin(angle/2))^2, over all nine numbers.
         squares: Array = (apart**2).sum(axis=-2)
         chord = 0.5 * squares[..., :3].sum(axis=-1) * self.goals[0].has_rotation
         return np.stack([squares[..., 3], chord], axis=-1)
@@ -265,7 +266,7 @@ class IKProblem:
             zip(self.goals, self._reaches, strict=True)
         ):
             if all(goal.position):
-                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]
+                p = rows[:, POSE_SIZE * k + 3 : POSE_SIZE * k + 12 : 4]  # last column
                 far |= np.linalg.norm(p - centre, axis=1) > reach * (1.0 + ROUNDING)
         return far
 

@@ -215,14 +215,7 @@ def as_vectors(values: Any, name: str, n: int, batch: Batch) -> Array:
             f"{name} must contain joint positions, but {int(np.isnan(array).sum())} of "
             f"its {array.size} numbers are NaN."
         )
-    if array.ndim == 1:
-        return array
-    try:
-        return np.broadcast_to(array, (*batch, n)).reshape(-1, n)
-    except ValueError as error:
-        raise ShapeError(
-            f"{name} of shape {array.shape} does not fit targets of batch {batch}."
-        ) from error
+    return _by_targets(array, name, batch, (n,))
 
 
 def as_numbers(values: Any, name: str, batch: Batch) -> Array:
@@ -231,11 +224,19 @@ def as_numbers(values: Any, name: str, batch: Batch) -> Array:
     Raises:
         ShapeError: They do not fit the batch.
     """
-    array = as_reals(values, name)
-    if array.ndim == 0:
+    return _by_targets(as_reals(values, name), name, batch, ())
+
+
+def _by_targets(array: Array, name: str, batch: Batch, core: tuple[int, ...]) -> Array:
+    """Return what holds for all targets as it is, else an entry for each target.
+
+    Raises:
+        ShapeError: It does not fit the batch.
+    """
+    if array.ndim == len(core):
         return array
     try:
-        return np.broadcast_to(array, batch).reshape(-1)
+        return np.broadcast_to(array, (*batch, *core)).reshape(-1, *core)
     except ValueError as error:
         raise ShapeError(
             f"{name} of shape {array.shape} does not fit targets of batch {batch}."

@@ -43,6 +43,7 @@ def reach_of(
     reach, moving = 0.0, False
 
     def follow(X: Pose) -> None:
+        """Add what is rigid: to the pose before the first joint, to the reach after."""
         nonlocal pose, reach
         if moving:
             reach += float(np.linalg.norm(X.position))
@@ -69,7 +70,7 @@ def reach_of(
         ranges = ranges_of(drives, range_of)
         if all(low == high for low, high in ranges):
             follow(joint.motion.pose(*(low for low, _ in ranges)))
-        elif len(ranges) > 1:  # its bound takes long, and is too loose to tell much
+        elif len(ranges) > 1:  # its bound takes long, and is too loose to prove much
             return np.zeros(3), math.inf
         else:
             moving = True

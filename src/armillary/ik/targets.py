@@ -87,6 +87,7 @@ def is_rigid(X: Pose, last: Sequence[Number]) -> Any:
         X: The first three rows.
         last: The last row, which is 0 0 0 1.
     """
+    # Rows a and b of length 1 and at right angles, and c = a x b.
     a, b, c = X.rotation
     lengths = dot(a, a) - 1.0, dot(b, b) - 1.0, dot(a, b)
     offs = *lengths, *subtract(cross(a, b), c), *last[:3], last[3] - 1.0

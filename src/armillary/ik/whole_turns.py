@@ -48,6 +48,8 @@ def nearest_turns(q: Any, near: Any, limits: tuple[Any, Any], turning: Any) -> A
         limits: Least and greatest q, each of shape (n,).
         turning: Which joints may turn, shape (n,).
     """
+    # How many turns lead nearest, and the fewest and most that stay within limits;
+    # where none do, limits are left aside.
     low, high = limits
     turns = np.rint((near - q) / math.tau)
     least = np.ceil((low - q - SLACK) / math.tau)

@@ -181,6 +181,7 @@ def described(port: Port) -> str:
 
 def _as_input(name: str, value: Any, port: Port, dtype: np.dtype[Any]) -> Array:
     rank = len(port.shape)
+    # By far the most frequent case: an array of the right type, returned as it is.
     if type(value) is np.ndarray and value.dtype is dtype:
         array: Array = cast("Any", value)
         if array.ndim >= rank and array.shape[array.ndim - rank :] == port.shape:
@@ -228,6 +229,7 @@ def _shape_fix(given: Array, port: Port) -> str:
     shape, rank = given.shape, len(port.shape)
     if rank == 0 or given.ndim < rank:
         return ""
+    # Points as columns, shape (3, n), in place of rows.
     if rank == 1 and shape[0] == port.size:
         return " Its first dimension fits: pass its transpose."
     noun = "dimension" if rank == 1 else "dimensions"
@@ -256,6 +258,7 @@ def batch_shape(program: Computation, arrays: Sequence[Array]) -> Batch:
         array.shape[: array.ndim - len(port.shape)]
         for array, port in zip(arrays, program.inputs, strict=True)
     ]
+    # All the same, which is quickly seen; NumPy's broadcasting takes microseconds.
     if batches.count(batches[0] if batches else ()) == len(batches):
         return batches[0] if batches else ()
     try:

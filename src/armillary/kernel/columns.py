@@ -177,10 +177,13 @@ class Columns:
                     f"The column '{column.name}' of {self._label} has the size "
                     f"'{entries}', which is missing: there are {sorted(known)}."
                 )
+            # A size may be several entries at once: the shape of a matrix under one
+            # name.
             size = known[entries] if isinstance(entries, str) else entries
             shape += (size,) if isinstance(size, int) else size
         if isinstance(column, Column):
             return Port(column.name, tuple(shape))
+        # A column of a numbered thing: of the one that is named, or of that of `of`.
         number = self.number if number is None else number
         if number is None:
             raise KernelError(
@@ -267,6 +270,7 @@ class Columns:
             for parameter in signature.parameters
             if reads.get(parameter, parameter) is not None
         ]
+        # A misspelled name in `reads` would be ignored otherwise.
         if strange := set(reads) - set(signature.parameters):
             raise unknown(
                 "parameter", min(strange), signature.parameters, owner=signature.label
@@ -288,6 +292,8 @@ class Columns:
             outputs=tuple(port.name for port in ports),
             **{port.name: port.shape for port in inputs},
         )
+        # The trace knows the shapes that the formula returns; the declaration is the
+        # other side of that contract.
         for made, declared in zip(program.outputs, ports, strict=True):
             if made.shape != declared.shape:
                 raise KernelError(
@@ -341,6 +347,8 @@ class _ParameterReader:
 
     def take(self, values: Iterator[Any]) -> Any:
         """Return the argument, from the values of all columns that are left."""
+        # The values come in the order of the ports of all readers; a column by itself
+        # is an array, columns of a group are lists.
         mine = [next(values) for _ in self.ports]
         return mine[0] if self.group is None else self.group(map(_listed, mine))
 
@@ -370,9 +378,12 @@ class _FormulaSignature:
         label = f"the formula '{getattr(function, '__qualname__', function)}'"
         parameters = inspect.signature(formula).parameters.values()
         names = tuple(
-            each.name for each in parameters if each.kind is each.POSITIONAL_OR_KEYWORD
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
         )
         hints = _hints(function)
+        # `Group | None` is a group that a formula may do without.
         wholes = {name: _without_none(kind) for name, kind in hints.items()}
         groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
@@ -394,8 +405,8 @@ def _without_none(kind: Any) -> Any:
     """Return the type of a parameter that may be None as the other type."""
     if not isinstance(kind, types.UnionType):
         return kind
-    left = [each for each in typing.get_args(kind) if each is not type(None)]
-    return left[0] if len(left) == 1 else kind
+    others = [part for part in typing.get_args(kind) if part is not type(None)]
+    return others[0] if len(others) == 1 else kind
 
 
 def _names(kind: Any) -> Iterator[str]:

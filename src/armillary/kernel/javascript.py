@@ -287,6 +287,8 @@ class _Printer:
             case Each():
                 yield from self._each(stage)
             case At():
+                # `chosen` clips the position to the records, and gives the one of NaN
+                # for NaN.
                 record, at = self._record(), self.names[stage.record]
                 count = len(self.tables[stage.table])
                 yield f"{{ const {record} = chosen({at}[0], {count});"
@@ -308,6 +310,7 @@ class _Printer:
         record, end = self._record(), str(len(self.tables[each.table]))
         begin = "0"
         if each.within:
+            # A range is the number of its first record and a count.
             span = f"{each.within}_[{self.records[each.within]}]"
             begin, end = f"{span}[0]", f"{span}[0] + {span}[1]"
         more = f" && {self._is_positive(each.active)}" if each.active else ""

@@ -245,6 +245,7 @@ def _thread_count(native: Native, batch: Batch, requested: Any) -> int:
             ) from None
         if requested < 1:
             raise KernelError(f"threads is {requested}; it must be at least 1.")
+    # Waking a thread takes as long as many rows.
     worth = math.prod(batch) * native.operations // OPERATIONS_PER_THREAD
     if worth < 2:
         return 1
@@ -379,6 +380,8 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
 
 def _parameter_names(ports: Sequence[Port]) -> list[str]:
     taken = {"out", "threads"}
+    # Names of inputs are parameters of the call where all of them can be; in messages
+    # and help they are as they are.
     usable = all(
         port.name.isidentifier()
         and not keyword.iskeyword(port.name)

@@ -167,6 +167,7 @@ def _outlined(real: Type, key: str) -> _Outlined:
     parts = [*trig.sincos(*args)] if is_pair else [LOWERING[key](*args)]
     flagged = f.taken_flags()
     mask = f.constant(bits, 0) if flagged is None else flagged.packed()
+    # A structure is put together field by field.
     whole = Value(f, "poison", result)
     for k, part in enumerate([*parts, mask]):
         value = f"{part.type.text} {part.text}"

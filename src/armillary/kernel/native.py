@@ -81,6 +81,7 @@ def real_type(dtype: npt.DTypeLike) -> np.dtype[Any]:
         kind = np.dtype(dtype)
     except TypeError as error:
         raise KernelError(f"{dtype!r} is not a dtype; {error}.") from error
+    # The one object of this type, so that arrays are compared with it by identity.
     for real in _REALS:
         if kind == real:
             return real

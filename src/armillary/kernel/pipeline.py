@@ -288,6 +288,7 @@ class _Check:
         self.fields = {one.name: one for one in fields}
         if len(self.fields) < len(fields):
             raise self.fault("two fields have the same name")
+        # Ranges lead from a record to those of another table, which must exist.
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
         for table in self.spans.values():
             pipeline.table(table)
@@ -390,6 +391,7 @@ class _Check:
         """Return the shapes of the fields that programs of a region can read."""
         if each.within and self.spans.get(each.within) != each.table:
             raise self.fault(f"'{each.within}' is not a span of '{each.table}'")
+        # A range is read of the record around, so there must be one.
         if each.within and each.within not in fields:
             raise self.fault(f"no record around '{each.table}' has '{each.within}'")
         found: dict[str, tuple[int, ...]] = {}
@@ -397,6 +399,8 @@ class _Check:
             found[one.name] = one.shape
             if one.kind == "index":
                 self.known(one.of, known, f"the column of '{one.name}'")
+                # An index selects an entry along the first axis; a single number has
+                # none.
                 if not self.shapes[one.of]:
                     raise self.fault(f"the column '{one.of}' is only one number")
                 found[one.name] = self.shapes[one.of][1:]

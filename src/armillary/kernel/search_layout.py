@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
-from armillary.kernel.machine_type import F64, I32, I64, PTR, Type
+from armillary.kernel.machine_type import F64, I32, I64, PTR
 from armillary.kernel.memory import Struct
 
 __all__ = [
@@ -134,32 +134,26 @@ class SearchLayout:
             failures=(I64, 1),  # problems not solved
         )
 
-    def lane(self, s: Value, field: str, lane: Operand) -> Value:
-        """Return where one lane of a vector of the state lies."""
-        kind = self.state.kinds[field].scalar
-        return s.function.element(self.state.address(s, field), kind, lane)
-
     def in_lane(self, s: Value, field: str, lane: Operand) -> Value:
         """Return the number in one lane of a vector of the state."""
         kind = self.state.kinds[field].scalar
-        return s.function.load(kind, self.lane(s, field, lane))
+        return s.function.load(kind, self.state.address(s, field), lane)
 
     def set_lane(self, value: Operand, s: Value, field: str, lane: Operand) -> None:
         """Write the number in one lane of a vector of the state."""
         if not isinstance(value, Value):
             value = s.function.constant(self.state.kinds[field].scalar, value)
-        s.function.store(value, self.lane(s, field, lane))
+        s.function.store(value, self.state.address(s, field), lane)
 
     def problem(self, f: FunctionBuilder, index: Value) -> Value:
         """Return where the parameters of a problem lie."""
         stride = CALL.load(f["call"], "stride")
         return f.element(CALL.load(f["call"], "problems"), F64, index * stride)
 
-    def row(
-        self, f: FunctionBuilder, field: str, index: Value, size: int, kind: Type = F64
-    ) -> Value:
+    def row(self, f: FunctionBuilder, field: str, index: Value, size: int) -> Value:
         """Return where the row of a problem lies in an array of the call."""
-        return f.element(CALL.load(f["call"], field), kind, index * size)
+        # Endings are whole numbers of the same size as reals.
+        return f.element(CALL.load(f["call"], field), F64, index * size)
 
     def put(
         self, f: FunctionBuilder, column: Value, lane: Value, row: Value, n: int

@@ -88,7 +88,7 @@ class KernelOptions:
         free: tuple[int, ...] = (),
         repeated: Repeated | None = None,
     ) -> AnyKernel:
-        """Return the kernel of a question, which the cell keeps.
+        """Return the kernel of a question, cached by the cell.
 
         The kernel of a state has the state's numbers bound. Two states share the kernel
         itself if the same links hold the bases on the path.

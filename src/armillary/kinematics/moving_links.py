@@ -37,16 +37,11 @@ from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 
 __all__ = [
-    "ATTACHED",
-    "CARRIED",
     "POSES",
-    "RATES",
-    "STATE_BASES",
     "TWISTS",
     "MovingLinks",
     "MovingTwists",
     "moving_links",
-    "on_base",
     "poses_of_links",
 ]
 
@@ -219,7 +214,7 @@ class MovingLinks:
 
 
 def moving_links(cell: Workcell) -> MovingLinks:
-    """Return the moving links of a cell, which the cell keeps."""
+    """Return the moving links of a cell, cached by the cell."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
 
 

@@ -28,7 +28,6 @@ __all__ = [
     "FORMS",
     "READERS",
     "SHAPES",
-    "AttachedBases",
     "FixedTo",
     "ReleasedFrames",
     "StandingBases",

@@ -19,14 +19,7 @@ from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
 
-__all__ = [
-    "Range",
-    "SpeedBounds",
-    "farthest",
-    "ranges_of",
-    "speeds",
-    "speeds_are_known",
-]
+__all__ = ["Range", "SpeedBounds", "farthest", "ranges_of", "speeds_are_known"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -157,11 +150,14 @@ class SpeedBounds(NamedTuple):
                 else:  # what a loop does to it is not known
                     linear[row, k] = angular[k] = math.inf
                     joints[k] = 1.0
+            # How far the origin of a link is from that of the one that carries it, at
+            # most.
             hops[row] = np.linalg.norm(inner.position) + farthest(joint, ranges)
         depth = 0
         for row in _parents_first(parents):
             up = parents[row]
             theirs = carried[up]
+            # |v + w x r| <= |v| + |w| |r|, with r across this hop.
             lever = linear[up][theirs] + _product(angular[theirs], hops[row])
             linear[row, theirs] = lever
             carried[row] |= theirs

@@ -44,18 +44,13 @@ from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
 
 __all__ = [
-    "Contents",
     "State",
     "bound_state",
     "branch_of",
-    "differences",
     "home",
     "link_poses",
     "poses_in",
     "rates_of",
-    "state_line",
-    "state_tables",
-    "without_repeats",
 ]
 
 Array = npt.NDArray[np.float64]

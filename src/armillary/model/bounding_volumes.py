@@ -23,12 +23,7 @@ from armillary.model.shapes.convex_polyhedron import ConvexPolyhedron
 from armillary.model.shapes.sphere import Sphere
 from armillary.spatial.pose import Pose
 
-__all__ = [
-    "BoundingSpheres",
-    "bounding_spheres",
-    "convex_parts",
-    "cut_parts",
-]
+__all__ = ["BoundingSpheres", "bounding_spheres", "convex_parts"]
 
 ROUND: Final = 2e-4
 """How far triangles may be inside a round primitive, as a part of its size."""

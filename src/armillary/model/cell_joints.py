@@ -22,7 +22,7 @@ from armillary.model.loops.system import LoopSystem, combined, loop_system
 from armillary.model.manipulator import Manipulator
 from armillary.spatial.pose import Pose
 
-__all__ = ["CellJoints", "LoopInCell"]
+__all__ = ["CellJoints"]
 
 Array = npt.NDArray[np.float64]
 LoopInCell = tuple[Closure | Rod, FrameRef, FrameRef]

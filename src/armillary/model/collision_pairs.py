@@ -20,7 +20,7 @@ from armillary.model.rules import Rule, Rules, Where
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
-__all__ = ["NO_LINK", "CollisionPairs", "Indices", "RigidGroups"]
+__all__ = ["CollisionPairs"]
 
 MOST_PAIRS: Final = COLLISION_PAIRS.most
 MOST_STEPS: Final = PAIR_STEPS.most

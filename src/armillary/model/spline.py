@@ -79,6 +79,8 @@ def largest_distance(curves: Array, centre: Array) -> float:
         top = float(ceilings.max())
         if top <= reached * (1.0 + RELATIVE_GAP) or len(curves) > MOST_CURVES:
             break
+        # Only halves whose hull reaches beyond a point of the curve that is reached can
+        # hold the farthest one.
         curves = _halved(curves[ceilings > reached])
     return max(top, reached) * (1.0 + HALVING_ROUNDING)
 
@@ -133,6 +135,7 @@ class SplineSegment:
 
     def length(self, start: float, end: Array) -> Array:
         """Return the arc length from one parameter to each of others [m], (n,)."""
+        # 16 nodes integrate |P'| of a smooth piece to rounding.
         nodes, weights = _gauss()
         half = 0.5 * (end - start)
         at = start + half[:, np.newaxis] * (nodes + 1.0)
@@ -250,6 +253,8 @@ def _bends(knots: Array, h: Array, *, closed: bool) -> Array:
     slopes = np.diff(knots, axis=0) / h[:, np.newaxis]
     if closed:
         count = len(h)
+        # A ring: row k has h_{k-1} before and h_k behind the diagonal, with indices
+        # modulo the number of chords.
         before = np.roll(h, 1)
         matrix = np.diag(2.0 * (before + h))
         for k in range(count):

@@ -63,7 +63,7 @@ class Tree:
 
     @classmethod
     def of(cls, cell: Workcell) -> Self:
-        """Return the tree in which a cell was built, which the cell keeps."""
+        """Return the tree in which a cell was built, cached by the cell."""
         return kept(cell, "tree", lambda: cls._built(cell))
 
     @classmethod

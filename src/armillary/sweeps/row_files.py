@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError, quote
+from armillary.limits import CSV_LINE
 from armillary.replaced_file import replacing
 from armillary.sweeps.progress import ProgressBar
 
@@ -33,7 +34,7 @@ Append = Callable[[npt.NDArray[np.float64]], None]
 
 ENDINGS: Final = (".npy", ".csv")
 ROWS_PER_CHUNK = 1 << 16
-LONGEST_LINE: Final = 1 << 20
+LONGEST_LINE: Final = CSV_LINE.most
 NPY_MAGIC: Final = b"\x93NUMPY"
 # No comma or quote, and nothing that reads as a number.
 PLAIN_NAME: Final = re.compile(r"(?!(?i:nan|inf(inity)?)$)[A-Za-z_][\w/. -]*")

@@ -167,7 +167,8 @@ class Node(Traced):
 class Scalar(Node):
     """A real number that records arithmetic, comparisons and mathematics.
 
-    Its methods carry NumPy's names: NumPy calls them for the elements of an array.
+    It also has the methods that NumPy calls for the elements of an array, by the names
+    of its functions: `METHODS`.
     """
 
     __slots__ = ()
@@ -231,103 +232,33 @@ class Scalar(Node):
     def __index__(self) -> int:
         raise self._no_number("an index")
 
-    def sin(self) -> Scalar:
-        """Return the sine."""
-        return ops.SIN(self)
-
-    def cos(self) -> Scalar:
-        """Return the cosine."""
-        return ops.COS(self)
-
-    def tan(self) -> Scalar:
-        """Return the tangent."""
-        return ops.TAN(self)
-
-    def arcsin(self) -> Scalar:
-        """Return the inverse sine [rad]."""
-        return ops.ASIN(self)
-
-    def arccos(self) -> Scalar:
-        """Return the inverse cosine [rad]."""
-        return ops.ACOS(self)
-
-    def arctan(self) -> Scalar:
-        """Return the inverse tangent [rad]."""
-        return ops.ATAN(self)
-
-    def arctan2(self, x: Any) -> Scalar:
-        """Return the angle of the point (x, self) [rad]."""
-        return ops.ATAN2(self, x)
-
-    def sqrt(self) -> Scalar:
-        """Return the square root."""
-        return ops.SQRT(self)
-
-    def exp(self) -> Scalar:
-        """Return e to the power self."""
-        return ops.EXP(self)
-
-    def log(self) -> Scalar:
-        """Return the natural logarithm."""
-        return ops.LOG(self)
-
-    def hypot(self, other: Any) -> Scalar:
-        """Return the length of the vector (self, other)."""
-        return ops.HYPOT(self, other)
-
-    def fmod(self, other: Any) -> Scalar:
-        """Return the remainder of self / other with the sign of self."""
-        return ops.FMOD(self, other)
-
-    def fabs(self) -> Scalar:
-        """Return the absolute value."""
-        return ops.ABS(self)
-
-    def sign(self) -> Scalar:
-        """Return the sign, -1, 0 or 1."""
-        return ops.SIGN(self)
-
-    def floor(self) -> Scalar:
-        """Return the largest whole number that is not above."""
-        return ops.FLOOR(self)
-
-    def rint(self) -> Scalar:
-        """Return the nearest whole number, of two the even one."""
-        return ops.ROUND(self)
-
-    def sinh(self) -> Scalar:
-        """Return the hyperbolic sine."""
-        return ops.SINH(self)
-
-    def cosh(self) -> Scalar:
-        """Return the hyperbolic cosine."""
-        return ops.COSH(self)
-
-    def tanh(self) -> Scalar:
-        """Return the hyperbolic tangent."""
-        return ops.TANH(self)
-
-    def cbrt(self) -> Scalar:
-        """Return the cube root."""
-        return ops.CBRT(self)
-
-    def radians(self) -> Scalar:
-        """Return degrees as radians."""
-        return numpy_dispatch.radians(self)
-
-    def degrees(self) -> Scalar:
-        """Return radians as degrees."""
-        return numpy_dispatch.degrees(self)
-
-    deg2rad, rad2deg = radians, degrees
-
     def clip(self, low: Any, high: Any) -> Scalar:
         """Return the nearest number within [low, high]."""
         return ops.MIN(ops.MAX(self, low), high)
 
-    def conjugate(self) -> Scalar:
-        """Return itself: the number is real."""
-        return self
+
+def _named_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a method that records a function of the scalar and of its arguments."""
+
+    def method(self: Scalar, *others: Any) -> Any:
+        return function(self, *others)
+
+    return method
+
+
+METHODS: tuple[np.ufunc, ...] = (
+    *(np.sin, np.cos, np.tan, np.arcsin, np.arccos, np.arctan, np.arctan2),
+    *(np.sqrt, np.cbrt, np.exp, np.log, np.sinh, np.cosh, np.tanh),
+    *(np.hypot, np.fmod, np.fabs, np.sign, np.floor, np.rint, np.conjugate),
+    *(np.radians, np.degrees, np.deg2rad, np.rad2deg),
+)
+"""Functions that NumPy looks for among the methods of an array's elements.
+
+Others it computes by operators, `math` or comparisons: `np.ceil` by `__ceil__`.
+"""
+
+for _ufunc in METHODS:
+    setattr(Scalar, _ufunc.__name__, _named_method(numpy_dispatch.UFUNCS[_ufunc]))
 
 
 class TracedBool(Node):

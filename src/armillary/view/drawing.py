@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from armillary.errors import printable, shortened
 from armillary.kinematics.speed_bounds import ranges_of
+from armillary.limits import DRAWN_FRAMES, DRAWN_JOINTS, DRAWN_VOLUMES
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
     BoundingBox,
@@ -50,9 +51,9 @@ __all__ = ["drawings"]
 Array = npt.NDArray[np.float64]
 Ranges: TypeAlias = tuple[tuple[float, float], ...]
 
-MOST_FRAMES: Final = 2000
-MOST_JOINTS: Final = 2000
-MOST_BOUNDED: Final = 2000
+MOST_FRAMES: Final = DRAWN_FRAMES.most
+MOST_JOINTS: Final = DRAWN_JOINTS.most
+MOST_BOUNDED: Final = DRAWN_VOLUMES.most
 
 COLOURS: Final[dict[Layer, Colour]] = {
     Layer.VISUALS: (0.70, 0.73, 0.77, 1.0),

@@ -27,6 +27,7 @@ from armillary.kinematics.moving_links import (
 )
 from armillary.kinematics.poses import FixedTo
 from armillary.kinematics.state import State
+from armillary.limits import PAGE_LINKS
 from armillary.model.manipulator import Manipulator
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import WORLD_LINK, Workcell
@@ -55,7 +56,7 @@ __all__ = ["PagePanel", "PageSize", "cell_data", "messages_of", "write_page"]
 
 SCRIPTS: Final = ("unpack", "pose", "cell", "playback", "server", "main")
 """The scripts of the page, in the order in which they build on each other."""
-MOST_LINKS: Final = 2000
+MOST_LINKS: Final = PAGE_LINKS.most
 GIZMO: Final = "/gizmo"
 """The name of its node."""
 POLICY: Final = (

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, printable, quote, shortened
+from armillary.limits import DRAWN_TRIANGLES
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
@@ -22,7 +23,7 @@ __all__ = ["MOST_TRIANGLES", "Sketch", "Surfaces", "decimated", "lines"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_TRIANGLES: Final = 200_000
+MOST_TRIANGLES: Final = DRAWN_TRIANGLES.most
 """Meshes of more triangles are decimated for display."""
 
 TOLERANCE: Final = 0.01

@@ -54,6 +54,9 @@ def convex_stages(
     if not has_depth:
         proven = partial(_proven, has_distance=has_distance)
         return first, _radii(columns), *search, stage(proven, writes=columns.value)
+    # The depth, then points: B is moved out by the depth, and the search repeated,
+    # whose nearest points are where bodies touch then; the point of B follows from that
+    # of A.
     overlap = *depth_stages(columns), stage(_overlap)
     if not is_full:
         return first, *search, stage(_apart), when(columns.meets, *overlap)

@@ -312,6 +312,7 @@ def _check(
     Nothing is proven unless all octants were searched. A cell that found no room may
     hold a smaller width: the next search divides space along other axes.
     """
+    # Octant 9 is the last cell: all of space was searched before it.
     is_whole = octant > 8.0
     least = minimum(select(is_whole, least, 0.0), depth)
     return Proven(least, select(is_whole & (lost > 0.0), tries + 1.0, 0.0))
@@ -449,6 +450,8 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
     The new direction takes the place of each of the three in turn; where it is on a
     side, the part between it and the ends of that side is empty.
     """
+    # All three are computed, though two are enough where a side is divided: rows of a
+    # batch differ in that.
     directions, farthest = list(map(three, old)), list(map(three, cell.farthest))
     parts: list[Subcell] = []
     for k in range(3):
@@ -462,7 +465,8 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
 
 def _allowed(width: Number, depth: Number, factor: Number, extent: Number) -> Number:
     """Return by how much the depth may be wrong."""
-    # A shallow depth is to be as exact for its size.
+    # The tolerance is a part of the size, and grows with each direction; a shallow
+    # depth is to be as exact for its own size. Below `precise` all is rounding.
     precise = by_precision(width, double=PRECISION, single=1e-5) * extent
     shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
     return maximum(factor * shallow, precise)

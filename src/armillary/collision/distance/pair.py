@@ -119,6 +119,7 @@ def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
 def _primitive(shape: Any) -> Primitive:
     if isinstance(shape, Primitive):
         return shape
+    # A mesh need not be convex: which convex body is meant, the caller decides.
     kind = type(shape).__name__
     if isinstance(shape, Shape):
         raise ModelError(

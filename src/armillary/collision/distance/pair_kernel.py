@@ -135,6 +135,8 @@ def _with_tables(
     code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
 ) -> Kernel:
     """Return the kernel of two shapes: their numbers, poses and corners as tables."""
+    # Records of the search for depths are the same for all pairs; only tables that the
+    # code has are passed on.
     tables: dict[str, Any] = {SIZES: sizes, **RECORDS}
     for side in PairColumns(a, b).sides:
         if isinstance(side.shape, ConvexPolyhedron):
@@ -276,6 +278,7 @@ def _placed(shape: Primitive, X: Matrix) -> Pose:
 
 def _radii(columns: PairColumns, a: Vector, b: Vector) -> list[Number]:
     """Return the radii around the cores of both shapes, from their numbers."""
+    # `rounding` is that of a shape with traced numbers: a formula of these.
     both = zip(columns.shapes, (a, b), strict=True)
     return [with_numbers(*shape).rounding for shape in both]
 

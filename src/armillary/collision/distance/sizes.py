@@ -20,6 +20,7 @@ def numbers_of(shape: Primitive) -> list[Any]:
     """Return all numbers of a shape; not those of a polyhedron, which are a table."""
     if isinstance(shape, ConvexPolyhedron):
         return []
+    # Of all fields of its own, in their order; those of tuples of points one by one.
     return [
         number
         for name in shape.__struct_fields__

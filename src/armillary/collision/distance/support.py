@@ -48,6 +48,7 @@ def support_of(columns: PairColumns, side: Side) -> tuple[Stage, ...]:
     def farthest(direction: Vector, numbers: Vector = ()) -> Vector:
         return with_numbers(side.shape, numbers).farthest(three(direction))
 
+    # A shape's own `farthest` is the formula, on a shape with traced numbers.
     numbers = columns.numbers[side.name]
     return (
         columns.stage(farthest, direction=side.to, numbers=numbers, writes=side.point),

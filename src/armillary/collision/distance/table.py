@@ -52,6 +52,8 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Vector
 from armillary.trace import Program
 
+# Of a pair in the other order A and B are exchanged, and results are turned back. Pairs
+# that are not here are searched, so that a new shape needs no row.
 FORMULAS: Final[Mapping[tuple[type[Primitive], type[Primitive]], Formula]] = {
     (Sphere, Sphere): sphere_sphere,
     (Capsule, Sphere): capsule_sphere,

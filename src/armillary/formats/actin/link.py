@@ -41,7 +41,7 @@ from armillary.spatial.inertia import SpatialInertia
 
 FIRST: Final = ("momentX", "momentY", "momentZ")
 SECOND: Final = ("jXX", "jYY", "jZZ", "jXY", "jXZ", "jYZ")
-COUPLING: Final = {"multiplier": "multiplier", "offset": "shift"}
+COUPLING: Final = ("multiplier", "multiplier", 1.0), ("offset", "shift", 1.0)
 
 
 def read_link(
@@ -271,15 +271,14 @@ def _read_coupling(link: Element, report: Report) -> Coupling | None:
     element = link.only_child("coupling", report)
     if element is None or element.required_child("of", report) is None:
         return None
-    fields: dict[str, str | float] = {"of": text(element, "of", report)}
-    for field, name in COUPLING.items():
-        value = number(element, name, report)
-        if value is not None:
-            fields[field] = value
+    fields = {
+        "of": text(element, "of", report),
+        **_read_rows(element, COUPLING, report),
+    }
     return built(Coupling, fields, element, "bad-coupling", report)
 
 
 def _coupling_element(coupling: Coupling, report: Report) -> Element:
     of = text_element("of", coupling.of, report)
-    numbers = (number_element(n, getattr(coupling, f)) for f, n in COUPLING.items())
+    numbers = (number_element(n, getattr(coupling, f)) for f, n, _ in COUPLING)
     return actin_tag("coupling", {}, of, *numbers)

@@ -50,7 +50,7 @@ def read_dae(data: bytes, surface: MeshSurface) -> None:
     if root.name != "COLLADA":
         message = f"{root.label} is not the root of COLLADA"
         raise fault(root.place, "wrong-content", message)
-    _Scene(root, surface).add_to_surface()
+    _ColladaScene(root, surface).add_to_surface()
 
 
 class _Polygons(NamedTuple):
@@ -62,7 +62,7 @@ class _Polygons(NamedTuple):
     material: str | None
 
 
-class _Scene:
+class _ColladaScene:
     """The scene of a document; elements refer to each other by their ids.
 
     root: Of the document.

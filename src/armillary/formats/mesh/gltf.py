@@ -184,7 +184,7 @@ def read_glb(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     if not chunks or chunks[0][0] != b"JSON":
         raise fault(place, "wrong-content", "the document does not come first")
     binary = dict(chunks[1:]).get(b"BIN\0")
-    _Scene(chunks[0][1], surface, open_beside, binary).add_to_surface()
+    _GltfScene(chunks[0][1], surface, open_beside, binary).add_to_surface()
 
 
 def read_gltf(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
@@ -195,10 +195,10 @@ def read_gltf(data: bytes, surface: MeshSurface, open_beside: Open) -> None:
     Raises:
         FormatError: The file is faulty, or needs what is not read.
     """
-    _Scene(data, surface, open_beside).add_to_surface()
+    _GltfScene(data, surface, open_beside).add_to_surface()
 
 
-class _Scene:
+class _GltfScene:
     """The scene of a document, read from its buffers with NumPy.
 
     Every index, count and size is checked before an array is made of it.

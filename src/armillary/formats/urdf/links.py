@@ -24,7 +24,6 @@ from armillary.spatial.vector import ZERO
 __all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
 
 
-
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
     """Return what a `<link>` says; after an error in its name, the name is empty."""
     name = element.required_attribute("name", report)

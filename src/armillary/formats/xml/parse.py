@@ -79,15 +79,8 @@ def parse(
     allowed = budget or (Budget() if report is None else report.budget)
 
     def parsed(document: bytes) -> Element:
-        pass_ = _Parse(
-            document,
-            path,
-            allowed,
-            elements,
-            depth,
-            namespaces=namespaces,
-            report=report,
-        )
+        bounds = allowed, elements, depth
+        pass_ = _Parse(document, path, *bounds, namespaces=namespaces, report=report)
         if several:
             pass_.wrap()
         try:

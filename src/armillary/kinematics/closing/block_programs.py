@@ -178,10 +178,14 @@ class BlockPrograms:
 
         def start(u: Any, u0: Any, p0: Any, j0: Any, reciprocal0: Any) -> Any:
             change = [a - b for a, b in zip(u, u0, strict=True)]
+            # The change of p along the tangent: dp = (dp/du) du, with the rates at the
+            # start.
             way = [
                 sum(rate * du for rate, du in zip(row, change, strict=True))
                 for row in j0
             ]
+            # A way that is longer than `longest`, or NaN, is not tried at once: rows of
+            # it go on to the walk in parts.
             length = self._length(change, way)
             part: Number = 1.0
             if longest is None:
@@ -227,6 +231,8 @@ class BlockPrograms:
             values, rates = self.rows(u, p)
             change = self.factored(rates).solve(values)
             size = self._size(change)
+            # Full steps near the solution, where they are short; far from it, cut ones
+            # cannot throw p around.
             part = minimum(LONGEST_CUT / maximum(size, LONGEST_CUT), 1.0)
             arrived = size < by_precision(size, **CONVERGED)
             going = select(size >= 0.0, select(arrived, 0.0, 1.0), -1.0)  # -1 for NaN
@@ -333,8 +339,12 @@ class BlockPrograms:
             moved = [sum(row.get(k, 0.0) * du for k, du in changes) for row in rates]
             way = [0.0 - x for x in factored.solve(moved)]
         size = self._size(change)
+        # A step that is below a quarter of the last one, and not large, proves that the
+        # solution belongs to the start (see the head of this module).
         largest = LARGEST if ahead else QUICK * LARGEST
         shrinks = select(size < minimum(SHRINKING * last, largest), 1.0, 0.0)
+        # Without a determinant, rows being more than unknowns, only the sizes of steps
+        # and the open rows at the end decide.
         least = select(absolute(reciprocal) > 0.0, by_precision(size, **SINGULAR), 0.0)
         # Where the determinant changes its sign, a singularity has been passed.
         ratio = reciprocal * factored.determinant
@@ -406,6 +416,8 @@ class BlockPrograms:
         """
         u, p, u_good, p_good, way, reciprocal, part, last, *noted = columns
         there, least = noted or (1.0, 1.0)
+        # The part that is tried leads from the last solution u_good to `goal`; what is
+        # left then is `ahead`.
         goal = [a + part * (b - a) for a, b in zip(u_good, u, strict=True)]
         ahead = [b - a for a, b in zip(goal, u, strict=True)]
         after, size, is_shrinking, next_way, ratio = self._newton(
@@ -413,6 +425,7 @@ class BlockPrograms:
         )
         arrived = size < by_precision(size, **CONVERGED)
         is_end = part >= 1.0
+        # Written so that NaN, for which no comparison is true, counts as lost.
         lost = select(is_shrinking, 0.0, 1.0) > 0.5  # also where it is NaN
 
         def chosen(on_arrival: Any, while_walking: Any, when_lost: Any) -> Any:
@@ -461,6 +474,8 @@ class BlockPrograms:
             for row, value in enumerate(values):
                 error = absolute(value) * self.system.scale(loop, row)
                 bounds = CLOSED if (loop, row) in solved else CONSISTENT
+                # Rows that were solved for must be zero by rounding; the others follow
+                # from them, and files give their numbers with fewer digits.
                 is_closed = select(
                     error < by_precision(error, **bounds), is_closed, 0.0
                 )

@@ -79,13 +79,14 @@ class Branch:
         u0, p0 = filled.u0, filled.p0
         with np.errstate(all="ignore"):
             j0, reciprocal0 = vectorize(programs.implicit, u0, p0)
+        # Rates at a stored assembly, from which rows of its cell begin.
         j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
         every = {"u0": u0, "p0": p0, "j0": j0, "reciprocal0": reciprocal0}
         records = filled.records
         return {programs.column(name): x[records] for name, x in every.items()}
 
     def _filled(self, number: int) -> _Filling:
-        """Return the assemblies of a block over its grid, which this keeps."""
+        """Return the assemblies of a block over its grid, cached here."""
         return kept(self, ("filled", number), lambda: self._fill(number))
 
     def _fill(self, number: int) -> _Filling:
@@ -167,6 +168,8 @@ class _Ways:
         self._walked: dict[tuple[int, int], _Walked] = {}
         self._start = branch.within(grid, grid.joints)
         period = np.array([axis.period * axis.is_free for axis in grid.axes])
+        # The nearer way around: points beyond half a turn from the seed are reached
+        # from the other side.
         whole = np.where(period > 0.0, period, np.inf)
         points = np.vstack([grid.centres(), grid.corners()])
         change = points - self._start
@@ -187,6 +190,8 @@ class _Ways:
         block, count = system.blocks[number], system.count
         on_inputs = self._grid.joints == block.inputs
         if not parts:
+            # Inputs that earlier blocks make move on curves, and are followed in short
+            # straight parts; independent joints move straight.
             follows = any(k >= count for k in block.inputs) and not on_inputs
             parts = PARTS if follows else 1
         key = number, parts
@@ -308,6 +313,8 @@ class _Filling:
         Where there is none, they share that of a neighbour. Cells farther off have no
         second assembly.
         """
+        # Breadth first from cells that straight ways reach: of each front, all
+        # neighbours at once.
         after = _next_cells(self._grid)
         fresh = np.flatnonzero(self.source >= 0)
         while fresh.size:
@@ -383,5 +390,5 @@ def _follower(cell: Workcell, number: int) -> Kernel:
 
 
 def home_branch(cell: Workcell) -> Branch:
-    """Return the branch of a cell's assembly at home, which the cell keeps."""
+    """Return the branch of a cell's assembly at home, cached by the cell."""
     return kept(cell, "home branch", lambda: Branch(cell, cell.joints.home))

@@ -28,15 +28,7 @@ from armillary.model.unit import Unit
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.pose import IDENTITY
 
-__all__ = [
-    "HOME",
-    "SAME",
-    "Branches",
-    "LoopAssemblies",
-    "bound_passive",
-    "replaced_passive",
-    "wrapped",
-]
+__all__ = ["Branches", "LoopAssemblies", "bound_passive", "replaced_passive"]
 
 Array = npt.NDArray[np.float64]
 
@@ -268,7 +260,7 @@ class Branches:
 
     @classmethod
     def of(cls, cell: Workcell) -> Branches:
-        """Return the branches of a cell, which it keeps."""
+        """Return the branches of a cell, cached by the cell."""
         return kept(cell, "branches", lambda: cls(cell))
 
     @property
@@ -313,7 +305,7 @@ class Branches:
         return None
 
     def _place(self, number: int) -> _Place:
-        """Return a place with its assemblies named, which this keeps."""
+        """Return a place with its assemblies named, cached here."""
         while len(self._places) <= number:
             k = len(self._places)
             place = _Place(self.cell, k)

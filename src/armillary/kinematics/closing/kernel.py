@@ -37,8 +37,8 @@ __all__ = [
     "passive_tables",
 ]
 
-MOST_TURNS: Final = 1 << 62
-"""Turns that a repetition may take; what goes on is its own affair."""
+MOST_ITERATIONS: Final = 1 << 62
+"""Iterations of a repetition, which says itself when it ends."""
 
 
 @final
@@ -48,9 +48,9 @@ class Repetition:
 
     Attributes:
         inputs: Further inputs of the kernel, behind those of the program.
-        before: What runs once, before the first turn.
-        after: What runs behind the program in each turn, and may write its inputs.
-        going: The column that is above 0 as long as another turn follows.
+        before: What runs once, before the first iteration.
+        after: What runs behind the program in each iteration, and may write its inputs.
+        going: The column that is above 0 as long as another iteration follows.
         results: The columns that the kernel returns.
     """
 
@@ -160,19 +160,22 @@ def _pipeline(
         results = repetition.results
     stages: list[Stage] = [*passive_stages(cell, selection), program]
     if selection.passive:
-        stages += (_blank_program(port, selection) for port in program.outputs)
+        stages += (_masked_program(port, selection) for port in program.outputs)
     if repetition:
-        turn = (*stages, repetition.after)
-        stages = [*repetition.before, While(repetition.going, turn, MOST_TURNS)]
+        iteration = (*stages, repetition.after)
+        stages = [
+            *repetition.before,
+            While(repetition.going, iteration, MOST_ITERATIONS),
+        ]
     return Pipeline(
         program.name, inputs, passive_tables(cell, selection), tuple(stages), results
     )
 
 
-def _blank_program(port: Port, selection: Inputs) -> Program:
+def _masked_program(port: Port, selection: Inputs) -> Program:
     """Return the program that makes all of an output NaN where loops are not closed."""
 
-    def blank(values: Any, passive: Any) -> Any:
+    def masked(values: Any, passive: Any) -> Any:
         total: Number = passive[0]
         for x in passive[1:]:
             total = total + x
@@ -186,7 +189,7 @@ def _blank_program(port: Port, selection: Inputs) -> Program:
         )
 
     shapes = {port.name: port.shape, PASSIVE: (len(selection.passive),)}
-    return trace(blank, name="blank", outputs=(port.name,), **shapes)
+    return trace(masked, name="masked", outputs=(port.name,), **shapes)
 
 
 def independent_program(cell: Workcell, selection: Inputs) -> Program:

@@ -27,14 +27,7 @@ from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum
 
-__all__ = [
-    "LoopReason",
-    "last_on_way",
-    "loop_reasons",
-    "solved_near",
-    "solved_on",
-    "walked",
-]
+__all__ = ["LoopReason", "loop_reasons", "solved_near", "solved_on", "walked"]
 
 Array = npt.NDArray[np.float64]
 

@@ -26,13 +26,11 @@ from armillary.trace.functions import absolute, floor, maximum, minimum, select
 __all__ = [
     "AssemblyGrid",
     "Beginning",
-    "GridAxis",
     "block_programs",
     "closing_stages",
     "earlier_blocks",
     "grid_of",
     "inputs_program",
-    "nearest",
     "nearest_rows",
     "period_of",
     "table_of",
@@ -123,6 +121,8 @@ class AssemblyGrid(NamedTuple):
     def of(cls, cell: Workcell, block: Block) -> AssemblyGrid:
         """Return cells over the ranges of the joints that decide a block."""
         joints = tuple(cell.loop_system.deciding(block.inputs))
+        # Few inputs that many joints decide make a smaller grid, also where they are
+        # passive joints of earlier blocks.
         if len(joints) > len(block.inputs):
             joints = block.inputs
         count = CELLS.get(len(joints), 1)
@@ -138,7 +138,7 @@ class AssemblyGrid(NamedTuple):
     def axes_of(
         cell: Workcell, joints: Sequence[int], count: int = 1
     ) -> tuple[GridAxis, ...]:
-        """Return so many cells over the range of each joint, which the cell keeps."""
+        """Return so many cells over the range of each joint, cached by the cell."""
         return tuple(
             kept(cell, ("axis", k, count), lambda k=k: _axis(cell, k, count))
             for k in joints
@@ -240,6 +240,7 @@ def _axis(cell: Workcell, joint: int, count: int) -> GridAxis:
     home, unit = joints.home[joint], joints.system.units[joint]
     lower, upper = (float(each[joint]) for each in joints.ranges[:2])
     is_free = not upper - lower < period if period else False
+    # Joints without limits: a turn about home, or lengths about the size of the loop.
     if not (math.isfinite(lower) and math.isfinite(upper)):
         turns = cell.links[joints.links[joint]].joint.unit is Unit.RADIAN
         reach = math.pi if turns else 2.0 * unit
@@ -258,6 +259,9 @@ def period_of(cell: Workcell, joint: int) -> float:
     turns: list[Fraction] = []  # of the joint in a turn of each link that it drives
     for link, several in zip(cell.links, cell.joints.drives, strict=True):
         for drive in several:
+            # Gears: a joint that drives links at ratios a/b, c/d repeats all poses
+            # after lcm / gcd of the turns that each needs. Other multipliers have no
+            # period.
             ratio = Fraction(drive.multiplier).limit_denominator(MOST_TEETH)
             if drive.of != joint or not drive.multiplier:
                 continue
@@ -275,7 +279,7 @@ def period_of(cell: Workcell, joint: int) -> float:
 
 
 def block_programs(cell: Workcell, number: int) -> BlockPrograms:
-    """Return the programs of a block, which the cell keeps."""
+    """Return the programs of a block, cached by the cell."""
     system = cell.loop_system
     return kept(
         cell,
@@ -285,7 +289,7 @@ def block_programs(cell: Workcell, number: int) -> BlockPrograms:
 
 
 def grid_of(cell: Workcell, number: int) -> AssemblyGrid:
-    """Return the grid over what decides a block, which the cell keeps."""
+    """Return the grid over what decides a block, cached by the cell."""
     block = cell.loop_system.blocks[number]
     return kept(cell, ("grid", number), lambda: AssemblyGrid.of(cell, block))
 
@@ -318,6 +322,7 @@ def closing_stages(
     for number in blocks:
         programs, grid = block_programs(cell, number), grid_of(cell, number)
         stages.append(inputs_program(cell, number))
+        # Loops of a batch: begin at the assembly of the cell, from a table.
         if beginning == "stored":
             stages += _from_stored(cell, number)
         elif beginning in {"known", "last"}:
@@ -334,6 +339,7 @@ def closing_stages(
             stages.append(
                 trace(known, name=programs.column("known"), outputs=names, **shapes)
             )
+            # Ways that states walk: the tangent at x0, then Newton's method in parts.
             stages += [programs.implicit, programs.walk_start, *programs.walk]
             if beginning == "last":
                 stages.append(programs.back)

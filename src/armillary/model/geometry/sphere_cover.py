@@ -127,7 +127,7 @@ class _CoverSearch:
         best, kept = np.inf, centres
         # Lloyd's method with estimated distances: assign pieces to centres, move each
         # centre to where the excess over its own is least. Excess is not monotonous, so
-        # the best centres so far are held.
+        # the best centres so far are returned.
         for _ in range(POLISHES):
             away = self._away(centres)
             owner, reach = _assigned(self._points, self._starts, centres, away)

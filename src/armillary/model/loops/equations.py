@@ -19,14 +19,7 @@ from armillary.spatial.vector import Number, dot, subtract
 from armillary.trace import Program, evaluate, jvp, trace
 from armillary.trace.functions import sqrt
 
-__all__ = [
-    "LoopEquations",
-    "LoopJoint",
-    "LoopRows",
-    "PlacedLoop",
-    "loop_equations",
-    "loop_joints",
-]
+__all__ = ["LoopEquations", "LoopJoint", "PlacedLoop", "loop_equations", "loop_joints"]
 
 AXES = "xyz"
 

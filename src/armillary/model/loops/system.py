@@ -29,14 +29,7 @@ from armillary.model.loops.home import (
 )
 from armillary.model.unit import Unit
 
-__all__ = [
-    "Block",
-    "LoopSystem",
-    "combined",
-    "loop_system",
-    "matched",
-    "solving_order",
-]
+__all__ = ["Block", "LoopSystem", "combined", "loop_system"]
 
 Array = npt.NDArray[np.float64]
 
