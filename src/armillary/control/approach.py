@@ -17,7 +17,7 @@ from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
 from armillary.collision.tested_shapes import solids_of
 from armillary.control.active_set import OTHER
-from armillary.control.approach_stages import ApproachTables
+from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
 from armillary.control.columns import StepColumns
 from armillary.control.obstacles import OBSTACLE, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
@@ -151,6 +151,7 @@ class ApproachPairs:
     def names(self, number: int) -> tuple[str, str]:
         """Return what the pair of a row is of: two links, or a link and an obstacle."""
         assert self.check is not None
+        # Numbers of contacts follow those of pairs of links, slot by slot.
         first = self.pair_count
         if number < first:
             tables = self.check.tables.pairs
@@ -167,6 +168,7 @@ class ApproachPairs:
         obstacles: How many there are, at most `slots`.
         """
         records: dict[str, Mapping[str, Any]] = {}
+        # What `Call` runs: code of shapes, compiled apart from the step.
         callees: list[Callees] = []
         numbers = list(range(self.pair_count))
         if self.check is not None:
@@ -199,6 +201,7 @@ class ApproachPairs:
             obstacles: How many obstacles there are.
             contacts: The numbers of the contacts.
         """
+        # Obstacles are fixed to the world, the first row of poses and twists.
         links = np.array([link for link, *_ in self.capsules])
         capsules = [capsule for _, capsule, _ in self.capsules]
         # How far points of a capsule are from the origin of its link, at most.
@@ -218,7 +221,7 @@ class ApproachPairs:
                     np.stack([links, np.zeros_like(links)], axis=1),
                     np.stack([levers, still], axis=1),
                 ),
-                "contacts_of": np.stack(
+                CONTACTS_OF: np.stack(
                     [obstacles * np.arange(count), np.full(count, obstacles)], axis=1
                 ).astype(np.int64),
             },
@@ -237,7 +240,9 @@ class ApproachPairs:
         assert self.check is not None
         tables, placed = self.check.tables, self.check.placed
         pairs, chosen = tables.pairs, self.moving_pairs
+        # Shapes a and b of each pair, by their numbers among all shapes.
         both = pairs.pairs[chosen]
+        # `ordered` has the rows of poses of both sides, in the order of the code.
         ordered = np.zeros((len(pairs.pairs), 2), np.int64)
         codes = np.zeros_like(ordered)
         # Each two kinds of shapes have code of their own, which orders its two sides.
@@ -267,7 +272,7 @@ class ApproachPairs:
                 "twists_a": a,
                 "twists_b": b,
                 "pair_rates": self._rates(placed.rows[both], reach[both]),
-                "distance": codes[chosen],
+                DISTANCE: codes[chosen],
                 "pair_row": np.arange(count),
                 "pair_near": np.arange(count),
                 "pair_number": np.arange(count, dtype=np.float64),
@@ -282,5 +287,6 @@ class ApproachPairs:
         # Without bounds, all pairs count as near in each step.
         if not speeds_are_known(moving, state):
             return np.full((len(rows), moving.joints), MOST)
+        # The greatest approach of two points at such levers, by each joint.
         speeds = SpeedBounds.of(moving, state.tree, *moving.cell.limits)
         return np.minimum(speeds.between(rows, np.minimum(levers, MOST)), MOST)

@@ -57,6 +57,7 @@ def controller_of(
 ) -> Controller:
     """Return the controller of a cell; see `Cell.controller`."""
     options = options.checked()
+    # The state decides attachments, bases and the branch of loops.
     bound = home(cell) if state is None else bound_state(cell, state)
     if avoid is not None:
         _check_avoid(cell, bound, avoid)
@@ -143,6 +144,7 @@ def _made_again(
 def _torque_limits(
     cell: Workcell, given: Any, twists: MovingTwists, state: State
 ) -> TorqueLimits | None:
+    # True stands for the limits of the model, numbers for others.
     if given is None or given is False:
         return None
     default = cell.effort_limits
@@ -198,11 +200,13 @@ class StepKernels:
         """Return the kernel for so many obstacles, at most `approach.slots`."""
         # A call with a batch comes to `compute`, which decides by the shapes of inputs.
         single = self._kernel(count, 1)
+        # Most controllers never see a batch: its code waits for the first one.
         batches: list[Kernel] = []
 
         def compute(
             *inputs: Any, out: Any = None, threads: Any = None
         ) -> npt.NDArray[Any]:
+            # None where an input has a batch dimension.
             row = single.compact_row(inputs)
             if row is not None:
                 return single(*row) if out is None else single(*row, out=out)
@@ -221,6 +225,7 @@ class StepKernels:
         tables[SETTINGS] = self.settings
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
+        # Payloads and moved bases of the state are in tables of the tasks, too.
         for found in self.stages:
             tables |= found.records(self.state)
         return code(tables, callees)
@@ -332,6 +337,7 @@ class Controller:
         given = [q, qd, *inputs]
         if self.torques is not None:
             given.append(self.torques.dynamics(q, qd))
+        # Without obstacles there is a kernel of its own, which has no columns for them.
         count = slots = 0
         width = OBSTACLE
         if obstacles is not None:
@@ -377,6 +383,7 @@ class Controller:
         """
         inputs = [*self._targets(targets), *self._target_rates(target_rates)]
         ports = [Port("q", (len(self.cell.joint_names),))]
+        # What simulations check: joint positions, targets, rates of targets.
         ports += [target for target, _ in (each.ports for each in self.stages)]
         ports += [rate for _, rate in (each.ports for each in self.stages)]
         start = q, self._still if qd is None else qd
@@ -406,11 +413,13 @@ class Controller:
             ),
             own.dt,
         )
+        # Joints that the controller does not move keep their rates.
         rates = qd.copy()
         rates[chosen] = bounds.rest
         return q + own.dt * rates, rates
 
     def _targets(self, targets: Any) -> list[Any]:
+        # None stands for the posture of the state.
         listed = self._for_tasks("targets", targets)
         for k, target in enumerate(listed):
             if target is None:
@@ -462,6 +471,7 @@ class Controller:
                 "obstacles= takes Obstacles, such as Obstacles.spheres(centres, radii),"
                 f" not {quote(obstacles)}."
             )
+        # Made once for an `Obstacles`, however often it is used.
         return obstacles.in_slots
 
     def _ready(self, slots: int, count: int, width: int) -> tuple[Kernel, StepLayout]:
@@ -499,6 +509,7 @@ class Controller:
 
     @cached_property
     def _settings(self) -> Mapping[str, Any]:
+        # One record: each value is a list of length 1.
         own, chosen = self.numbers, list(self.twists.joints)
         found: dict[str, Any] = {
             "lower": [own.lower[chosen]],
@@ -518,6 +529,8 @@ class Controller:
             found["judged"] = [[weight >= 0.01 * most for weight in weights]]
             found["priority_level"] = [levels]
             found["firm_weights"] = [firm_weights(weights, levels)]
+        # A gain above the rate of steps would overshoot: an error decreases by its own
+        # length at most in a step.
         rate = 1.0 / own.dt
         for each in self.stages:
             gain = min(each.task.gain, rate)

@@ -32,6 +32,7 @@ from armillary.spatial.rotation import log
 from armillary.spatial.vector import (
     Matrix,
     Number,
+    Rows,
     Vector,
     Vector3,
     add,
@@ -57,6 +58,8 @@ from armillary.trace.functions import (
 )
 
 __all__ = ["MAKERS"]
+
+FrameTask: TypeAlias = tasks.Frame | tasks.Position | tasks.AlignAxis | tasks.LookAt
 
 TINY: Final = 1e-300
 
@@ -86,13 +89,31 @@ class BaseFrame(NamedTuple):
     base_offset: Matrix
 
 
+class FrameGoal(NamedTuple):
+    """What the formulas of a task of a frame are given.
+
+    Attributes:
+        frame: The frame.
+        base: What it is relative to.
+        goal: The target, its rate and the gain.
+        setting: Greatest speeds, or the axis in the frame.
+    """
+
+    frame: PlacedFrame
+    base: PlacedFrame
+    goal: TaskGoal
+    setting: Vector
+
+
 def _placed(
-    task: Any, columns: StepColumns, twists: MovingTwists, state: State
+    task: FrameTask, columns: StepColumns, twists: MovingTwists, state: State
 ) -> Records:
     """Return the values of the settings `LinkFrame` and `BaseFrame` in a state."""
     values: list[Any] = []
     for name in (task.frame, task.relative_to):
         frame = twists.moving.cell.frame(name)
+        # What a frame is fixed to depends on attachments: a row of moving links,
+        # and its pose in that link.
         row, pose = twists.moving.fixed_to(state.tree, frame.link)
         values += [row, row, (pose @ frame.pose).matrix()[:3]]
     ports = columns.group(LinkFrame, BaseFrame)
@@ -103,7 +124,7 @@ def _relative(a: Sequence[Vector3], b: Sequence[Vector3]) -> list[Vector3]:
     return [subtract(x, y) for x, y in zip(a, b, strict=True)]
 
 
-def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
+def _of_frame(task: tasks.Frame, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a pose, the k-th."""
     position = chosen_axes(task.position, "position")
     rotation = chosen_axes(task.rotation, "rotation")
@@ -112,7 +133,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             "A Frame task requests no coordinate: position= and rotation= are both "
             "empty. Name axes, such as position='xyz'."
         )
-    axes = task.relative_to if task.axes is None else task.axes
+    axes: Any = task.relative_to if task.axes is None else task.axes
     if not (isinstance(axes, str) and axes in {task.frame, task.relative_to}):
         raise ModelError(
             f"axes= of a task is its frame, {quote(task.frame)}, or what it is "
@@ -121,11 +142,10 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
     # Coordinates are chosen along the axes of the frame, or of what it is relative to.
     in_frame = axes == task.frame
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), most = given
         desired = base.pose @ Pose.from_matrix(target)
+        # Rows and errors are written in these axes, of which some are chosen.
         R = (frame if in_frame else base).pose.rotation
         request = _Request.empty()
         if any(position):
@@ -142,9 +162,9 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
             request.add(moves, pull, R, rotation)
         return request.task
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, goal, _ = given
+        # Only the position bends: see `_curved`.
         to = (base.pose @ Pose.from_matrix(goal.target)).position
         R = (frame if in_frame else base).pose.rotation
         bent = _curved(frame, base, frame.pose.position, to, R, position)
@@ -152,6 +172,7 @@ def _of_frame(task: Any, k: int, twists: MovingTwists) -> TaskStages:
         return [*bent, *([0.0] * len(frame.twists) for _ in range(sum(rotation)))]
 
     weights = (task.weight,) * sum(position)
+    # 1 rad counts as much as sqrt(rotation_weight) m.
     weights += (task.weight * task.rotation_weight,) * sum(rotation)
     columns = columns_of_task(twists, k, m=len(weights), target=(4, 4), rate=(6,))
     speeds = _Setting(columns.most(), (task.speed, task.turn_speed))
@@ -167,10 +188,9 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
             "as axes='z'."
         )
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, most: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), most = given
+        # J is the velocity of the frame relative to the target that the base carries.
         at, to = frame.pose.position, base.pose @ three(target)
         moves = _relative(frame.linear(at), base.linear(to))
         request = _Request.empty()
@@ -178,9 +198,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
         request.add(moves, pull, base.pose.rotation, chosen)
         return request.task
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, _: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, goal, _ = given
         at, to = frame.pose.position, base.pose @ three(goal.target)
         return _curved(frame, base, at, to, base.pose.rotation, chosen)
 
@@ -193,10 +212,8 @@ def _of_position(task: tasks.Position, k: int, twists: MovingTwists) -> TaskStag
 def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task of a direction, the k-th."""
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), axis = given
         a = frame.pose.rotate(axis)
         # Divided by the greatest entry first, so that squares do not overflow.
         greatest = largest(target)
@@ -204,6 +221,7 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
         length = norm(part)
         to = base.pose.rotate(scale(1.0 / length, part))
         length = greatest * length
+        # The target is a direction of any length: only its rate across it turns it.
         turns = scale(1.0 / length, _across(base.pose.rotate(rate), to))
         moves = [cross(w, a) for w in _relative(frame.angular, base.angular)]
         # Turn towards the target, and with it where that turns.
@@ -216,10 +234,8 @@ def _of_align_axis(task: tasks.AlignAxis, k: int, twists: MovingTwists) -> TaskS
 def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
     """Return the stages of a task to look at a point, the k-th."""
 
-    def rows(
-        frame: PlacedFrame, base: PlacedFrame, goal: TaskGoal, axis: Vector
-    ) -> TaskRows:
-        target, rate, gain = goal
+    def rows(given: FrameGoal) -> TaskRows:
+        frame, base, (target, rate, gain), axis = given
         a, at = frame.pose.rotate(axis), frame.pose.position
         to = base.pose @ three(target)
         # Nearer points count as NEAREST away: the rate of a direction is v / distance.
@@ -227,6 +243,7 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
         length = sqrt(maximum(dot(ray, ray), NEAREST * NEAREST))
         d = scale(1.0 / length, ray)
         moves: list[Vector3] = []
+        # The velocity of the target as the frame sees it, by each joint.
         slides = _relative(base.linear(to), frame.linear(at))
         for w, v in zip(frame.angular, slides, strict=True):
             # The direction to the target turns as the frame and the base move;
@@ -241,24 +258,27 @@ def _of_look_at(task: tasks.LookAt, k: int, twists: MovingTwists) -> TaskStages:
 
 
 def _of_direction(
-    task: Any, k: int, twists: MovingTwists, rows: RowsOfFrames
+    task: tasks.AlignAxis | tasks.LookAt,
+    k: int,
+    twists: MovingTwists,
+    rows: RowsOfFrames,
 ) -> TaskStages:
-    given = numbers_of("axis=", task.axis)
-    if given.shape != VECTOR or not (np.isfinite(given).all() and given.any()):
+    # Checked here, as formulas cannot raise errors for numbers.
+    axis = numbers_of("axis=", task.axis)
+    if axis.shape != VECTOR or not (np.isfinite(axis).all() and axis.any()):
         raise ModelError(
             f"axis= is three finite numbers that are not all 0, not {task.axis!r}."
         )
 
-    def bends(
-        frame: PlacedFrame, base: PlacedFrame, _: TaskGoal, axis: Vector
-    ) -> Matrix:
+    def bends(given: FrameGoal) -> Matrix:
+        frame, base, _, axis = given
         # The second derivative of a direction on a circle about w: w x (w x a).
         a = frame.pose.rotate(axis)
         turns = _relative(frame.angular, base.angular)
         return by_rows([cross(w, cross(w, a)) for w in turns])
 
     columns = columns_of_task(twists, k, m=3, target=VECTOR, rate=VECTOR)
-    unit = _Setting(columns.axis(), given / np.linalg.norm(given))
+    unit = _Setting(columns.axis(), axis / np.linalg.norm(axis))
     weights = (task.weight,) * 3
     return _stages_of_frames(task, columns, twists, (rows, bends), unit, weights)
 
@@ -270,19 +290,13 @@ class _Setting(NamedTuple):
     value: Any
 
 
-RowsOfFrames: TypeAlias = Callable[
-    [PlacedFrame, PlacedFrame, TaskGoal, Vector], TaskRows
-]
-"""From the frame, what it is relative to, the goal and a setting to rows."""
-
-BendsOfFrames: TypeAlias = Callable[
-    [PlacedFrame, PlacedFrame, TaskGoal, Vector], Matrix
-]
-"""The same to second derivatives."""
+RowsOfFrames: TypeAlias = Callable[[FrameGoal], TaskRows]
+BendsOfFrames: TypeAlias = Callable[[FrameGoal], Matrix]
+"""From what a task is given to its rows, and to their second derivatives."""
 
 
 def _stages_of_frames(
-    task: Any,
+    task: FrameTask,
     columns: StepColumns,
     twists: MovingTwists,
     formulas: tuple[RowsOfFrames, BendsOfFrames],
@@ -309,14 +323,16 @@ def _stages_of_frames(
     def request(
         frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> TaskRows:
+        # Link, then the frame in it; twists are those of the link.
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
-        return without_others(rows(*placed, goal, setting), twists)
+        return without_others(rows(FrameGoal(*placed, goal, setting)), twists)
 
     def curvature(
         frame: LinkFrame, base: BaseFrame, goal: TaskGoal, setting: Vector
     ) -> Matrix:
         placed = PlacedFrame.of(*frame), PlacedFrame.of(*base)
-        return [list(row[:c]) for row in bends(*placed, goal, setting)]
+        # Other joints do not bend rows: their rates are given.
+        return [list(row[:c]) for row in bends(FrameGoal(*placed, goal, setting))]
 
     read = {"setting": setting.port}
     second = columns.stage(curvature, writes=columns.curvature(), **read)
@@ -367,7 +383,7 @@ class _Request(NamedTuple):
         return TaskRows(*self)
 
     def add(
-        self, moves: Sequence[Vector3], pull: _Pull, axes: Any, chosen: Sequence[bool]
+        self, moves: Sequence[Vector3], pull: _Pull, axes: Rows, chosen: Sequence[bool]
     ) -> None:
         """Add rows of a vector, in some of its coordinates along axes.
 
@@ -377,6 +393,8 @@ class _Request(NamedTuple):
         back = transpose(axes)
         error, rate = apply(back, pull.error), apply(back, pull.rate)
         parts = [x if counts else 0.0 for x, counts in zip(error, chosen, strict=True)]
+        # The speed that the error asks for is bounded as a whole, not axis by axis, so
+        # that the direction is kept.
         length = sqrt(maximum(inner(parts, parts), TINY))
         pace = minimum(pull.gain, pull.most / length)
         columns = [apply(back, move) for move in moves]
@@ -391,7 +409,7 @@ def _curved(
     base: PlacedFrame,
     at: Vector3,
     to: Vector3,
-    axes: Any,
+    axes: Rows,
     chosen: Sequence[bool],
 ) -> list[list[Number]]:
     """Return the second derivative of a position by each joint, in rows of `axes`.
@@ -410,6 +428,7 @@ def _curved(
     # w x v for each joint, of the motion relative to the base.
     moves = _relative(frame.linear(at), base.linear(to))
     turns = _relative(frame.angular, base.angular)
+    # From the world to the axes that coordinates are chosen in.
     back = transpose(axes)
     bent = [apply(back, cross(w, v)) for w, v in zip(turns, moves, strict=True)]
     rows = by_rows(bent)

@@ -92,6 +92,7 @@ def _coupling(
     q: Vector, qd: Vector, goal: TaskGoal, factors: Vector, *, twists: MovingTwists
 ) -> TaskRows:
     """Return f' x = rate + gain (target - f'q), less what other joints add to it."""
+    # Joints that are not moved change the sum at known rates.
     target, rate, gain = goal
     moved = sum((factors[j] * qd[j] for j in twists.others), 0.0)
     wanted = rate + gain * (target - inner(list(factors), list(q))) - moved
@@ -120,6 +121,7 @@ def _of_function(task: tasks.Function, k: int, twists: MovingTwists) -> TaskStag
 
 def _values(function: Callable[[Any], Any], q: Vector) -> list[Number]:
     """Return the numbers that a user's function returns."""
+    # One number counts as a list of one.
     result = function(q)
     listed = [result] if np.ndim(result) == 0 else list(result)
     if not listed or any(np.ndim(value) for value in listed):
@@ -158,6 +160,7 @@ def _second(
     joints: tuple[int, ...],
 ) -> Matrix:
     """Return d^2 f / dq_j^2: elements of gradients, differentiated by their joint."""
+    # Forward mode on top of reverse mode gives the diagonal of each Hessian.
     slopes = [gradient(value, list(q)) for value in values(q)]
     return [[jvp([row[j]], [(q[j], 1.0)])[0] for j in joints] for row in slopes]
 

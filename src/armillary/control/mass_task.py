@@ -50,6 +50,7 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
         row, pose = twists.moving.fixed_to(state.tree, k)
         own = float(link.inertia.mass)
         frame = pose @ link.primary
+        # m c, rotated and moved to the frame of the moving link.
         turned = np.array(frame.rotate(link.inertia.first_moment))
         mass[row] = mass.get(row, 0.0) + own
         moment[row] = moment.get(row, 0.0) + turned + own * np.array(frame.position)
@@ -60,6 +61,7 @@ def _mass_records(twists: MovingTwists, state: State) -> Mapping[str, Records]:
             "No moving link of this cell has a mass, so that it has no centre of mass; "
             "give links an inertia=."
         )
+    # Shares add up to 1, so that the sum over links is the centre of mass.
     total = sum(mass[row] for row in rows)
     records = {
         "mass_pose": np.array(rows),

@@ -83,6 +83,7 @@ class Obstacles:
             raise ShapeError(
                 f"Centres of spheres have the shape (..., k, 3), not {at.shape}."
             )
+        # NaN is allowed here: it makes a step `INVALID`, as documented.
         _refuse_negative(numbers_of("radii of obstacles", radii))
         return cls(np.stack([at, at], axis=-2), radii, velocities)
 
@@ -115,6 +116,7 @@ class Obstacles:
         if sides.ndim == 1:
             sides = np.broadcast_to(sides, (X.shape[-3], 3))
         R, at = X[..., :3, :3], X[..., :3, 3]
+        # R R' = 1 but for rounding: scaled or sheared boxes are refused.
         if (np.abs(R @ R.swapaxes(-1, -2) - np.eye(3)) > ROTATED).any():
             raise ModelError(
                 "The poses of boxes must be rigid; the rotation of one is not "
@@ -136,6 +138,7 @@ class Obstacles:
                 "Obstacles are joined from one or more of them: "
                 "Obstacles.joined(hand, boxes)."
             )
+        # Among boxes, capsules become rounded boxes, so that all have one width.
         has_boxes = any(each.sizes is not None for each in parts)
         all_numbers = [
             as_boxes(each.numbers) if has_boxes else each.numbers for each in parts
@@ -159,6 +162,7 @@ class Obstacles:
         instant = numbers_of("time", time)
         if instant.ndim or not np.isfinite(instant):
             raise ShapeError(f"time is one finite number, not {quote(time)}.")
+        # Shapes are checked before anything moves.
         _ = self.in_slots  # which checks the shapes
         moved = instant * numbers_of("velocities", self.velocities)
         return replace(self, ends=numbers_of("ends", self.ends) + moved[..., None, :])
@@ -329,6 +333,7 @@ def capsule_around(shape: Primitive, pose: Pose) -> BoundingCapsule | None:
         shape: The shape.
         pose: The frame that its own pose is in, in the frame of the capsule.
     """
+    # Spheres and capsules are what they are; others get a capsule around corners.
     X = pose @ shape.pose
     if isinstance(shape, Sphere):
         at = np.array(X.position)
@@ -363,6 +368,7 @@ def _around(points: Array) -> BoundingCapsule:
     centre = points.mean(axis=0)
     # Principal axes of the points: one of them is near the best axis.
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
+    # The smallest of three: about each principal axis.
     found = [_about(points, axis) for axis in axes]
     return min(found, key=_volume)
 
@@ -374,6 +380,7 @@ def _about(points: Array, axis: Array) -> BoundingCapsule:
     # The axis of the capsule goes through the middle of the points across it.
     middle = 0.5 * (across.min(axis=0) + across.max(axis=0))
     middle -= (middle @ axis) * axis
+    # The radius holds all points across the axis; the ends hold them along it.
     distances = np.linalg.norm(across - middle, axis=1)
     radius = float(distances.max())
     # A point within the radius needs the segment only up to where the cap holds it.

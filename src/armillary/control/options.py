@@ -86,6 +86,7 @@ class ControllerNumbers:
             ModelError: A limit is not above 0.
         """
         n = len(cell.joint_names)
+        # Without limits positions are unbounded; rates and accelerations keep theirs.
         lower, upper = cell.limits
         if not options.limits:
             lower, upper = np.full(n, -np.inf), np.full(n, np.inf)
@@ -116,6 +117,7 @@ def per_joint(cell: Workcell, name: str, given: Any, default: Array) -> Array:
     n = len(cell.joint_names)
     if given is None:
         return default
+    # One number holds for all joints, whatever their units.
     array = numbers_of(f"{name}=", given)
     if array.shape not in {(), (n,)}:
         raise ShapeError(

@@ -77,6 +77,7 @@ def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepB
     sources: list[Number] = []
     passed: Number = 0.0
     braking: Number = 0.0
+    # Each joint by itself.
     for x, v, down, up, most, a in zip(q, qd, *limits, strict=True):
         # By how much a rate may change in this step.
         change = a * dt
@@ -112,6 +113,7 @@ def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Numbe
     It is acceleration where that does not allow the bound that is wanted: the lower of
     the greatest speed and the speed from which the joint stops before its limit.
     """
+    # 0 for position, 1 for velocity, 2 for acceleration: indices in SOURCES.
     source = select(most < stops, 1.0, 0.0)
     return select(absolute(bound - wanted) > 0.0, 2.0, source)
 
@@ -130,5 +132,6 @@ def _fastest(room: Number, a: Number, dt: Number) -> Number:
     # The greatest whole m with m (m + 1) / 2 <= room / unit: how many whole steps
     # of braking there are.
     m = truncate(0.5 * (sqrt(1.0 + 8.0 * halves) - 1.0))
+    # The piece of the convex function between m and m + 1 whole steps, inverted.
     v = (room / dt + 0.5 * a * dt * m * (m + 1.0)) / (m + 1.0)
     return select(room < 1e300, v * INSIDE, room)

@@ -122,6 +122,7 @@ def _gather(
     *a, b, still, room = row
     is_pair = row_number < BOUND
     wanted = _wanted(row, pace)
+    # r is `separating`: braking at first, then what was found.
     reached = inner(a, list(separating))
     breaks = select(is_pair, select(reached < wanted, 1.0, 0.0), 0.0)
     # The row adds a a' to H and a b to g, of which `counts` is a or 0.
@@ -173,6 +174,7 @@ def _is_met(row: Vector, wanted: Number, rises: Number) -> Any:
 
 def _goes_on(broken_rows: Number, unmet_rows: Number, finished: Number) -> Number:
     """Return 1 where rows are broken, but fewer than before."""
+    # If all rows of the sum are still broken, no rates separate them further.
     is_better = select(unmet_rows < broken_rows, finished, 0.0)
     return select(unmet_rows > 0.0, is_better, 0.0)
 

@@ -144,6 +144,7 @@ def simulated(
         ShapeError: A shape does not fit, or the number of obstacles changes.
         ModelError: `steps` is not a whole number, or below 1.
     """
+    # Targets of any form become functions of the number of a step.
     count = whole_number("steps", steps, least=1)
     listed = [
         _at_steps(target, port, count, dt)
@@ -169,6 +170,7 @@ def simulated(
         path[k + 1] = step.numbers
         _go_on(path[k + 1], now, n, brake)
     _check_counts(slots)
+    # The instants go behind the batch, as results are documented; no copy is made.
     path.flags.writeable = False
     found = np.moveaxis(path, 0, -2)
     return ControlledMotion(
@@ -207,9 +209,11 @@ def _go_on(after: Array, before: Array, n: int, brake: Brake) -> None:
         n: How many joints.
         brake: As for `simulated`.
     """
+    # Rows that did not begin with numbers stay NaN.
     begun = before[..., : 2 * n]
     # Rows that began with numbers and ended in NaN were given something invalid.
     is_lost = np.isnan(after[..., 0]) & np.isfinite(begun).all(axis=-1)
+    # Rows one by one: invalid steps are rare.
     for row in map(tuple, np.argwhere(is_lost).tolist()):
         q, qd = brake(begun[row][:n], begun[row][n:])
         after[row][:n], after[row][n : 2 * n] = q, qd
@@ -231,6 +235,7 @@ def _at_steps(target: Any, port: Port, count: int, dt: float) -> OfTime:
 
 def _sliced(array: Array, rank: int, count: int, what: str) -> OfTime:
     """Return what gives the part of a step, of arrays (..., steps, *shape)."""
+    # Constant: the same array at each step.
     if array.ndim == rank:
         return lambda k: array
     axis = array.ndim - rank - 1
@@ -272,6 +277,7 @@ class _Asked(NamedTuple):
 
     def __call__(self, k: int) -> Any:
         """Return the obstacles of a step."""
+        # A sensor may answer differently if asked twice; motions show what was avoided.
         if k not in self.known:
             self.known[k] = self.function(k * self.dt)
         return self.known[k]
@@ -301,6 +307,7 @@ def _of_row(
     if found is None:
         return None
     each = found.numbers
+    # Obstacles without a batch are those of every row.
     whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
     numbers: Any = whole[place]
     return obstacles_of(numbers)

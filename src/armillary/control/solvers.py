@@ -322,6 +322,7 @@ def _least_squares(
     # Postures, where the tasks leave freedom, then damping and stiffness about them.
     free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if pulls else None
     postures = _Postures.of(free, diagonals, pulls, c)
+    # Rows (2) and (3), then (4) of the program in `step_pipeline.py`.
     postures.add(H, g, damping)
     postures.stiffen(H, g, level_stiffness, rooms)
     return LeastSquares(packed(H), g)

@@ -79,6 +79,7 @@ class Step:
 
         Infinite where no pair is kept apart.
         """
+        # NO_PAIRS stands for no pair in the kernel, infinity in results.
         found = self.numbers[..., 2 * self._n + 2]
         return np.where(found >= NO_PAIRS, np.inf, found)
 
@@ -156,11 +157,13 @@ class Step:
         names = [self.layout.cell.joint_names[k] for k in self.layout.joints]
         begin = 2 * self._n + 4 + STUCK
         sources = numbers[begin : begin + len(names)]
+        # Behind the sources come numbers of constraints, then their multipliers.
         slots, forces = np.split(numbers[begin + len(names) :], 2)
         texts: list[str] = []
         # Largest multiplier first; equal ones in the order of slots.
         for k in np.argsort(-forces, kind="stable").tolist():
             number = float(slots[k])
+            # FREE and NaN: nothing is active there.
             if not number >= 0.0:
                 continue
             # Ranges of numbers: pairs, then bounds of rates, then torques.

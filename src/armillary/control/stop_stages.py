@@ -175,6 +175,7 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     scale, is_stoppable, has_near = safety
     c = len(full_way)
     a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
+    # Approaches, the speeds at which the distance falls: of braking, and of x.
     least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
     most = 0.0 - (still + inner(a, list(full_way)))
     # v (T / 2 + dt) <= room: only rows that x breaks reduce the scale.
@@ -353,6 +354,7 @@ def _between(rates: RatesToTry, scale: Number, brake: Vector | None) -> list[Num
 
     brake: The rates of braking; None where `rest` has them.
     """
+    # Below 0 the first list is not used.
     tried = [r + scale * (v - r) for v, r in zip(*rates, strict=True)]
     if brake is None:
         return tried

@@ -130,6 +130,7 @@ def columns_of_task(
         m: How many rows it has.
         shapes: Those of `target` and `rate`, that of its target.
     """
+    # Rows of tasks are not known yet: columns of one task have sizes of their own.
     return StepColumns.for_step(twists, ()).of(number, m=m, **shapes)
 
 

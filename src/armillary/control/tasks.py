@@ -69,6 +69,7 @@ class _Weighted:
                 is not finite, the priority is not a whole number, or the name of a
                 frame is not a text.
         """
+        # By the names of fields, so that new tasks are checked without further code.
         for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             if name in _FINITE:
@@ -79,6 +80,7 @@ class _Weighted:
                 raise ModelError(
                     f"{name}= of a task is the name of a frame, not {quote(value)}."
                 )
+        # True counts as 1; 1.0 does not.
         priority: Any = self.priority
         if not isinstance(priority, int):
             raise ModelError(

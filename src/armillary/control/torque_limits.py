@@ -27,7 +27,7 @@ from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.moving_links import MovingTwists
 from armillary.kinematics.state import State, home
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 __all__ = [
@@ -71,9 +71,10 @@ class TorqueLimits:
         cell, chosen = twists.moving.cell, list(twists.joints)
         n = twists.moving.joints
 
-        def equations(bodies: Multibody, qd: Any) -> Any:
+        def equations(bodies: Multibody, qd: Vector) -> Matrix:
             # Rows of M of the joints that are moved, with h = C qd + g behind each.
             M = mass_matrix(bodies)
+            # Torques at the present rates without accelerations: C qd + g.
             h = inverse_dynamics(bodies, list(qd), [0.0] * n)
             return [[*M[k], h[k]] for k in chosen]
 
@@ -110,7 +111,7 @@ def torque_stages(
     """Return the stages that write the rows of torques, and brake within them.
 
     `rest` becomes the hardest braking within the limits, between full braking, which is
-    kept in `full_rest`, and going on at the same rates; all is linear.
+    kept in `full_rest`, and continuing at the same rates; all is linear.
 
     Args:
         columns: The columns.
@@ -148,6 +149,7 @@ def _torque_row(
     M = [mass_row[k] for k in chosen]
     length = sqrt(maximum(inner(M, M), TINY))
     a: list[Number] = [torque_side * x / length for x in M]
+    # side (M (x - v) / dt + h) >= -torque, solved for side M x.
     room = torque + torque_side * mass_row[len(qd)]
     b = inner(a, [qd[k] for k in chosen]) - room * dt / length
     # Joints without mass or without a limit have no row.
@@ -176,6 +178,7 @@ def _part(
     braking = inner(a, list(rest)) - b
     # Coasting meets the row and braking misses it: the row is met up to that part.
     is_short = select(braking < 0.0, torque_near[0], 0.0) * maximum(coasting, 0.0)
+    # All rows together: the least part that any of them allows.
     part = minimum(rest_part, coasting / maximum(coasting - braking, TINY))
     return select(is_short > 0.0, part, rest_part)
 
@@ -190,6 +193,7 @@ def _softened(
     chosen: tuple[int, ...],
 ) -> Vector:
     """Return that part of the way from the present rates to full braking."""
+    # Clipping keeps rounding from leading beyond bounds of rates.
     softened: list[Number] = []
     for k, r, a, b in zip(chosen, rest, low, high, strict=True):
         v = qd[k]
@@ -248,4 +252,5 @@ def _missed(
     # Rounding counts in parts of the row, whose a has unit length.
     least = b - BROKEN * (1.0 + absolute(b))
     short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)
+    # The greatest miss decides: one row is enough to brake.
     return maximum(torque_excess, short)

@@ -191,6 +191,7 @@ def _missing(
     least, most, much = sizes
     # x = J'y has the least |x| of all rates that miss no more.
     rows: Rows = [list(row) for row in J]
+    # Least squares with a little damping, in its dual form: m equations, not c.
     y = _forces(rows, v, weights, least)
     x = [inner(list(column), y) for column in zip(*rows, strict=True)]
     if most is not None:
