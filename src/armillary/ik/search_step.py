@@ -1,7 +1,8 @@
 """One damped Gauss-Newton step towards targets, as a program.
 
-With the errors e(q) of all rows, their Jacobian J = -de/dq, and a secondary goal g for the change
-of q, which is zero unless the answer is to stay near a given vector, the step is
+With the errors e(q) of all rows, their Jacobian J = -de/dq, and a secondary goal g for
+the change of q, which is zero unless the answer is to stay near a given vector, the
+step is
 
     q' = q + g + J' H^-1 (e - J g),    H = J J' + (c e'e + c0) 1
 
@@ -16,7 +17,7 @@ change, and to the limits of joints, which are inequalities:
 - Near a vector the step itself decides: joints that it leads beyond limits go there,
   and the others are solved for again, with what is left of e.
 
-The secondary goal is the pull g = gain (q_near - q); both its size and the end of it matter:
+The secondary goal is the pull g = gain (q_near - q); its size and its end matter:
 
     gain = 1/2 / sqrt(1 + |q_near - q|^2) * e'e / (e'e + PULLED^2)
 
