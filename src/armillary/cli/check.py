@@ -16,7 +16,6 @@ from armillary.cli.verb import option, verb
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import (
     home_parts,
-    home_text,
     untested_parts,
     untested_text,
 )
@@ -146,7 +145,7 @@ def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnost
                 yield diagnostic("links-touch", text)
         elif each.message == untested_text(each.subject):
             untested.append(each.subject)
-        elif not at_home or each.message != home_text(at_home):  # a note has these
+        else:
             yield diagnostic("links-untested", each.message)
     if untested:
         yield diagnostic("links-untested", *untested_parts(untested))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.pairs import applied_rules
-from armillary.collision.untested import home_text, untested_text
+from armillary.collision.untested import untested_text
 from armillary.errors import ModelError, quote
 from armillary.kinematics.state import State, bound_state
 from armillary.kinematics.violations import Violation, violations_of
@@ -34,8 +34,9 @@ def violations(
     Joints come first, in the order of links, then pairs of links, the nearest first.
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
     files cannot, one entry of the kind `untested` says why. There is another one for
-    each manipulator of which no pair of links is tested although no rule says so, and
-    one that names the pairs that are left out because they touch at home.
+    each manipulator of which no pair of links is tested although no rule says so. Pairs
+    that are left out because they touch at home have none: what is allowed in a cell of
+    such links is no entry at all. A check names them, in a warning.
 
     Args:
         cell: What is in the state.
@@ -70,14 +71,11 @@ def violations(
         else:
             broken += _touching(check, bound, tolerance)
     # What is left out without a rule that says so is named, as by a check's warning.
-    left_out = decided.untested_manipulators(tested)
-    texts = [(name, untested_text(name)) for name in left_out]
-    if decided.home_pairs:
-        texts.append((cell.name, home_text(decided.home_pairs)))
-    return (
-        *broken,
-        *(Violation("untested", each, math.nan, margin, text) for each, text in texts),
-    )
+    broken += [
+        Violation("untested", name, math.nan, margin, untested_text(name))
+        for name in decided.untested_manipulators(tested)
+    ]
+    return tuple(broken)
 
 
 def _touching(
