@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -72,11 +71,9 @@ def test_elsewhere_an_audit_hook_refuses_events(tmp_path):
 def test_questions_have_a_limit_of_time_and_answers_of_length(tmp_path):
     child = process(tmp_path)
     assert len(child.ask(b"'x' * 100", seconds=20.0, longest=10)) == 10
-    start = time.monotonic()
     child = process(tmp_path)
     assert asked(child, "[0 for _ in iter(int, 1)]", seconds=1.0) == ""
     assert asked(child, "1") == ""  # it has ended
-    assert time.monotonic() - start < 20.0
 
 
 def test_it_has_no_environment_and_ends_with_its_object(tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 import armillary as arm
 from armillary.dynamics import forward
-from armillary.dynamics.setting import Setting
+from armillary.dynamics.options import DynamicsOptions
 from masses import vectors, with_drives, with_inertias
 
 EXAMPLES = ("irb2400", "ur10_on_rail", "ur5e_on_oval", "scara", "pan_tilt", "delta")
@@ -35,7 +35,7 @@ def test_both_methods_of_forward_dynamics_agree(name: str) -> None:
     cell = with_drives(with_inertias(arm.example(name), 2), 2)
     given = vectors(cell, 3)
     found = [
-        Setting(cell.workcell).kernel(
+        DynamicsOptions(cell.workcell).kernel(
             ("forward", method), method, ("qd", "torque"), output="qdd"
         )(*given)
         for method in (forward.by_mass_matrix, forward.by_articulated_bodies)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.dynamics import setting
+from armillary.dynamics import options
 from armillary.errors import ShapeError
 from armillary.spatial import rotation
 from armillary.spatial.pose import Pose
@@ -90,7 +90,7 @@ def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = with_inertias(arm.example("irb2400"), 8)
     given = vectors(cell, 9, 3)
     compiled = cell.inverse_dynamics_derivatives()(*given)
-    monkeypatch.setattr(setting, "MOST_BODIES", 3)
+    monkeypatch.setattr(options, "MOST_BODIES", 3)
     other = with_inertias(arm.example("irb2400"), 8)
     kernel = other.inverse_dynamics_derivatives()
     assert kernel.lanes == 1

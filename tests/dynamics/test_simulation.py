@@ -10,7 +10,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import armillary as arm
-from armillary.dynamics import setting
+from armillary.dynamics import options
 from armillary.dynamics.simulation import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from four_bar import four_bar
@@ -427,7 +427,7 @@ def test_joints_without_mass_are_refused() -> None:
 
 def test_large_cells_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation runs in compiled code only, so that no size makes it Python."""
-    monkeypatch.setattr(setting, "MOST_BODIES", 2)
+    monkeypatch.setattr(options, "MOST_BODIES", 2)
     large, small = (with_inertias(arm.example("irb2400"), 0) for _ in range(2))
     path = large.simulate(large.home, dt=1e-3, steps=5)
     assert large.mass_matrix().operation_count == 0  # it runs as Python

@@ -78,7 +78,7 @@ def accepted(name: str, table: Table[Any], row: Row[Any]) -> list[Any]:
         context, report = contexts(name)
         read = row.read(element, context)
         if read is not None and not report.diagnostics and type(read) is type(value):
-            assert read == value, (table.name, row.attribute)
+            assert read == value, (table.name, row.attributes)
             found.append(value)
     return found
 

@@ -128,7 +128,7 @@ def tables_of_shapes(
     Raises:
         ModelError: Both shapes of a pair are half spaces.
     """
-    # For each shape the moving link: pairs that move together are told from these.
+    # For each shape the moving link: pairs that move together have equal ones.
     used: list[int] = np.unique(tested.indices).tolist()
     links = [tree.cell.frame(tested.links[k]).link for k in used for _ in shapes[k]]
     rows = np.array([moving.fixed_to(tree, link).row for link in links], np.int64)

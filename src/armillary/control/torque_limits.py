@@ -19,7 +19,7 @@ from armillary.control.columns import StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
-from armillary.dynamics.setting import setting_of
+from armillary.dynamics.options import options_of
 from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -78,9 +78,9 @@ class TorqueLimits:
             h = inverse_dynamics(bodies, list(qd), [0.0] * n)
             return [[*M[k], h[k]] for k in chosen]
 
-        setting = setting_of(cell, {"state": None if state is home(cell) else state})
+        checked = options_of(cell, {"state": None if state is home(cell) else state})
         name = StepColumns.mass_rows.name
-        kernel = setting.kernel((name, *chosen), equations, ("qd",), output=name)
+        kernel = checked.kernel((name, *chosen), equations, ("qd",), output=name)
         return cls(kernel, limits[chosen])
 
     def records(self, first: int) -> dict[str, Mapping[str, Any]]:

@@ -13,7 +13,7 @@ from armillary.dynamics import mass_matrix, operational
 from armillary.dynamics import momentum as formulas
 from armillary.dynamics.multibody import Multibody
 from armillary.dynamics.operational import TwistRows
-from armillary.dynamics.setting import Options, setting_of
+from armillary.dynamics.options import Options, options_of
 from armillary.errors import ModelError
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.kernels import chosen_axes, frame_list
@@ -49,7 +49,7 @@ def kinetic_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     Returns:
         A kernel of two (..., n) -> (...,) [J].
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "kinetic_energy", formulas.kinetic_energy, ("qd",), output="energy"
     )
 
@@ -64,7 +64,7 @@ def potential_energy(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     Returns:
         A kernel (..., n) -> (...,) [J].
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "potential_energy", formulas.potential_energy, output="energy"
     )
 
@@ -82,7 +82,7 @@ def centre_of_mass(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     Raises:
         ModelError: As for `inverse_dynamics`; or there is no mass, only moments.
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "centre_of_mass", formulas.centre_of_mass, output="centre"
     )
 
@@ -95,7 +95,7 @@ def centre_of_mass_jacobian(cell: Workcell, **options: Unpack[Options]) -> AnyKe
     Returns:
         A kernel (..., n) -> (..., 3, n), in the world [m/s].
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "centre_of_mass_jacobian", formulas.centre_of_mass_jacobian, output="jacobian"
     )
 
@@ -127,7 +127,7 @@ def momentum(
         point = None if at is None else operational.frame_pose(bodies, at).position
         return formulas.momentum(bodies, qd, point)
 
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         ("momentum", at),
         equations,
         ("qd",),
@@ -149,7 +149,7 @@ def coriolis_matrix(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     Returns:
         A kernel of two (..., n) -> (..., n, n) [kg m^2/s, kg m/s or kg/s].
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "coriolis_matrix", mass_matrix.coriolis_matrix, ("qd",), output="coriolis"
     )
 
@@ -251,8 +251,8 @@ def reaction(
         ModelError: A loop closes around the frame and takes an unknown part of the
             load; and as for `inverse_dynamics`.
     """
-    setting = setting_of(cell, options)
-    tree, bodies = setting.tree_and_bodies
+    checked = options_of(cell, options)
+    tree, bodies = checked.tree_and_bodies
     name = cell.qualified(frame)
     key = "cut", name, tuple(options.get("free_bases", ()))
     cut = kept(tree, key, lambda: operational.Cut.at(tree, bodies, name))
@@ -261,7 +261,7 @@ def reaction(
     def equations(bodies: Multibody, carried: Any, qd: Any, qdd: Any) -> Any:
         return operational.reaction(bodies, cut, carried, to, qd, qdd)
 
-    return setting.kernel(
+    return checked.kernel(
         ("reaction", cut.frame, cut.bodies, to),
         equations,
         ("qd", "qdd"),
@@ -310,7 +310,7 @@ def torque_of_wrench(
         wrenches = [wrench] if single else wrench
         return operational.torques_of_wrench(bodies, tasks, list(map(six, wrenches)))
 
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         ("torque_of_wrench", tuple(tasks), single),
         equations,
         output="torque",
@@ -333,13 +333,13 @@ def _of_task(
     if not any(rows):
         raise ModelError(f"{question} must ask for a direction or a rotation.")
     task = TwistRows(cell.frame(frame), cell.frame(axes), rows)
-    setting = setting_of(cell, options)
-    setting.check_regular()
+    checked = options_of(cell, options)
+    checked.check_regular()
 
     def of_bodies(bodies: Multibody) -> Any:
         return equations(bodies, task)
 
-    return setting.kernel(
+    return checked.kernel(
         (question, task),
         of_bodies,
         output=question,

@@ -15,7 +15,7 @@ from armillary.dynamics import derivatives, forward, inverse
 from armillary.dynamics import mass_matrix as composite
 from armillary.dynamics.bodies import GROUND
 from armillary.dynamics.multibody import Multibody
-from armillary.dynamics.setting import Options, Setting, setting_of
+from armillary.dynamics.options import DynamicsOptions, Options, options_of
 from armillary.errors import ModelError, quote
 from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.model.frame import FrameRef
@@ -73,7 +73,7 @@ def inverse_dynamics(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         StateError: The state is not one of this cell, or a base that is not free moves
             in it.
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "inverse_dynamics", inverse.inverse_dynamics, ("qd", "qdd"), output="torque"
     )
 
@@ -95,9 +95,9 @@ def forward_dynamics(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
         ModelError: As for `inverse_dynamics`; or a joint moves no mass, so that its
             acceleration is unknown.
     """
-    setting = setting_of(cell, options)
-    setting.check_regular()
-    return setting.kernel(
+    checked = options_of(cell, options)
+    checked.check_regular()
+    return checked.kernel(
         "forward_dynamics", forward.forward_dynamics, ("qd", "torque"), output="qdd"
     )
 
@@ -110,7 +110,7 @@ def mass_matrix(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     Returns:
         A kernel (..., n) -> (..., n, n), symmetric [kg m^2, kg m or kg].
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "mass_matrix", composite.mass_matrix, output="mass_matrix"
     )
 
@@ -127,7 +127,7 @@ def gravity_torque(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     def equations(bodies: Multibody) -> Any:
         return inverse.inverse_dynamics(bodies, bodies.zeros, bodies.zeros)
 
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "gravity_torque", equations, output="torque"
     )
 
@@ -144,7 +144,7 @@ def bias_torque(cell: Workcell, **options: Unpack[Options]) -> AnyKernel:
     def equations(bodies: Multibody, qd: Any) -> Any:
         return inverse.inverse_dynamics(bodies, qd, bodies.zeros)
 
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "bias_torque", equations, ("qd",), output="torque"
     )
 
@@ -173,7 +173,7 @@ def inverse_dynamics_derivatives(
         ModelError: As for `inverse_dynamics`.
         NotCompiled: A script that cannot be compiled moves something.
     """
-    return setting_of(cell, options).kernel(
+    return options_of(cell, options).kernel(
         "inverse_dynamics_derivatives",
         derivatives.inverse_dynamics_derivatives,
         ("qd", "qdd"),
@@ -201,9 +201,9 @@ def forward_dynamics_derivatives(
         ModelError: As for `forward_dynamics`.
         NotCompiled: A script that cannot be compiled moves something.
     """
-    setting = setting_of(cell, options)
-    setting.check_regular()
-    return setting.kernel(
+    checked = options_of(cell, options)
+    checked.check_regular()
+    return checked.kernel(
         "forward_dynamics_derivatives",
         derivatives.forward_dynamics_derivatives,
         ("qd", "torque"),
@@ -239,13 +239,13 @@ def inertial_regressor(
         ModelError: `links` is empty, or names a link twice or another frame.
         StateError: As for `inverse_dynamics`.
     """
-    setting = setting_of(cell, options)
-    chosen = _links(setting, links)
+    checked = options_of(cell, options)
+    chosen = _links(checked, links)
 
     def equations(bodies: Multibody, qd: Any, qdd: Any) -> Any:
         return inverse.regressor(bodies, qd, qdd, chosen)
 
-    return setting.kernel(
+    return checked.kernel(
         ("inertial_regressor", chosen),
         equations,
         ("qd", "qdd"),
@@ -274,16 +274,16 @@ def inertial_parameters(
         UnknownName: A link or a manipulator does not exist.
         ModelError: As for `inertial_regressor`.
     """
-    setting = setting_of(cell, options)
-    found = [cell.links[link].inertia for link in _links(setting, links)]
+    checked = options_of(cell, options)
+    found = [cell.links[link].inertia for link in _links(checked, links)]
     rows = [(each or SpatialInertia.zero()).parameters for each in found]
     return np.array(rows, dtype=np.float64).ravel()
 
 
-def _links(setting: Setting, names: Sequence[str] | None) -> tuple[int, ...]:
-    cell = setting.cell
+def _links(checked: DynamicsOptions, names: Sequence[str] | None) -> tuple[int, ...]:
+    cell = checked.cell
     if names is None:
-        fixed = setting.tree_and_bodies[1].fixed
+        fixed = checked.tree_and_bodies[1].fixed
         return tuple(sorted(k for k, (body, _) in fixed.items() if body != GROUND))
     given: Any = names
     if not isinstance(given, (list, tuple)) or not given:

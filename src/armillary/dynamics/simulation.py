@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.dynamics.forward import forward_dynamics
-from armillary.dynamics.setting import Setting
+from armillary.dynamics.options import DynamicsOptions
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError, StateError, quote, unknown
 from armillary.kernel.arguments import as_inputs, broadcast, whole_number
@@ -333,8 +333,8 @@ def simulate(  # noqa: PLR0913
         raise unknown("method of integration", method, METHODS)
     clock = _clock(dt, steps, every)
     state = bound_state(cell, state)
-    setting = Setting(cell, joints, state, gravity, free_bases)
-    setting.check_regular()
+    options = DynamicsOptions(cell, joints, state, gravity, free_bases)
+    options.check_regular()
     moving = selection_of(cell, joints).inputs
     _check_locked(state, moving)
     if not moving and not free_bases:
@@ -345,9 +345,9 @@ def simulate(  # noqa: PLR0913
     given = {"base_poses": base_poses, "q": q, "qd": qd}
     start = _started(state, moving, free_bases, given, torque, clock)
     if joints is None and _is_built(state, free_bases):
-        setting = replace(setting, state=None)  # then all numbers are constants
+        options = replace(options, state=None)  # then all numbers are constants
     chosen = METHODS[method]
-    kernel = setting.kernel(
+    kernel = options.kernel(
         ("simulation", method),
         forward_dynamics,
         ("qd", "torque"),

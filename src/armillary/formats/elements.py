@@ -186,33 +186,39 @@ def choice(words: Mapping[str, Any]) -> Kind[Report]:
 # Tables
 
 
-@dataclass(frozen=True, slots=True)
+@final
 class Row(Generic[C]):
     """One attribute of an element, or several that are one value.
 
     Attributes:
-        attribute: Its name; names of several are separated by spaces.
+        attributes: Their names.
         kind: How each is parsed and printed.
-        field: The name of the value; by default that of the attribute.
+        key: The name of the value.
         default: The value without the attribute.
         always: Whether the default is written too.
     """
 
-    attribute: str
-    kind: Kind[C]
-    field: str = ""
-    default: Any = REQUIRED
-    always: bool = False
+    __slots__ = ("always", "attributes", "default", "key", "kind")
 
-    @property
-    def key(self) -> str:
-        """Return the name of the value."""
-        return self.field or self.attribute
+    def __init__(
+        self,
+        attribute: str,
+        kind: Kind[C],
+        field: str = "",
+        *,
+        default: Any = REQUIRED,
+        always: bool = False,
+    ) -> None:
+        """Make a row.
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Return the names of the attributes."""
-        return tuple(self.attribute.split())
+        attribute: The name; names of several are separated by spaces.
+        field: The name of the value; by default that of the attribute.
+        """
+        self.attributes: Final = tuple(attribute.split())
+        self.kind: Final = kind
+        self.key: Final = field or attribute
+        self.default: Final = default
+        self.always: Final = always
 
     def read(self, element: Element, context: C) -> Any:
         """Return the value, which is None after an error in an attribute."""
@@ -226,9 +232,10 @@ class Row(Generic[C]):
         """Return the attributes of a value, nothing for None and for the default."""
         if value is None or (value == self.default and not self.always):
             return {}
-        names = self.attributes
-        values = (value,) if len(names) == 1 else cast(tuple[Any, ...], value)
-        return dict(zip(names, map(self.kind.write, values), strict=True))
+        names, write = self.attributes, self.kind.write
+        if len(names) == 1:
+            return {names[0]: write(value)}
+        return dict(zip(names, map(write, value), strict=True))
 
 
 @final
@@ -237,13 +244,13 @@ class Table(Generic[C]):
 
     Attributes:
         name: Of the element.
-        rows: Its attributes.
+        rows: Its attributes, and `fields` the names of their values.
         children: The names of the elements that may be inside of it.
         has_text: Whether it has a text.
         makes: The class of the model that has the fields of the rows, if there is one.
     """
 
-    __slots__ = ("children", "has_text", "makes", "name", "rows")
+    __slots__ = ("children", "fields", "has_text", "makes", "name", "rows")
 
     def __init__(
         self,
@@ -255,19 +262,10 @@ class Table(Generic[C]):
     ) -> None:
         self.name: Final = name
         self.rows: Final = rows
+        self.fields: Final = tuple(row.key for row in rows)
         self.children: Final = children
         self.has_text: Final = has_text
         self.makes: Final = makes
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """Return the names of all attributes."""
-        return tuple(name for row in self.rows for name in row.attributes)
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Return the names of all values."""
-        return tuple(row.key for row in self.rows)
 
     def read(self, element: Element, context: C) -> dict[str, Any]:
         """Return the value of each field, None where there is an error."""
@@ -362,8 +360,9 @@ class Elements(Generic[C]):
             if element.name not in self.tables:
                 continue
             table = self.tables[element.name]
-            for key in table.attributes:
-                element.attribute(key)
+            for row in table.rows:
+                for key in row.attributes:
+                    element.attribute(key)
             if table.has_text:
                 element.read_text()
             pending.extend(self.children(element))

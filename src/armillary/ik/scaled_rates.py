@@ -423,7 +423,7 @@ def _look(
     room = _room_at_rest(rest, a, b) + inner(a, list(z))
     nears = speed > least * sum(map(absolute, a), 0.0)
     time = select(nears, maximum(room, 0.0) / select(speed > 0.0, speed, 1.0), FAR)
-    for slot in slots:  # Active rows bound x already.
+    for slot in slots:  # Rows that are active already do not stop the motion again.
         time = select(slot == row_number, FAR, time)
     first = time < hit.hit_time
     return Hit(

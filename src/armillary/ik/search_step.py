@@ -1,7 +1,8 @@
 """One damped Gauss-Newton step towards targets, as a program.
 
-With the errors e(q) of all rows, their Jacobian J = -de/dq, and a wish g for the change
-of q, which is zero unless the answer is to stay near a given vector, the step is
+With the errors e(q) of all rows, their Jacobian J = -de/dq, and a secondary goal g for
+the change of q, which is zero unless the answer is to stay near a given vector, the
+step is
 
     q' = q + g + J' H^-1 (e - J g),    H = J J' + (c e'e + c0) 1
 
@@ -16,7 +17,7 @@ change, and to the limits of joints, which are inequalities:
 - Near a vector the step itself decides: joints that it leads beyond limits go there,
   and the others are solved for again, with what is left of e.
 
-The wish is the pull g = gain (q_near - q); both its size and the end of it matter:
+The secondary goal is the pull g = gain (q_near - q); its size and its end matter:
 
     gain = 1/2 / sqrt(1 + |q_near - q|^2) * e'e / (e'e + PULLED^2)
 
@@ -202,7 +203,7 @@ class _Step:
         return residuals
 
     def _pull(self, q: Vector, target: Vector, errors: Vector) -> list[Number]:
-        """Return the change that is wished for: towards the given vector."""
+        """Return the secondary goal: a change towards the given vector."""
         near = target[POSE_SIZE * len(self.goals) :]
         n = len(near)
         way = [b - a for a, b in zip(q[:n], near, strict=True)]

@@ -59,7 +59,7 @@ def check_side(side: str) -> None:
     """Check what can be checked of a side without a cell.
 
     Raises:
-        ModelError: It is no text, empty, too long, or its regular expression is
+        ModelError: It is not a text, is empty or too long, or its regular expression is
             invalid.
     """
     given: Any = side
@@ -113,7 +113,7 @@ def links_of(manipulator: str) -> str:
     fit other names that begin alike.
 
     Raises:
-        ModelError: The name is no text.
+        ModelError: The name is not a text.
     """
     given: Any = manipulator
     if not isinstance(given, str):

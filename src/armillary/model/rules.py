@@ -243,7 +243,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         manipulators: Their names. Earlier rules of theirs alone are left out.
 
         Raises:
-            ModelError: There are too many rules, or a name is no text.
+            ModelError: There are too many rules, or a name is not a text.
         """
         found = self
         for name in manipulators:

@@ -19,9 +19,6 @@ from armillary.spatial.vector import Number, Vector
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import maximum, minimum, select
 from armillary.trajectories.pass_stages import (
-    FIRST,
-    GRID,
-    LAST,
     TOLERANCE,
     backward_records,
     backward_stages,
@@ -32,9 +29,8 @@ from armillary.trajectories.pass_stages import (
     grid_columns,
     grid_stage,
 )
-from armillary.trajectories.path_columns import PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records
 from armillary.trajectories.spline_stages import (
-    SPLINE,
     spline_columns,
     spline_records,
     spline_stages,
@@ -86,14 +82,6 @@ class Size(NamedTuple):
 SMALL: Final = Size(12, 128)
 LARGE: Final = Size(64, 1024)
 
-AROUND: Final = Steps(
-    "around",
-    PathColumns.first_low,
-    PathColumns.first_high,
-    PathColumns.last_time,
-    is_single=True,
-)
-
 
 def path_pipeline(joints: int, size: Size) -> Pipeline:
     """Return the pipeline from waypoints to times.
@@ -105,7 +93,10 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
     """
     columns = size.columns(joints)
     waypoints = columns.path, columns.given, columns.is_given
-    tables = *SPLINE, GRID, backward_steps(0), LAST, forward_steps(0), FIRST, AROUND
+    tables = (
+        *(*columns.SPLINE, columns.GRID, columns.BACKWARD, columns.LAST),
+        *(columns.FORWARD, columns.FIRST, columns.AROUND),
+    )
     return Pipeline(
         "time_path",
         (
@@ -121,9 +112,9 @@ def path_pipeline(joints: int, size: Size) -> Pipeline:
             grid_stage(columns),
             columns.stage(_squares, writes=(columns.lo_end, columns.hi_end)),
             *backward_stages(columns),
-            AROUND.each(columns, columns.stage(_enter_path)),
+            PathColumns.AROUND.each(columns, columns.stage(_enter_path)),
             *forward_stages(columns),
-            AROUND.each(
+            PathColumns.AROUND.each(
                 columns, columns.stage(_leave, writes=(columns.reason, columns.moves))
             ),
         ),
@@ -161,7 +152,10 @@ def backward_pipeline(joints: int, size: Size, rows: int = 0) -> Pipeline:
             *further,
             *(columns.lo_end, columns.hi_end),
         ),
-        tuple(steps.table(columns) for steps in (GRID, backward_steps(rows), LAST)),
+        tuple(
+            steps.table(columns)
+            for steps in (columns.GRID, backward_steps(rows), columns.LAST)
+        ),
         (grid_stage(columns), *backward_stages(columns)),
         _names(*bounds),
         (*grid_columns(columns), *bounds),
@@ -185,7 +179,10 @@ def forward_pipeline(joints: int, size: Size, rows: int = 0) -> Pipeline:
             *further,
             *(columns.lows, columns.highs, columns.x_start, columns.time_start),
         ),
-        tuple(steps.table(columns) for steps in (GRID, forward_steps(rows), FIRST)),
+        tuple(
+            steps.table(columns)
+            for steps in (columns.GRID, forward_steps(rows), columns.FIRST)
+        ),
         (grid_stage(columns), *forward_stages(columns)),
         _names(*motion),
         (*grid_columns(columns), *motion),
@@ -208,7 +205,7 @@ def path_records(intervals: int, per_knot: int) -> dict[str, Records]:
         **spline_records(intervals),
         **backward_records(intervals, per_knot),
         **forward_records(intervals, per_knot),
-        **AROUND.records(first=first, last=last),
+        **PathColumns.AROUND.records(first=first, last=last),
     }
 
 

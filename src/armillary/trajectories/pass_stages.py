@@ -45,9 +45,6 @@ from armillary.trajectories.curve import basis as basis_at
 from armillary.trajectories.path_columns import PathColumns, Records, Steps
 
 __all__ = [
-    "FIRST",
-    "GRID",
-    "LAST",
     "TOLERANCE",
     "backward_records",
     "backward_stages",
@@ -74,78 +71,18 @@ LEAST_SLOPE: Final = 1e-100
 LIMIT: Final = 200
 """Most steps of Newton's method."""
 
-GRID: Final = Steps(
-    "grid",
-    PathColumns.knot_a,
-    PathColumns.knot_b,
-    PathColumns.s_a,
-    PathColumns.s_b,
-    PathColumns.basis,
-    PathColumns.share,
-    PathColumns.grid_point,
-    PathColumns.grid_gap,
-)
-"""The points of the grid; the gap to the next is a share of that of its knots."""
-
-LAST: Final = Steps(
-    "last",
-    PathColumns.last_point,
-    PathColumns.last_lo,
-    PathColumns.last_hi,
-    is_single=True,
-)
-
-FIRST: Final = Steps(
-    "first",
-    PathColumns.first_x,
-    PathColumns.first_time,
-    PathColumns.first_speed,
-    is_single=True,
-)
-
-BACKWARD: Final = (
-    PathColumns.point,
-    PathColumns.next_point,
-    PathColumns.gap,
-    PathColumns.lo,
-    PathColumns.lo_next,
-    PathColumns.hi,
-    PathColumns.hi_next,
-)
-BACKWARD_ROWS: Final = (
-    PathColumns.row,
-    PathColumns.next_row,
-)
-
-FORWARD: Final = (
-    PathColumns.from_point,
-    PathColumns.to_point,
-    PathColumns.from_gap,
-    PathColumns.to_lo,
-    PathColumns.to_hi,
-    PathColumns.x_here,
-    PathColumns.x_next,
-    PathColumns.time_here,
-    PathColumns.time_next,
-    PathColumns.speed_next,
-)
-FORWARD_ROWS: Final = (
-    PathColumns.from_row,
-    PathColumns.to_row,
-)
-
 
 def backward_steps(rows: int) -> Steps:
     """Return the table of the intervals of the grid, the last one first.
 
     rows: How many there are besides those of accelerations.
     """
-    return Steps("backward_steps", *BACKWARD, *(BACKWARD_ROWS if rows else ()))
+    return PathColumns.BACKWARD_ROWS if rows else PathColumns.BACKWARD
 
 
 def forward_steps(rows: int) -> Steps:
     """Return the table of the intervals of the grid in order."""
-    return Steps("forward_steps", *FORWARD, *(FORWARD_ROWS if rows else ()))
+    return PathColumns.FORWARD_ROWS if rows else PathColumns.FORWARD
 
 
 def backward_records(
@@ -162,7 +99,7 @@ def backward_records(
     return {
         **_grid_records(intervals, per_knot),
         **backward_steps(rows).records(here=np.arange(last)[::-1]),
-        **LAST.records(here=np.array([last])),
+        **PathColumns.LAST.records(here=np.array([last])),
     }
 
 
@@ -171,7 +108,7 @@ def forward_records(intervals: int, per_knot: int, rows: int = 0) -> dict[str, R
     return {
         **_grid_records(intervals, per_knot),
         **forward_steps(rows).records(here=np.arange(per_knot * intervals)),
-        **FIRST.records(here=np.array([0])),
+        **PathColumns.FIRST.records(here=np.array([0])),
     }
 
 
@@ -179,7 +116,7 @@ def _grid_records(intervals: int, per_knot: int) -> dict[str, Records]:
     here: npt.NDArray[np.int64] = np.arange(per_knot * intervals + 1, dtype=np.int64)
     knot = np.minimum(here // per_knot, intervals - 1)
     part = (here - knot * per_knot) / per_knot
-    return GRID.records(
+    return PathColumns.GRID.records(
         here=here,
         knot=knot,
         basis=np.stack([basis_at(part, 1), basis_at(part, 2)], axis=1),
@@ -194,7 +131,7 @@ def grid_columns(columns: PathColumns) -> tuple[Port, ...]:
 
 def grid_stage(columns: PathColumns) -> Stage:
     """Return the stage that evaluates paths at the points of the grid."""
-    return GRID.each(
+    return PathColumns.GRID.each(
         columns,
         columns.stage(_grid_point, writes=(columns.grid_point, columns.grid_gap)),
     )
@@ -215,7 +152,7 @@ def backward_stages(columns: PathColumns) -> tuple[Stage, ...]:
         next_row=columns.next_row if has_rows else None,
     )
     return (
-        LAST.each(
+        PathColumns.LAST.each(
             columns, columns.stage(_last, writes=(columns.last_lo, columns.last_hi))
         ),
         backward_steps(columns.r).each(
@@ -248,7 +185,7 @@ def forward_stages(columns: PathColumns) -> tuple[Stage, ...]:
         next_row=columns.to_row if has_rows else None,
     )
     return (
-        FIRST.each(
+        PathColumns.FIRST.each(
             columns,
             columns.stage(
                 _begin,

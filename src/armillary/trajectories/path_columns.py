@@ -26,7 +26,7 @@ Records = dict[str, Any]
 """Of a table: an array for each of its fields."""
 
 ORDERS: Final = 3  # position, slope dq/ds and curvature d2q/ds2
-ENDS: Final = 2  # lower and upper limit; or slope and curvature
+PAIR: Final = 2  # lower and upper limit; or slope and curvature
 
 
 _PLACES: dict[Column, tuple[Column, int, str]] = {}
@@ -46,125 +46,6 @@ def entry(column: Column, ahead: int = 0, *, of: str = "here") -> Column:
     return field
 
 
-class PathColumns(Columns):
-    """Columns of pipelines along paths.
-
-    Attributes:
-        n: How many joints there are.
-        r: How many further rows there are at each point.
-    """
-
-    def __init__(self, *, knots: int, points: int, joints: int, rows: int) -> None:
-        """Set the sizes: how many there are at most, and of joints and rows exactly."""
-        lines = 2 * (joints + rows)
-        super().__init__(k=knots, g=points, n=joints, r=rows, lines=lines)
-        self.n, self.r = joints, rows
-
-    # What a call gives.
-    path = Column("waypoints", "k", "n", unit="m or rad")
-    given = Column("the parameter s of each waypoint, if the caller chose it", "k")
-    is_given = Column("whether `given` holds: above 0")
-    velocity = Column("limits of rates", ENDS, "n", unit="m/s or rad/s")
-    acceleration = Column("limits of accelerations", ENDS, "n", unit="m/s^2 or rad/s^2")
-    start = Column("path speed s' at the start")
-    end = Column("path speed s' at the end")
-    rows = Column("a, b, lower and upper of lower <= a u + b x <= upper", "g", "r", 4)
-
-    # The curve.
-    at = Column("the parameter s of each knot", "k")
-    knots = Column("position, slope and curvature at each knot", "k", ORDERS, "n")
-    widths = Column("h[i], how far apart in s knots are", "k")
-    chords = Column("d[i], slopes of the chords between knots", "k", "n")
-    pivots = Column("p[i] of the elimination", "k")
-    rights = Column("r[i] of the elimination", "k", "n")
-    curvatures = Column("c[i], curvatures at knots", "k", "n")
-    state = Column("the fault, whether the path moves, whether it repeats a knot", 3)
-
-    # An interval between waypoints, from a to b.
-    q_a, q_b, given_b = entry(path), entry(path, 1), entry(given, 1)
-    at_a, at_b = entry(at), entry(at, 1)
-    width, chord = entry(widths), entry(chords)
-
-    # An inner waypoint on the way ahead, with the interval before and after it.
-    width_before, width_after = entry(widths, -1), entry(widths)
-    chord_before, chord_after = entry(chords, -1), entry(chords)
-    pivot_before, pivot_here = entry(pivots, -1), entry(pivots)
-    right_before, right_here = entry(rights, -1), entry(rights)
-
-    # An inner waypoint on the way back.
-    pivot, right = entry(pivots), entry(rights)
-    curvature, next_curvature = entry(curvatures), entry(curvatures, 1)
-
-    # Both ends.
-    first_at, first_given = entry(at, of="first"), entry(given, of="first")
-    first_pivot, first_right = entry(pivots, of="first"), entry(rights, of="first")
-    first_curvature = entry(curvatures, of="first")
-    last_curvature = entry(curvatures, of="last")
-
-    # A knot, and the interval beside it, from a to b.
-    q_here, curvature_here, knot_made = entry(path), entry(curvatures), entry(knots)
-    curvature_a = entry(curvatures, of="interval")
-    curvature_b = entry(curvatures, 1, of="interval")
-    width_here = entry(widths, of="interval")
-    chord_here = entry(chords, of="interval")
-    weight_a = Column("factor of h c[a] in the slope at a knot")
-    weight_b = Column("factor of h c[b] in the slope at a knot")
-
-    # The grid.
-    points = Column("slope q' and curvature q'' at each point", "g", ENDS, "n")
-    gaps = Column("how far the next point is in s", "g")
-    lows = Column("least x = s'^2 from which the end can be reached", "g")
-    highs = Column("greatest such x, below 0 where there is none", "g")
-    x = Column("the square of the path speed at each point", "g")
-    time = Column("when each point is passed", "g", unit="s")
-    speed = Column("the path speed s' at each point", "g")
-
-    # A point of it, between two knots.
-    knot_a, knot_b = entry(knots, of="knot"), entry(knots, 1, of="knot")
-    s_a, s_b = entry(at, of="knot"), entry(at, 1, of="knot")
-    basis = Column("derivatives of H0 to H4 at the point", ENDS, BASIS_ROWS)
-    share = Column("part of the interval between knots that a gap is")
-    grid_point, grid_gap = entry(points), entry(gaps)
-
-    # A point and the next one, going backwards.
-    point, next_point, gap = entry(points), entry(points, 1), entry(gaps)
-    lo, lo_next = entry(lows), entry(lows, 1)
-    hi, hi_next = entry(highs), entry(highs, 1)
-    row, next_row = entry(rows), entry(rows, 1)
-    last_point, last_lo, last_hi = entry(points), entry(lows), entry(highs)
-
-    # The same going forwards.
-    from_point, to_point, from_gap = entry(points), entry(points, 1), entry(gaps)
-    to_lo, to_hi = entry(lows, 1), entry(highs, 1)
-    x_here, x_next = entry(x), entry(x, 1)
-    time_here, time_next = entry(time), entry(time, 1)
-    speed_next = entry(speed, 1)
-    from_row, to_row = entry(rows), entry(rows, 1)
-    first_x, first_time, first_speed = entry(x), entry(time), entry(speed)
-
-    # Both ends of a whole path.
-    first_low, first_high = entry(lows, of="first"), entry(highs, of="first")
-    last_time = entry(time, of="last")
-
-    # What stages of a sweep tell each other.
-    lo_end = Column("least x at the end of a piece")
-    hi_end = Column("greatest x at the end of a piece")
-    x_start = Column("x at the start of a piece")
-    time_start = Column("when its start is passed", unit="s")
-    p = Column("slopes of lines in x that bound u", "lines")
-    above = Column("their offsets where they bound it from above", "lines")
-    below = Column("their offsets where they bound it from below", "lines")
-    d = Column("slope of the lines that lead to the next interval of x")
-    d_hi = Column("offset of the line to its greatest x")
-    d_lo = Column("offset of the line to its least x")
-    greatest = Column("greatest x of the interval, found from above; below 0 if none")
-    least = Column("least x of the interval, found from below")
-    active = Column("whether Newton's method goes on: above 0")
-    fault = Column("the reason of a failure, a number of `PathReason`, or 0")
-    reason = Column("how the path ended, a number of `PathReason`")
-    moves = Column("0 where all waypoints are the same")
-
-
 @final
 class Steps:
     """A table of positions in columns, and of numbers; `Columns` give it shapes."""
@@ -174,6 +55,10 @@ class Steps:
         self.name = name
         self.fields = fields
         self.is_single = is_single
+
+    def and_fields(self, *fields: Column) -> Steps:
+        """Return the table with further fields."""
+        return Steps(self.name, *self.fields, *fields, is_single=self.is_single)
 
     def table(self, columns: PathColumns) -> Table:
         """Return the table of a pipeline on columns."""
@@ -203,3 +88,153 @@ class Steps:
             else:
                 records[field.name] = given[field.name]
         return {self.name: records}
+
+
+class PathColumns(Columns):
+    """Columns of pipelines along paths.
+
+    Attributes:
+        n: How many joints there are.
+        r: How many further rows there are at each point.
+    """
+
+    def __init__(self, *, knots: int, points: int, joints: int, rows: int) -> None:
+        """Set the sizes: how many there are at most, and of joints and rows exactly."""
+        lines = 2 * (joints + rows)
+        super().__init__(k=knots, g=points, n=joints, r=rows, lines=lines)
+        self.n, self.r = joints, rows
+
+    # What a call gives.
+    path = Column("waypoints", "k", "n", unit="m or rad")
+    given = Column("the parameter s of each waypoint, if the caller chose it", "k")
+    is_given = Column("whether `given` holds: above 0")
+    velocity = Column("limits of rates", PAIR, "n", unit="m/s or rad/s")
+    acceleration = Column("limits of accelerations", PAIR, "n", unit="m/s^2 or rad/s^2")
+    start = Column("path speed s' at the start")
+    end = Column("path speed s' at the end")
+    rows = Column("a, b, lower and upper of lower <= a u + b x <= upper", "g", "r", 4)
+
+    # The curve.
+    at = Column("the parameter s of each knot", "k")
+    knots = Column("position, slope and curvature at each knot", "k", ORDERS, "n")
+    widths = Column("h[i], how far apart in s knots are", "k")
+    chords = Column("d[i], slopes of the chords between knots", "k", "n")
+    pivots = Column("p[i] of the elimination", "k")
+    rights = Column("r[i] of the elimination", "k", "n")
+    curvatures = Column("c[i], curvatures at knots", "k", "n")
+    state = Column("the fault, whether the path moves, whether it repeats a knot", 3)
+
+    # The intervals between waypoints in order, each from a to b.
+    q_a, q_b, given_b = entry(path), entry(path, 1), entry(given, 1)
+    at_a, at_b = entry(at), entry(at, 1)
+    width, chord = entry(widths), entry(chords)
+    CHORDS = Steps("chords", q_a, q_b, given_b, at_a, at_b, width, chord)
+
+    # The inner waypoints in order, with the interval before and after each.
+    width_before, width_after = entry(widths, -1), entry(widths)
+    chord_before, chord_after = entry(chords, -1), entry(chords)
+    pivot_before, pivot_here = entry(pivots, -1), entry(pivots)
+    right_before, right_here = entry(rights, -1), entry(rights)
+    AHEAD = Steps(
+        "ahead",
+        *(width_before, width_after, chord_before, chord_after),
+        *(pivot_before, right_before, pivot_here, right_here),
+    )
+
+    # The inner waypoints, the last one first.
+    pivot, right = entry(pivots), entry(rights)
+    curvature, next_curvature = entry(curvatures), entry(curvatures, 1)
+    BACK = Steps("back", pivot, right, curvature, next_curvature)
+
+    # Both ends.
+    first_at, first_given = entry(at, of="first"), entry(given, of="first")
+    first_pivot, first_right = entry(pivots, of="first"), entry(rights, of="first")
+    first_curvature = entry(curvatures, of="first")
+    last_curvature = entry(curvatures, of="last")
+    ENDS = Steps(
+        "ends",
+        *(first_at, first_given, first_pivot, first_right),
+        *(first_curvature, last_curvature),
+        is_single=True,
+    )
+
+    # The knots, and the interval beside each: after it, or before the last one.
+    q_here, curvature_here, knot_made = entry(path), entry(curvatures), entry(knots)
+    curvature_a = entry(curvatures, of="interval")
+    curvature_b = entry(curvatures, 1, of="interval")
+    width_here = entry(widths, of="interval")
+    chord_here = entry(chords, of="interval")
+    weight_a = Column("factor of h c[a] in the slope at a knot")
+    weight_b = Column("factor of h c[b] in the slope at a knot")
+    KNOTS = Steps(
+        "knots_made",
+        *(q_here, curvature_here, curvature_a, curvature_b, width_here, chord_here),
+        *(weight_a, weight_b, knot_made),
+    )
+    SPLINE = CHORDS, AHEAD, BACK, ENDS, KNOTS
+
+    # The grid.
+    points = Column("slope q' and curvature q'' at each point", "g", PAIR, "n")
+    gaps = Column("how far the next point is in s", "g")
+    lows = Column("least x = s'^2 from which the end can be reached", "g")
+    highs = Column("greatest such x, below 0 where there is none", "g")
+    x = Column("the square of the path speed at each point", "g")
+    time = Column("when each point is passed", "g", unit="s")
+    speed = Column("the path speed s' at each point", "g")
+
+    # Its points, each between two knots, of whose gap the gap to the next is a share.
+    knot_a, knot_b = entry(knots, of="knot"), entry(knots, 1, of="knot")
+    s_a, s_b = entry(at, of="knot"), entry(at, 1, of="knot")
+    basis = Column("derivatives of H0 to H4 at the point", PAIR, BASIS_ROWS)
+    share = Column("part of the interval between knots that a gap is")
+    grid_point, grid_gap = entry(points), entry(gaps)
+    GRID = Steps("grid", knot_a, knot_b, s_a, s_b, basis, share, grid_point, grid_gap)
+
+    # The intervals of the grid, the last one first: a point and the next one.
+    point, next_point, gap = entry(points), entry(points, 1), entry(gaps)
+    lo, lo_next = entry(lows), entry(lows, 1)
+    hi, hi_next = entry(highs), entry(highs, 1)
+    row, next_row = entry(rows), entry(rows, 1)
+    BACKWARD = Steps("backward_steps", point, next_point, gap, lo, lo_next, hi, hi_next)
+    BACKWARD_ROWS = BACKWARD.and_fields(row, next_row)
+    last_point, last_lo, last_hi = entry(points), entry(lows), entry(highs)
+    LAST = Steps("last", last_point, last_lo, last_hi, is_single=True)
+
+    # The intervals of the grid in order.
+    from_point, to_point, from_gap = entry(points), entry(points, 1), entry(gaps)
+    to_lo, to_hi = entry(lows, 1), entry(highs, 1)
+    x_here, x_next = entry(x), entry(x, 1)
+    time_here, time_next = entry(time), entry(time, 1)
+    speed_next = entry(speed, 1)
+    from_row, to_row = entry(rows), entry(rows, 1)
+    FORWARD = Steps(
+        "forward_steps",
+        *(from_point, to_point, from_gap, to_lo, to_hi, x_here, x_next),
+        *(time_here, time_next, speed_next),
+    )
+    FORWARD_ROWS = FORWARD.and_fields(from_row, to_row)
+    first_x, first_time, first_speed = entry(x), entry(time), entry(speed)
+    FIRST = Steps("first", first_x, first_time, first_speed, is_single=True)
+
+    # Both ends of a whole path.
+    first_low, first_high = entry(lows, of="first"), entry(highs, of="first")
+    last_time = entry(time, of="last")
+    AROUND = Steps("around", first_low, first_high, last_time, is_single=True)
+
+    # What stages of a sweep tell each other.
+    lo_end = Column("least x at the end of a piece")
+    hi_end = Column("greatest x at the end of a piece")
+    x_start = Column("x at the start of a piece")
+    time_start = Column("when its start is passed", unit="s")
+    p = Column("slopes of lines in x that bound u", "lines")
+    above = Column("their offsets where they bound it from above", "lines")
+    below = Column("their offsets where they bound it from below", "lines")
+    d = Column("slope of the lines that lead to the next interval of x")
+    d_hi = Column("offset of the line to its greatest x")
+    d_lo = Column("offset of the line to its least x")
+    greatest = Column("greatest x of the interval, found from above; below 0 if none")
+    least = Column("least x of the interval, found from below")
+    active = Column("whether Newton's method goes on: above 0")
+    fault = Column("the reason of a failure, a number of `PathReason`, or 0")
+    reason = Column("how the path ended, a number of `PathReason`")
+    moves = Column("0 where all waypoints are the same")

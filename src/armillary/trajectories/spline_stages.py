@@ -18,74 +18,13 @@ from armillary.kernel.pipeline import Stage
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, select, sqrt
-from armillary.trajectories.path_columns import PathColumns, Records, Steps
+from armillary.trajectories.path_columns import PathColumns, Records
 from armillary.trajectories.timed_path import PathReason
 
-__all__ = ["SPLINE", "spline_columns", "spline_records", "spline_stages"]
+__all__ = ["spline_columns", "spline_records", "spline_stages"]
 
 REPEATED: Final = float(PathReason.REPEATED)
 INVALID: Final = float(PathReason.INVALID)
-
-CHORDS: Final = Steps(
-    "chords",
-    PathColumns.q_a,
-    PathColumns.q_b,
-    PathColumns.given_b,
-    PathColumns.at_a,
-    PathColumns.at_b,
-    PathColumns.width,
-    PathColumns.chord,
-)
-"""The intervals between waypoints in order."""
-
-AHEAD: Final = Steps(
-    "ahead",
-    PathColumns.width_before,
-    PathColumns.width_after,
-    PathColumns.chord_before,
-    PathColumns.chord_after,
-    PathColumns.pivot_before,
-    PathColumns.right_before,
-    PathColumns.pivot_here,
-    PathColumns.right_here,
-)
-"""The inner waypoints in order."""
-
-BACK: Final = Steps(
-    "back",
-    PathColumns.pivot,
-    PathColumns.right,
-    PathColumns.curvature,
-    PathColumns.next_curvature,
-)
-"""The inner waypoints, the last one first."""
-
-ENDS: Final = Steps(
-    "ends",
-    PathColumns.first_at,
-    PathColumns.first_given,
-    PathColumns.first_pivot,
-    PathColumns.first_right,
-    PathColumns.first_curvature,
-    PathColumns.last_curvature,
-    is_single=True,
-)
-
-KNOTS: Final = Steps(
-    "knots_made",
-    PathColumns.q_here,
-    PathColumns.curvature_here,
-    PathColumns.curvature_a,
-    PathColumns.curvature_b,
-    PathColumns.width_here,
-    PathColumns.chord_here,
-    PathColumns.weight_a,
-    PathColumns.weight_b,
-    PathColumns.knot_made,
-)
-"""The waypoints; the interval is that after each, and for the last one that before."""
-
-SPLINE: Final = CHORDS, AHEAD, BACK, ENDS, KNOTS
 
 
 def spline_columns(columns: PathColumns) -> tuple[Port, ...]:
@@ -111,31 +50,33 @@ def spline_stages(columns: PathColumns) -> tuple[Stage, ...]:
     """
     ends = partial(_ends, joints=columns.n)
     return (
-        ENDS.each(columns, columns.stage(ends)),
-        CHORDS.each(columns, columns.stage(_chord)),
-        AHEAD.each(
+        PathColumns.ENDS.each(columns, columns.stage(ends)),
+        PathColumns.CHORDS.each(columns, columns.stage(_chord)),
+        PathColumns.AHEAD.each(
             columns,
             columns.stage(_eliminated, writes=(columns.pivot_here, columns.right_here)),
         ),
-        BACK.each(columns, columns.stage(_curvature, writes=columns.curvature)),
-        KNOTS.each(columns, columns.stage(_knot, writes=columns.knot_made)),
+        PathColumns.BACK.each(
+            columns, columns.stage(_curvature, writes=columns.curvature)
+        ),
+        PathColumns.KNOTS.each(columns, columns.stage(_knot, writes=columns.knot_made)),
     )
 
 
 def spline_records(intervals: int) -> dict[str, Records]:
-    """Return the records of `SPLINE` for so many intervals between waypoints."""
+    """Return the records of the tables `SPLINE` for so many intervals."""
     here = np.arange(intervals)
     inner = here[1:]
     knot = np.arange(intervals + 1)
     is_last = knot == intervals
     return {
-        **CHORDS.records(here=here),
-        **AHEAD.records(here=inner),
-        **BACK.records(here=inner[::-1]),
-        **ENDS.records(first=np.array([0]), last=np.array([intervals])),
+        **PathColumns.CHORDS.records(here=here),
+        **PathColumns.AHEAD.records(here=inner),
+        **PathColumns.BACK.records(here=inner[::-1]),
+        **PathColumns.ENDS.records(first=np.array([0]), last=np.array([intervals])),
         # q' = d - h (c[a]/3 + c[b]/6) where an interval begins, and where it ends
         # q' = d + h (c[a]/6 + c[b]/3)
-        **KNOTS.records(
+        **PathColumns.KNOTS.records(
             here=knot,
             interval=np.minimum(knot, intervals - 1),
             weight_a=np.where(is_last, 1.0 / 6.0, -1.0 / 3.0),

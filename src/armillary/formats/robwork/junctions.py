@@ -88,7 +88,7 @@ def _leg(path: list[str], chain: str, frames: Sequence[LegFrame]) -> DeviceLeg:
 def _begins_leg(frames: Sequence[LegFrame], k: int, chain: str) -> bool:
     """Return whether a frame begins a leg; `chain` is that of the leg before it."""
     before = frames[k - 1].name
-    # It does not stand on the frame before it, so it is on another path.
+    # The frame before it is not its parent, so it is on another path.
     if frames[k].parent != before:
         return True
     # The frame before it branches: the leg ends there, except at the base.

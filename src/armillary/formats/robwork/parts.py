@@ -249,7 +249,7 @@ def _read_limit(element: Element, frame: FileFrame, report: Report) -> None:
         )
     factor = math.pi / 180.0 if is_angle else 1.0
     changes = {field: _or_infinite(value * factor) for field, value in limit.items()}
-    # A default that is repeated is no contradiction.
+    # Limits that were infinite so far may be given without a warning.
     before = {field: getattr(frame.limits, field) for field in changes}
     if before != changes and not all(map(math.isinf, before.values())):
         message = f"{name} has another <{element.name}>; this one counts"

@@ -305,19 +305,14 @@ class _WorkcellWriter:
 
 def _is_robot(manipulator: Manipulator) -> bool:
     """Return whether a manipulator was a device, or moves like one."""
-    has_loops = bool(manipulator.loops)
     is_device = any(each.name == DEVICE for each in manipulator.properties)
-    return (
-        has_loops
-        or is_device
-        or any(
-            link.moves
-            and not (
-                link.passive and link.coupling is None and link.limits == UNLIMITED
-            )
-            for link in manipulator.links
-        )
+    # What RobWork can move outside of devices is passive, independent and unlimited.
+    is_driven = any(
+        link.moves
+        and not (link.passive and link.coupling is None and link.limits == UNLIMITED)
+        for link in manipulator.links
     )
+    return is_device or is_driven or bool(manipulator.loops)
 
 
 # Devices, made of the frames of manipulators

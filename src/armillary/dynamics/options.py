@@ -34,7 +34,7 @@ from armillary.spatial.pose import IDENTITY
 from armillary.spatial.vector import Number, Vector3, vector
 from armillary.trace import Program
 
-__all__ = ["Options", "Setting", "setting_of"]
+__all__ = ["DynamicsOptions", "Options", "options_of"]
 
 MOST_BODIES: Final = 128
 """Bodies of a compiled program; with more of them compiling takes longer than it saves.
@@ -58,7 +58,7 @@ class Options(TypedDict, total=False):
     dtype: npt.DTypeLike
 
 
-def setting_of(cell: Workcell, options: Options) -> Setting:
+def options_of(cell: Workcell, options: Options) -> DynamicsOptions:
     """Return what a question is about.
 
     Raises:
@@ -67,7 +67,7 @@ def setting_of(cell: Workcell, options: Options) -> Setting:
     for name in options:
         if name not in Options.__annotations__:
             raise unknown("option of dynamics", name, Options.__annotations__)
-    return Setting(cell, **options)
+    return DynamicsOptions(cell, **options)
 
 
 class _Physics(NamedTuple):
@@ -111,7 +111,7 @@ class _Physics(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
+class DynamicsOptions:
     """What a question of dynamics is about, besides its vectors.
 
     Attributes:
