@@ -124,3 +124,51 @@ def test_faults_name_formula_and_column():
     with pytest.raises(KernelError, match=r"'low' .* size 'c', which is missing"):
         _ = SpeedColumns().low
     assert [one.name for one in columns.declared()][-2:] == ["rows", "total"]
+
+
+class Both(NamedTuple):
+    x: Any
+    bounds: Bounds
+
+
+def nested(both: Both, limits: Bounds | None = None) -> tuple[Any, Bounds]:
+    low, high = both.bounds
+    assert limits is None
+    assert isinstance(both.x, list)
+    return both.x[0], Bounds(high, low)
+
+
+def test_groups_are_nested_and_may_be_left_out():
+    columns = SpeedColumns(c=2)
+    writes = (columns.scale, *columns.group(Bounds))
+    made = columns.stage(nested, limits=None, writes=writes)
+    assert made.inputs == columns.group(Both)
+    assert made.outputs == writes
+
+
+class RowColumns(Columns):
+    places = Column("rows of all", 4, "c")
+    row = Column("a row", "c", into="places")
+    weight = Numbered("weight of a task", "shape")
+    rows = Numbered("rows of a task", "m", "c", into="places")
+
+
+def weighed(rows: Any, weight: Any) -> Any:
+    return [[weight[0] * a for a in row] for row in rows]
+
+
+def test_columns_of_a_numbered_thing_are_named_without_the_number():
+    columns = RowColumns(c=2)
+    third = columns.of(3, m=1, shape=(2,))
+    made = third.stage(weighed, writes=third.rows())
+    assert made.inputs == (Port("rows_3", (1, 2)), Port("weight_3", (2,)))
+    assert columns.weight(3, shape=()) == Port("weight_3", ())
+    with pytest.raises(KernelError, match=r"'weight' of RowColumns are numbered"):
+        columns.weight(shape=())
+
+
+def test_fields_are_positions_where_columns_say_so():
+    third = RowColumns(c=2).of(3, m=1, shape=())
+    made = third.table("t", third.row, third.rows(), third.weight(), index("i", "x"))
+    expected = index("row", "places"), index("rows_3", "places"), reals("weight_3")
+    assert made == Table("t", (*expected, index("i", "x")))
