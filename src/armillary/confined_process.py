@@ -165,7 +165,7 @@ def _set_filter() -> bool:
     column, architecture, seccomp = machine
     allowed = [numbers[column] for numbers in _CALLS.values()]
 
-    class Instruction(ctypes.Structure):
+    class FilterInstruction(ctypes.Structure):
         _fields_ = (
             ("code", ctypes.c_ushort),
             ("if_true", ctypes.c_ubyte),  # how many instructions to skip
@@ -173,7 +173,7 @@ def _set_filter() -> bool:
             ("operand", ctypes.c_uint),
         )
 
-    class Program(ctypes.Structure):
+    class FilterProgram(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("start", ctypes.c_void_p))
 
     count = len(allowed)
@@ -187,8 +187,8 @@ def _set_filter() -> bool:
         (_RETURN, 0, 0, _REFUSE),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    table = (Instruction * len(rows))(*(Instruction(*row) for row in rows))
-    program = Program(len(rows), ctypes.addressof(table))
+    table = (FilterInstruction * len(rows))(*(FilterInstruction(*row) for row in rows))
+    program = FilterProgram(len(rows), ctypes.addressof(table))
     library = ctypes.CDLL(None)
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return False

@@ -15,8 +15,8 @@ from armillary.formats.elements import (
     SIZE,
     TEXT,
     Elements,
+    ElementTable,
     Row,
-    Table,
     all_numbers,
     choice,
     numbers,
@@ -67,7 +67,7 @@ def reparsed(element: Element) -> Element:
     return parse(to_text(element).encode(), "x.xml")
 
 
-def accepted(name: str, table: Table[Any], row: Row[Any]) -> list[Any]:
+def accepted(name: str, table: ElementTable[Any], row: Row[Any]) -> list[Any]:
     """The samples that a row can print and reads without a diagnostic."""
     found: list[Any] = []
     for value in SAMPLES:
@@ -118,7 +118,7 @@ def test_children_have_tables(name: str):
 
 # What the docstring says
 
-MIMIC = Table(
+MIMIC = ElementTable(
     "mimic",
     Row("joint", TEXT, "of"),
     Row("multiplier", NUMBER, default=1.0),
@@ -133,7 +133,7 @@ def test_example():
     assert values == {"of": "finger", "multiplier": 1.0, "offset": 0.5}
 
 
-ODD = Table(
+ODD = ElementTable(
     "odd",
     Row("name", NAME),
     Row("x y", SIZE, "size"),
@@ -177,7 +177,8 @@ def test_numbers_of_values():
 
 def test_unknown_elements_are_reported():
     known = Elements[Report](
-        Table("a", Row("x", NUMBER), children=("b",)), Table("b", has_text=True)
+        ElementTable("a", Row("x", NUMBER), children=("b",)),
+        ElementTable("b", has_text=True),
     )
     root = parse(b'<a x="1" y="2"><b>text</b><bb/><c><d/></c></a>', "f.xml")
     report = Report()

@@ -1,9 +1,9 @@
 """Elements of XML files as tables of rows, by which they are read and written.
 
-A format says once what each of its elements holds. `Table.read` and `Table.write` both
+A format says once what each of its elements holds. `ElementTable.read` and its `write`
 follow the rows:
 
-    MIMIC = Table(
+    MIMIC = ElementTable(
         "mimic",
         Row("joint", TEXT, "of"),
         Row("multiplier", NUMBER, default=1.0),
@@ -51,10 +51,10 @@ __all__ = [
     "REQUIRED",
     "SIZE",
     "TEXT",
+    "ElementTable",
     "Elements",
     "Kind",
     "Row",
-    "Table",
     "all_numbers",
     "choice",
     "numbers",
@@ -239,7 +239,7 @@ class Row(Generic[C]):
 
 
 @final
-class Table(Generic[C]):
+class ElementTable(Generic[C]):
     """What an element of one name holds.
 
     Attributes:
@@ -308,10 +308,10 @@ class Elements(Generic[C]):
 
     __slots__ = ("tables",)
 
-    def __init__(self, *tables: Table[C]) -> None:
+    def __init__(self, *tables: ElementTable[C]) -> None:
         self.tables: Final = {table.name: table for table in tables}
 
-    def __getitem__(self, name: str) -> Table[C]:
+    def __getitem__(self, name: str) -> ElementTable[C]:
         return self.tables[name]
 
     def making(self, kind: type[T]) -> dict[str, type[T]]:
@@ -338,7 +338,7 @@ class Elements(Generic[C]):
     def write(
         self, kind: str, source: Any = None, /, *children: Element, **fields: Any
     ) -> Element:
-        """Return an element of a kind with some values, see `Table.write`."""
+        """Return an element of a kind with some values, see `ElementTable.write`."""
         return self.tables[kind].write(source, *children, **fields)
 
     def of(self, value: object) -> Element | None:

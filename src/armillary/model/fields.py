@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Read_co = TypeVar("Read_co", covariant=True)
     Given_contra = TypeVar("Given_contra", contravariant=True)
 
-    class Field(Generic[Read_co, Given_contra]):
+    class TypedField(Generic[Read_co, Given_contra]):
         """To type checkers: a field that reads as one type and takes another."""
 
         @overload
@@ -34,16 +34,18 @@ if TYPE_CHECKING:
     Point = tuple[float, float, float]
     Points = Sequence[Numbers] | Array
 
-    Vector = Field[npt.NDArray[np.float64], Numbers]
-    TupleOf = Field[tuple[T, ...], Sequence[T]]
-    Floats = Field[tuple[float, ...], Numbers]
-    TwoFloats = Field[tuple[float, float], Numbers]
-    ThreeFloats = Field[Point, Numbers]
-    ThreeFloatsOrNone = Field[Point | None, Numbers | None]
-    FourFloatsOrNone = Field[tuple[float, float, float, float] | None, Numbers | None]
-    TupleOfPoints = Field[tuple[Point, ...], Points]
-    ThreePoints = Field[tuple[Point, Point, Point], Points]
-    FourPoints = Field[tuple[Point, Point, Point, Point], Points]
+    Vector = TypedField[npt.NDArray[np.float64], Numbers]
+    TupleOf = TypedField[tuple[T, ...], Sequence[T]]
+    Floats = TypedField[tuple[float, ...], Numbers]
+    TwoFloats = TypedField[tuple[float, float], Numbers]
+    ThreeFloats = TypedField[Point, Numbers]
+    ThreeFloatsOrNone = TypedField[Point | None, Numbers | None]
+    FourFloatsOrNone = TypedField[
+        tuple[float, float, float, float] | None, Numbers | None
+    ]
+    TupleOfPoints = TypedField[tuple[Point, ...], Points]
+    ThreePoints = TypedField[tuple[Point, Point, Point], Points]
+    FourPoints = TypedField[tuple[Point, Point, Point, Point], Points]
 else:
     Vector = np.ndarray
     TupleOf = tuple[T, ...]

@@ -15,9 +15,9 @@ from armillary.formats.elements import (
     SIZE,
     TEXT,
     Elements,
+    ElementTable,
     Kind,
     Row,
-    Table,
     choice,
     one_of,
 )
@@ -132,23 +132,23 @@ _A_AND_B: Final = (Row("PatternA", NAME, "a"), Row("PatternB", NAME, "b"))
 # Elements of one kind
 
 _SHAPES: Final = Elements[Report](
-    Table("Sphere", _LEVEL, Row("radius", _SIZE), makes=Sphere),
-    Table("Box", _LEVEL, Row("x y z", _SIZE, "size"), makes=Box),
-    Table(
+    ElementTable("Sphere", _LEVEL, Row("radius", _SIZE), makes=Sphere),
+    ElementTable("Box", _LEVEL, Row("x y z", _SIZE, "size"), makes=Box),
+    ElementTable(
         "Cone",
         _LEVEL,
         Row("radius", _SIZE, "bottom"),
         Row("z", _SIZE, "length"),
         makes=Cone,
     ),
-    Table(
+    ElementTable(
         "Cylinder",
         _LEVEL,
         Row("radius", _SIZE),
         Row("z", _SIZE, "length"),
         makes=Cylinder,
     ),
-    Table("Plane", _LEVEL, makes=HalfSpace),
+    ElementTable("Plane", _LEVEL, makes=HalfSpace),
 )
 SHAPES: Final = _SHAPES.making(Shape)
 """The simple shapes. A cone is about the middle of its height, its tip upwards; a plane
@@ -157,14 +157,14 @@ is all below that of x and y."""
 GEOMETRY: Final = ("Polytope", *SHAPES, "Tube", "Custom")
 
 _LIMITS: Final = Elements[Report](
-    Table(
+    ElementTable(
         "PosLimit",
         _REFJOINT,
         Row("min", _NUMBER, "lower"),
         Row("max", _NUMBER, "upper"),
     ),
-    Table("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
-    Table("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
+    ElementTable("VelLimit", _REFJOINT, Row("max", _NUMBER, "velocity")),
+    ElementTable("AccLimit", _REFJOINT, Row("max", _NUMBER, "acceleration")),
 )
 LIMITS: Final = tuple(_LIMITS.tables)
 
@@ -180,28 +180,28 @@ _IN_MODEL: Final = (*TRANSFORM, "RGB", *GEOMETRY)
 
 
 ELEMENTS: Final = Elements[Report](
-    Table(
+    ElementTable(
         WORKCELL,
         Row("name", TEXT),
         children=(*DEVICES, "Frame", *MODELS, "Property", *SETUPS, "Camera"),
     ),
-    Table("SerialDevice", _NAME, children=(*_IN_DEVICE, "Q")),
-    Table("TreeDevice", _NAME, children=(*_IN_DEVICE, "Q")),
-    Table("ParallelDevice", _NAME, children=(*_IN_DEVICE, "Junction", "Q")),
-    Table(
+    ElementTable("SerialDevice", _NAME, children=(*_IN_DEVICE, "Q")),
+    ElementTable("TreeDevice", _NAME, children=(*_IN_DEVICE, "Q")),
+    ElementTable("ParallelDevice", _NAME, children=(*_IN_DEVICE, "Junction", "Q")),
+    ElementTable(
         "MobileDevice",
         _NAME,
         Row("basename", NAME),
         children=(*_IN_DEVICE, "AxelWidth", *WHEELS),
     ),
-    Table("SerialChain", _NAME, children=_IN_DEVICE),
-    Table("Junction", children=("Chains",)),
-    Table("Chains", has_text=True),
-    Table("AxelWidth", has_text=True),
-    *(Table(side, _NAME) for side in WHEELS),
-    Table("Q", _NAME, has_text=True),
-    *(Table(kind, _FILE) for kind in SETUPS),
-    Table(
+    ElementTable("SerialChain", _NAME, children=_IN_DEVICE),
+    ElementTable("Junction", children=("Chains",)),
+    ElementTable("Chains", has_text=True),
+    ElementTable("AxelWidth", has_text=True),
+    *(ElementTable(side, _NAME) for side in WHEELS),
+    ElementTable("Q", _NAME, has_text=True),
+    *(ElementTable(kind, _FILE) for kind in SETUPS),
+    ElementTable(
         "Frame",
         _NAME,
         _REFFRAME,
@@ -213,7 +213,7 @@ ELEMENTS: Final = Elements[Report](
         Row("daf", choice({"false": False, "true": True}), default=False),
         children=(*TRANSFORM, *MODELS, "Property"),
     ),
-    Table(
+    ElementTable(
         "Joint",
         _NAME,
         _REFFRAME,
@@ -221,7 +221,7 @@ ELEMENTS: Final = Elements[Report](
         _PASSIVE,
         children=_IN_JOINT,
     ),
-    Table(
+    ElementTable(
         "DHJoint",
         _NAME,
         _REFFRAME,
@@ -231,14 +231,14 @@ ELEMENTS: Final = Elements[Report](
         *(Row(key, TEXT, default="") for key in ("d", "theta", "b", "beta")),
         children=_IN_JOINT,
     ),
-    Table(
+    ElementTable(
         "Depend",
         Row("on", NAME, "of"),
         Row("gain", NUMBER, "multiplier"),
         Row("offset", NUMBER),
     ),
     *_LIMITS.tables.values(),
-    Table(
+    ElementTable(
         "Property",
         _NAME,
         _REFFRAME,
@@ -246,7 +246,7 @@ ELEMENTS: Final = Elements[Report](
         Row("desc", TEXT, "description", default=""),
         has_text=True,
     ),
-    Table(
+    ElementTable(
         "Drawable",
         _MODEL_NAME,
         _REFFRAME,
@@ -258,23 +258,25 @@ ELEMENTS: Final = Elements[Report](
         ),
         children=_IN_MODEL,
     ),
-    Table("CollisionModel", _MODEL_NAME, _REFFRAME, children=_IN_MODEL),
-    *(Table[Report](name, has_text=True) for name in (*TRANSFORM, "RGB")),
-    Table("Polytope", Row("file", FILE), _LEVEL, makes=Mesh),
+    ElementTable("CollisionModel", _MODEL_NAME, _REFFRAME, children=_IN_MODEL),
+    *(ElementTable[Report](name, has_text=True) for name in (*TRANSFORM, "RGB")),
+    ElementTable("Polytope", Row("file", FILE), _LEVEL, makes=Mesh),
     *_SHAPES.tables.values(),
-    Table("Tube", *(Row(key, _SIZE) for key in ("radius", "thickness", "z")), _LEVEL),
+    ElementTable(
+        "Tube", *(Row(key, _SIZE) for key in ("radius", "thickness", "z")), _LEVEL
+    ),
 )
 """All elements of workcells and devices. A `Custom` geometry is not read."""
 
 RULE_FILES: Final = {
     COLLISION: Elements[Report](
-        Table(COLLISION, children=("Exclude", "Volatile", "ExcludeStaticPairs")),
-        Table("Exclude", children=("FramePair",)),
-        Table("FramePair", Row("first", NAME, "a"), Row("second", NAME, "b")),
-        Table("ExcludeStaticPairs"),  # they are left out in any case
+        ElementTable(COLLISION, children=("Exclude", "Volatile", "ExcludeStaticPairs")),
+        ElementTable("Exclude", children=("FramePair",)),
+        ElementTable("FramePair", Row("first", NAME, "a"), Row("second", NAME, "b")),
+        ElementTable("ExcludeStaticPairs"),  # they are left out in any case
     ),
     PROXIMITY: Elements[Report](
-        Table(
+        ElementTable(
             PROXIMITY,
             *(
                 Row(flag, _SWITCH, default=True, always=True)
@@ -282,8 +284,8 @@ RULE_FILES: Final = {
             ),
             children=("Include", "Exclude"),
         ),
-        Table("Include", *_A_AND_B),
-        Table("Exclude", *_A_AND_B),
+        ElementTable("Include", *_A_AND_B),
+        ElementTable("Exclude", *_A_AND_B),
     ),
 }
 """The elements of each kind of file with rules, by the name of its root."""

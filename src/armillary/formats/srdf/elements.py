@@ -9,9 +9,9 @@ from armillary.formats.elements import (
     REQUIRED,
     TEXT,
     Elements,
+    ElementTable,
     Kind,
     Row,
-    Table,
     numbers,
 )
 from armillary.formats.srdf.names import Names
@@ -56,44 +56,46 @@ _PAIR: Final = (Row("link1", _LINK), Row("link2", _LINK), _REASON)
 
 ELEMENTS: Final = Elements[Names](
     # Groups and postures
-    Table("group", Row("name", _MEMBER)),
-    Table("link", Row("name", _LINK)),
-    Table("joint", Row("name", _MEMBER)),
-    Table("chain", Row("base_link", _LINK), Row("tip_link", _LINK)),
-    Table("group_state", Row("name", _MEMBER), Row("group", _MEMBER, default="")),
+    ElementTable("group", Row("name", _MEMBER)),
+    ElementTable("link", Row("name", _LINK)),
+    ElementTable("joint", Row("name", _MEMBER)),
+    ElementTable("chain", Row("base_link", _LINK), Row("tip_link", _LINK)),
+    ElementTable(
+        "group_state", Row("name", _MEMBER), Row("group", _MEMBER, default="")
+    ),
     # Collisions
-    Table("disable_default_collisions", Row("link", _LINK)),
-    Table("enable_collisions", *_PAIR),
-    Table("disable_collisions", *_PAIR),
+    ElementTable("disable_default_collisions", Row("link", _LINK)),
+    ElementTable("enable_collisions", *_PAIR),
+    ElementTable("disable_collisions", *_PAIR),
     # What is beside groups and collisions
-    Table("passive_joint", Row("name", _MEMBER)),
-    Table(
+    ElementTable("passive_joint", Row("name", _MEMBER)),
+    ElementTable(
         "virtual_joint",
         Row("name", _NAME),
         Row("type", _NAME),
         Row("parent_frame", _NAME),
         Row("child_link", _LINK),
     ),
-    Table(
+    ElementTable(
         "end_effector",
         Row("name", _NAME),
         Row("parent_link", _LINK),
         Row("group", _MEMBER),
         Row("parent_group", _MEMBER, default=""),
     ),
-    Table(
+    ElementTable(
         "joint_property",
         Row("joint_name", _MEMBER, "joint"),
         Row("property_name", _NAME, "name"),
         Row("value", _reported(TEXT)),
     ),
-    Table("link_sphere_approximation", Row("link", _LINK)),
-    Table(
+    ElementTable("link_sphere_approximation", Row("link", _LINK)),
+    ElementTable(
         "sphere", Row("center", _reported(numbers(3))), Row("radius", _reported(NUMBER))
     ),
 )
 
 IN_STATE: Final = Elements[Names](
-    Table("joint", Row("name", _MEMBER), Row("value", _reported(numbers(None))))
+    ElementTable("joint", Row("name", _MEMBER), Row("value", _reported(numbers(None))))
 )
 """What a `group_state` holds; a `joint` of a group has no value."""

@@ -11,9 +11,9 @@ from armillary.formats.elements import (
     NUMBER,
     TEXT,
     Elements,
+    ElementTable,
     Kind,
     Row,
-    Table,
     numbers,
 )
 from armillary.formats.numbers import has_direction
@@ -46,49 +46,49 @@ def _scale(element: Element, key: str, report: Report, default: Any) -> Any:
 
 
 ELEMENTS: Final = Elements[Report](
-    Table(
+    ElementTable(
         "origin",
         Row("xyz", _THREE, default=ZERO, always=True),
         Row("rpy", _THREE, default=None),
         Row("quat_xyzw", numbers(4), default=None),
     ),
     # Links
-    Table("link", _NAME),
-    Table("inertial"),
-    Table("mass", Row("value", NUMBER, "mass")),
-    Table("inertia", Row("ixx ixy ixz iyy iyz izz", NUMBER, "moments")),
-    Table("material", _NAME),
-    Table("color", Row("rgba", numbers(4))),
-    Table("visual", _SHAPE_NAME),
-    Table("collision", _SHAPE_NAME),
-    Table("geometry"),
-    Table("box", Row("size", _THREE), makes=Box),
-    Table("sphere", _RADIUS, makes=Sphere),
-    Table("cylinder", _RADIUS, _LENGTH, makes=Cylinder),
-    Table("capsule", _RADIUS, _LENGTH, makes=Capsule),
-    Table(
+    ElementTable("link", _NAME),
+    ElementTable("inertial"),
+    ElementTable("mass", Row("value", NUMBER, "mass")),
+    ElementTable("inertia", Row("ixx ixy ixz iyy iyz izz", NUMBER, "moments")),
+    ElementTable("material", _NAME),
+    ElementTable("color", Row("rgba", numbers(4))),
+    ElementTable("visual", _SHAPE_NAME),
+    ElementTable("collision", _SHAPE_NAME),
+    ElementTable("geometry"),
+    ElementTable("box", Row("size", _THREE), makes=Box),
+    ElementTable("sphere", _RADIUS, makes=Sphere),
+    ElementTable("cylinder", _RADIUS, _LENGTH, makes=Cylinder),
+    ElementTable("capsule", _RADIUS, _LENGTH, makes=Capsule),
+    ElementTable(
         "mesh",
         Row("filename", FILE, "file"),
         Row("scale", Kind(_scale), default=ONES),
         makes=Mesh,
     ),
     # Joints
-    Table("joint", _NAME, Row("type", TEXT)),
-    Table("parent", _LINK),
-    Table("child", _LINK),
-    Table("axis", Row("xyz", _THREE, "axis")),
-    Table(
+    ElementTable("joint", _NAME, Row("type", TEXT)),
+    ElementTable("parent", _LINK),
+    ElementTable("child", _LINK),
+    ElementTable("axis", Row("xyz", _THREE, "axis")),
+    ElementTable(
         "mimic",
         Row("joint", TEXT, "of"),
         Row("multiplier", NUMBER, default=1.0, always=True),
         Row("offset", NUMBER, default=0.0, always=True),
     ),
-    Table(
+    ElementTable(
         "limit",
         *(Row(key, NUMBER) for key in ("lower", "upper")),
         *(Row(key, NUMBER) for key in ("effort", "velocity", "acceleration")),
     ),
-    Table(
+    ElementTable(
         "dynamics",
         *(
             Row(key, NUMBER, default=0.0, always=True)
@@ -96,10 +96,10 @@ ELEMENTS: Final = Elements[Report](
         ),
     ),
     # Transmissions
-    Table("transmission", _NAME),
-    Table("actuator", _NAME),
-    Table("drake:rotor_inertia", Row("value", NUMBER, "motor_inertia")),
-    Table("drake:gear_ratio", Row("value", NUMBER, "gear_ratio")),
+    ElementTable("transmission", _NAME),
+    ElementTable("actuator", _NAME),
+    ElementTable("drake:rotor_inertia", Row("value", NUMBER, "motor_inertia")),
+    ElementTable("drake:gear_ratio", Row("value", NUMBER, "gear_ratio")),
 )
 
 SHAPES: Final = ELEMENTS.making(Shape)
