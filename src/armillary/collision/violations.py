@@ -35,8 +35,8 @@ def violations(
     Limits are inclusive. Where pairs of links cannot be tested, as meshes without
     files cannot, one entry of the kind `untested` says why. There is another one for
     each manipulator of which no pair of links is tested although no rule says so. Pairs
-    that are left out because they touch at home have none: what is allowed in a cell of
-    such links is no entry at all. A check names them, in a warning.
+    that are left out because they touch at home have none, so that the answer is empty
+    for a state that is allowed. A check names them, in a warning.
 
     Args:
         cell: What is in the state.
