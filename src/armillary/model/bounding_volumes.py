@@ -54,26 +54,6 @@ parts = coacd.run_coacd(
 np.savez(sys.argv[2], *[part[0] for part in parts])
 """
 
-# convex parts of a body by the library CoACD, in a process of its own
-
-LONGEST: Final = 600.0
-"""Seconds that it may take."""
-
-# It ends the process on bodies that it cannot cut, and prints.
-PROGRAM: Final = """
-import sys
-import coacd
-import numpy as np
-
-given = np.load(sys.argv[1])
-coacd.set_log_level("off")
-mesh = coacd.Mesh(given["vertices"], given["faces"])
-parts = coacd.run_coacd(
-    mesh, threshold=float(given["concavity"]), real_metric=True, seed=0
-)
-np.savez(sys.argv[2], *[part[0] for part in parts])
-"""
-
 
 def cut_parts(body: Triangles, concavity: float) -> list[npt.NDArray[np.float64]]:
     """Return the corners of convex parts that are nearly a body, shapes (n, 3).
