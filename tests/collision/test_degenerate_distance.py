@@ -202,17 +202,17 @@ def test_nan_stays_in_its_row(first: str, second: str, kind: Any):
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("first", KINDS[:-1])
 def test_single_precision_is_near(first: str, seed: int):
-    """To some shapes, drawn for each, since each pair of shapes is a kernel."""
+    """To another shape, drawn for each, since each pair of shapes is a kernel."""
     shapes = shapes_of_size(1.0)
     others = KINDS[KINDS.index(first) :]
     draw = random.Random(f"{seed} {first}")
-    for second in draw.sample(others, min(len(others), 2)):
-        a, b = shapes[first], shapes[second]
-        exact = distance(a, np.eye(4), b, LATTICE)
-        found = distance_kernel(a, b, dtype="float32")(LATTICE.astype("float32"))
-        is_sure = (exact.value > 0.0) | (exact.gap == 0.0)
-        assert np.abs(found - exact.value)[is_sure].max(initial=0.0) < 1e-3
-        assert (found[exact.value < -1e-3] < 0.0).all()
+    second = draw.choice(others)
+    a, b = shapes[first], shapes[second]
+    exact = distance(a, np.eye(4), b, LATTICE)
+    found = distance_kernel(a, b, dtype="float32")(LATTICE.astype("float32"))
+    is_sure = (exact.value > 0.0) | (exact.gap == 0.0)
+    assert np.abs(found - exact.value)[is_sure].max(initial=0.0) < 1e-3
+    assert (found[exact.value < -1e-3] < 0.0).all()
 
 
 def test_ten_thousand_vertices_are_refused_and_the_corners_of_many_points_fit():

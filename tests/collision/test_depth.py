@@ -25,7 +25,7 @@ def test_values_are_right_or_said_to_be_uncertain(kinds: tuple[str, str]):
     rng = np.random.default_rng(pairs().index(kinds))
     for _ in range(2):
         a, b = (KINDS[kind](rng.uniform(0.05, 1.0, 3), rng) for kind in kinds)
-        X = poses(rng, a, b, 100)
+        X = poses(rng, a, b, 40)
         found = distance(a, np.eye(4), b, X)
         wrong, _, false_free = judge(a, b, X, found)
         size = extent(a) + extent(b)

@@ -106,7 +106,7 @@ def test_a_plane_and_two_points_prove_it(first: str, second: str):
 def test_it_is_symmetric_and_moves_with_both(shape: str, seed: int):
     """With some other shapes, drawn for each, since each pair takes two kernels."""
     pairs = [pair for pair in PAIRS if shape in pair]
-    for first, second in random.Random(f"{seed} {shape}").sample(pairs, 3):
+    for first, second in random.Random(f"{seed} {shape}").sample(pairs, 2):
         X_A, X_B = two_poses(first, second)
         a, b = ALL[first], ALL[second]
         found = distance(a, X_A, b, X_B)

@@ -24,7 +24,7 @@ from linkages import (
     turned,
 )
 
-ROWS = 80
+ROWS = 60
 STEPS = 300
 REACH = {"chain": 0.3, "3-RRR": 0.6}
 

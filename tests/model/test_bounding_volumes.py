@@ -41,7 +41,7 @@ def inside(shape: Primitive, random: np.random.Generator) -> Array:
 
 
 def on_spheres(spheres: tuple[Sphere, ...], random: np.random.Generator) -> Array:
-    directions = random.normal(size=(1500, 3))
+    directions = random.normal(size=(700, 3))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     return np.vstack(
         [np.array(s.pose.position) + s.radius * directions for s in spheres]
@@ -65,7 +65,7 @@ def test_spheres_contain_primitives_and_state_their_excess(name: str):
     spheres, excess = bounding_spheres(shape, count=4)
     assert 1 <= len(spheres) <= 4
     assert outside(spheres, inside(shape, random)) <= 0.0
-    X = np.tile(np.eye(4), (1500 * len(spheres), 1, 1))
+    X = np.tile(np.eye(4), (700 * len(spheres), 1, 1))
     X[:, :3, 3] = on_spheres(spheres, random)
     reached = distance(shape, np.eye(4), Sphere(radius=0.0), X).value.max()
     assert reached <= excess

@@ -28,6 +28,7 @@ CURVES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", CURVES)
 def test_every_law_holds(name: str):
     check_joint(CURVES[name])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.peers
 @pytest.mark.parametrize("name", SCENES)
 def test_distances_and_limits_are_kept(name: str, speed: float, tmp_path: Path) -> None:
     run = SCENES[name](tmp_path, 10)
-    kept = run_of(run, 3.0, speed)
+    kept = run_of(run, 2.0, speed)
     assert kept.beyond(run.cell) == 0
     assert kept.excess < 1e-9
     # An obstacle may come where no joint can retreat.
