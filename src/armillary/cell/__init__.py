@@ -1,1 +1,1 @@
-"""The cell and its devices: what users ask, each question handed to a room below."""
+"""The cell and its devices: what users ask, each question handed to a layer below."""

@@ -31,7 +31,8 @@ __all__ = ["ApproachPairs"]
 Array = npt.NDArray[np.float64]
 
 FEWEST: Final = 64
-"""Room for so many pairs at least; more of them compile other code."""
+"""Room for so many pairs, shapes or capsules at least, whichever are most; more of them
+compile other code."""
 
 MOST: Final = 1e30
 """What stands for a radius or a speed without limit."""
@@ -68,8 +69,8 @@ class ApproachPairs:
 
     @cached_property
     def room(self) -> int:
-        """Return for how many pairs of shapes there is room."""
-        # Room grows in steps of 4, so that few numbers of pairs compile other code.
+        """Return the room for pairs, shapes or capsules, whichever are most."""
+        # Room grows by factors of 4, so that few numbers of pairs compile other code.
         room = FEWEST
         capsules = len(self.capsules) if self.slots else 0
         while room < max(self.pair_count, self.shape_count, capsules):
@@ -151,7 +152,8 @@ class ApproachPairs:
     def names(self, number: int) -> tuple[str, str]:
         """Return what the pair of a row is of: two links, or a link and an obstacle."""
         assert self.check is not None
-        # Numbers of contacts follow those of pairs of links, slot by slot.
+        # Numbers of contacts follow those of pairs of links, capsule by capsule, one
+        # number for each slot.
         first = self.pair_count
         if number < first:
             tables = self.check.tables.pairs

@@ -1,8 +1,11 @@
 """The columns of a step of a controller: what its stages read and write.
 
 Sizes: n joints of the cell, of which c are moved; C columns of twists, one more than c
-if the others move too; R rows of all tasks, m of one task; `levels` of priority. A task
-is numbered, k, by its place in the list of tasks.
+if the others move too; R rows of all `tasks` that have rows, m of one task; `levels` of
+priority. A task is numbered, k, by its place in the list of tasks. There is `room` for
+inequality rows, each of `row` numbers, and `slots` for obstacles, each of `width`
+numbers; `passive` joints are moved by loops. A symmetric matrix of c rows has `half`
+numbers, those of its lower half.
 
 A formula reads a column by a parameter of that name, and writes one by a field of the
 `NamedTuple` that it returns; see `kernel/columns.py`. Groups of columns that several
@@ -111,13 +114,13 @@ class StepColumns(RateColumns):
     braking_time = Column("time of maximum braking from the present rates", unit="s")
     pace = Column("part of its room that a pair may lose per time", unit="1/s")
     speeds = Column("greatest rates of all joints in this step", "n", unit=RATE)
-    passed = Column("above 0 where a joint will pass a limit")
+    passed = Column("above 0 where a joint will pass a limit, or torques are missed")
     sources = Column("which limits bounds of rates come from", "c")
     below = Column("distance of joints from their lower limits", "c", unit=PLACE)
     above = Column("distance of joints from their upper limits", "c", unit=PLACE)
 
     # Inequality rows, of pairs and of torques
-    approach_rows = Column("all rows", "room", "row")
+    approach_rows = Column("rows of pairs, contacts and torques", "room", "row")
     approach_nears = Column("above 0 for rows that count", "room", 1)
     row = Column("a, b of a x >= b, and what b is made of", "row", into=ROWS)
     is_near = Column("above 0 where the row counts", 1, into=NEARS)

@@ -1,7 +1,8 @@
 """Controllers: from joint positions, rates and targets to the rates of the next step.
 
-A step is one kernel: poses and twists of links, rows of tasks, bounds of rates, the
-distances of pairs, the optimal rates within these, and how much of them is safe.
+A step is one kernel, after one of dynamics where torques are limited: poses and twists
+of links, rows of tasks, bounds of rates, the distances of pairs, the optimal rates
+within these, and how much of them is safe.
 """
 
 from __future__ import annotations

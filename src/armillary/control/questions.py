@@ -45,8 +45,10 @@ def controller(  # noqa: PLR0913
         step = control(q, qd, [target, None])
         q, qd = step.q_next, step.qd
 
-    The first call compiles one kernel. Targets, obstacles, rates, limits, margins and
-    states of the cell are its inputs, so changing them compiles nothing.
+    The first call compiles a kernel. So do the first batch, the first obstacles, more
+    than 16 or 64 of them, and the first boxes; with `torque` the dynamics are compiled,
+    too. Changing the numbers of targets, obstacles, rates, limits, margins and states
+    of the cell compiles nothing: they are inputs.
 
     Args:
         cell: The cell.

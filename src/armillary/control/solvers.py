@@ -35,13 +35,13 @@ FREEDOM: Final = 1e-6
 TINY: Final = 1e-300
 
 NEXT_TO: Final = 1e-12
-"""By how much rates may differ from a bound by rounding, of that and of 1."""
+"""Part of 1 + |bound| by which a rate at it may differ by rounding."""
 
 TOUCHING: Final = 1e-9
 """Part of a row, times the greatest rate or 1, below which rates are at it."""
 
 FAINT: Final = 1e-3
-"""Rates of postures toward a limit that never reduce stiffness [m/s or rad/s]."""
+"""Rates of postures toward a limit up to which none is reduced [m/s or rad/s]."""
 
 HOLDING: Final = 10.0
 """Rates of postures, per distance to a limit, above which they are reduced [1/s]."""
@@ -54,7 +54,7 @@ class Solver(NamedTuple):
     """The stages of a solver: from tasks, bounds and rows to rates `x`.
 
     Attributes:
-        stages: They write `x`, `finished` and `tasks_scale`, and two more columns:
+        stages: They write `x`, `finished` and `tasks_scale`, and the columns below.
         holding: The numbers of active constraints.
         pressures: Their multipliers.
         braking: The rates of braking.
@@ -416,6 +416,9 @@ def slowing(
     has_torques: bool = False,
 ) -> Solver:
     """Return the solver of strict priorities: motion keeps its direction and slows.
+
+    The way to the best rates begins with rates in the direction of the first task; with
+    limits of torques it begins with braking.
 
     Tasks are in the order of their priorities, and of the list among equal ones. In the
     null space of all tasks, rates are the nearest to those that postures request.

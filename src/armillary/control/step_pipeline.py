@@ -18,13 +18,14 @@ with weights W_i, and postures j that request rates p_j with weights P_j (diagon
 | (3) | `damping` | a setting | d^2; p without an index is the weighted mean of postures |
 | (4) | `stiffness` | `unreached.py` | the diagonal S >= 0 of tasks that are out of reach; in its term N p is reduced where it leads to limits of joints |
 | (5) | `low`, `high` | `rate_bounds.py` | from them joints can stop before their limits |
-| (6) | table `rows`, of `approach_rows` | `approach_stages.py`, `separation.py` | a_k is the slope of the distance of pair k; b_k = -pace (distance - margin) outside of the margin. Inside, it is reduced to what all pairs can have together, so that the program has a solution |
+| (6) | table `rows`, of `approach_rows` | `approach_stages.py`, `separation.py` | a_k is the slope of the distance of pair k; outside of the margin b_k = -pace (distance - margin), less what obstacles and other joints add to the rise of the distance. Inside, it is reduced to what all pairs can have together, so that the program has a solution |
 | (7) | table `torque_limits`, in the same rows | `torque_limits.py` | M and h from one kernel of dynamics |
 
 With priorities, one program after another is solved within those before it. With
-`conflict="slow"` x has J_1 x = s v_1 with the greatest s <= 1 (`line.py`), and lower
-tasks follow in what is left (`ik/scaled_rates.py`). Then rates are scaled towards
-braking until joints can stop before the margin, and the reason is found.
+`conflict="slow"` x has J_1 x = s v_1 with the greatest s <= 1 (`line.py`; not with
+limits of torques: then the way begins at braking), and lower tasks follow in what is
+left (`ik/scaled_rates.py`). Then rates are scaled towards braking until joints can stop
+before the margin, and the reason is found.
 
 The stages, in their order:
 
@@ -33,19 +34,21 @@ The stages, in their order:
 | `MovingTwists.stages` | `q`, `qd` | poses and twists of links |
 | those of each task | poses, twists, `target`, `target_rate`, `gain` | `rows`, `wanted`, or `diagonal`, `pull` |
 | `_request_sum` | these | `request_sum`, NaN where one is |
-| `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `rest` (maximum braking), `pace`, `braking_time` |
-| `approach_stages` | poses, twists, `obstacles` | the rows of pairs, `least_distance`, `is_strained` |
+| `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `rest` (maximum braking), `pace`, `braking_time`, `passed`, `sources`, `speeds` |
+| `approach_stages` | poses, twists, `obstacles`, `speeds`, `velocity`, `rest`, `margin`, `pace`, `braking_time` | the rows of pairs, `least_distance`, `is_strained` |
 | `torque_stages` | `mass_rows` | the rows of torques; `rest` within them |
 | `separation_stages` | rows, `rest` | rows that some rates meet, `separating`, `stuck` |
-| `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints |
+| `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints; `slowing` also `braking` and `rest` |
 | `torque_guard` | `x`, rows of torques | `x`, braking where these are missed |
 | `safe_stages` | `x`, `rest`, rows | `x`, `scale`, `is_stoppable`, `has_near` |
-| `stop_stages` | `x`, `rest`, `braking` | the same, from distances where motion would stop |
+| `stop_stages` | `x`, `rest`, `braking`, `has_near` | `x`, `scale`, `is_stoppable`, from distances where motion would stop |
 | `torque_verdict` | `x`, rows of torques | `passed` |
 | `_reason` | `x`, `rows`, `wanted`, active constraints | `reason` |
 | `_answer` | all of these | `answer` |
 
-Columns are declared in `columns.py`.
+`rest` is written more than once: `torque_stages` brake within torques, `line_stages` of
+`slowing` put rates in the direction of the first task in its place, and `torque_guard`
+restores maximum braking. Columns are declared in `columns.py`.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -113,9 +116,9 @@ def step_pipeline(
     """Return the pipeline of a step.
 
     Its result is `answer`: the next positions and the rates, of all n joints; the
-    reason; the scale; the least distance and the row of that pair; the rows of pairs
-    that are not separated; which limits bounds of rates come from; then the numbers of
-    the constraints that hold the rates, and how much each presses.
+    reason; the scale; the least distance and the number of that pair; the numbers of
+    pairs that are not separated; which limits bounds of rates come from; then the
+    numbers of the constraints that hold the rates, and how much each presses.
     """
     # What is compiled depends on tasks and robots alone: numbers are in tables.
     levels = priority_levels(tasks)
@@ -347,10 +350,10 @@ def _achieved(requests: Sequence[tuple[Number, Number, Number]]) -> _Achieved:
 
 
 def _held_by(holding: Vector, scale: Number) -> tuple[Number, Number]:
-    """Return whether bounds of rates hold x, and whether pairs or torques do."""
+    """Return whether bounds of rates or torques hold x, and whether pairs do."""
     avoiding: Number = select(scale < 1.0, 1.0, 0.0)
     limited: Number = 0.0
-    # Numbers of constraints: pairs below BOUND, bounds of rates, then torques.
+    # Numbers of pairs are below BOUND, those of bounds and of torques are not.
     for slot in holding:
         is_bound = slot >= BOUND
         limited = select(is_bound, 1.0, limited)

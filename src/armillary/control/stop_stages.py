@@ -43,8 +43,7 @@ LOST: Final = 1e-4
 """What of the margin may be lost on a stopping path [m]."""
 
 ROUNDING: Final = 1e-9
-"""By how much distances may fall there where they are below that already [m]."""
-
+"""By how much distances below the margin may still fall by rounding [m]."""
 
 SLACK: Final = 0.05
 """Part by which braking may come nearer than foretold: distances are not linear."""

@@ -2,7 +2,7 @@
 
 A new kind of task is a class in `tasks.py`, and in `frame_tasks.py`, `joint_tasks.py`
 or a module beside them a function that returns its `TaskStages`, with a row in `MAKERS`
-of that module.
+of that module; `_MAKERS` of `controller.py` lists these modules.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class _Weighted:
                 is not finite, the priority is not a whole number, or the name of a
                 frame is not a text.
         """
-        # By the names of fields, so that new tasks are checked without further code.
+        # By the names of fields, listed above.
         for name in (each.name for each in fields(self)):
             value = getattr(self, name)
             if name in _FINITE:

@@ -18,7 +18,8 @@ follow the rows:
   `x`, `y`, `z` of a size. Its kind parses and prints the text, and reports what is
   wrong with it; its field says under which name the value is read and written.
 - Reading gives a value for each field: the default of the row without the attribute,
-  None after an error. An attribute without a default is required.
+  after an error None, the default or the first word, as its kind says. An attribute
+  without a default is required.
 - Writing takes the fields of a mapping or of an object. A value equal to the default is
   left out, unless the row is `always` written.
 - What is written reads back as the same values: `tests/formats/test_elements.py` tries
@@ -29,8 +30,10 @@ The children that an element may have, and whether it has text, are in the table
 them. Without it, `xml.report_unused` reports what no reader has asked for.
 
 To add an element to a format, or an attribute to an element, add its table or row. An
-element that has the fields of a class of the model, such as a shape or `Limits`, needs
-nothing else.
+element that makes a shape, `makes=` in its table, needs nothing else. Any other needs
+where it is read, by `first_child` and `Elements.read` as in `urdf/joints.py`, and where
+it is written, as in `urdf/write.py`; and it leaves the list of what a format does not
+read, `FOREIGN` of `urdf/read.py`.
 """
 
 from __future__ import annotations
@@ -221,7 +224,7 @@ class Row(Generic[C]):
         self.always: Final = always
 
     def read(self, element: Element, context: C) -> Any:
-        """Return the value, which is None after an error in an attribute."""
+        """Return the value; after an error None, the default or the first word."""
         names, read = self.attributes, self.kind.read
         if len(names) == 1:
             return read(element, names[0], context, self.default)
@@ -268,7 +271,7 @@ class ElementTable(Generic[C]):
         self.makes: Final = makes
 
     def read(self, element: Element, context: C) -> dict[str, Any]:
-        """Return the value of each field, None where there is an error."""
+        """Return the value of each field, as `Row.read` does."""
         return {row.key: row.read(element, context) for row in self.rows}
 
     def write(
@@ -323,11 +326,15 @@ class Elements(Generic[C]):
         }
 
     def read(self, element: Element, context: C) -> dict[str, Any]:
-        """Return the value of each field, None where there is an error."""
+        """Return the value of each field, as `Row.read` does."""
         return self.tables[element.name].read(element, context)
 
     def read_whole(self, element: Element, context: C) -> dict[str, Any] | None:
-        """Return the value of each field, or None if there is an error in one."""
+        """Return the value of each field, or None if one is None.
+
+        That is one after an error, unless its kind has another value then, and one of
+        an attribute that is missing and whose default is None.
+        """
         values = self.read(element, context)
         return None if None in values.values() else values
 

@@ -1,8 +1,8 @@
 """Columns of a pipeline as declarations, and stages from the signatures of formulas.
 
-A room declares the columns of its pipelines once: the meaning, shape and unit of each.
-A formula names what it reads by its parameters, and what it writes by the fields of the
-`NamedTuple` that it returns:
+A package declares the columns of its pipelines once: the meaning, shape and unit of
+each. A formula names what it reads by its parameters, and what it writes by the fields
+of the `NamedTuple` that it returns:
 
     class SpeedColumns(Columns):
         low = Column("least rates of joints", "c", unit="rad/s or m/s")
@@ -108,8 +108,8 @@ class Numbered(_Declared):
     """Columns with the same meaning, of which each of a numbered kind of thing has one.
 
     `columns.rows(3, m=2)` is the port `rows_3`; sizes beside those of `columns`, which
-    differ from one to the next, are given there. Formulas of the third thing name them
-    without the number, in stages of `columns.of(3, m=2)`; there `rows()` is the port.
+    differ from one to the next, are given there. Formulas of thing 3 name them without
+    the number, in stages of `columns.of(3, m=2)`; there `rows()` is the port.
 
     Attributes: as those of `Column`.
     """
