@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from armillary.control.columns import ActiveConstraints, StepColumns
+from armillary.control.columns import TINY, ActiveConstraints, StepColumns
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import when_near
 from armillary.kernel.columns import each, repeat, when
@@ -25,7 +25,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "FREE", "OTHER", "LeastSquares", "active_set_stages", "packed"]
+__all__ = ["BOUND", "TORQUE", "LeastSquares", "active_set_stages", "packed"]
 
 ITERATIONS: Final = 100
 """Most constraints that are added or dropped."""
@@ -40,11 +40,10 @@ BOUND: Final = 1e6
 """Numbers of bounds: this, and 2 k for the lower one of rate k, 2 k + 1 for the upper.
 Rows have numbers of their own."""
 
-OTHER: Final = 2e6
-"""Numbers of rows that are not of pairs: this, and more."""
+TORQUE: Final = 2e6
+"""Numbers of rows of torques: this, and more."""
 
 FAR: Final = 1e30
-TINY: Final = 1e-300
 
 
 def packed(matrix: Matrix) -> list[Number]:

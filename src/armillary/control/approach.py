@@ -16,7 +16,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
 from armillary.collision.tested_shapes import solids_of
-from armillary.control.active_set import OTHER
+from armillary.control.active_set import TORQUE
 from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
 from armillary.control.columns import StepColumns
 from armillary.control.obstacles import OBSTACLE, BoundingCapsule, capsule_around
@@ -90,7 +90,7 @@ class ApproachPairs:
             {"slots": self.slots, "width": self.width} if self.slots else {}
         )
 
-    def padding(self, columns: StepColumns) -> tuple[Port, ...]:
+    def scratch(self, columns: StepColumns) -> tuple[Port, ...]:
         """Return columns whose entries are written before they are read."""
         rows = columns.approach_rows, columns.approach_nears
         return rows if self.check is None else (*rows, Port(CENTRES, (self.room, 3)))
@@ -190,7 +190,7 @@ class ApproachPairs:
         records["rows"] = {
             "row": rows,
             "is_near": rows,
-            "row_number": np.array([*numbers, *(OTHER + others)], np.float64),
+            "row_number": np.array([*numbers, *(TORQUE + others)], np.float64),
         }
         return records, callees
 

@@ -453,7 +453,7 @@ def _row(
 
 
 def least_rise(
-    row: Sequence[Number], room: Number, rest: Number, pace: Number
+    row: Sequence[Number], room: Number, still: Number, pace: Number
 ) -> Number:
     """Return b of a pair: the least speed at which joints raise its distance [m/s].
 
@@ -464,11 +464,11 @@ def least_rise(
     Args:
         row: By how much its distance rises with each joint.
         room: The distance beyond the margin [m].
-        rest: By how much the distance rises without the joints [m/s].
+        still: By how much the distance rises without the joints [m/s].
         pace: The gain of the velocity damper [1/s].
     """
     limit = 0.0 - pace * room
     # s^2 / (s^2 + FLAT^2) fades where no joint changes the distance.
     square = inner(list(row), list(row))
     away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
-    return select(room < 0.0, away, limit) - rest
+    return select(room < 0.0, away, limit) - still

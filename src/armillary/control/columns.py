@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from armillary.collision.check_stages import CENTRES
-from armillary.ik.scaled_rates import RateColumns
+from armillary.ik.scaled_rates import RATE, RateColumns
 from armillary.kernel.columns import Column, Numbered
 from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
@@ -26,6 +26,7 @@ from armillary.spatial.vector import Matrix, Number, Vector
 __all__ = [
     "POSE",
     "STUCK",
+    "TINY",
     "VECTOR",
     "ActiveConstraints",
     "ApproachLimit",
@@ -40,13 +41,15 @@ VECTOR: Final = (3,)
 STUCK: Final = 4
 """How many pairs that cannot be separated are named."""
 
+TINY: Final = 1e-300
+"""The least divisor: it keeps quotients finite."""
+
 ROWS: Final = "approach_rows"
 NEARS: Final = "approach_nears"
 OBSTACLES: Final = "obstacles"
 MASS_ROWS: Final = "mass_rows"
 """Columns of this module that fields of tables are positions in."""
 
-RATE: Final = "rad/s or m/s"
 PLACE: Final = "rad or m"
 
 
@@ -165,7 +168,6 @@ class StepColumns(RateColumns):
 
     # What distances say
     is_wanted = Column("above 0 where the distance of a pair is computed")
-    near = Column("above 0 where a row counts")
     least_distance = Column("the least distance of all pairs", unit="m")
     nearest = Column("the number of that pair; -1 for none")
     is_strained = Column("above 0 where maximum braking breaks a row")

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 
 from armillary.control import tasks
-from armillary.control.columns import VECTOR, StepColumns
+from armillary.control.columns import TINY, VECTOR, StepColumns
 from armillary.control.task_stages import (
     Maker,
     PlacedFrame,
@@ -60,8 +60,6 @@ from armillary.trace.functions import (
 __all__ = ["MAKERS"]
 
 FrameTask: TypeAlias = tasks.Frame | tasks.Position | tasks.AlignAxis | tasks.LookAt
-
-TINY: Final = 1e-300
 
 NEAREST: Final = 1e-3
 """Distance to which points count that an axis is to point at, if they are nearer [m].

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from armillary.control.active_set import LeastSquares, packed
-from armillary.control.columns import StepColumns
+from armillary.control.columns import TINY, StepColumns
 from armillary.control.task_stages import TaskRows
 from armillary.kernel.columns import when
 from armillary.kernel.pipeline import Stage
@@ -34,8 +34,6 @@ STRAIGHT: Final = 1e9
 
 ALIGNED: Final = 1e-7
 """Rates across the direction that count as rounding, in parts of all rates."""
-
-TINY: Final = 1e-300  # keeps quotients finite where v is 0
 
 
 def aside(

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from armillary.control.active_set import BOUND, LeastSquares, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
-from armillary.control.columns import STUCK, StepColumns
+from armillary.control.columns import STUCK, TINY, StepColumns
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import each, repeat, when
@@ -35,7 +35,7 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import maximum, minimum, select
 
-__all__ = ["separation_stages"]
+__all__ = ["DEEP", "separation_stages"]
 
 KEEPING: Final = 1e-4
 """The factor e, which weighs nearness to r against slopes of distances [m]."""
@@ -46,7 +46,7 @@ ITERATIONS: Final = 8
 STILL: Final = 1e-4
 """Speed below which the distance of a pair does not count as rising [m/s]."""
 
-INSIDE: Final = 5e-4
+DEEP: Final = 5e-4
 """How far inside the margin a pair is at least that is reported [m]."""
 
 
@@ -208,10 +208,10 @@ def _require(
     for slope, least, greatest in zip(a, *bounds, strict=True):
         most = most + maximum(slope * least, slope * greatest)
     # Inseparable: the distance does not rise, though joints could make it rise.
-    stays = rises + still < minimum(STILL, maximum(0.5 * most, 1e-300))
+    stays = rises + still < minimum(STILL, maximum(0.5 * most, TINY))
     stays = select(is_able, select(stays, 1.0, 0.0), 1.0)
     # Pairs at the margin are not reported: they need not part.
-    is_stuck = select(room < 0.0 - INSIDE, stays, 0.0)
+    is_stuck = select(room < 0.0 - DEEP, stays, 0.0)
     is_pair = select(row_number < BOUND, 1.0, 0.0)
     # The first slot of `stuck` that is free, if any, gets the number of the pair.
     left: Number = is_pair * is_stuck

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple
 
 from armillary.control.active_set import BOUND, LeastSquares, packed
-from armillary.control.columns import StepColumns
+from armillary.control.columns import TINY, StepColumns
 from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
 from armillary.control.unreached import unreached_stages
@@ -31,8 +31,6 @@ __all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
 
 FREEDOM: Final = 1e-6
 """Square of the singular value of tasks below which directions are free."""
-
-TINY: Final = 1e-300
 
 NEXT_TO: Final = 1e-12
 """Part of 1 + |bound| by which a rate at it may differ by rounding."""
@@ -474,7 +472,7 @@ def _hierarchy(
         pairs = [(weight[i], p[i]) for weight, p in zip(diagonals, pulls, strict=True)]
         total = sum((weight for weight, _ in pairs), 0.0)
         pulled = sum((weight * rate for weight, rate in pairs), 0.0)
-        null.append(pulled / maximum(total, 1e-300))
+        null.append(pulled / maximum(total, TINY))
     # `stiffness` becomes a metric W = 1 + 8 S / d^2 of rates. The factor 8 is there
     # as the filters of levels weigh J W^-1 J' against damping to the power of 8.
     totals = [sum(column, 0.0) for column in zip(*stiffness, strict=True)]

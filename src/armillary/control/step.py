@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.active_set import BOUND, OTHER
+from armillary.control.active_set import BOUND, TORQUE
 from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import NO_PAIRS
 from armillary.control.columns import STUCK
@@ -167,8 +167,8 @@ class Step:
             if not number >= 0.0:
                 continue
             # Ranges of numbers: pairs, then bounds of rates, then torques.
-            if number >= OTHER:
-                texts.append(f"torque limit of {names[int(number - OTHER) // 2]}")
+            if number >= TORQUE:
+                texts.append(f"torque limit of {names[int(number - TORQUE) // 2]}")
             elif number >= BOUND:
                 joint, side = divmod(int(number - BOUND), 2)
                 # `sources` holds both limits of a joint: 3 upper + lower.

@@ -64,7 +64,7 @@ from armillary.control.approach_stages import approach_stages
 from armillary.control.columns import STUCK, StepColumns
 from armillary.control.line import aside
 from armillary.control.rate_bounds import JointLimits, StepBounds, rate_bounds
-from armillary.control.separation import separation_stages
+from armillary.control.separation import DEEP, separation_stages
 from armillary.control.solvers import Solver, bending, priority_levels, slowing
 from armillary.control.stop_stages import safe_stages, stop_stages
 from armillary.control.task_stages import TaskStages
@@ -100,9 +100,6 @@ STILL: Final = 0.01
 
 SLOW: Final = 1e-4
 """What may be missing in any case where it is met [m/s or rad/s]."""
-
-DEEP: Final = 5e-4
-"""How far below the margin distances are where links are inside of it [m]."""
 
 
 def step_pipeline(
@@ -164,7 +161,7 @@ def step_pipeline(
         (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
         (*twists.stages, each(settings, *stages)),
         (StepColumns.answer.name,),
-        approach.padding(columns),
+        approach.scratch(columns),
     )
 
 

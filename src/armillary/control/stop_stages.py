@@ -48,6 +48,9 @@ ROUNDING: Final = 1e-9
 SLACK: Final = 0.05
 """Part by which braking may come nearer than foretold: distances are not linear."""
 
+SLACK_SPEED: Final = 2.5e-3
+"""How much faster than that braking may come nearer [m/s]."""
+
 BROKEN: Final = 1e-9
 """By how much a distance may fall faster than is allowed [m/s]."""
 
@@ -184,7 +187,7 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     span = most * full_reach - least * brake_reach
     part = maximum(left, 0.0) / select(span > 0.0, span, 1.0)
     part = select(span > 0.0, minimum(part, 1.0), 0.0)
-    fails = least * brake_reach > (1.0 + SLACK) * room + SLACK * SLACK * brake_reach
+    fails = least * brake_reach > (1.0 + SLACK) * room + SLACK_SPEED * brake_reach
     # Where braking fails as well, rates that retreat faster are better than braking.
     slower = select(fails, 1.0, select(least > 0.0, 0.0, 1.0))
     part = select(most > least, part, slower)

@@ -45,7 +45,7 @@ _FRAMES: Final = ("frame", "relative_to")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Weighted:
+class _TaskFields:
     """The fields of all tasks.
 
     Attributes:
@@ -90,7 +90,7 @@ class _Weighted:
 
 
 @dataclass(frozen=True)
-class Frame(_Weighted):
+class Frame(_TaskFields):
     """The pose of a frame; its target is a pose, shape (..., 4, 4).
 
     The rate of its target is a twist, shape (..., 6): the velocity of its origin [m/s]
@@ -120,7 +120,7 @@ class Frame(_Weighted):
 
 
 @dataclass(frozen=True)
-class Position(_Weighted):
+class Position(_TaskFields):
     """The position of the origin of a frame; its target has shape (..., 3) [m].
 
     The rate of its target is a velocity, shape (..., 3) [m/s].
@@ -139,7 +139,7 @@ class Position(_Weighted):
 
 
 @dataclass(frozen=True)
-class AlignAxis(_Weighted):
+class AlignAxis(_TaskFields):
     """The direction of an axis of a frame; its target is one, shape (..., 3).
 
     Directions of any length above 0 will do; one that is zero makes a row INVALID. From
@@ -158,7 +158,7 @@ class AlignAxis(_Weighted):
 
 
 @dataclass(frozen=True)
-class LookAt(_Weighted):
+class LookAt(_TaskFields):
     """An axis of a frame that points at a target, shape (..., 3) [m].
 
     A point within 1 mm of the origin of the frame counts as 1 mm away. The rate of its
@@ -176,7 +176,7 @@ class LookAt(_Weighted):
 
 
 @dataclass(frozen=True)
-class Posture(_Weighted):
+class Posture(_TaskFields):
     """Joint positions to approach in the null space of the other tasks.
 
     Its target is joint positions, shape (..., n) of all joints of the cell, or None for
@@ -195,7 +195,7 @@ class Posture(_Weighted):
 
 
 @dataclass(frozen=True)
-class CentreOfMass(_Weighted):
+class CentreOfMass(_TaskFields):
     """The centre of mass of all moving links; its target has shape (..., 3) [m].
 
     Attributes:
@@ -206,7 +206,7 @@ class CentreOfMass(_Weighted):
 
 
 @dataclass(frozen=True)
-class Coupling(_Weighted):
+class Coupling(_TaskFields):
     """A weighted sum of joint positions; its target is its value, shape (...).
 
     Attributes:
@@ -217,7 +217,7 @@ class Coupling(_Weighted):
 
 
 @dataclass(frozen=True)
-class Function(_Weighted):
+class Function(_TaskFields):
     """A function of joint positions; its target is its value, shape (..., m).
 
     Attributes:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.columns import StepColumns
+from armillary.control.columns import TINY, StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
@@ -40,8 +40,6 @@ __all__ = [
 
 LIMITED: Final = "torque_limits"
 """The table with two records for each joint that is moved: its least, its greatest."""
-
-TINY: Final = 1e-300
 
 BROKEN: Final = 1e-9
 """Part of a rate by which a torque may be beyond its limit."""

@@ -24,7 +24,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from armillary.control.columns import StepColumns
+from armillary.control.columns import TINY, StepColumns
 from armillary.control.task_stages import TaskStages
 from armillary.kernel.columns import when
 from armillary.kernel.pipeline import Stage
@@ -39,8 +39,6 @@ MISSING: Final = 0.02
 
 SUPPRESSED: Final = 0.1
 """The same where directions are kept."""
-
-TINY: Final = 1e-300  # keeps a quotient finite
 
 FURTHEST: Final = 1.0
 """How far joints move at most by rates that count, in the time 1 / gain [m or rad]."""

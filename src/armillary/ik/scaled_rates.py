@@ -39,6 +39,7 @@ from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
 __all__ = [
+    "RATE",
     "RateColumns",
     "RateProblem",
     "Way",
@@ -59,7 +60,8 @@ ROUNDING: Final = 1e-6
 FEW: Final = 3
 """Active rows for which there is code of its own; there are seldom more."""
 
-RATE = "rad/s or m/s"
+RATE: Final = "rad/s or m/s"
+"""The unit of rates of joints."""
 
 
 class RateColumns(Columns):
@@ -76,7 +78,9 @@ class RateColumns(Columns):
     rest = Column("rates that the way begins with", "c", unit=RATE)
     low = Column("least rates", "c", unit=RATE)
     high = Column("greatest rates", "c", unit=RATE)
-    damping = Column("d: square of singular values below which directions are damped")
+    damping = Column(
+        "d, the option squared: of singular values below which directions are damped"
+    )
     sharp = Column("above 0 where damping vanishes away from singularities")
     null = Column("rates r for the freedom that tasks leave", "c", unit=RATE)
 
