@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import importlib
 import random
 import signal
@@ -63,6 +64,12 @@ def pytest_collection_modifyitems(
         draw = random.Random(f"{config.getoption('seed')} {len(of_one)}")
         for item in draw.sample(of_one, max(0, len(of_one) - mark.args[0])):
             item.add_marker("thorough")
+
+
+def pytest_collection_finish() -> None:
+    # Thousands of tests stay until the end: no collection of garbage looks at them.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

@@ -1056,6 +1056,11 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
         changed("bufferViews", 0, "byteStride", to=0),
         "at `$.bufferViews[0].byteStride`",
     ),
+    "glb: a stride beyond memory": (
+        ".glb",
+        changed("bufferViews", 0, "byteStride", to=2**63),
+        "bad-document]",
+    ),
     "glb: another file": (
         ".glb",
         changed("buffers", 0, "uri", to="../../../etc/passwd"),
@@ -1560,3 +1565,13 @@ def test_meshes_of_real_robots_are_those_of_trimesh():
         a, b, c = np.moveaxis(ours.corners, 1, 0)
         found = float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum()) / 6.0
         assert found == pytest.approx(volume * scale**3, rel=1e-5, abs=1e-12)
+
+
+@pytest.mark.parametrize("shift", ["1e300", "1e17"])
+def test_nodes_of_dae_are_not_too_far_away(shift: str):
+    nodes = f"""<node><translate>{shift} 0 0</translate>
+        <instance_geometry url="#g"/></node>"""
+    with pytest.raises(FormatError, match=r"bad-number.*too far away"):
+        triangles_in(
+            dae(BLOB.vertices, dae_triangles(BLOB.faces), nodes=nodes), "x.dae"
+        )

@@ -13,6 +13,8 @@ import pytest
 import armillary as arm
 from armillary import confined_process
 from armillary.errors import FormatError, ModelError
+from armillary.formats.diagnostic import Budget
+from armillary.formats.paths import Roots
 from armillary.formats.registry import read
 from armillary.limits import Limit
 
@@ -276,3 +278,35 @@ def test_it_runs_without_the_current_folder_on_the_path(tmp_path: Path, monkeypa
     path.write_text(f'{HEAD}<link name="a"/></robot>')
     assert arm.load(path).frame_names
     assert "yaml" not in sys.modules or sys.modules["yaml"].__file__ != "yaml.py"
+
+
+LINES = {
+    "no text": b'{"urdf": "\xff"}',
+    "too deep": b'{"x": ' + 5_000 * b"[",
+    "no path": b'{"match": "."}',
+    "a long path": b'{"match": "/' + 300_000 * b"a/" + b'"}',
+    "a long file": b'{"read": "/' + 300_000 * b"a/" + b'"}',
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_lines_that_a_program_makes_up_are_faults_of_the_file(
+    tmp_path: Path, monkeypatch, name: str
+):
+    counted: list[str] = []
+    realpath = os.path.realpath
+    monkeypatch.setattr(
+        confined_process.ConfinedProcess, "ask", lambda *_, **__: LINES[name]
+    )
+    monkeypatch.setattr(
+        os.path, "realpath", lambda path: counted.append(str(path)) or realpath(path)
+    )
+    assert "xacro-error" in faults(tmp_path, "")
+    assert all(len(path) < 5_000 for path in counted)
+
+
+def test_what_is_elsewhere_is_not_said(tmp_path: Path):
+    files = expand._Files(str(tmp_path / "x.xacro"), str(tmp_path), Roots(), Budget())
+    (tmp_path / "there").touch()
+    assert files.matches(str(tmp_path / "there"))["result"]
+    assert files.matches("/etc/passwd")["result"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -423,3 +424,13 @@ def test_rates_in_a_state_count_its_grips(random_cell: Any) -> None:
         rates[[cell.joint(name) for name in some]] = found.qd
         expected = cell.twist("part_top", state.replace(qd=rates))
         np.testing.assert_allclose(found.twist, expected, atol=1e-9)
+
+
+def test_a_solver_with_a_state_survives_another_process(cell: Cell):
+    solver = cell.differential_ik("tool0", state=cell.home)
+    before = pickle.loads(pickle.dumps(solver))
+    wanted = solver(cell.home.q, np.full(6, 0.01)).qd
+    after = pickle.loads(pickle.dumps(solver))
+    for other in (before, after, after.for_purpose("limits")):
+        rates = other(cell.home.q, np.full(6, 0.01)).qd
+        np.testing.assert_allclose(rates, wanted, atol=1e-12)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -105,8 +105,9 @@ class DifferentialSolver:
     gain: float = 1.0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        return partial(DifferentialSolver, **values), ()
+        return _solver_of, (
+            {one.name: getattr(self, one.name) for one in fields(self)},
+        )
 
     def then(
         self,
@@ -341,6 +342,13 @@ class DifferentialSolver:
             scale=rows[..., n : n + k].reshape(shape),
             reason=ends[..., 2].astype(np.int8),
         )
+
+
+def _solver_of(values: dict[str, Any]) -> DifferentialSolver:
+    """Return a solver of its fields; a pickled state does not know its cell."""
+    if values["state"] is not None:
+        values["state"] = bound_state(values["cell"], values["state"])
+    return DifferentialSolver(**values)
 
 
 def differential_of(

@@ -435,7 +435,9 @@ def _flat(group: Any) -> Iterator[Any]:
 
 def _listed(value: Any) -> Any:
     """Return an array as a list of its entries, or of its rows as lists."""
-    return [_listed(entry) for entry in value] if np.ndim(value) else value
+    if not isinstance(value, np.ndarray):
+        return value
+    return [_listed(entry) for entry in typing.cast("Any", value)]
 
 
 # Fields and regions, of declared columns

@@ -141,7 +141,7 @@ class IsolatedHost:
         )
         try:
             reply = msgspec.json.decode(line, type=Reply)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             self._process.end()
             raise ScriptError(
                 f"{self._file}: the script took more than {seconds.most} s or "

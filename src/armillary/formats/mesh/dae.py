@@ -16,6 +16,7 @@ from armillary.formats.mesh.images import no_image
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.xml import Element, parse
 from armillary.limits import COLLADA_ELEMENTS, MESH_DEPTH, MESH_NODES
+from armillary.model.shape import LARGEST
 from armillary.spatial.rotation import about_axis
 
 __all__ = ["read_dae"]
@@ -96,6 +97,9 @@ class _ColladaScene:
         metres = np.diag([*[_metres(root)] * 3, 1.0])
         for scene in scenes:
             for geometry, matrix in self._shown(scene, metres):
+                if not (np.abs(matrix) <= LARGEST).all():
+                    message = "the pose of a node is not finite, or too far away"
+                    raise fault(geometry.place, "bad-number", message)
                 for polygons in self._polygons_of(geometry):
                     symbol = polygons.material
                     self._surface.add(

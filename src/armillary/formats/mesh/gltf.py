@@ -39,6 +39,7 @@ HEAD: Final = 8
 
 Index = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(gt=0)]
+Stride = Annotated[int, Meta(ge=1, le=252)]  # bytes; the most of the specification
 
 
 # The parts of a document that are read.
@@ -57,7 +58,7 @@ class _View(_Json):
     buffer: Index
     byte_length: Index
     byte_offset: Index = 0
-    byte_stride: Positive | None = None
+    byte_stride: Stride | None = None
 
 
 class _Accessor(_Json):

@@ -25,6 +25,7 @@ from armillary.formats.paths import Roots
 from armillary.limits import (
     FILE_SIZE,
     PROCESS_MEMORY,
+    REFERENCE_LENGTH,
     XACRO_LISTED,
     XACRO_QUESTIONS,
     XACRO_SECONDS,
@@ -137,6 +138,9 @@ def _talk(
                 longest=2 * budget.most(FILE_SIZE),
             )
             answer = msgspec.json.decode(line, type=XacroAnswer)
+            # No file has a longer path, and following one would take long.
+            if len(answer.read + answer.match) > REFERENCE_LENGTH.most:
+                return None
             if answer.find:
                 message = files.package(answer.find)
             elif answer.read:
@@ -145,7 +149,8 @@ def _talk(
                 message = files.matches(answer.match)
             else:
                 return answer
-    except msgspec.MsgspecError:  # such as an answer that ends early
+    # Such as an answer that ends early: what the process says is not to be trusted.
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     finally:
         process.end()
@@ -190,7 +195,7 @@ class _Files:
 
     def matches(self, pattern: str) -> dict[str, Any]:
         """Return the paths that match a pattern with * and ?, as `glob.glob` does."""
-        first, *rest = Path(pattern).parts
+        first, *rest = Path(pattern).parts or (".",)
         paths = [first]
         for part in rest:
             if glob.has_magic(part):
@@ -202,7 +207,9 @@ class _Files:
                 ]
             else:
                 paths = [os.path.join(folder, part) for folder in paths]
-        return {"result": [path for path in paths if os.path.lexists(path)]}
+        # Only what may be read: else it would learn which files there are elsewhere.
+        there = [p for p in paths if self._may_read(p) and os.path.lexists(p)]
+        return {"result": there}
 
     def _names(self, folder: str) -> list[str]:
         """Return the names in a folder, none if it may not be read."""
