@@ -64,7 +64,6 @@ class GjkState(NamedTuple):
 
     v: Vector
     simplex: Matrix
-    tip: Vector
     last: Vector
     lower: Number
     proof: Vector
@@ -123,11 +122,9 @@ def difference(X: Matrix, point_a: Vector, point_b: Vector) -> Vector3:
 
 def _begin(first: Vector) -> GjkState:
     v = three(first)
-    zeros = (0.0, 0.0, 0.0)
     return GjkState(
         v=v,
         simplex=[[math.nan] * 3] * 3,  # NaN in a comparison is false: no corner
-        tip=zeros,
         last=v,
         lower=-math.inf,
         proof=v,
@@ -238,7 +235,6 @@ def _next(
     following = GjkState(
         v=choose(is_new, nearest.point, v),
         simplex=simplex,
-        tip=w,
         last=choose(is_new, v, state.last),
         lower=lower,
         proof=proof,
