@@ -149,21 +149,27 @@ def test_a_guess_is_reported_with_its_option(run, tmp_path: Path):
     assert run("check", str(path), "--lenient").code == 0
 
 
+def sliding_balls(name: str, count: int, lower: float) -> arm.Manipulator:
+    """Return balls of which each slides along x from the one before it."""
+    balls = [arm.Link(name="a", collisions=[Sphere(radius=0.1)])]
+    for ball in "bc"[: count - 1]:
+        balls.append(
+            arm.Link(
+                name=ball,
+                parent=balls[-1].name,
+                joint=arm.joints.Prismatic(axis=(1, 0, 0)),
+                limits=arm.Limits(lower=lower, upper=2.0),
+                collisions=[Sphere(radius=0.1)],
+            )
+        )
+    return arm.Manipulator(name=name, links=balls)
+
+
 def test_links_that_touch_at_home_are_warnings(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.chdir(tmp_path)
-    links = [
-        arm.Link(name="a", collisions=[Sphere(radius=0.1)]),
-        arm.Link(
-            name="b",
-            parent="a",
-            joint=arm.joints.Prismatic(axis=(1, 0, 0)),
-            limits=arm.Limits(lower=0.15, upper=1.0),
-            collisions=[Sphere(radius=0.1)],
-        ),
-    ]
-    cell = arm.Cell(manipulators=[arm.Manipulator(name="m", links=links)])
+    cell = arm.Cell(manipulators=[sliding_balls("m", 2, lower=0.15)])
     arm.save(cell, "free.cell.json")
     assert run("check", "free.cell.json").out == (
         "free.cell.json: 0 errors, 0 warnings\n"
@@ -273,30 +279,8 @@ def test_json(run, tmp_path: Path, file: str):
 
 @pytest.mark.filterwarnings("default")
 def test_untested_robots_are_listed_by_one_warning(run, file: str):
-    """Robots of a URDF without rules of their own, which nobody tests."""
-    manipulators = [
-        arm.Manipulator(
-            name=name,
-            links=[
-                arm.Link(name="a", collisions=[Sphere(radius=0.1)]),
-                arm.Link(
-                    name="b",
-                    parent="a",
-                    joint=arm.joints.Prismatic(axis=(1, 0, 0)),
-                    limits=arm.Limits(lower=1.0, upper=2.0),
-                    collisions=[Sphere(radius=0.1)],
-                ),
-                arm.Link(
-                    name="c",
-                    parent="b",
-                    joint=arm.joints.Prismatic(axis=(1, 0, 0)),
-                    limits=arm.Limits(lower=1.0, upper=2.0),
-                    collisions=[Sphere(radius=0.1)],
-                ),
-            ],
-        )
-        for name in ("left", "right")
-    ]
+    """No rule tests these two robots against themselves."""
+    manipulators = [sliding_balls(name, 3, lower=1.0) for name in ("left", "right")]
     mounts = [arm.Mount(manipulator="right", pose=arm.Pose.translation(0, 5, 0))]
     arm.save(arm.Cell(manipulators=manipulators, mounts=mounts), "two.cell.json")
     result = run("check", "two.cell.json")
