@@ -6,8 +6,7 @@ so it never passes the margin, and can be stopped before it while all joints bra
 What obstacles do by themselves goes on meanwhile: of a speed u that they come with, and
 a time T of braking, u T / 2 is taken from the room.
 
-A row is a x >= b, with a = n' (J_b - J_a). Behind a and b it holds by how much the
-distance rises without the joints [m/s], and the room [m]. Links are paired with links
+A row is an `InequalityRow` a x >= b, with a = n' (J_b - J_a). Links are paired with links
 in the table `pairs`, and capsules around links with obstacles in the table `contacts`.
 """
 
@@ -19,6 +18,7 @@ from typing import Final, NamedTuple
 
 from armillary.control.columns import (
     ApproachLimit,
+    InequalityRow,
     PairsSoFar,
     StepColumns,
     WorldCapsule,
@@ -357,7 +357,7 @@ def _pair_row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
+) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a pair of links."""
     # d' = n'(v_b - v_a): the velocities of the nearest points along the normal.
     n = three(nearest.normal)
@@ -380,7 +380,7 @@ def _contact_row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
+) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a capsule and an obstacle, whose normal leads to the link."""
     # The normal leads from the obstacle to the link, so that only the link has J.
     gap = gap_to_obstacle(capsule, obstacle)
@@ -412,8 +412,8 @@ def _row(
     limit: ApproachLimit,
     rest: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
-    """Return a row a x >= b with what b is made of, and what is known so far.
+) -> tuple[InequalityRow, PairsSoFar]:
+    """Return a row, and what is known so far.
 
     Where joints can change a distance by hardly anything, as where links turn about an
     axis of symmetry, its row is rounding: it is 0, and b is far below.
@@ -437,15 +437,16 @@ def _row(
     still = drift + (slopes[c] if len(slopes) > c else 0.0)
     # An obstacle goes on while joints brake: half of the braking time, as these do.
     room = value - limit.margin - 0.5 * limit.braking_time * maximum(0.0 - drift, 0.0)
-    row = [select(is_able, a, 0.0) for a in slopes[:c]]
-    wanted = least_rise(row, room, still, limit.pace)
+    a = [select(is_able, slope, 0.0) for slope in slopes[:c]]
+    wanted = least_rise(a, room, still, limit.pace)
     # A row that joints cannot meet must not make the program infeasible.
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     # A pair inside the margin that joints cannot move is to be reported, too.
-    breaks = inner(row, list(rest)) < wanted - BROKEN
+    breaks = inner(a, list(rest)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < so_far.least_distance
-    return [*row, wanted, still, room], PairsSoFar(
+    row = InequalityRow.of(slopes=a, bound=wanted, still=still, room=room)
+    return row, PairsSoFar(
         select(is_less, value, so_far.least_distance),
         select(is_less, number, so_far.nearest),
         maximum(strains, so_far.is_strained),
@@ -453,7 +454,7 @@ def _row(
 
 
 def least_rise(
-    row: Sequence[Number], room: Number, still: Number, pace: Number
+    slopes: Sequence[Number], room: Number, still: Number, pace: Number
 ) -> Number:
     """Return b of a pair: the least speed at which joints raise its distance [m/s].
 
@@ -462,13 +463,13 @@ def least_rise(
     where the distance is greatest, and joints come to rest there.
 
     Args:
-        row: By how much its distance rises with each joint.
+        slopes: By how much its distance rises with each joint.
         room: The distance beyond the margin [m].
         still: By how much the distance rises without the joints [m/s].
         pace: The gain of the velocity damper [1/s].
     """
     limit = 0.0 - pace * room
     # s^2 / (s^2 + FLAT^2) fades where no joint changes the distance.
-    square = inner(list(row), list(row))
+    square = inner(list(slopes), list(slopes))
     away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
     return select(room < 0.0, away, limit) - still

@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from armillary.collision.check_stages import CENTRES
-from armillary.ik.scaled_rates import RATE, RateColumns
+from armillary.ik.scaled_rates import RATE, RateColumns, RateRow
 from armillary.kernel.columns import Column, Numbered
+from armillary.kernel.packed import Part
 from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
@@ -30,6 +31,7 @@ __all__ = [
     "VECTOR",
     "ActiveConstraints",
     "ApproachLimit",
+    "InequalityRow",
     "PairsSoFar",
     "StepColumns",
     "WorldCapsule",
@@ -51,6 +53,17 @@ MASS_ROWS: Final = "mass_rows"
 """Columns of this module that fields of tables are positions in."""
 
 PLACE: Final = "rad or m"
+
+
+class InequalityRow(RateRow):
+    """An inequality a x >= b of rates: of a pair, a contact or a limit of torques.
+
+    With a of a pair, its distance rises by a x + `still`. Rows of torques have no room
+    and nothing that is still: these are 0.
+    """
+
+    still = Part("by how much the distance rises without the joints", unit="m/s")
+    room = Part("the distance beyond the margin, less what obstacles take", unit="m")
 
 
 class StepColumns(RateColumns):
@@ -125,7 +138,7 @@ class StepColumns(RateColumns):
     # Inequality rows, of pairs and of torques
     approach_rows = Column("rows of pairs, contacts and torques", "room", "row")
     approach_nears = Column("above 0 for rows that count", "room", 1)
-    row = Column("a, b of a x >= b, and what b is made of", "row", into=ROWS)
+    row = Column("the row, see `InequalityRow`", "row", into=ROWS)
     is_near = Column("above 0 where the row counts", 1, into=NEARS)
 
     # Pairs of links, in tables: spheres around shapes, then the shapes
@@ -268,7 +281,8 @@ class StepColumns(RateColumns):
     def sizes_of_program(c: int) -> dict[str, int]:
         """Return the sizes of a quadratic program of c rates."""
         half = c * (c + 1) // 2
-        return {"c": c, "2c+1": 2 * c + 1, "half": half, "row": c + 3}
+        row = InequalityRow.size(c=c)
+        return {"c": c, "2c+1": 2 * c + 1, "half": half, "row": row}
 
 
 # Columns that several formulas read together

@@ -17,7 +17,7 @@ from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
 from armillary.control.unreached import unreached_stages
 from armillary.ik.active_rows import FREE
-from armillary.ik.scaled_rates import rate_stages, when_near
+from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
 from armillary.kernel.columns import each, repeat
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -498,20 +498,19 @@ def _none_touched(x: Vector) -> Touched:
 
 
 def _touch(
-    row: Vector, row_number: Number, x: Vector, slots: Vector, nearest: Touched
+    row: RateRow, row_number: Number, x: Vector, slots: Vector, nearest: Touched
 ) -> Touched:
     """Return the row that x is nearest to so far, beside those in slots.
 
     A row that depends on those of tasks holds x by their scale, and is in no slot.
     """
     touched, nearest_part = nearest
-    c = len(x)
     greatest: Number = 1.0
     # The distance of x from the row, in parts of what rounding is measured by.
     for rate in x:
         greatest = maximum(greatest, absolute(rate))
-    size = greatest * sum(map(absolute, row[:c]), TINY)
-    part = (inner(list(row[:c]), list(x)) - row[c]) / size
+    size = greatest * sum(map(absolute, row.slopes), TINY)
+    part = (inner(row.slopes, list(x)) - row.bound) / size
     # Rows in slots are reported with their multipliers already.
     for slot in slots:
         part = select(slot == row_number, 1.0, part)

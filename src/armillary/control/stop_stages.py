@@ -22,7 +22,7 @@ from armillary.control.approach_stages import (
     NO_PAIRS,
     ApproachTables,
 )
-from armillary.control.columns import StepColumns, WorldCapsule
+from armillary.control.columns import InequalityRow, StepColumns, WorldCapsule
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
@@ -165,18 +165,17 @@ def _way(
     return way, reach
 
 
-def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
+def _safe_row(row: InequalityRow, reach: Reach, safety: Safety) -> Safety:
     """Return the safety with one more row.
 
     Args:
-        row: The row: a, b, the rise of the distance without the joints, the room.
+        row: The row.
         reach: How far joints go.
         safety: By the rows before.
     """
     brake_way, brake_reach, full_way, full_reach = reach
     scale, is_stoppable, has_near = safety
-    c = len(full_way)
-    a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
+    a, still, room = row.slopes, row.still, maximum(row.room, 0.0)
     # Approaches, the speeds at which the distance falls: of braking, and of x.
     least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
     most = 0.0 - (still + inner(a, list(full_way)))

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.columns import TINY, StepColumns
+from armillary.control.columns import TINY, InequalityRow, StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
@@ -141,7 +141,7 @@ def _torque_row(
     dt: Number,
     *,
     chosen: tuple[int, ...],
-) -> tuple[Vector, Vector]:
+) -> tuple[InequalityRow, Vector]:
     """Return side (M (x - v) / dt + h) >= -torque as a row, divided by |M| / dt."""
     # Only joints that are moved count: others keep their rates, M (x - v) is 0.
     M = [mass_row[k] for k in chosen]
@@ -152,7 +152,7 @@ def _torque_row(
     b = inner(a, [qd[k] for k in chosen]) - room * dt / length
     # Joints without mass or without a limit have no row.
     counts = select(length > 1e-100, select(torque < np.inf, 1.0, 0.0), 0.0)
-    return [*a, b, 0.0, 0.0], [counts]
+    return InequalityRow.of(slopes=a, bound=b, still=0.0, room=0.0), [counts]
 
 
 def _begin_braking(rest: Vector) -> tuple[Vector, Number]:
@@ -160,7 +160,7 @@ def _begin_braking(rest: Vector) -> tuple[Vector, Number]:
 
 
 def _part(
-    torque_row: Vector,
+    torque_row: InequalityRow,
     torque_near: Vector,
     qd: Vector,
     rest: Vector,
@@ -169,8 +169,7 @@ def _part(
     chosen: tuple[int, ...],
 ) -> Number:
     """Return the part of full braking that this row and those before it allow."""
-    c = len(rest)
-    a, b = list(torque_row[:c]), torque_row[c]
+    a, b = torque_row.slopes, torque_row.bound
     # What is left of the row with the present rates, and with full braking.
     coasting = inner(a, [qd[k] for k in chosen]) - b
     braking = inner(a, list(rest)) - b
@@ -243,10 +242,9 @@ def _no_excess(dt: Number) -> Number:
 
 
 def _missed(
-    torque_row: Vector, torque_near: Vector, x: Vector, torque_excess: Number
+    torque_row: InequalityRow, torque_near: Vector, x: Vector, torque_excess: Number
 ) -> Number:
-    c = len(x)
-    a, b = list(torque_row[:c]), torque_row[c]
+    a, b = torque_row.slopes, torque_row.bound
     # Rounding counts in parts of the row, whose a has unit length.
     least = b - BROKEN * (1.0 + absolute(b))
     short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)

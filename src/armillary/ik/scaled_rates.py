@@ -31,6 +31,7 @@ from armillary.ik.task_priority import (
     Progress,
 )
 from armillary.kernel.columns import Column, Columns, Numbered, each, repeat, when
+from armillary.kernel.packed import Packed, Part
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
@@ -42,6 +43,7 @@ __all__ = [
     "RATE",
     "RateColumns",
     "RateProblem",
+    "RateRow",
     "Way",
     "corner_stages",
     "rate_stages",
@@ -64,11 +66,18 @@ RATE: Final = "rad/s or m/s"
 """The unit of rates of joints."""
 
 
+class RateRow(Packed):
+    """An inequality a'x >= b, the record of a table; a table may have more in it."""
+
+    slopes = Part("a", "c")
+    bound = Part("b")
+
+
 class RateColumns(Columns):
     """What the stages of rates read and write.
 
-    Sizes: c rates; R rows of tasks in `tasks` levels, m of one level; a record of a row
-    has `row` numbers.
+    Sizes: c rates; R rows of tasks in `tasks` levels, m of one level; a record of an
+    inequality has `row` numbers.
     """
 
     # The problem, see `Hierarchy`
@@ -85,7 +94,7 @@ class RateColumns(Columns):
     null = Column("rates r for the freedom that tasks leave", "c", unit=RATE)
 
     # Inequalities, records of a table
-    row = Column("a, b of a'x >= b, and what b is made of", "row")
+    row = Column("the inequality, see `RateRow`", "row")
     is_near = Column("above 0 where the row counts", 1)
     row_number = Column("its number")
     near = Column("above 0 where a row counts")
@@ -127,8 +136,8 @@ class RateColumns(Columns):
     @staticmethod
     def sizes_of(c: int, levels: Sequence[int], row: int = 0) -> dict[str, int]:
         """Return the sizes of a hierarchy of c rates, and levels of so many rows."""
-        R = sum(levels)
-        return {"c": c, "R": R, "R+c": R + c, "tasks": len(levels), "row": row or c + 1}
+        R, row = sum(levels), row or RateRow.size(c=c)
+        return {"c": c, "R": R, "R+c": R + c, "tasks": len(levels), "row": row}
 
 
 class RateProblem(NamedTuple):
@@ -410,7 +419,7 @@ def _direction(
 
 
 def _look(
-    row: Vector,
+    row: RateRow,
     row_number: Number,
     rest: Vector,
     z: Vector,
@@ -420,8 +429,7 @@ def _look(
     hit: Hit,
 ) -> Hit:
     """Return the first of the rows before and of this one that x comes to."""
-    c = len(rest)
-    a, b = list(row[:c]), row[c]
+    a, b = row.slopes, row.bound
     # On the way, the room a'x - b of the row shrinks by `speed` per unit of t.
     speed = 0.0 - inner(a, list(rates))
     room = _room_at_rest(rest, a, b) + inner(a, list(z))
@@ -463,13 +471,12 @@ def _ended(active: Number) -> tuple[Number, Number]:
     return 1.0 - active, 1.0
 
 
-def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
+def _within(row: RateRow, rest: Vector, z: Vector, part: Number) -> Number:
     """Return the part of the way from rest to x on which rows hold.
 
     Rows that depend on each other leave rounding, by which x may miss one of them.
     """
-    c = len(rest)
-    a, b = list(row[:c]), row[c]
+    a, b = row.slopes, row.bound
     terms = [u * v for u, v in zip(a, z, strict=True)]
     start = _room_at_rest(rest, a, b)
     greatest: Number = 1.0
