@@ -24,7 +24,7 @@ from armillary.control.columns import (
     WorldCapsule,
 )
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
-from armillary.control.obstacles import OBSTACLE
+from armillary.control.obstacles import CapsuleNumbers, obstacle_numbers
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, code, span
@@ -303,15 +303,16 @@ def _may_touch(
     # Spheres around both segments: their centres and half of their lengths.
     a, b = three(capsule.end_a), three(capsule.end_b)
     middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
-    p, q = three(obstacle[:3]), three(obstacle[3:6])
-    if len(obstacle) == OBSTACLE:
+    numbers = obstacle_numbers(obstacle)
+    if isinstance(numbers, CapsuleNumbers):
+        p, q = map(three, numbers.ends)
         centre, other = scale(0.5, add(p, q)), 0.5 * norm(subtract(q, p))
-    else:  # a box: its centre, and half of its diagonal
-        centre, other = p, norm(q)
+    else:  # half of the diagonal of a box
+        centre, other = three(numbers.centre), norm(three(numbers.half))
     between = norm(subtract(middle, centre))
-    bound = between - own - other - capsule.capsule_radius - obstacle[9]
+    bound = between - own - other - capsule.capsule_radius - numbers.radius
     # The obstacle counts as one more joint, with its speed as the rate.
-    speed = norm(three(obstacle[6:9]))
+    speed = norm(three(numbers.velocity))
     return _matters(
         bound, [*capsule_rates, 1.0], [*speeds, speed], limit, least_distance, speed
     )
@@ -385,7 +386,8 @@ def _contact_row(
     # The normal leads from the obstacle to the link, so that only the link has J.
     gap = gap_to_obstacle(capsule, obstacle)
     slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
-    drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
+    velocity_of = three(obstacle_numbers(obstacle).velocity)
+    drift = 0.0 - dot(velocity_of, gap.normal)
     distance = ChangingDistance(gap.value, slopes, drift)
     return _row(distance, contact_number, velocity, limit, rest, so_far)
 

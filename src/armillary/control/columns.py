@@ -4,7 +4,7 @@ Sizes: n joints of the cell, of which c are moved; C columns of twists, one more
 if the others move too; R rows of all `tasks` that have rows, m of one task; `levels` of
 priority. A task is numbered, k, by its place in the list of tasks. There is `room` for
 inequality rows, each of `row` numbers, and `slots` for obstacles, each of `width`
-numbers; `passive` joints are moved by loops. A symmetric matrix of c rows has `half`
+numbers, see `obstacles.py`; `passive` joints are moved by loops. A symmetric matrix of c rows has `half`
 numbers, those of its lower half.
 
 A formula reads a column by a parameter of that name, and writes one by a field of the

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
 from armillary.control.approach import ApproachPairs
-from armillary.control.obstacles import OBSTACLE, Obstacles
+from armillary.control.obstacles import CAPSULE_WIDTH, Obstacles
 from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
@@ -340,7 +340,7 @@ class Controller:
             given.append(self.torques.dynamics(q, qd))
         # Without obstacles there is a kernel of its own, which has no columns for them.
         count = slots = 0
-        width = OBSTACLE
+        width = CAPSULE_WIDTH
         if obstacles is not None:
             count, numbers = self._obstacles(obstacles)
             if count:

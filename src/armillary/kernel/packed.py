@@ -60,7 +60,11 @@ class Part:
 
     def __set__(self, instance: Packed, value: Any) -> None:
         """Write the numbers of an array; those that broadcast to its shape."""
-        instance.part(self.name)[...] = value
+        place, shape = instance.places[self.name]
+        if len(shape) < 2:
+            instance.numbers[..., place] = value
+        else:
+            instance.part(self.name)[...] = value
 
 
 class Packed:
@@ -71,9 +75,10 @@ class Packed:
     Attributes:
         numbers: All numbers: a list, or an array with the parts along its last axis,
             whose parts are views.
+        places: Where the numbers of each part are along that axis, and its shape.
     """
 
-    __slots__ = ("_places", "numbers")
+    __slots__ = ("numbers", "places")
 
     def __init__(self, numbers: Any, **sizes: int) -> None:
         """Name the parts of numbers.
@@ -84,24 +89,23 @@ class Packed:
             sizes: Sizes that shapes name. One that a single vector has may be missing,
                 as the number of numbers tells it.
         """
-        is_array = isinstance(numbers, np.ndarray) and numbers.dtype != object
+        is_array = isinstance(numbers, np.ndarray) and numbers.dtype.kind != "O"
         self.numbers: Any = numbers if is_array else list(numbers)
         count = numbers.shape[-1] if is_array else len(self.numbers)
-        self._places = _places(type(self), count, tuple(sorted(sizes.items())))
+        self.places = _places(type(self), count, *sizes.items())
 
     def part(self, name: str) -> Any:
         """Return a part: a number, nested lists, or a view of an array."""
-        begin, end, shape = self._places[name]
+        place, shape = self.places[name]
         numbers = self.numbers
         if isinstance(numbers, list):
-            return _nested(cast("list[Any]", numbers)[begin:end], shape)
-        if not shape:
-            return numbers[..., begin]
-        return numbers[..., begin:end].reshape(*numbers.shape[:-1], *shape)
+            return _nested(cast("list[Any]", numbers)[place], shape)
+        part = numbers[..., place]
+        return part if len(shape) < 2 else part.reshape(*part.shape[:-1], *shape)
 
     def replaced(self, **parts: Any) -> Self:
         """Return the same with other parts, as a list of numbers."""
-        own = {name: self.part(name) for name in self._places}
+        own = {name: self.part(name) for name in self.places}
         return type(self).of(**{**own, **parts})
 
     @classmethod
@@ -141,9 +145,9 @@ class Packed:
 
 @functools.cache
 def _places(
-    kind: type[Packed], count: int, given: tuple[tuple[str, int], ...]
-) -> dict[str, tuple[int, int, tuple[int, ...]]]:
-    """Return where each part begins and ends, and its shape.
+    kind: type[Packed], count: int, *given: tuple[str, int]
+) -> dict[str, tuple[int | slice, tuple[int, ...]]]:
+    """Return where the numbers of each part are, and its shape.
 
     Raises:
         KernelError: The number of numbers is another one.
@@ -156,12 +160,13 @@ def _places(
     needed = kind.size(**sizes)
     if needed > count or (is_open and needed < count):
         raise KernelError(f"{kind.__name__} has {needed} numbers, not {count}.")
-    places: dict[str, tuple[int, int, tuple[int, ...]]] = {}
+    places: dict[str, tuple[int | slice, tuple[int, ...]]] = {}
     begin = 0
     for part in parts:
         shape = tuple(sizes[s] if isinstance(s, str) else s for s in part.shape)
-        places[part.name] = begin, begin + math.prod(shape), shape
-        begin += math.prod(shape)
+        end = begin + math.prod(shape)
+        places[part.name] = slice(begin, end) if shape else begin, shape
+        begin = end
     return places
 
 
@@ -169,11 +174,9 @@ def _count(shape: Sequence[int | str], sizes: dict[str, int]) -> int:
     return math.prod(sizes[s] if isinstance(s, str) else s for s in shape)
 
 
-def _nested(numbers: list[Any], shape: tuple[int, ...]) -> Any:
+def _nested(numbers: Any, shape: tuple[int, ...]) -> Any:
     """Return numbers as nested lists of a shape, the last axis fastest."""
-    if not shape:
-        return numbers[0]
-    if len(shape) == 1:
+    if len(shape) < 2:
         return numbers
     step = math.prod(shape[1:])
     rows = (numbers[k * step : (k + 1) * step] for k in range(shape[0]))
