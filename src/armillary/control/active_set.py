@@ -236,7 +236,9 @@ def _scan_row(row: RateRow, row_number: Number, x: Vector, broken: Broken) -> Br
     # a x - b, below 0 where the row is broken. Ties keep the earlier one.
     room = inner(row.slopes, list(x)) - row.bound
     is_worse = room < worst
-    normal = [select(is_worse, a, b) for a, b in zip(row.slopes, worst_row, strict=True)]
+    normal = [
+        select(is_worse, a, b) for a, b in zip(row.slopes, worst_row, strict=True)
+    ]
     return Broken(
         select(is_worse, room, worst),
         normal,

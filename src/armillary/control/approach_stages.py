@@ -6,8 +6,8 @@ so it never passes the margin, and can be stopped before it while all joints bra
 What obstacles do by themselves goes on meanwhile: of a speed u that they come with, and
 a time T of braking, u T / 2 is taken from the room.
 
-A row is an `InequalityRow` a x >= b, with a = n' (J_b - J_a). Links are paired with links
-in the table `pairs`, and capsules around links with obstacles in the table `contacts`.
+A row is an `InequalityRow` a x >= b, with a = n' (J_b - J_a). Links are paired with
+links in the table `pairs`, and capsules around links with obstacles in `contacts`.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ class ChangingDistance(NamedTuple):
 def approach_stages(tables: ApproachTables) -> tuple[Stage, ...]:
     """Return the stages that write rows, and the columns of `PairsSoFar`.
 
-    They read `speeds`, the greatest speed of each joint, `ApproachLimit` and `rest`.
+    They read `speeds`, the greatest speed of each joint, `full_braking`, and the
+    columns of `ApproachLimit`.
     """
     # Rows of different kinds share columns, and are numbered through.
     stages: list[Stage] = [tables.columns.stage(_begin)]
@@ -356,7 +357,7 @@ def _pair_row(
     pair_number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
 ) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a pair of links."""
@@ -369,7 +370,7 @@ def _pair_row(
         strict=True,
     )
     distance = ChangingDistance(nearest.value, [b - a for a, b in approach], 0.0)
-    return _row(distance, pair_number, velocity, limit, rest, so_far)
+    return _row(distance, pair_number, velocity, limit, full_braking, so_far)
 
 
 def _contact_row(
@@ -379,7 +380,7 @@ def _contact_row(
     contact_number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
 ) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a capsule and an obstacle, whose normal leads to the link."""
@@ -389,7 +390,7 @@ def _contact_row(
     velocity_of = three(obstacle_numbers(obstacle).velocity)
     drift = 0.0 - dot(velocity_of, gap.normal)
     distance = ChangingDistance(gap.value, slopes, drift)
-    return _row(distance, contact_number, velocity, limit, rest, so_far)
+    return _row(distance, contact_number, velocity, limit, full_braking, so_far)
 
 
 def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number]:
@@ -412,7 +413,7 @@ def _row(
     number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
 ) -> tuple[InequalityRow, PairsSoFar]:
     """Return a row, and what is known so far.
@@ -425,7 +426,7 @@ def _row(
         number: The number of the pair.
         velocity: Limits of rates.
         limit: How fast pairs may approach.
-        rest: The rates of maximum braking.
+        full_braking: The rates of maximum braking.
         so_far: What is known of the pairs before.
     """
     value, slopes, drift = distance
@@ -444,7 +445,7 @@ def _row(
     # A row that joints cannot meet must not make the program infeasible.
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     # A pair inside the margin that joints cannot move is to be reported, too.
-    breaks = inner(a, list(rest)) < wanted - BROKEN
+    breaks = inner(a, list(full_braking)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < so_far.least_distance
     row = InequalityRow.of(slopes=a, bound=wanted, still=still, room=room)

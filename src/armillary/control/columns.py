@@ -4,8 +4,8 @@ Sizes: n joints of the cell, of which c are moved; C columns of twists, one more
 if the others move too; R rows of all `tasks` that have rows, m of one task; `levels` of
 priority. A task is numbered, k, by its place in the list of tasks. There is `room` for
 inequality rows, each of `row` numbers, and `slots` for obstacles, each of `width`
-numbers, see `obstacles.py`; `passive` joints are moved by loops. A symmetric matrix of c rows has `half`
-numbers, those of its lower half.
+numbers, see `obstacles.py`; `passive` joints are moved by loops. A symmetric matrix of
+c rows has `half` numbers, those of its lower half.
 
 A formula reads a column by a parameter of that name, and writes one by a field of the
 `NamedTuple` that it returns; see `kernel/columns.py`. Groups of columns that several
@@ -129,6 +129,7 @@ class StepColumns(RateColumns):
     # Bounds of rates
     braking_time = Column("time of maximum braking from the present rates", unit="s")
     pace = Column("part of its room that a pair may lose per time", unit="1/s")
+    full_braking = Column("rates of maximum braking by accelerations", "c", unit=RATE)
     speeds = Column("greatest rates of all joints in this step", "n", unit=RATE)
     passed = Column("above 0 where a joint will pass a limit, or torques are missed")
     sources = Column("which limits bounds of rates come from", "c")
@@ -194,8 +195,8 @@ class StepColumns(RateColumns):
     torque_row = Column("the row of that limit", "row", into=ROWS)
     torque_near = Column("above 0 where that row counts", 1, into=NEARS)
     torque_excess = Column("by how much the rates miss rows of torques, at most")
-    full_rest = Column("rates of maximum braking, without limits of torques", "c")
-    rest_part = Column("part of that braking that torques allow")
+    braking = Column("the hardest braking that torques allow", "c", unit=RATE)
+    braking_part = Column("part of full braking that torques allow")
 
     # Pairs inside the margin
     separating = Column("rates that meet all rows", "c", unit=RATE)
@@ -227,8 +228,7 @@ class StepColumns(RateColumns):
     has_level = Column("above 0 while levels are left")
 
     # Rates in the direction of a task
-    braking = Column("rates of maximum braking", "c", unit=RATE)
-    is_aside = Column("1 where `rest` is not along the direction")
+    is_aside = Column("1 where rates that separate pairs are not along the direction")
     touched = Column("number of the row that x is nearest to, -1 for none")
     nearest_part = Column("how far x is from that row, in parts of its size")
     holding = Column("numbers of the constraints that hold x", "2c+1")

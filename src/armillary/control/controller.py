@@ -31,6 +31,7 @@ from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
+from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.kernels import Joints, selection_of
@@ -336,18 +337,35 @@ class Controller:
         """Find the rates of the next step, from targets and then their rates."""
         # In the order of the inputs of `step_pipeline`: masses and obstacles last.
         given = [q, qd, *inputs]
-        if self.torques is not None:
-            given.append(self.torques.dynamics(q, qd))
         # Without obstacles there is a kernel of its own, which has no columns for them.
         count = slots = 0
         width = CAPSULE_WIDTH
+        around: list[Array] = []
         if obstacles is not None:
             count, numbers = self._obstacles(obstacles)
             if count:
                 slots, width = numbers.shape[-2:]
-                given.append(numbers)
+                around = [numbers]
         kernel, layout = self._ready(slots, count, width)
-        return Step(kernel(*given), layout)
+        try:
+            masses = [] if self.torques is None else [self.torques.dynamics(q, qd)]
+            return Step(kernel(*given, *masses, *around), layout)
+        except ShapeError:
+            arguments = list(zip(self._arguments, given, strict=True))
+            arguments += [(Port("obstacles", (slots, width)), one) for one in around]
+            check_arguments("controller", arguments)
+            raise
+
+    @property
+    def _arguments(self) -> list[Port]:
+        """Return q, qd, targets and their rates, by the names of arguments."""
+        shape = (len(self.cell.joint_names),)
+        ports = [Port("q", shape), Port("qd", shape)]
+        for side, name in enumerate(("targets", "target_rates")):
+            for k, stages in enumerate(self.stages):
+                own = name if self.is_single else f"{name}[{k}]"
+                ports.append(Port(own, stages.ports[side].shape))
+        return ports
 
     def simulate(
         self,
@@ -383,15 +401,11 @@ class Controller:
             ModelError: `steps` is not above 0; or as for a call.
         """
         inputs = [*self._targets(targets), *self._target_rates(target_rates)]
-        ports = [Port("q", (len(self.cell.joint_names),))]
-        # What simulations check: joint positions, targets, rates of targets.
-        ports += [target for target, _ in (each.ports for each in self.stages)]
-        ports += [rate for _, rate in (each.ports for each in self.stages)]
         start = q, self._still if qd is None else qd
         return simulated(
             self._stepped,
             self._brake,
-            ports,
+            self._arguments,
             self.numbers.dt,
             start,
             inputs,
@@ -416,7 +430,7 @@ class Controller:
         )
         # Joints that the controller does not move keep their rates.
         rates = qd.copy()
-        rates[chosen] = bounds.rest
+        rates[chosen] = bounds.full_braking
         return q + own.dt * rates, rates
 
     def _targets(self, targets: Any) -> list[Any]:

@@ -63,21 +63,26 @@ def gap_to_obstacle(capsule: WorldCapsule, obstacle: Vector) -> ObstacleGap:
     own = _Segment.of(three(capsule.end_a), three(capsule.end_b))
     # Boxes have more numbers than capsules; both kinds share no code.
     if isinstance(numbers, CapsuleNumbers):
-        other = _Segment.of(*map(three, numbers.ends))
-        X = Pose.translation(*other.middle)
+        p, q = map(three, numbers.ends)
+        other = _Segment.of(p, q)
+        frame = Pose.translation(*other.middle)
         apart = segment_segment(
-            other.unit, other.half, subtract(own.middle, other.middle), own.unit, own.half
+            other.unit,
+            other.half,
+            subtract(own.middle, other.middle),
+            own.unit,
+            own.half,
         )
     else:
         # In the frame of the box the nearest points are those of a slab and a segment.
         R, centre = numbers.rotation, numbers.centre
-        X = Pose.from_matrix([[*R[i], centre[i]] for i in range(3)])
-        to_box = X.inverse()
+        frame = Pose.from_matrix([[*R[i], centre[i]] for i in range(3)])
+        to_box = frame.inverse()
         apart = slab_segment(
             numbers.half, to_box @ own.middle, to_box.rotate(own.unit), own.half
         )
     value = apart.value - radius - numbers.radius
-    return ObstacleGap(value, X @ apart.on_b, X.rotate(apart.normal))
+    return ObstacleGap(value, frame @ apart.on_b, frame.rotate(apart.normal))
 
 
 class _Segment(NamedTuple):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of
-from armillary.kernel.packed import Packed, Part
+from armillary.kernel.packed import Packed, Part, width_of
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
@@ -64,8 +64,7 @@ def obstacle_numbers(numbers: Any) -> CapsuleNumbers | BoxNumbers:
 
     numbers: A list of traced numbers, or an array, shape (..., 10) or (..., 19).
     """
-    width = numbers.shape[-1] if isinstance(numbers, np.ndarray) else len(numbers)
-    return (BoxNumbers if width == BOX_WIDTH else CapsuleNumbers)(numbers)
+    return (BoxNumbers if width_of(numbers) == BOX_WIDTH else CapsuleNumbers)(numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,8 +254,9 @@ class Obstacles:
             half = 0.5 * numbers_of("sizes", self.sizes)
             R = numbers_of("rotations", self.rotations)
             batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
-            half = np.broadcast_to(half, (*batch, 3))
-            R = np.broadcast_to(R, (*batch, 3, 3))
+            sides = _Sides(
+                np.broadcast_to(half, (*batch, 3)), np.broadcast_to(R, (*batch, 3, 3))
+            )
         except (TypeError, ValueError):
             raise ShapeError(
                 f"There are {count} boxes by their centres; their sizes have the shape "
@@ -267,7 +267,7 @@ class Obstacles:
                 "Each box has a size, and none has a side below 0. Boxes are made by "
                 "Obstacles.boxes(poses, sizes)."
             )
-        return _Sides(half, R)
+        return sides
 
 
 class _Sides(NamedTuple):

@@ -33,6 +33,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number, Vector
+from armillary.trace import Port
 from armillary.trace.functions import maximum, minimum, select
 
 __all__ = ["DEEP", "separation_stages"]
@@ -51,11 +52,11 @@ DEEP: Final = 5e-4
 
 
 def separation_stages(
-    columns: StepColumns, rows: Table, solve: Sequence[Stage]
+    columns: StepColumns, rows: Table, solve: Sequence[Stage], braking: Port
 ) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
-    They read `is_strained`, `rest`, `low`, `high`, `pace`, and the rows. They change
+    They read `is_strained`, `low`, `high`, `pace`, and the rows. They change
     the numbers b of rows, and write `separating`, rates that meet all of them, and
     `stuck`, the numbers of inseparable pairs.
 
@@ -63,6 +64,7 @@ def separation_stages(
         columns: The columns.
         rows: The table of rows, see `InequalityRow`.
         solve: The stages of the active-set method.
+        braking: The rates that r is at first.
     """
 
     def for_each_near(stage: Stage) -> Stage:
@@ -73,7 +75,7 @@ def separation_stages(
     unmet = columns.unmet_rows
     gathered = columns.row, *model, broken
     return (
-        columns.stage(_begin, writes=begun),
+        columns.stage(_begin, braking=braking, writes=begun),
         # Where braking meets all rows, nothing is done: that is nearly always.
         when(
             columns.is_strained,
@@ -92,9 +94,9 @@ def separation_stages(
     )
 
 
-def _begin(rest: Vector) -> tuple[Vector, Vector, Number, Number]:
+def _begin(braking: Vector) -> tuple[Vector, Vector, Number, Number]:
     """Return braking, which holds where it breaks no row, and that no pair is stuck."""
-    return list(rest), [FREE + 0.0 * rest[0]] * STUCK, 1.0, 1.0
+    return list(braking), [FREE + 0.0 * braking[0]] * STUCK, 1.0, 1.0
 
 
 def _start(separating: Vector) -> tuple[LeastSquares, Number]:

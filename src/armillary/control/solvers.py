@@ -55,14 +55,14 @@ class Solver(NamedTuple):
         stages: They write `x`, `finished` and `tasks_scale`, and the columns below.
         holding: The numbers of active constraints.
         pressures: Their multipliers.
-        braking: The rates of braking.
+        begin: The rates that the way to `x` begins with.
         line: The task whose direction is kept, if one is.
     """
 
     stages: tuple[Stage, ...]
     holding: Port
     pressures: Port
-    braking: Port
+    begin: Port
     line: TaskStages | None = None
 
 
@@ -103,7 +103,7 @@ def bending(
         *best,
         columns.stage(_whole, writes=columns.tasks_scale),
     )
-    return Solver(stages, columns.slots, columns.multipliers, columns.rest)
+    return Solver(stages, columns.slots, columns.multipliers, columns.full_braking)
 
 
 def _unreached(
@@ -443,7 +443,11 @@ def slowing(
     stages = (
         *_unreached(columns, tasks, twists, keeps_direction=True),
         # Rounding of the line is too much for limits of torques, M (x - v) / dt.
-        *(() if has_torques else line_stages(first.columns, solve)),
+        *(
+            [columns.stage(_begin_at_braking, writes=columns.begin_rates)]
+            if has_torques
+            else line_stages(first.columns, solve)
+        ),
         hierarchy,
         *rate_stages(columns, [len(each.weights) for each in listed], rows, null=True),
         columns.stage(_none_touched),
@@ -453,8 +457,13 @@ def slowing(
             writes=(columns.holding, columns.holding_pressures, columns.tasks_scale),
         ),
     )
-    braking = columns.rest if has_torques else columns.braking
-    return Solver(stages, columns.holding, columns.holding_pressures, braking, first)
+    # Where motion must end in time, braking counts more than limits of torques do.
+    begin = columns.full_braking if has_torques else columns.begin_rates
+    return Solver(stages, columns.holding, columns.holding_pressures, begin, first)
+
+
+def _begin_at_braking(braking: Vector) -> Vector:
+    return list(braking)
 
 
 def _hierarchy(

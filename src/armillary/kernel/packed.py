@@ -10,7 +10,7 @@
     bump.slopes  # six of them
     bump.replaced(radius=0.0).numbers  # all of them, as a list
 
-`Columns.stage` gives formulas a column as such an object where a parameter has its type.
+`Columns.stage` gives formulas a column as such an object by the type of a parameter.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Self, cast, final, overload
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import KernelError, unknown
 
-__all__ = ["Packed", "Part"]
+__all__ = ["Packed", "Part", "width_of"]
+
+
+Array = npt.NDArray[Any]
 
 
 @final
@@ -89,10 +93,10 @@ class Packed:
             sizes: Sizes that shapes name. One that a single vector has may be missing,
                 as the number of numbers tells it.
         """
-        is_array = isinstance(numbers, np.ndarray) and numbers.dtype.kind != "O"
-        self.numbers: Any = numbers if is_array else list(numbers)
-        count = numbers.shape[-1] if is_array else len(self.numbers)
-        self.places = _places(type(self), count, *sizes.items())
+        # Traced numbers come in arrays of objects of one dimension.
+        kind = cast("Array", numbers).dtype.kind if _is_array(numbers) else "O"
+        self.numbers: Any = list(numbers) if kind == "O" else numbers
+        self.places = _places(type(self), width_of(numbers), *sizes.items())
 
     def part(self, name: str) -> Any:
         """Return a part: a number, nested lists, or a view of an array."""
@@ -141,6 +145,15 @@ class Packed:
     def size(cls, **sizes: int) -> int:
         """Return how many numbers it has, with the sizes that shapes name."""
         return sum(_count(part.shape, sizes) for part in cls.parts())
+
+
+def width_of(numbers: Any) -> int:
+    """Return how many numbers a list has, or an array along its last axis."""
+    return numbers.shape[-1] if _is_array(numbers) else len(numbers)
+
+
+def _is_array(numbers: Any) -> bool:
+    return isinstance(numbers, np.ndarray)
 
 
 @functools.cache
