@@ -228,8 +228,8 @@ class StepKernels:
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
         # Payloads and moved bases of the state are in tables of the tasks, too.
-        for found in self.stages:
-            tables |= found.records(self.state)
+        for task in self.stages:
+            tables |= task.records(self.state)
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:
@@ -492,12 +492,12 @@ class Controller:
     def _ready(self, slots: int, count: int, width: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
         # One look-up in a dictionary: a step takes a few microseconds.
-        found = self._kernels.get((slots, count, width))
-        if found is None:
+        ready = self._kernels.get((slots, count, width))
+        if ready is None:
             step = self._step(slots, width)
             made = step.with_obstacles(count), step.layout
-            found = self._kernels.setdefault((slots, count, width), made)
-        return found
+            ready = self._kernels.setdefault((slots, count, width), made)
+        return ready
 
     @cached_property
     def _kernels(self) -> dict[tuple[int, int, int], tuple[Kernel, StepLayout]]:
@@ -526,7 +526,7 @@ class Controller:
     def _settings(self) -> Mapping[str, Any]:
         # One record: each value is a list of length 1.
         own, chosen = self.numbers, list(self.twists.joints)
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             "lower": [own.lower[chosen]],
             "upper": [own.upper[chosen]],
             "velocity": [own.velocity[chosen]],
@@ -540,18 +540,18 @@ class Controller:
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:
             most, levels = max(weights), priority_levels(self.stages)
-            found["weights"] = [weights]
-            found["judged"] = [[weight >= 0.01 * most for weight in weights]]
-            found["priority_level"] = [levels]
-            found["firm_weights"] = [firm_weights(weights, levels)]
+            record["weights"] = [weights]
+            record["judged"] = [[weight >= 0.01 * most for weight in weights]]
+            record["priority_level"] = [levels]
+            record["firm_weights"] = [firm_weights(weights, levels)]
         # A gain above the rate of steps would overshoot: an error decreases by its own
         # length at most in a step.
         rate = 1.0 / own.dt
         for each in self.stages:
             gain = min(each.task.gain, rate)
             given = {each.columns.gain().name: gain, **each.settings(self.state)}
-            found |= {name: [value] for name, value in given.items()}
-        return found
+            record |= {name: [value] for name, value in given.items()}
+        return record
 
 
 def _as_list(given: Any) -> list[Any] | None:

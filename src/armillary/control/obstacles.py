@@ -403,8 +403,8 @@ def _around(points: Array) -> BoundingCapsule:
     # Principal axes of the points: one of them is near the best axis.
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
     # The smallest of three: about each principal axis.
-    found = [_about(points, axis) for axis in axes]
-    return min(found, key=_volume)
+    capsules = [_about(points, axis) for axis in axes]
+    return min(capsules, key=_volume)
 
 
 def _about(points: Array, axis: Array) -> BoundingCapsule:

@@ -172,12 +172,12 @@ def simulated(
     _check_counts(slots)
     # The instants go behind the batch, as results are documented; no copy is made.
     path.flags.writeable = False
-    found = np.moveaxis(path, 0, -2)
+    motion = np.moveaxis(path, 0, -2)
     return ControlledMotion(
         np.arange(count + 1) * np.float64(dt),
-        found[..., :n],
-        found[..., n : 2 * n],
-        Step(found[..., 1:, :], first.layout),
+        motion[..., :n],
+        motion[..., n : 2 * n],
+        Step(motion[..., 1:, :], first.layout),
         around,
     )
 
@@ -303,10 +303,10 @@ def _of_row(
     around: OfTime, batch: tuple[int, ...], place: tuple[int, ...], k: int
 ) -> Obstacles | None:
     """Return the obstacles of one row of a batch."""
-    found = around(k)
-    if found is None:
+    obstacles = around(k)
+    if obstacles is None:
         return None
-    each = found.numbers
+    each = obstacles.numbers
     # Obstacles without a batch are those of every row.
     whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
     numbers: Any = whole[place]

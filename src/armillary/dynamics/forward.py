@@ -118,14 +118,14 @@ def massless(bodies: Multibody) -> set[int]:
     # Elimination: a pivot that nearly vanishes beside its own diagonal entry belongs to
     # a coordinate along which no mass moves, given the ones before.
     diagonal = H.diagonal().copy()
-    found: set[int] = set()
+    coordinates: set[int] = set()
     for k, i in enumerate(order):
         if H[k, k] <= SINGULAR * diagonal[k]:
-            found.add(bodies.coordinates.independent[i])
+            coordinates.add(bodies.coordinates.independent[i])
             continue
         row = H[k, k + 1 :]
         H[k + 1 :, k + 1 :] -= np.outer(row, row) / H[k, k]
-    return found
+    return coordinates
 
 
 def by_articulated_bodies(
@@ -181,14 +181,14 @@ def by_articulated_bodies(
         carried = transform_wrench(bodies.poses[k], wrench)
         wrenches[parent] = add6(wrenches[parent], carried)
     A: list[Vector6] = []
-    found: dict[int, Number] = {}
+    accelerations: dict[int, Number] = {}
     # From the ground: a = X a_parent + c, q'' = D^-1 (u - U' a), A = a + S q''.
     for k, (momenta, factor, left) in enumerate(reversed(steps)):
         parent = bodies.ground if rows[k].parent == GROUND else A[rows[k].parent]
         a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])
         x = factor.solve([u - power(a, F) for u, F in zip(left, momenta, strict=True)])
         for (m, column), value in zip(bodies.columns[k], x, strict=True):
-            found[m] = value
+            accelerations[m] = value
             a = add6(a, scale6(value, column))
         A.append(a)
-    return [found[k] for k in bodies.coordinates.independent]
+    return [accelerations[k] for k in bodies.coordinates.independent]

@@ -126,10 +126,12 @@ class BlockPrograms:
         """Return the rows that are solved for, and the rates of each by place."""
         q: Any = self._vector(u, p)
         equations = self.system.equations
-        found = {k: equations[k].rows(q) for k in {loop for loop, _ in self.block.rows}}
-        values = [found[loop].values[row] for loop, row in self.block.rows]
+        rows_of = {
+            k: equations[k].rows(q) for k in {loop for loop, _ in self.block.rows}
+        }
+        values = [rows_of[loop].values[row] for loop, row in self.block.rows]
         rates = [
-            dict(zip(equations[loop].joints, found[loop].rates[row], strict=True))
+            dict(zip(equations[loop].joints, rows_of[loop].rates[row], strict=True))
             for loop, row in self.block.rows
         ]
         return values, rates

@@ -204,13 +204,13 @@ class AssemblyGrid(NamedTuple):
         """Return the places in `corners` of those of each cell, (2^axes, cells)."""
         shape = [axis.cells + 1 for axis in self.axes]
         numbers: Indices = np.arange(math.prod(shape)).reshape(shape)
-        found = [
+        corners = [
             numbers[
                 tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))
             ]
             for step in product((0, 1), repeat=len(shape))
         ]
-        return np.array([each.ravel() for each in found], dtype=np.int64)
+        return np.array([each.ravel() for each in corners], dtype=np.int64)
 
 
 def nearest(u: Number, to: Number, period: float) -> Number:
@@ -421,10 +421,10 @@ def inputs_program(cell: Workcell, number: int) -> Program:
         for k, axis in zip(grid.joints, grid.axes, strict=True):
             q[k] = axis.reduced(q[k])
         place = grid.place([q[k] for k in grid.joints])
-        found: list[Any] = [[q[k] for k in block.inputs], place]
+        values: list[Any] = [[q[k] for k in block.inputs], place]
         if block.more:
-            found.append([q[k] for k in block.more])
-        return found
+            values.append([q[k] for k in block.more])
+        return values
 
     outputs = ["u", "at", "more"] if block.more else ["u", "at"]
     shapes = {other.column("p"): (other.sizes[1],) for other in earlier}
