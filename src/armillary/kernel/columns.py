@@ -38,7 +38,7 @@ import numpy as np
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.packed import Packed
-from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
+from armillary.kernel.pipeline import Call, Each, Stage, When, While
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program, trace
 
@@ -50,7 +50,6 @@ __all__ = [
     "each",
     "index_field",
     "number_field",
-    "record_at",
     "repeat",
     "when",
 ]
@@ -483,11 +482,6 @@ def each(
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
     return Each(table.name, stages, within, active.name if active else "")
-
-
-def record_at(table: Table, *stages: Stage, record: Port) -> At:
-    """Return stages that run with the record that a column chooses; see `At`."""
-    return At(table.name, stages, record.name)
 
 
 def when(condition: Port, *stages: Stage) -> When:

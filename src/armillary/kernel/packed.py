@@ -166,13 +166,12 @@ def _places(
         KernelError: The number of numbers is another one.
     """
     sizes, parts = dict(given), list(kind.parts())
-    is_open = kind.size_names() - set(sizes)
-    for size in is_open:
+    for size in kind.size_names() - set(sizes):
         # One part has that size, along its one axis: what others leave is its own.
         sizes[size] = count - kind.size(**{**sizes, size: 0})
     needed = kind.size(**sizes)
-    if needed > count or (is_open and needed < count):
-        raise KernelError(f"{kind.__name__} has {needed} numbers, not {count}.")
+    if needed > count or min(sizes.values(), default=0) < 0:
+        raise KernelError(f"{kind.__name__} does not have {count} numbers.")
     places: dict[str, tuple[int | slice, tuple[int, ...]]] = {}
     begin = 0
     for part in parts:
