@@ -247,18 +247,7 @@ class Follower:
         slots: The rows of inequalities that hold x.
         """
         h = self._all
-        counts = [
-            select(at.level > p + 0.5, 1.0, 0.0)
-            for p, span in enumerate(h.spans)
-            for _ in span
-        ]
-        rows = [
-            [c * number for number in row]
-            for c, row in zip(counts, h.rows, strict=True)
-        ]
-        rows += slots.slot_rows
-        counts += slots.filled
-        change = [*at.change, *(0.0 for _ in slots.slot_rows)]
+        counts, rows, change = self._equations(at, slots)
         small = (
             self._small + SMALL * self._length**2 if slots.slot_rows else self._small
         )
@@ -307,6 +296,26 @@ class Follower:
                 for w, x, r, column in zip(h.weights, at.z, null, columns, strict=True)
             ],
         )
+
+    def _equations(
+        self, at: Progress, slots: Slots
+    ) -> tuple[list[Number], Rows, list[Number]]:
+        """Return which rows count, 1 or 0, these rows, and how their values change.
+
+        They are those of the levels so far, and then those of the slots.
+        """
+        counts = [
+            select(at.level > p + 0.5, 1.0, 0.0)
+            for p, span in enumerate(self._all.spans)
+            for _ in span
+        ]
+        rows = [
+            [c * number for number in row]
+            for c, row in zip(counts, self._all.rows, strict=True)
+        ]
+        rows += slots.slot_rows
+        counts += slots.filled
+        return counts, rows, [*at.change, *(0.0 for _ in slots.slot_rows)]
 
     def moved(
         self,

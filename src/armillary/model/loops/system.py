@@ -239,13 +239,7 @@ def loop_system(
         ModelError: Nothing moves in a loop, it cannot close at home, home is singular,
             or loops leave nothing to move.
     """
-    for loop, _, _, drive in placed:
-        if drive is not None and joints[drive.of].unit is not Unit.METRE:
-            raise ModelError(
-                f"In {loop.label} by= names {quote(joints[drive.of].name)}, whose "
-                "coordinate is not a length; name a joint in metres, such as a "
-                "Prismatic or a LengthCoordinate."
-            )
+    _check_lengths(placed, joints)
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
@@ -286,6 +280,17 @@ def loop_system(
         found=tuple(place[k] for k in passive if joints[k].rank == 0),
         redundant=len(scaled.addresses) - len(rows),
     )
+
+
+def _check_lengths(placed: Sequence[PlacedLoop], joints: Sequence[LoopJoint]) -> None:
+    """Raise a `ModelError` if a loop has a joint as its length that is no length."""
+    for loop, _, _, drive in placed:
+        if drive is not None and joints[drive.of].unit is not Unit.METRE:
+            raise ModelError(
+                f"In {loop.label} by= names {quote(joints[drive.of].name)}, whose "
+                "coordinate is not a length; name a joint in metres, such as a "
+                "Prismatic or a LengthCoordinate."
+            )
 
 
 def _spare_rows(scaled: ScaledRows, start: Array, found: Eliminated) -> list[int]:
