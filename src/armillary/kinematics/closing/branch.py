@@ -374,9 +374,10 @@ def _follower(cell: Workcell, number: int) -> Kernel:
     def made() -> Kernel:
         system = cell.loop_system
         programs = BlockPrograms(system, system.blocks[number])  # equal ones share code
-        d, k = programs.sizes
-        shapes = {"u": (d,), "u0": (d,), "p0": (k,)}
-        inputs = [Port(programs.column(name), size) for name, size in shapes.items()]
+        inputs = [
+            Port(programs.column(name), programs.shapes[name])
+            for name in ("u", "u0", "p0")
+        ]
         stages = (
             programs.implicit,
             programs.walk_start,

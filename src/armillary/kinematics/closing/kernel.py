@@ -219,5 +219,5 @@ def passive_program(
         }
         return [positions[k] for k in passive]
 
-    shapes = {programs.column("p"): (programs.sizes[1],) for programs in solved}
+    shapes = {programs.column("p"): programs.shapes["p"] for programs in solved}
     return trace(concatenated, name="passive", outputs=(PASSIVE,), **shapes)

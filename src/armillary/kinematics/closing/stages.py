@@ -296,9 +296,8 @@ def grid_of(cell: Workcell, number: int) -> AssemblyGrid:
 
 def table_of(programs: BlockPrograms) -> Table:
     """Return the table of the assemblies of a block."""
-    d, k = programs.sizes
-    shapes = {"u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()}
-    fields = [reals(programs.column(name), shape) for name, shape in shapes.items()]
+    names = "u0", "p0", "j0", "reciprocal0"
+    fields = [reals(programs.column(name), programs.shapes[name]) for name in names]
     return Table(programs.column("assemblies"), tuple(fields))
 
 
@@ -390,10 +389,7 @@ def _turned(cell: Workcell, number: int) -> Program:
     def turned(u: Any, u0: Any) -> Any:
         return _nearest(u, u0, grid)
 
-    d, _ = programs.sizes
-    shapes = {programs.column("u"): (d,), programs.column("u0"): (d,)}
-    name = programs.column("u")
-    return trace(turned, name=f"turned {name}", outputs=(name,), **shapes)
+    return programs.traced(turned, "turned u", ("u",), ("u", "u0"))
 
 
 def earlier_blocks(cell: Workcell, number: int) -> list[int]:
@@ -427,7 +423,7 @@ def inputs_program(cell: Workcell, number: int) -> Program:
         return values
 
     outputs = ["u", "at", "more"] if block.more else ["u", "at"]
-    shapes = {other.column("p"): (other.sizes[1],) for other in earlier}
+    shapes = {other.column("p"): other.shapes["p"] for other in earlier}
     return trace(
         inputs,
         name=programs.column("inputs"),
