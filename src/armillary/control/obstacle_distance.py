@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from armillary.collision.distance.capsule import segment_segment, slab_segment
+from armillary.collision.distance.separation import direction
 from armillary.control.columns import WorldCapsule
 from armillary.control.obstacles import CapsuleNumbers, obstacle_numbers
 from armillary.spatial.pose import Pose
@@ -14,13 +15,11 @@ from armillary.spatial.vector import (
     Vector,
     Vector3,
     add,
-    dot,
     norm,
     scale,
     subtract,
     three,
 )
-from armillary.trace.functions import select, sqrt
 
 __all__ = ["CapsuleEnds", "ObstacleGap", "gap_to_obstacle", "placed_capsule"]
 
@@ -96,14 +95,5 @@ class _Segment(NamedTuple):
     def of(cls, a: Vector3, b: Vector3) -> _Segment:
         """Return the segment between two points."""
         along = subtract(b, a)
-        return cls(scale(0.5, add(a, b)), _direction(along), 0.5 * norm(along))
-
-
-def _direction(a: Vector3) -> Vector3:
-    """Return a unit vector along one, z in place of zero."""
-    square = dot(a, a)
-    is_any = square > 1e-20
-    length = sqrt(select(is_any, square, 1.0))
-    return three(
-        [select(is_any, x / length, z) for x, z in zip(a, (0.0, 0.0, 1.0), strict=True)]
-    )
+        unit = direction(along, 0.0, (0.0, 0.0, 1.0))
+        return cls(scale(0.5, add(a, b)), unit, 0.5 * norm(along))
