@@ -283,7 +283,7 @@ def loop_system(
 
 
 def _check_lengths(placed: Sequence[PlacedLoop], joints: Sequence[LoopJoint]) -> None:
-    """Raise a `ModelError` if a loop has a joint as its length that is no length."""
+    """Raise a `ModelError` if the length of a loop is a joint that is not in metres."""
     for loop, _, _, drive in placed:
         if drive is not None and joints[drive.of].unit is not Unit.METRE:
             raise ModelError(
