@@ -123,6 +123,17 @@ def test_other_machines_are_not_overruled(tmp_path: Path, monkeypatch, said: str
     assert (tmp_path / ".out.own").read_text() == said
 
 
+def test_other_errors_of_the_system_are_not_taken_for_missing_locks(
+    tmp_path: Path, monkeypatch
+):
+    def fails(handle: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(lock, "_lock", fails)
+    with pytest.raises(OSError, match="output"), lock.only_sweep(tmp_path / "out"):
+        pass
+
+
 HOLDS = """
 import os, sys
 from pathlib import Path

@@ -247,7 +247,7 @@ def sweeps_refused():
     yield sweeps.Histogram(of="g_value", edges=[1, 0]), SweepError, "ascend"
     box = {"lower": LOWER, "upper": UPPER}
     yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
-    yield sweeps.Voxels(**box, size=1e-6), SweepError, "larger voxels"
+    yield sweeps.Voxels(**box, size=1e-6), SweepError, "voxels of 8 bytes .* use larger"
     yield sweeps.Voxels(**box, size=1e-320), SweepError, "larger voxels"
     inverted = {"lower": UPPER, "upper": LOWER, "size": 1.0}
     yield sweeps.Voxels(**inverted), SweepError, "lower < upper"
