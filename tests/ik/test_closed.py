@@ -457,6 +457,16 @@ def test_what_is_not_a_rigid_line_is_not_recognised() -> None:
     assert np.abs(error[good]).max() < 5e-6
 
 
+@pytest.mark.parametrize("kind", ["elbow", "meeting 12", "parallel 12"])
+def test_an_axis_through_the_centre_of_the_wrist_has_no_closed_form(kind: str) -> None:
+    lines = met_by_points(kind, random_lines(kind, np.random.default_rng(0)))
+    points = lines.points.copy()
+    points[2] = points[3]
+    ik = cell_of(Lines(lines.axes, points)).ik("tool")
+    assert ik.closed is None
+    assert "axis 3 goes through the centre of the wrist" in ik.why_not_closed
+
+
 class Handle(arm.Joint):
     """A revolute of a user's own, geared, about an axis off its frames' origins."""
 

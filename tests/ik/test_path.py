@@ -277,12 +277,32 @@ def test_a_free_arm_need_not_jump(cell: arm.Cell):
     assert np.abs(cell.fk("tool0")(path.answer.q) - X).max() < 5e-6
 
 
-def test_sudden_motions_are_spread_over_targets():
-    """An arm of four joints in a plane jumps between two ways to hold its tip."""
+@pytest.fixture(scope="module")
+def planar() -> arm.Cell:
+    """Return an arm of four joints in a plane."""
     axes, points = np.tile([0, 0, 1], (4, 1)), np.outer(range(4), [0.4, 0, 0])
     tool = arm.Pose.translation(0.4, 0, 0)
-    cell = arm_of_axes("RRRR", axes, points, tool=tool)
-    ik, count = cell.ik("tool", position="xy", rotation=""), 80
+    return arm_of_axes("RRRR", axes, points, tool=tool)
+
+
+def test_a_large_step_alone_is_not_planned(
+    planar: arm.Cell, monkeypatch: pytest.MonkeyPatch
+):
+    """That takes long where there is no arm angle."""
+    ik = planar.ik("tool", position="xy", rotation="")
+    u = np.cumsum([0.0, *[0.01] * 9, 1.0, *[0.01] * 9])[:, None]
+    q = np.array([0.2, 0.5, 0.7, 0.4]) + u * np.array([0.3, 0.2, -0.3, 0.2])
+    query = query_of(ik.numeric.problem, planar.fk("tool")(q))
+    monkeypatch.setattr(Planner, "plan", lambda *_: pytest.fail("planned"))
+    path = Planner((), ik.numeric, query, LARGEST).follow(q[0])
+    assert path.is_uneven
+    assert not path.jumps.size
+
+
+def test_sudden_motions_are_spread_over_targets(planar: arm.Cell):
+    """The arm jumps between two ways to hold its tip."""
+    cell, count = planar, 80
+    ik = cell.ik("tool", position="xy", rotation="")
     u = np.linspace(0.0, 1.0, count)[:, None]
     q = np.array([0.2, 0.5, 0.7, 0.4]) + u * np.array([0.3, 0.2, -0.3, 0.2])
     X = cell.fk("tool")(q)
