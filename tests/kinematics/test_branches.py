@@ -288,6 +288,8 @@ def test_a_range_that_home_does_not_reach_has_names_as_well() -> None:
     for state in cell.branches([-0.7]).values():
         fk = cell.fk("rocker", state=state)
         np.testing.assert_allclose(fk(state.q), cell.pose("rocker", state), atol=1e-9)
+        closed = cell.close_loops(state.q, state=state)
+        np.testing.assert_allclose(closed.passive, state.passive, atol=1e-9)
         assert state.replace(q=[-0.65]).branch == state.branch
 
 
