@@ -11,6 +11,8 @@ import pytest
 
 import armillary as arm
 from armillary import Pose
+from armillary.errors import ModelError
+from armillary.kinematics.closing import branches
 from four_bar import four_bar
 
 Array = npt.NDArray[np.float64]
@@ -303,3 +305,13 @@ def test_half_a_turn_is_one_position() -> None:
     cell = arm.Cell(manipulators=[bar.replace(links=links)])
     for q in np.linspace(-3.0, 3.0, 7):
         assert len(cell.branches([q])) == 2
+
+
+def test_more_assemblies_than_can_be_listed_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two four-bars have two each."""
+    cell = arm.Cell(manipulators=[four_bar(name="left"), four_bar(name="right")])
+    monkeypatch.setattr(branches, "MOST", 3)
+    with pytest.raises(ModelError, match="ask a cell with fewer loops"):
+        cell.branches()
