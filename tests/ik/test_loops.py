@@ -349,3 +349,13 @@ def test_rates_of_passive_joints_keep_limits(step: float) -> None:
         assert bool(found.success) == (abs(speed) <= most)
         state = cell.home.replace(qd=found.qd)
         assert not cell.violations(state, tolerance=1e-9)
+
+
+def test_what_is_found_is_not_searched_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = four_bar()
+    ik = cell.ik("tip", rotation="")
+    X = cell.fk("tip")([[0.3], [0.9]])
+    monkeypatch.setattr(ik.numeric, "_settle", lambda *_: pytest.fail("searched"))
+    assert ik(X, method="numeric").success.all()
