@@ -25,16 +25,15 @@ from linkages import (
 )
 
 ROWS = 60
-STEPS = 300
+STEPS = 150
 REACH = {"chain": 0.3, "3-RRR": 0.6}
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_what_is_said_to_be_closed_is(family: str, seed: int) -> None:
+def test_what_is_said_to_be_closed_is(family: str) -> None:
     """The gaps by NumPy are below 1e-12 wherever loops are said to be closed."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(1)
     linkage = FAMILIES[family](random)
     cell = linkage.cell()
     assert list(cell.joint_names) == list(linkage.driven)

@@ -91,7 +91,7 @@ def test_page_plays_a_motion(opened: Any) -> None:
     _wait_for(page, Q[0])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", arm.example_names())
 def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
     cell = arm.example(name)
