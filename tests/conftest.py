@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    gc.set_threshold(20_000, 20, 20)  # most that a test makes lasts as long as it does
     # Shells ignore Ctrl-C for what runs in the background; tests send it to programs.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

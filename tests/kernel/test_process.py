@@ -337,6 +337,7 @@ done = []
 """
 
 
+@pytest.mark.thorough
 def test_the_columns_of_a_pipeline_may_be_larger_than_a_stack():
     small = "threading.stack_size(128 * 1024)\n"
     call = "t = threading.Thread(target=compute)\nt.start()\nt.join()\nprint(done)\n"
