@@ -346,6 +346,7 @@ def answers(check: CollisionCheck, Q: Array) -> tuple[Array, Array]:
     return check(Q), check.distances(Q)
 
 
+@pytest.mark.thorough
 def test_a_check_survives_another_process():
     ball = arm.Link(name="body", collisions=[Sphere(radius=0.1)])
     part = arm.Manipulator(name="ball", links=[ball])

@@ -164,7 +164,7 @@ def test_the_inner_of_two_nested_balls_leaves_through_the_nearest_side():
     np.testing.assert_allclose(found.points, [(2, 0, 0), (0.5, 0, 0)], atol=1e-4)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("second", KINDS)
 def test_far_from_the_origin_it_is_as_near(second: str):
     shapes = shapes_of_size(1.0)
@@ -352,7 +352,7 @@ def squared_distance(p: list[Fraction], u: list[Fraction], half: list[Fraction])
     )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [(0.4, 0.3, 0.6), (0.4, 0.2, 0.0), (0.4, 0.0, 0.0)])
 @pytest.mark.parametrize("turned", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
 def test_nearly_parallel_segments_are_exact(

@@ -13,7 +13,7 @@ from masses import vectors, with_drives, with_inertias
 EXAMPLES = ("irb2400", "ur10_on_rail", "ur5e_on_oval", "scara", "pan_tilt", "delta")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)
@@ -30,6 +30,7 @@ def test_forward_dynamics_inverts_inverse_dynamics(name: str) -> None:
     assert (np.linalg.eigvalsh(M) > 0.0).all()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["irb2400", "ur10_on_rail", "ur5e_on_oval"])
 def test_both_methods_of_forward_dynamics_agree(name: str) -> None:
     cell = with_drives(with_inertias(arm.example(name), 2), 2)

@@ -23,7 +23,7 @@ def assert_regressor(cell: arm.Cell, *given: Any, **about: Any) -> None:
     np.testing.assert_allclose(Y @ phi, torque, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_torques_are_linear_in_the_parameters(name: str) -> None:
     cell = with_inertias(arm.example(name), 0)

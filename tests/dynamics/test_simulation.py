@@ -70,6 +70,7 @@ def energy_drift(cell: arm.Cell, path: Any, up: Any = (0.0, 0.0, 1.0)) -> float:
 # order
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_fall_with_the_order_of_the_method(method: str) -> None:
     cell = double_pendulum()
@@ -84,6 +85,7 @@ def test_errors_fall_with_the_order_of_the_method(method: str) -> None:
     assert abs(slopes - METHODS[method].order).max() < 0.15
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_of_a_free_body_fall_with_the_order_of_the_method(method: str) -> None:
     cell = body(0.1, 0.2, 0.25)

@@ -50,7 +50,7 @@ def test_what_is_said_to_be_closed_is(family: str) -> None:
         assert np.abs(apart).max(initial=0.0) < 1e-11, name
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "Bennett"])
 def test_the_branch_is_that_of_the_way_from_home(family: str) -> None:
     """Where tiny steps from home arrive, so do kernels, and at the same assembly.
