@@ -215,7 +215,6 @@ def scene(which: str, folder: Path) -> arm.Cell:
 CELLS: dict[str, Callable[[Path], tuple[arm.Cell, str]]] = {
     "planar": lambda _: (planar(5), "tool"),
     "Panda": lambda folder: (scene("PANDA", folder), "panda_link7"),
-    "UR5": lambda folder: (scene("UR5", folder), "wrist_3_link"),
     "two UR5": lambda folder: (
         control_scenes.two_arms(control_scenes.UR5.write(folder))[0],
         "left/wrist_3_link",

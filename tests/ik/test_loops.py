@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -149,13 +150,13 @@ def samples(cell: arm.Cell, name: str, count: int = 400) -> tuple[Array, Array]:
 
 
 LINKAGES: Sequence[tuple[Callable[[], arm.Cell], str, dict[str, str]]] = (
-    (delta, "platform", {"rotation": ""}),
-    (lambda: delta(rods_as_links=True), "platform", {"rotation": ""}),
-    (five_bar, "tip", {"rotation": ""}),
-    (stewart, "platform", {}),
-    (coupled_wrist, "tool", {}),
-    (four_bar, "rocker", {"position": "", "rotation": "z"}),
-    (counterbalanced, "tip", {"rotation": ""}),
+    (cache(delta), "platform", {"rotation": ""}),
+    (cache(lambda: delta(rods_as_links=True)), "platform", {"rotation": ""}),
+    (cache(five_bar), "tip", {"rotation": ""}),
+    (cache(stewart), "platform", {}),
+    (cache(coupled_wrist), "tool", {}),
+    (cache(four_bar), "rocker", {"position": "", "rotation": "z"}),
+    (cache(counterbalanced), "tip", {"rotation": ""}),
 )
 NAMES = ("delta", "delta of links", "five-bar", "Stewart", "wrist", "four-bar", "arm")
 

@@ -48,7 +48,7 @@ def on_spheres(spheres: tuple[Sphere, ...], random: np.random.Generator) -> Arra
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", SOLIDS)
 def test_spheres_contain_primitives_and_state_their_excess(name: str):
     random = np.random.default_rng(3)
@@ -150,9 +150,10 @@ BODIES: dict[str, Callable[[], tuple[Triangles, Array]]] = {
 }
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("name", "count"), [(name, 5 - 4 * (k % 2)) for k, name in enumerate(BODIES)]
+)
 def test_spheres_contain_triangles_and_what_they_enclose(name: str, count: int):
     triangles, points = BODIES[name]()
     spheres, excess = bounding_spheres(triangles, count=count)
@@ -167,8 +168,8 @@ def test_spheres_contain_triangles_and_what_they_enclose(name: str, count: int):
 
 def test_spheres_are_the_same_each_time_and_have_looks():
     triangles, _ = BODIES["bracket"]()
-    a = bounding_spheres([triangles, L_SHAPE[0]], count=5, name="arm")
-    assert a == bounding_spheres([triangles, L_SHAPE[0]], count=5, name="arm")
+    a = bounding_spheres([triangles, L_SHAPE[0]], count=2, name="arm")
+    assert a == bounding_spheres([triangles, L_SHAPE[0]], count=2, name="arm")
     assert {s.name for s in a.spheres} == {"arm"}
 
 
