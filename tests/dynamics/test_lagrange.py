@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from masses import with_inertias
+from masses import heavy_example, with_inertias
 from random_cells import CellMaker
 
 GRAVITY = np.array([0.7, -0.3, -9.81])
@@ -98,13 +98,13 @@ def check(cell: arm.Cell, seed: int, spread: float = 0.3) -> None:
     ["ur5e_on_oval", "two_arms_positioner", "palletiser"],
 )
 def test_example_cells(name: str) -> None:
-    check(with_inertias(arm.example(name), 1), 2)
+    check(heavy_example(name, 1), 2)
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["delta", "five_bar", "stewart"])
 def test_closed_loops(name: str) -> None:
-    check(with_inertias(arm.example(name), 1), 3, spread=0.05)
+    check(heavy_example(name, 1), 3, spread=0.05)
 
 
 @pytest.mark.sampled(1)

@@ -14,7 +14,7 @@ from armillary.dynamics import options
 from armillary.dynamics.simulation import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from four_bar import four_bar
-from masses import with_inertias
+from masses import heavy_example, with_inertias
 
 G = 9.81
 POINT = np.zeros((3, 3))
@@ -163,7 +163,7 @@ def test_a_four_bar_keeps_its_energy() -> None:
 
 
 def test_a_delta_keeps_its_energy_until_its_loops_open() -> None:
-    cell = with_inertias(arm.example("delta"), 0)
+    cell = heavy_example("delta", 0)
     start = cell.home.replace(qd=[0.3, -0.2, 0.1])
     path = cell.simulate(start, dt=1e-4, steps=3000, every=10)
     assert energy_drift(cell, path) <= 1e-8
@@ -252,7 +252,7 @@ def test_rotations_remain_rotations() -> None:
 
 
 def test_rows_of_a_batch_are_those_of_single_simulations() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     rng = np.random.default_rng(1)
     Q, torques = rng.uniform(-1, 1, (3, 1, 6)), rng.uniform(-5, 5, (4, 20, 6))
     path = cell.simulate(cell.home, dt=1e-3, steps=20, q=Q, torque=torques)
@@ -268,7 +268,7 @@ def test_rows_of_a_batch_are_those_of_single_simulations() -> None:
 
 
 def test_torques_may_be_constant_a_table_or_a_function() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     constant = np.arange(6.0)
     table = np.tile(constant, (12, 1))
     calls: list[float] = []

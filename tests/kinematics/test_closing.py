@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,6 +28,14 @@ from linkages import (
 ROWS = 60
 STEPS = 150
 REACH = {"chain": 0.3, "3-RRR": 0.6}
+SEED = 11  # of the linkages, which all laws share
+
+
+@cache
+def shared_cell(family: str) -> tuple[Linkage, arm.Cell]:
+    """Return a linkage and its cell, whose kernels all laws share."""
+    linkage = FAMILIES[family](np.random.default_rng(SEED))
+    return linkage, linkage.cell()
 
 
 @pytest.mark.sampled(2)
@@ -34,8 +43,7 @@ REACH = {"chain": 0.3, "3-RRR": 0.6}
 def test_what_is_said_to_be_closed_is(family: str) -> None:
     """The gaps by NumPy are below 1e-12 wherever loops are said to be closed."""
     random = np.random.default_rng(1)
-    linkage = FAMILIES[family](random)
-    cell = linkage.cell()
+    linkage, cell = shared_cell(family)
     assert list(cell.joint_names) == list(linkage.driven)
     Q = random.uniform(-np.pi, np.pi, (ROWS, len(cell.joint_names)))
     found = cell.close_loops(Q)
@@ -57,9 +65,9 @@ def test_the_branch_is_that_of_the_way_from_home(family: str) -> None:
 
     Rows next to a fold are left out: the steps are not tiny enough there.
     """
-    random = np.random.default_rng(11)
-    linkage = FAMILIES[family](random)
-    cell = linkage.cell()
+    random = np.random.default_rng(SEED)
+    FAMILIES[family](random)  # the rows are those after it
+    linkage, cell = shared_cell(family)
     names, passive = cell.joint_names, cell.passive_names
     reach = REACH.get(family, np.pi)
     lower, upper = np.clip(cell.limits, -reach, reach)
@@ -162,7 +170,7 @@ def test_a_crank_behind_a_gear_turns_many_times(ratio: float) -> None:
 def test_derivatives_are_slopes(family: str) -> None:
     """Jacobians and accelerations agree with differences of the eighth order."""
     random = np.random.default_rng(7)
-    cell = FAMILIES[family](random).cell()
+    _, cell = shared_cell(family)
     count = len(cell.joint_names)
     Q = random.uniform(-0.02, 0.02, (6, count))
     qd = random.uniform(-1.0, 1.0, (6, count))
@@ -193,7 +201,7 @@ def test_derivatives_are_slopes(family: str) -> None:
 def test_batches_pickles_and_threads_agree(family: str) -> None:
     """Rows do not depend on their number, a copy of the cell, or the thread."""
     random = np.random.default_rng(5)
-    cell = FAMILIES[family](random).cell()
+    _, cell = shared_cell(family)
     link = cell.passive_names[-1]
     Q = random.uniform(-2.0, 2.0, (67, len(cell.joint_names)))
     Q[13] = np.nan
