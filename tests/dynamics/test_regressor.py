@@ -30,6 +30,7 @@ def test_torques_are_linear_in_the_parameters(name: str) -> None:
     assert_regressor(cell, *vectors(cell, 1))
 
 
+@pytest.mark.thorough
 def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
     for seed in range(3):
         cell = with_inertias(random_cell(seed), seed)
