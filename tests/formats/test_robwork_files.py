@@ -289,7 +289,6 @@ DISTANCE = tuple(
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("control", "active", "rows"), [("finger", FINGER, 12), ("distance", DISTANCE, 18)]
 )

@@ -253,7 +253,6 @@ def test_missing_setups_are_reported_and_kept(tmp_path: Path):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("body", "code"),
     [
