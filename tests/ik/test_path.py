@@ -112,6 +112,7 @@ def _cost(way: np.ndarray, start: np.ndarray | None) -> tuple[int, float]:
     return int(jumps.sum()), float((steps[~jumps] ** 2).sum())
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize("seed", range(12))
 def test_no_way_through_the_answers_is_better(seed: int, begun: bool):
@@ -135,6 +136,7 @@ def test_no_way_through_the_answers_is_better(seed: int, begun: bool):
     assert got[1] == pytest.approx(least[1], abs=1e-4)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize("seed", range(8))
 def test_no_choice_of_turns_is_better(seed: int, begun: bool):
@@ -438,7 +440,7 @@ def test_the_elbow_is_planned_ahead_of_limits(seven: arm.Cell, seed: int):
     assert np.abs(seven.fk("tool")(path.answer.q) - X).max() < 5e-6
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", [2, 3, 5, 15, 17, 26, 29])
 def test_an_elbow_that_drifts_to_a_singularity_is_planned(seven: arm.Cell, seed: int):
     """Following alone speeds up there by degrees, so that no step stands out."""
@@ -481,7 +483,7 @@ def test_what_a_path_cannot_use_is_refused(cell: arm.Cell, ik, seven: arm.Cell):
 # whole turns, and arms without a closed form
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", [None, "closed"])
 @pytest.mark.parametrize("begun", [True, False])
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def circle(radius: float, degrees: list[int]) -> Array:
     return radius * np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], 1)
 
 
+@pytest.mark.thorough
 def test_a_stewart_platform_has_those_of_brute_force() -> None:
     """Eight are above the base, eight below it."""
     cell = stewart()
@@ -216,6 +217,7 @@ def three_legs_by_hand() -> int:
     return len(distinct(np.concatenate([np.cos(found), np.sin(found)], axis=1)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1.0, *SIZES])
 def test_three_legs_have_the_same_joints_and_assemblies_at_every_size(
     size: float,
@@ -240,6 +242,7 @@ def test_rods_that_flip_are_counted_once() -> None:
 # Names
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_names_stay_in_scaled_cells(size: float) -> None:
     cell = stewart()
@@ -252,6 +255,7 @@ def test_names_stay_in_scaled_cells(size: float) -> None:
         np.testing.assert_allclose(X[:3, 3], Y[:3, 3] / size, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_names_do_not_depend_on_what_was_asked_before() -> None:
     cell = arm.example("stewart")
     states = list(cell.branches().items())

@@ -16,7 +16,7 @@ from strategies import cells_and_states, laws
 
 
 @given(cells_and_states(), st.integers(0, 2**32))
-@laws(30)
+@laws(15)
 def test_no_point_moves_faster(drawn: Any, seed: int):
     cell, state = drawn
     moving = MovingLinks(cell.workcell)

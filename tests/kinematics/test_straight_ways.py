@@ -44,6 +44,7 @@ def compare(linkage, Q, steps):
     return cell, found, arrived
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", ["five-bar", "3-RRR", *FREE])
 def test_joints_that_turn_freely_follow_straight_ways(family: str) -> None:
     """From one to six inputs: no other assembly, none left out near home."""

@@ -156,6 +156,7 @@ with only_sweep(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_a_killed_process_holds_nothing(tmp_path: Path):
     path = tmp_path / "out"
