@@ -16,7 +16,6 @@ from armillary.formats.urdf.links import ShapeReader, read_link
 from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
-    first_tag,
     parse,
     report_unused,
 )
@@ -25,7 +24,7 @@ from armillary.model.limits import INFINITE
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
-__all__ = ["read", "sniff"]
+__all__ = ["read"]
 
 # What simulators, planners and controllers add to elements: attributes and children.
 FOREIGN: Final = {
@@ -55,11 +54,6 @@ ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial"
 # Reading takes far longer than parsing, and no robot has so many.
 VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
-
-
-def sniff(data: bytes) -> bool:
-    """Return whether the first element of a document is `<robot>`."""
-    return first_tag(data) == "robot"
 
 
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
