@@ -73,7 +73,7 @@ def folder() -> Path | None:
 
 def cached_arrays(
     what: str,
-    parts: Iterable[str | npt.ArrayLike],
+    parts: Iterable[npt.ArrayLike],
     make: Callable[[], Sequence[npt.ArrayLike]],
     *,
     made_by: tuple[str, ...],
@@ -94,12 +94,8 @@ def cached_arrays(
         return list(map(np.asarray, make()))
     digest.update(source)
     for part in parts:
-        array = (
-            np.frombuffer(part.encode(), np.uint8) if isinstance(part, str) else part
-        )
-        array = np.ascontiguousarray(array)
-        digest.update(f"{array.dtype.str}{array.shape}\n".encode())
-        digest.update(array.data)
+        array = np.asarray(part)
+        digest.update(f"{array.dtype.str}{array.shape}\n".encode() + array.tobytes())
     key = digest.hexdigest()
     content = load(key, ARRAYS)
     if content is not None:

@@ -11,7 +11,13 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, fault
 from armillary.limits import NUMBER_LENGTH
 
-__all__ = ["WHITE_SPACE", "has_direction", "number_text", "plain_numbers", "read_numbers"]
+__all__ = [
+    "WHITE_SPACE",
+    "has_direction",
+    "number_text",
+    "plain_numbers",
+    "read_numbers",
+]
 
 WHITE_SPACE: Final = " \t\r\n"
 LEAST_COMMAS: Final = 2

@@ -94,9 +94,7 @@ def _without_range(joint: JointElement) -> JointElement:
     return replace(joint, limits=limits)
 
 
-def _refuse_other_kinds(
-    robot: Element, report: Report, *, may_be_xacro: bool
-) -> None:
+def _refuse_other_kinds(robot: Element, report: Report, *, may_be_xacro: bool) -> None:
     """Report a document that is not a URDF, or not yet one."""
     if robot.name != "robot":
         report.error(
