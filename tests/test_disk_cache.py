@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import disk_cache as cache
+import armillary.disk_cache as cache
 
 KEY, OTHER = "a" * 64, "b" * 64
 CODE = bytes(range(256)) * 20
@@ -549,7 +549,7 @@ def test_files_that_vanish_while_pruning(place: Path, monkeypatch: pytest.Monkey
 
 WRITER = """
 import sys
-from armillary import disk_cache as cache
+import armillary.disk_cache as cache
 number = int(sys.argv[1])
 code = bytes([number]) * 50_000
 for turn in range(60):
