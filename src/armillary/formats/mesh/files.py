@@ -16,6 +16,7 @@ from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
 from armillary.formats.paths import Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
+from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
 from armillary.model.shapes.convex_polyhedron import MOST_VERTICES
@@ -200,7 +201,7 @@ def _again(
 
 
 def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
-    points = triangles.vertices[np.unique(triangles.faces)]
+    points = triangles.vertices[distinct_numbers(triangles.faces)]
     if tolerance is not None:
         return ConvexPolyhedron.around(points, tolerance=tolerance)
     size = float(np.ptp(points, axis=0).max())
