@@ -7,6 +7,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
@@ -48,8 +49,9 @@ class _LaterMethod:
         self._owner, self._name = owner, name
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
-        module, name = self._question
-        method = self._method_of(getattr(import_module(module), name))
+        with IMPORT_LOCK:
+            module = import_module(self._question.module)
+        method = self._method_of(getattr(module, self._question.name))
         setattr(self._owner, self._name, method)
         return method.__get__(instance, owner)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.model.joint import Joint
 from armillary.model.workcell import Workcell
 
@@ -26,7 +27,9 @@ def later(module: str, name: str) -> Callable[..., Any]:
     """
 
     def function(*args: Any) -> Any:
-        return getattr(import_module(f"armillary.formats.{module}"), name)(*args)
+        with IMPORT_LOCK:
+            loaded = import_module(f"armillary.formats.{module}")
+        return getattr(loaded, name)(*args)
 
     return function
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from armillary import disk_cache
 from armillary.errors import KernelError
 from armillary.kernel.arguments import MAX_DIMENSIONS, described
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
@@ -34,17 +35,19 @@ def kernel_text(program: Program | Pipeline, real: Type) -> str:
 
     real: The values that it works on: a vector with a lane for each row.
     """
-    # What makes code is imported where the cache has none.
-    from armillary.kernel.builder import module_text
-    from armillary.kernel.emit import emit_block
-    from armillary.kernel.fastcall_entry import fastcall_entry
-    from armillary.kernel.ufunc_entry import ufunc_entry
+    # What makes code is imported where the cache has none; a fork waits for it.
+    with IMPORT_LOCK:
+        from armillary.kernel.builder import module_text
+        from armillary.kernel.emit import emit_block
+        from armillary.kernel.fastcall_entry import fastcall_entry
+        from armillary.kernel.ufunc_entry import ufunc_entry
 
     has_tables = not isinstance(program, Program)
     if isinstance(program, Program):
         functions, scratch = emit_block(program, real)
     else:
-        from armillary.kernel.pipeline_code import pipeline_code  # few need it
+        with IMPORT_LOCK:
+            from armillary.kernel.pipeline_code import pipeline_code  # few need it
 
         functions, scratch = pipeline_code(program, real)
     functions += ufunc_entry(program, real, scratch, has_tables=has_tables)
@@ -56,8 +59,9 @@ def kernel_text(program: Program | Pipeline, real: Type) -> str:
 
 def column_text(pipeline: Pipeline, real: Type) -> str:
     """Return the LLVM IR of a pipeline that others call."""
-    from armillary.kernel.builder import module_text
-    from armillary.kernel.pipeline_code import column_code
+    with IMPORT_LOCK:
+        from armillary.kernel.builder import module_text
+        from armillary.kernel.pipeline_code import column_code
 
     return module_text(column_code(pipeline, real))
 

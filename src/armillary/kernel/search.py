@@ -330,7 +330,8 @@ def _compiled(
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
-        from armillary.kernel.search_code import search_code  # for new code alone
+        with forks.IMPORT_LOCK:
+            from armillary.kernel.search_code import search_code  # for new code
 
         pairs, levels = sizes
         lanes = real.lanes

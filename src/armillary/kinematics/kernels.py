@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.native import real_type
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
@@ -161,7 +162,8 @@ def program_kernel(
     """
     if not (selection.passive or repeated):
         return shared_kernel(program, dtype=dtype)
-    from armillary.kinematics.closing.kernel import closed_kernel
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.kernel import closed_kernel
 
     return closed_kernel(
         cell, selection, program, branch=branch, dtype=dtype, repeated=repeated
