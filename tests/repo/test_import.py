@@ -72,6 +72,14 @@ def test_a_cell_loads_no_question_that_is_not_asked():
     assert {each.split(".")[0] for each in modules}.isdisjoint(HEAVY)
 
 
+def test_a_file_loads_no_other_format():
+    _, modules = loaded("import armillary as arm; arm.example('scara')", "import numpy")
+    formats = {each.split(".")[2] for each in modules if each.count(".") == 3}
+    assert "armillary.formats.native.read" in modules
+    assert formats.isdisjoint({"actin", "isaac", "robwork", "urdf", "srdf"})
+    assert "importlib.metadata" not in modules  # nobody asked for plug-ins
+
+
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_the_command_line_answers_without_numpy(option: str):
     done = subprocess.run(
