@@ -22,7 +22,7 @@ ROUNDS = 5
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of starting costs."""
-    yield within("import armillary", import_time(), at_most=0.25)
+    yield from processes()
     host()
     arm_robot, humanoid = panda(), talos()
     tip = lambda cell: cell.fk("panda_link8", joints=arm_robot.joints)  # noqa: E731
@@ -49,24 +49,57 @@ def figures() -> Iterator[Figure]:
     )
 
 
-def import_time() -> float:
-    """Return the shortest time of several fresh imports [s]."""
-    code = (
-        "import time; t = time.perf_counter(); import armillary;"
-        "print(time.perf_counter() - t)"
-    )
-    with tempfile.TemporaryDirectory() as folder:  # bytecode, as installing makes it
+ROBOT = f"""
+import numpy as np
+import armillary as arm
+cell = arm.load({str(ROBOTS / "panda_description/urdf/panda.urdf")!r})
+q = cell.home.q
+target = cell.pose("panda_link8", cell.home)
+"""
+# What whole processes do, and how many seconds of processor time they may take, from
+# the start of Python on.
+PROCESSES = {
+    "Python and NumPy alone": ("import numpy", 1.0),
+    "import armillary.Cell, NumPy included": ("from armillary import Cell", 0.20),
+    "first FK of a Panda": (ROBOT + "cell.fk('panda_link8')(q)", 0.20),
+    "first IK of a Panda": (ROBOT + "cell.ik('panda_link8')(target)", 0.25),
+    "first check of a Panda": (ROBOT + "cell.collision()(q)", 0.30),
+    "first step of a controller of a Panda": (
+        ROBOT + "cell.controller(arm.tasks.Frame('panda_link8'))(q, 0.0 * q, target)",
+        0.30,
+    ),
+}
+
+
+def processes() -> Iterator[Figure]:
+    """Yield the processor time of whole processes that find what others have made."""
+    with tempfile.TemporaryDirectory() as folder:
+        # Bytecode as installing makes it, and a cache that the first run fills.
         quiet = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
-        runs = [
-            subprocess.run(
-                [sys.executable, "-c", code],
-                capture_output=True,
-                check=True,
-                env={**os.environ, **quiet},
-            )
-            for _ in range(2 * ROUNDS)
-        ]
-    return min(float(run.stdout) for run in runs)
+        place = {**os.environ, **quiet, "ARMILLARY_CACHE": f"{folder}/cache"}
+        for option in ("--version", "--help"):
+            took = process_time(["-m", "armillary", option], place)
+            yield within(f"armillary {option}", took, at_most=0.1)
+        for what, (code, most) in PROCESSES.items():
+            took = process_time(["-W", "ignore", "-c", code], place)
+            yield within(what, took, at_most=most)
+
+
+def process_time(arguments: list[str], environment: dict[str, str]) -> float:
+    """Return the least processor time of several runs, the first one left out [s]."""
+    times: list[float] = []
+    for _ in range(1 + 2 * ROUNDS):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, *arguments],
+            stdout=subprocess.DEVNULL,
+            check=True,
+            env=environment,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        user = after.ru_utime - before.ru_utime
+        times.append(user + after.ru_stime - before.ru_stime)
+    return min(times[1:])
 
 
 def first_kernel(

@@ -23,48 +23,48 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from importlib import import_module
-from importlib.resources import as_file, files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from armillary import errors, shapes
-from armillary.cell.cell import Cell
+from armillary import errors
 from armillary.errors import ArmillaryError, unknown
-from armillary.kinematics.state import State
-from armillary.model import joints
-from armillary.model.closed_form import ClosedForm, OutOfReach
-from armillary.model.coupling import Coupling
-from armillary.model.frame import Frame
-from armillary.model.joint import Joint
-from armillary.model.joint_dynamics import JointDynamics
-from armillary.model.limits import Limits
-from armillary.model.link import Link
-from armillary.model.loops.loop import Closure, Rod
-from armillary.model.manipulator import Manipulator
-from armillary.model.mechanism import Mechanism
-from armillary.model.mount import Mount
-from armillary.model.posture import Posture
-from armillary.model.rules import Rules
-from armillary.model.unit import Unit
-from armillary.spatial.inertia import SpatialInertia
-from armillary.spatial.pose import Pose
-from armillary.sweeps.samples import grid
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from armillary import sweeps
+    from armillary import shapes, sweeps
+    from armillary.cell.cell import Cell
     from armillary.control import tasks
     from armillary.control.obstacles import Obstacles
     from armillary.formats.diagnostic import Report
     from armillary.ik.reason import RateReason, Reason
     from armillary.kernel.search import SearchOptions
+    from armillary.kinematics.state import State
+    from armillary.model import joints
+    from armillary.model.closed_form import ClosedForm, OutOfReach
+    from armillary.model.coupling import Coupling
+    from armillary.model.frame import Frame
+    from armillary.model.joint import Joint
+    from armillary.model.joint_dynamics import JointDynamics
+    from armillary.model.limits import Limits
+    from armillary.model.link import Link
+    from armillary.model.loops.loop import Closure, Rod
+    from armillary.model.manipulator import Manipulator
+    from armillary.model.mechanism import Mechanism
+    from armillary.model.mount import Mount
+    from armillary.model.posture import Posture
+    from armillary.model.rules import Rules
+    from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
     from armillary.scripts.manipulator import scripted
+    from armillary.spatial.inertia import SpatialInertia
+    from armillary.spatial.pose import Pose
+    from armillary.sweeps.samples import grid
     from armillary.sweeps.sweep import sweep
 
+    METRE: Final = Unit.METRE
+    OTHER: Final = Unit.OTHER
+    RADIAN: Final = Unit.RADIAN
     __version__: str
-
-METRE, RADIAN, OTHER = Unit.METRE, Unit.RADIAN, Unit.OTHER
 
 __all__ = [
     "METRE",
@@ -108,11 +108,39 @@ __all__ = [
     "tasks",
 ]
 
-_LATER = {  # imported on first use, so that importing armillary stays quick
+# Where each public name is. It is imported on first use, so that what a program does
+# not use costs it nothing; the command line prints its help without NumPy.
+_MODULES: Final = {
+    "joints": "armillary.model.joints",
+    "shapes": "armillary.shapes",
+    "sweeps": "armillary.sweeps",
+    "tasks": "armillary.control.tasks",
+}
+_HOMES: Final = {
+    "Cell": "armillary.cell.cell",
+    "ClosedForm": "armillary.model.closed_form",
+    "Closure": "armillary.model.loops.loop",
+    "Coupling": "armillary.model.coupling",
+    "Frame": "armillary.model.frame",
+    "Joint": "armillary.model.joint",
+    "JointDynamics": "armillary.model.joint_dynamics",
+    "Limits": "armillary.model.limits",
+    "Link": "armillary.model.link",
+    "Manipulator": "armillary.model.manipulator",
+    "Mechanism": "armillary.model.mechanism",
+    "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
+    "OutOfReach": "armillary.model.closed_form",
+    "Pose": "armillary.spatial.pose",
+    "Posture": "armillary.model.posture",
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
+    "Rod": "armillary.model.loops.loop",
+    "Rules": "armillary.model.rules",
     "SearchOptions": "armillary.kernel.search",
+    "SpatialInertia": "armillary.spatial.inertia",
+    "State": "armillary.kinematics.state",
+    "grid": "armillary.sweeps.samples",
     "scripted": "armillary.scripts.manipulator",
     "sweep": "armillary.sweeps.sweep",
 }
@@ -123,14 +151,16 @@ _SCRIPTS = ("approved", "isolated")
 
 
 def __getattr__(name: str) -> Any:
-    if name == "__version__":
+    if name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    elif name in _MODULES:
+        value = import_module(_MODULES[name])
+    elif name in {"METRE", "OTHER", "RADIAN"}:
+        value = import_module("armillary.model.unit").Unit[name]
+    elif name == "__version__":
         from importlib.metadata import version
 
         value = version("armillary")
-    elif name == "tasks":
-        value = import_module("armillary.control.tasks")
-    elif name in _LATER:
-        value = getattr(import_module(_LATER[name]), name)
     else:
         raise AttributeError(f"module 'armillary' has no attribute {name!r}")
     globals()[name] = value
@@ -194,6 +224,7 @@ def load(  # noqa: PLR0913
         UnknownName: There is no such format or plug-in, or choice of scripts or of
             swapped limits.
     """
+    from armillary.cell.cell import Cell
     from armillary.formats import registry
     from armillary.formats.mesh.files import mesh_files
 
@@ -248,6 +279,7 @@ def save(
         FormatError: The format cannot hold this cell, or the file cannot be written.
         UnknownName: There is no such format.
     """
+    from armillary.cell.cell import Cell
     from armillary.formats import registry
 
     workcell, meshes = (
@@ -269,6 +301,8 @@ def example(name: str) -> Cell:
     known = example_names()
     if name not in known:
         raise unknown("example cell", name, known)
+    from importlib.resources import as_file
+
     with as_file(_examples() / f"{name}{_ENDING}") as path:
         return load(path)
 
@@ -280,4 +314,6 @@ def example_names() -> tuple[str, ...]:
 
 
 def _examples() -> Traversable:
+    from importlib.resources import files
+
     return files("armillary") / "cells"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -42,7 +41,7 @@ def replacing(
     """
     if _is_device(path):
         raise OSError(errno.EINVAL, "this is a device", os.fspath(path))
-    name = Path(path).parent / (draft + secrets.token_hex(8))
+    name = Path(path).parent / (draft + os.urandom(8).hex())
     try:  # before the file is made: Ctrl-C may come right after
         with os.fdopen(os.open(name, _NEW_FILE, mode), "wb") as file:
             yield file

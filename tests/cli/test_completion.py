@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from armillary.cli.main import VERBS
+from armillary.cli.verbs import all_verbs
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -17,7 +17,7 @@ SHELLS = ("bash", "zsh", "fish")
 def test_every_verb_and_option_is_in_the_script(run, shell: str):
     result = run("completion", shell)
     assert (result.code, result.err) == (0, "")
-    for verb in VERBS:
+    for verb in all_verbs():
         assert verb.name in result.out
         for option in verb.options:
             if option.name.startswith("--"):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Place, Report
-from armillary.formats.numbers import number_text, read_numbers
+from armillary.formats.numbers import number_text, plain_numbers, read_numbers
 
 PLACE = Place("a.urdf", 3, 7)
 
@@ -137,3 +137,27 @@ def test_numbers_are_written_shortest(value, text):
 def test_what_is_not_finite_is_not_written(value):
     with pytest.raises(FormatError, match="Only finite numbers can"):
         number_text(value)
+
+
+@pytest.mark.parametrize("count", [None, 1, 3])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1", " 1 2\t3\r\n", "1 2", "-1e3 +.5 2.", "1,2,3", "1 , 2 , 3", "", " "),
+        *(
+            "nan",
+            "1e999",
+            "1\x0c2",
+            "1\u00a02",
+            "\u0661",
+            "1_0",
+            "0x1",
+            "--1",
+            "1" * 300,
+        ),
+    ],
+)
+def test_plain_numbers_are_those_that_are_read_without_fault(text: str, count):
+    values, findings = read(text, count)
+    is_plain = bool(values) and not findings and len(text) < 200
+    assert plain_numbers(text, count) == (values if is_plain else None)

@@ -11,7 +11,8 @@ from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.srdf import FORMAT, read_onto
+from armillary.formats.srdf import FORMAT
+from armillary.formats.srdf.read import read_onto
 from armillary.formats.urdf import FORMAT as URDF_FORMAT
 from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute

@@ -9,7 +9,8 @@ from armillary.cell.cell import Cell
 from armillary.errors import FormatError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.srdf import FORMAT, collisions, read_onto
+from armillary.formats.srdf import FORMAT, collisions
+from armillary.formats.srdf.read import read_onto
 from armillary.model.group import Group
 from armillary.model.joints.revolute import Revolute
 from armillary.model.link import Link

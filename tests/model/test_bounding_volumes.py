@@ -235,6 +235,7 @@ def test_a_bracket_has_two_parts_or_so(capfd: pytest.CaptureFixture[str]):
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ARMILLARY_CACHE", "off")  # it may have the parts
     monkeypatch.setitem(sys.modules, "coacd", None)
     with pytest.raises(ModelError, match=r"pip install 'armillary\[parts\]'"):
         convex_parts(BODIES["bracket"]()[0])

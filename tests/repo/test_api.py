@@ -70,6 +70,7 @@ def members(cls: type) -> list[str]:
 
 def describe_member(cls: type, name: str) -> str:
     """One line for a member: how it is called, or that it is a value."""
+    getattr(cls, name, None)  # some methods are made when they are first looked up
     static = inspect.getattr_static(cls, name)
     if isinstance(static, staticmethod | classmethod):
         return f"{type(static).__name__} .{name}{signature(getattr(cls, name))}"

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "armillary"
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
     ("errors", "replaced_file", "user_folder", "confined_process", "limits"),
-    ("trace", "plugins"),
+    ("trace", "plugins", "disk_cache"),
     ("spatial", "kernel"),
     ("model",),
     ("kinematics", "scripts"),

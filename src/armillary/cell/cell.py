@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.cell import device, differential_drive, tree_text
-from armillary.cell.methods import asks, asks_of_meshes, edits, edits_with_meshes
-from armillary.collision import check, pairs, violations, with_collisions
-from armillary.control import questions as control
-from armillary.dynamics import quantities, simulation
-from armillary.dynamics import questions as dynamics
-from armillary.kinematics import (
-    all_frames,
-    frame_tree,
-    questions,
+from armillary.cell.methods import (
+    Later,
+    asks,
+    asks_of_meshes,
+    edits,
+    edits_with_meshes,
 )
-from armillary.kinematics import loops as loop_questions
-from armillary.kinematics.kernels import Joints
 from armillary.kinematics.state import State, bound_state, home
-from armillary.model.display import table
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
@@ -32,16 +25,46 @@ from armillary.model.property import Property
 from armillary.model.rules import Rules
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
-from armillary.sweeps import learned_rules
-from armillary.sweeps.samples import samples
-from armillary.trajectories import point_to_point, time_path
-from armillary.view import questions as viewer
 
+# Nobody pays for questions that are not asked. Type checkers read the first list, at
+# run time the second one counts.
 if TYPE_CHECKING:
+    from armillary.cell import device, differential_drive, tree_text
+    from armillary.collision import check, pairs, violations, with_collisions
     from armillary.collision.check import CollisionCheck
+    from armillary.control import questions as control
+    from armillary.dynamics import quantities, simulation
+    from armillary.dynamics import questions as dynamics
     from armillary.ik.differential import DifferentialSolver
     from armillary.ik.inverse_kinematics import InverseKinematics
+    from armillary.kinematics import all_frames, frame_tree, questions
+    from armillary.kinematics import loops as loop_questions
+    from armillary.kinematics.kernels import Joints
     from armillary.model.closed_form import ClosedForm
+    from armillary.sweeps import learned_rules, samples
+    from armillary.trajectories import point_to_point, time_path
+    from armillary.view import questions as viewer
+else:
+    device = Later("armillary.cell.device")
+    differential_drive = Later("armillary.cell.differential_drive")
+    tree_text = Later("armillary.cell.tree_text")
+    check = Later("armillary.collision.check")
+    pairs = Later("armillary.collision.pairs")
+    violations = Later("armillary.collision.violations")
+    with_collisions = Later("armillary.collision.with_collisions")
+    control = Later("armillary.control.questions")
+    quantities = Later("armillary.dynamics.quantities")
+    simulation = Later("armillary.dynamics.simulation")
+    dynamics = Later("armillary.dynamics.questions")
+    all_frames = Later("armillary.kinematics.all_frames")
+    frame_tree = Later("armillary.kinematics.frame_tree")
+    questions = Later("armillary.kinematics.questions")
+    loop_questions = Later("armillary.kinematics.loops")
+    learned_rules = Later("armillary.sweeps.learned_rules")
+    samples = Later("armillary.sweeps.samples")
+    point_to_point = Later("armillary.trajectories.point_to_point")
+    time_path = Later("armillary.trajectories.time_path")
+    viewer = Later("armillary.view.questions")
 
 __all__ = ["Cell"]
 
@@ -127,6 +150,8 @@ class Cell:
             (m.name, self.home.parent(m.name), len(m.links), ", ".join(m.joint_names))
             for m in self.manipulators
         )
+        from armillary.model.display import table
+
         return table(repr(self), ("manipulator", "on", "links", "joints"), rows)
 
     def __getattr__(self, name: str) -> Any:
@@ -215,7 +240,9 @@ class Cell:
 
         The base of every other one is fixed: it stays where its mount has it.
         """
-        return frame_tree.movable_bases(self.workcell)
+        from armillary.kinematics.frame_tree import movable_bases
+
+        return movable_bases(self.workcell)
 
     @cached_property
     def home(self) -> State:
@@ -395,7 +422,7 @@ class Cell:
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
 
-    samples = asks(samples)
+    samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)
 
     # closed loops

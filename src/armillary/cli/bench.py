@@ -55,7 +55,6 @@ print(time.perf_counter() - start)
         *FILE,
         FRAME,
     ),
-    help="how fast this machine computes the pose of a frame",
     description="Measure the first kernel of a frame's pose, without and with the "
     "cache on disk, one call, and a batch on one and on all threads.",
 )

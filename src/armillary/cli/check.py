@@ -39,7 +39,6 @@ RESTING = 1e-6  # how deep parts that rest on others may be in them [m]
         option("--explain", "also print what the ids mean", action="store_true"),
         JSON,
     ),
-    help="every diagnostic of a file, with its location and fix",
     description="Print all diagnostics, each with its location, id and fix, and "
     "which links touch at home. The exit code is 0 if none is an error, else 1.",
 )

@@ -70,7 +70,6 @@ is 1 if any links touch, and 2 if no pair of links is tested.
         JSON,
         out("D.npy", "least distances"),
     ),
-    help="which links touch, and how near others are",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from armillary.cli.verb import Option, Verb, option, verb
+from armillary.cli.verbs import HELP, all_verbs
 
 DESCRIPTION = """\
 Print a script that completes verbs, options and their values in a shell. For bash, add
@@ -53,7 +54,7 @@ def fish(verbs: Sequence[Verb]) -> Iterator[str]:
     """Yield the lines of the script for fish, with the help of each option."""
     for each in verbs:
         at_start = f"complete -c armillary -n __fish_use_subcommand -f -a {each.name}"
-        yield f"{at_start} -d {_fish_text(each.help)}"
+        yield f"{at_start} -d {_fish_text(HELP[each.name])}"
         after = f"complete -c armillary -n '__fish_seen_subcommand_from {each.name}'"
         for one in each.options:
             choices, flags = _choices(one), _flags_of(one)
@@ -78,12 +79,11 @@ SHELLS: Final[dict[str, Callable[[Sequence[Verb]], Iterator[str]]]] = {
 @verb(
     "completion",
     (option("shell", "which shell", choices=tuple(SHELLS)),),
-    help="a script that completes verbs and options in bash, zsh or fish",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
-    for line in SHELLS[options.shell](options.verbs):
+    for line in SHELLS[options.shell](all_verbs()):
         print(line)
     return 0
 

@@ -37,7 +37,6 @@ from armillary.model.display import plural
             default=10,
         ),
     ),
-    help="a file of one format to a file of another",
     description="Read IN, write OUT. Lost content is reported on stderr.",
 )
 def run(options: argparse.Namespace) -> int:

@@ -81,7 +81,6 @@ exceeded.
         JSON,
         out("T.npy", "torques"),
     ),
-    help="torques of joints, and which exceed their limits",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -17,7 +17,6 @@ INDENT = "    "
 @verb(
     "explain",
     (option("id ID", "such as two-roots", nargs="*"),),
-    help="what the ids of diagnostics mean, and how to fix them",
     description="Say what an id of a diagnostic means, and how to fix it; without "
     "one, list all ids. The id is the word in brackets: error[two-roots].",
 )

@@ -26,7 +26,6 @@ printed, and that of the meshes in it before compression.
         *STATE,
         *MOTION,
     ),
-    help="a cell as one HTML file",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

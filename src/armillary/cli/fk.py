@@ -39,7 +39,6 @@ are counted on stderr. The exit code is 1 if there are any.
 @verb(
     "fk",
     (*FILE, *FRAME_PAIR, *STATES, JSON, out("X.npy", "poses")),
-    help="the pose of a frame, once or a million times",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

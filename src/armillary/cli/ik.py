@@ -118,7 +118,6 @@ ADVICE: Final = {
         JSON,
         out("Q.npy", "answers"),
     ),
-    help="joint positions that reach a pose, or why none do",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -49,7 +49,6 @@ BODIES = (
         ),
         JSON,
     ),
-    help="what a cell holds: its tree, joints, limits, masses",
     description="Print the tree of frames, the joints in the order of q with "
     "their units and limits, the dynamics of joints that have some, and masses. "
     "'-' stands for no limit. Rates are per second, efforts in N or N m, dynamics "

@@ -4,57 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import os
-import shutil
 import sys
-import warnings
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any
 
-from armillary.cli import (
-    bench,
-    check,
-    collide,
-    completion,
-    convert,
-    dynamics,
-    explain,
-    export,
-    fk,
-    ik,
-    info,
-    plugins,
-    rules,
-    shot,
-    show,
-    sweep,
-    track,
-    tree,
-    trust,
-    view,
-)
-from armillary.cli.check import diagnostic_object
-from armillary.cli.hints import error_text, with_options
-from armillary.cli.vectors import join_numbers
-from armillary.cli.verb import Verb
+from armillary.cli.verbs import HELP, verb_of
 from armillary.errors import ArmillaryError, FormatError, ShapeError, printable
-
-VERBS: Final = tuple(
-    module.run
-    for module in (
-        info, tree, check, explain, view, shot, fk, ik, track, collide, rules,
-        dynamics, sweep, convert, export, show, bench, plugins, trust, completion,
-    )
-)  # fmt: skip
-NUMBERED: Final = {
-    option.name for verb in VERBS for option in verb.options if option.has_numbers
-}
-"""The options that take lists of numbers."""
 
 DONE, FAILED, INTERRUPTED = 0, 2, 130
 
@@ -69,12 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _accept_any_text()
     as_json = False
     try:
-        options = parser().parse_args(join_numbers(given, NUMBERED))
+        options = parsed(given)
         as_json = getattr(options, "json", False)
-        with warnings.catch_warnings():
-            warnings.showwarning = _print_warning
-            with stdin_as_file(options):
-                code = options.verb.run(options)
+        code = _run(options)
         sys.stdout.flush()
         return code
     except SystemExit as end:  # of argparse, which has said why
@@ -85,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except ArmillaryError as error:
-        return _failed(error_text(error), error, as_json=as_json)
+        return _failed(_text(error), error, as_json=as_json)
     except MemoryError as error:
         return _failed("There is not enough memory for this.", error, as_json=as_json)
     except OSError as error:
@@ -94,8 +48,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _failed(text, error, as_json=as_json)
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all verbs."""
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the verb and the options of a command line.
+
+    Only the verb that is named is loaded: the help of all and the version need none.
+
+    Raises:
+        SystemExit: Help or the version was asked for, or the usage is wrong.
+    """
     whole = argparse.ArgumentParser(
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
@@ -105,12 +65,43 @@ def parser() -> argparse.ArgumentParser:
         "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
         "to test, 130 interrupted.",
     )
-    whole.add_argument("--version", action="version", version=_version())
-    whole.set_defaults(verbs=VERBS)  # for completion, which is one of them
+    whole.add_argument("--version", action=_PrintVersion, nargs=0)
     verbs = whole.add_subparsers(metavar="VERB", required=True)
-    for verb in VERBS:
-        verb.add(verbs)
-    return whole
+    parsers = {name: verbs.add_parser(name, help=text) for name, text in HELP.items()}
+    # Options before the verb take no values, so the first other argument is the verb.
+    name = next((each for each in arguments if not each.startswith("-")), "")
+    if name not in parsers:
+        return whole.parse_args(arguments)
+    from armillary.cli.vectors import join_numbers
+
+    verb = verb_of(name)
+    verb.add_to(parsers[name])
+    numbered = {option.name for option in verb.options if option.has_numbers}
+    return whole.parse_args(join_numbers(arguments, numbered))
+
+
+class _PrintVersion(argparse.Action):
+    """The option `--version`."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        """Print the version and end the process."""
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"armillary {version('armillary')}")
+        except PackageNotFoundError:
+            print("armillary, not installed")
+        parser.exit()
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Run the verb with its options; return its exit code."""
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.showwarning = _print_warning
+        with stdin_as_file(options):
+            return options.verb.run(options)
 
 
 @contextmanager
@@ -123,8 +114,7 @@ def stdin_as_file(options: argparse.Namespace) -> Generator[None, None, None]:
     Raises:
         ShapeError: Two options are `-`.
     """
-    verb: Verb = options.verb
-    inputs = [each.dest for each in verb.options if each.is_input]
+    inputs = [each.dest for each in options.verb.options if each.is_input]
     waiting = [name for name in inputs if getattr(options, name) == "-"]
     if not waiting:
         yield
@@ -132,30 +122,38 @@ def stdin_as_file(options: argparse.Namespace) -> Generator[None, None, None]:
     if len(waiting) > 1:
         names = " and ".join(name.replace("_", "-") for name in waiting)
         raise ShapeError(f"Only one of {names} can be '-', which is stdin.")
+    import shutil
+    from tempfile import TemporaryDirectory
+
     with TemporaryDirectory(prefix="armillary-") as folder:
-        path = Path(folder) / "stdin"
-        with path.open("wb") as file:
+        path = os.path.join(folder, "stdin")
+        with open(path, "wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-        setattr(options, waiting[0], str(path))
+        setattr(options, waiting[0], path)
         yield
-
-
-def _version() -> str:
-    try:
-        return f"armillary {version('armillary')}"
-    except PackageNotFoundError:
-        return "armillary, not installed"
 
 
 def _print_warning(message: Warning | str, *_: object) -> None:
     """Print a warning of the library as the command line prints its own."""
+    from armillary.cli.hints import with_options
+
     print(f"warning: {with_options(str(message))}", file=sys.stderr)
+
+
+def _text(error: Exception) -> str:
+    from armillary.cli.hints import error_text
+
+    return error_text(error)
 
 
 def _failed(text: str, error: Exception, *, as_json: bool) -> int:
     """Print an error to stderr, and with `--json` as an object to stdout, too."""
     print(f"armillary: {text}", file=sys.stderr)
     if as_json:
+        import json
+
+        from armillary.cli.check import diagnostic_object
+
         about: dict[str, Any] = {"kind": type(error).__name__, "message": text}
         if isinstance(error, FormatError):
             about["diagnostics"] = list(map(diagnostic_object, error.diagnostics))

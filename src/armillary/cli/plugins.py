@@ -20,7 +20,6 @@ COLUMNS = ("package", "version", "joint type", "allowed", "state")
 @verb(
     "plugins",
     (PLUGIN,),
-    help="which installed packages offer joints, and which are allowed",
     description="List the joints that installed packages offer. Those that are "
     "allowed are imported to see whether they work; no other is. The exit code is "
     "1 where one that is allowed does not work.",

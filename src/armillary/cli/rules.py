@@ -47,7 +47,6 @@ or an SRDF beside the robot's own file.
         JSON,
         option("--out FILE", "robot.srdf, or a file of any format with rules"),
     ),
-    help="find the pairs of links that need no test for collision",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -65,7 +65,6 @@ def _size(text: str) -> tuple[int, int]:
             default=60.0,
         ),
     ),
-    help="draw a picture of the cell",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -22,7 +22,6 @@ BITS = 64
         option("--stage", "by default the program", choices=STAGES, default="program"),
         FRAME,
     ),
-    help="a cell on its way to machine code",
     description="Print the model as it was understood, in the native format, or "
     "the kernel of a frame's pose: the traced program, its LLVM code, or its "
     "assembly for this machine.",

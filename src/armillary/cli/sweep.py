@@ -148,7 +148,6 @@ class SweepRequest(NamedTuple):
         ),
         JSON,
     ),
-    help="poses, collisions or inverse kinematics of millions of rows",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

@@ -89,7 +89,6 @@ not be kept in a step, or a pose is not finite.
         JSON,
         out("Q.npy", "joint positions"),
     ),
-    help="joint motion that follows poses, step by step",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

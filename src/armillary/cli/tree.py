@@ -28,7 +28,6 @@ from armillary.model.workcell import WORLD_LINK
         option("--depth N", "only frames down to this level", type=whole_number(0)),
         JSON,
     ),
-    help="where all frames are in a state, as a tree",
     description="Print the tree of frames in a state: what each frame is, what "
     "moves it, the coordinate of its joint [m or rad], and its position in the "
     "world [m]. Without a state, the cell is at home.",

@@ -23,7 +23,6 @@ SUFFIX = ".py"
         option("action", choices=("show", "approve", "revoke")),
         option("file", "a cell file, or a script: FILE.py", is_input=True, nargs="?"),
     ),
-    help="which kinematics scripts of files may run",
     description="Kinematics scripts in cell files run only if you approved their "
     "text. show prints them, and whether they are approved; without a file, what "
     "is approved. The exit code of show is 1 where one is not.",

@@ -110,14 +110,12 @@ class Verb:
 
     Attributes:
         name: As it is typed.
-        help: A line about it.
         description: All about it.
         table: Its options, in the order of the help.
         run: What it does; it returns the exit code.
     """
 
     name: str
-    help: str
     description: str
     table: Options
     run: Run
@@ -128,23 +126,19 @@ class Verb:
         for each in self.table:
             yield from each.options if isinstance(each, OneOf) else (each,)
 
-    def add(self, verbs: Any) -> None:
-        """Add it to the verbs of a parser."""
-        parser: argparse.ArgumentParser = verbs.add_parser(
-            self.name, help=self.help, description=self.description
-        )
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        """Add its description and options to its parser."""
+        parser.description = self.description
         for each in self.table:
             each.add(parser)
         parser.set_defaults(verb=self)
 
 
-def verb(
-    name: str, table: Options, *, help: str, description: str
-) -> Callable[[Run], Verb]:
+def verb(name: str, table: Options, *, description: str) -> Callable[[Run], Verb]:
     """Return a decorator that makes a function a verb, see `Verb`."""
 
     def decorated(run: Run) -> Verb:
-        return Verb(name=name, help=help, description=description, table=table, run=run)
+        return Verb(name=name, description=description, table=table, run=run)
 
     return decorated
 

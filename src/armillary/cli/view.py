@@ -35,7 +35,6 @@ machine can open it. Ctrl-C ends the viewer.
             action="store_true",
         ),
     ),
-    help="show the cell in a browser",
     description=DESCRIPTION,
 )
 def run(options: argparse.Namespace) -> int:

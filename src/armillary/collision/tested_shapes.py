@@ -13,6 +13,7 @@ from armillary.collision.shape_pairs import LinkShape, Placed
 from armillary.errors import ArmillaryError
 from armillary.kinematics.moving_links import MovingLinks, moving_links
 from armillary.kinematics.state import State
+from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept
 from armillary.model.link import Link
 from armillary.model.link_pairs import Pairs
@@ -104,7 +105,7 @@ def shapes_of_links(
         ModelError: A mesh cannot be read, or has no hull.
     """
     by_position: dict[int, list[LinkShape]] = {}
-    positions: list[int] = np.unique(tested.indices).tolist()
+    positions: list[int] = distinct_numbers(tested.indices).tolist()
     for k in positions:
         name = tested.links[k]
         link = cell.links[cell.frame(name).link]
@@ -129,7 +130,7 @@ def tables_of_shapes(
         ModelError: Both shapes of a pair are half spaces.
     """
     # For each shape the moving link: pairs that move together have equal ones.
-    used: list[int] = np.unique(tested.indices).tolist()
+    used: list[int] = distinct_numbers(tested.indices).tolist()
     links = [tree.cell.frame(tested.links[k]).link for k in used for _ in shapes[k]]
     rows = np.array([moving.fixed_to(tree, link).row for link in links], np.int64)
     return CheckTables.of(tested, [each for k in used for each in shapes[k]], rows)

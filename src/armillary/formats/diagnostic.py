@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import enum
 import itertools
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -468,6 +466,9 @@ class Explanation(NamedTuple):
 @cache
 def explanations() -> dict[str, Explanation]:
     """Return the explanations of all ids, which `diagnostics.toml` lists by topic."""
+    import tomllib
+    from importlib.resources import files
+
     text = (files("armillary.formats") / "diagnostics.toml").read_text("utf-8")
     return {code: Explanation(code, *row) for code, row in tomllib.loads(text).items()}
 

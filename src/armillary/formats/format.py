@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
 
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.model.joint import Joint
 from armillary.model.workcell import Workcell
 
-__all__ = ["Format", "ReadOptions"]
+__all__ = ["Format", "ReadOptions", "later"]
+
+
+def later(module: str, name: str) -> Callable[..., Any]:
+    """Return a function of a module that is imported when it is first called.
+
+    A program pays only for the formats that it reads and writes.
+
+    Args:
+        module: Its name, below `armillary.formats`.
+        name: Of the function.
+    """
+
+    def function(*args: Any) -> Any:
+        with IMPORT_LOCK:
+            loaded = import_module(f"armillary.formats.{module}")
+        return getattr(loaded, name)(*args)
+
+    return function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

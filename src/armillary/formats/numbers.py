@@ -11,7 +11,13 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Place, Report, fault
 from armillary.limits import NUMBER_LENGTH
 
-__all__ = ["WHITE_SPACE", "has_direction", "number_text", "read_numbers"]
+__all__ = [
+    "WHITE_SPACE",
+    "has_direction",
+    "number_text",
+    "plain_numbers",
+    "read_numbers",
+]
 
 WHITE_SPACE: Final = " \t\r\n"
 LEAST_COMMAS: Final = 2
@@ -20,9 +26,27 @@ LEAST_LENGTH: Final = 1e-12
 GREATEST_LENGTH: Final = 1e150  # beyond it squares are infinite
 
 # `float` accepts more, which is refused: nan, inf, 1_000, digits of other scripts.
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER: Final = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_DECIMAL: Final = re.compile(_NUMBER)
+_PLAIN: Final = re.compile(
+    f"[{WHITE_SPACE}]*{_NUMBER}(?:[{WHITE_SPACE}]+{_NUMBER})*[{WHITE_SPACE}]*"
+)
+LONGEST_PLAIN: Final = 200
 _GAP: Final = re.compile(f"[{WHITE_SPACE}]+")
 _NO_NUMBER_YET: Final = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+
+
+def plain_numbers(text: str, count: int | None) -> tuple[float, ...] | None:
+    """Return the numbers of a short text that is as it should be; of others None.
+
+    It is what `read_numbers` returns, which says what is wrong with others.
+    """
+    if len(text) > LONGEST_PLAIN or _PLAIN.fullmatch(text) is None:
+        return None
+    values = tuple(map(float, text.split()))
+    if count is not None and len(values) != count:
+        return None
+    return values if all(map(math.isfinite, values)) else None
 
 
 def read_numbers(

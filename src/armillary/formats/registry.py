@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import logging
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
@@ -11,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from armillary.collision.pairs import with_home_pairs
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, isaac, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import (
@@ -28,8 +26,6 @@ from armillary.formats.format import Format, ReadOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
-from armillary.formats.srdf import read_onto
-from armillary.formats.srdf.beside import srdf_beside
 from armillary.formats.xml.parse import first_tag
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
@@ -97,8 +93,6 @@ UNREAD: Final = (
         "Convert it to URDF, for example with the package nvidia-srl-usd-to-urdf.",
     ),
 )
-
-_log = logging.getLogger("armillary.formats")
 
 
 def read(  # noqa: PLR0913
@@ -174,6 +168,8 @@ def read(  # noqa: PLR0913
             raise fault(name, "bad-model", str(error).removesuffix(".")) from error
     report.raise_if_errors()
     if srdf is not None:
+        from armillary.formats.srdf.read import read_onto
+
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
     return _with_self(cell, name, chosen, wanted, report), report
@@ -216,6 +212,8 @@ def _with_self(
             rules = rules.without_self(name).exclude(links, links)
         return cell.replace(rules=rules)
     if is_wanted is None:
+        from armillary.formats.srdf.beside import srdf_beside
+
         beside = srdf_beside(path, robots[0])
         hint = f"{beside} lies beside it: load with srdf={beside!r}." if beside else ""
         report.note(
@@ -230,9 +228,16 @@ def _with_self(
 
 def log(report: Report) -> None:
     """Send diagnostics to the log `armillary.formats`, notes with level INFO."""
+    if not report.diagnostics:
+        return
+    import logging  # most files are clean
+
+    log_of_formats = logging.getLogger("armillary.formats")
     for diagnostic in report.diagnostics:
         is_warning = diagnostic.severity is Severity.WARNING
-        _log.log(logging.WARNING if is_warning else logging.INFO, "%s", diagnostic)
+        log_of_formats.log(
+            logging.WARNING if is_warning else logging.INFO, "%s", diagnostic
+        )
 
 
 def save(
@@ -277,6 +282,8 @@ def save(
     folder, file_name = os.path.split(name)
     report = Report()
     if chosen.names_pairs:
+        from armillary.collision.pairs import with_home_pairs
+
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
         files = chosen.write_files(cell, file_name, report)
@@ -308,6 +315,8 @@ def write(
     chosen = _named(format)
     report = Report()
     if chosen.names_pairs:
+        from armillary.collision.pairs import with_home_pairs
+
         cell = with_home_pairs(cell, meshes)
     with gc_paused():
         data = chosen.write(cell, report)

@@ -26,9 +26,15 @@ from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.closing.branch import Branch
-from armillary.kinematics.closing.kernel import closed_kernel, passive_records
+from armillary.kinematics.closing.kernel import passive_records
 from armillary.kinematics.inputs import Inputs
-from armillary.kinematics.kernels import Joints, chosen_axes, named_twist, selection_of
+from armillary.kinematics.kernels import (
+    Joints,
+    chosen_axes,
+    named_twist,
+    program_kernel,
+    selection_of,
+)
 from armillary.kinematics.state import State, bound_state, branch_of
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
@@ -322,7 +328,7 @@ class DifferentialSolver:
         if not (self.limited and np.isfinite([-lower, upper, greatest]).any()):
             return None
         program = passive_share_program(self._tree, selection)
-        kernel = closed_kernel(self.cell, selection, program, branch=self._branch)
+        kernel = program_kernel(self.cell, selection, program, branch=self._branch)
         return bind(kernel, selection.values(self._tree))
 
     def _run(self, given: dict[str, Array]) -> Array:

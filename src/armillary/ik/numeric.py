@@ -36,6 +36,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary.disk_cache import cached_arrays
 from armillary.errors import ShapeError
 from armillary.ik.avoidance import found_from, marked, search_free
 from armillary.ik.loop_search import (
@@ -52,6 +53,7 @@ from armillary.ik.search_step import largest_errors, residual_of_errors, step_pr
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
+from armillary.kernel.jit import host
 from armillary.kernel.search import (
     Plan,
     Search,
@@ -72,6 +74,7 @@ Run = Callable[..., SearchResult]
 TABLE_SIZE = 32768  # sampled poses
 PER_CELL = 128  # of them are compared with a target
 TABLE_SEED = 271828
+TABLE_MAKERS = ("armillary.ik.numeric", "armillary.kernel.seed_table")
 MOST_PLANS = 64
 # A search is brief at first: what it misses is mostly out of reach, by its distance.
 BRIEF, WHOLE = SearchOptions(starts=SearchOptions().patient_after), SearchOptions()
@@ -274,15 +277,22 @@ class NumericSearch:
     @cached_property
     def _table(self) -> SeedTable:
         """Return the table of sampled poses."""
-        lower, upper = self.problem.start_range
-        n = len(lower)
-        if self._closed is None:
-            rng = np.random.default_rng(TABLE_SEED)
-            q = rng.uniform(lower, upper, (TABLE_SIZE, n))
-        else:
-            q = self._closed.vectors
-        rows = self.problem.fk(q[:, :n]).reshape(len(q), -1)
-        return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
+        ranges, closed, fk = self.problem.start_range, self._closed, self.problem.fk
+        n = len(ranges[0])
+
+        def made() -> SeedTable:
+            if closed is None:
+                rng = np.random.default_rng(TABLE_SEED)
+                q = rng.uniform(*ranges, (TABLE_SIZE, n))
+            else:
+                q = closed.vectors
+            rows = fk(q[:, :n]).reshape(len(q), -1)
+            return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
+
+        vectors = [] if closed is None else [closed.vectors]
+        parts = [host().identity, fk.fingerprint, *ranges, self._scales, *vectors]
+        *arrays, void = cached_arrays("starts", parts, made, made_by=TABLE_MAKERS)
+        return SeedTable(*arrays, void=int(void))
 
     @cached_property
     def _scales(self) -> Array:

@@ -18,9 +18,9 @@ from armillary.ik.whole_turns import finite_limits, turning_joints
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.closing.branch import Branch
-from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
+from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
@@ -218,7 +218,7 @@ class IKProblem:
 
     def closed(self, program: Program) -> AnyKernel:
         """Return the kernel of a program of the selection, its loops closed."""
-        kernel = closed_kernel(
+        kernel = program_kernel(
             self.tree.cell, self.selection, program, branch=self.branch
         )
         return bind(kernel, self.selection.values(self.tree))

@@ -10,16 +10,13 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from armillary import disk_cache
 from armillary.errors import KernelError
-from armillary.kernel import cache
 from armillary.kernel.arguments import MAX_DIMENSIONS, described
-from armillary.kernel.builder import module_text
-from armillary.kernel.emit import emit_block
-from armillary.kernel.fastcall_entry import fastcall_entry
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
-from armillary.kernel.ufunc_entry import ufunc_entry
 from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
@@ -38,11 +35,19 @@ def kernel_text(program: Program | Pipeline, real: Type) -> str:
 
     real: The values that it works on: a vector with a lane for each row.
     """
+    # What makes code is imported where the cache has none; a fork waits for it.
+    with IMPORT_LOCK:
+        from armillary.kernel.builder import module_text
+        from armillary.kernel.emit import emit_block
+        from armillary.kernel.fastcall_entry import fastcall_entry
+        from armillary.kernel.ufunc_entry import ufunc_entry
+
     has_tables = not isinstance(program, Program)
     if isinstance(program, Program):
         functions, scratch = emit_block(program, real)
     else:
-        from armillary.kernel.pipeline_code import pipeline_code  # few need it
+        with IMPORT_LOCK:
+            from armillary.kernel.pipeline_code import pipeline_code  # few need it
 
         functions, scratch = pipeline_code(program, real)
     functions += ufunc_entry(program, real, scratch, has_tables=has_tables)
@@ -54,7 +59,9 @@ def kernel_text(program: Program | Pipeline, real: Type) -> str:
 
 def column_text(pipeline: Pipeline, real: Type) -> str:
     """Return the LLVM IR of a pipeline that others call."""
-    from armillary.kernel.pipeline_code import column_code
+    with IMPORT_LOCK:
+        from armillary.kernel.builder import module_text
+        from armillary.kernel.pipeline_code import column_code
 
     return module_text(column_code(pipeline, real))
 
@@ -138,12 +145,12 @@ def loaded(
     """
     # Code that cannot be loaded, say that of another LLVM under the same key, is made
     # again.
-    stored = cache.load(key)
+    stored = disk_cache.load(key)
     if stored is not None:
         with contextlib.suppress(KernelError):  # made anew below
             return Code(stored, target)
     made = to_object(text(), target, level, variables=variables)
-    cache.store(key, made)
+    disk_cache.store(key, made)
     return Code(made, target)
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 # The first of several threads that want a kernel compiles it, the others wait.
 PROGRAM_LOCKS = [threading.RLock() for _ in range(64)]
-# Held while LLVM is imported.
+# Held while LLVM is imported, and what else is imported only when it is asked for: a
+# module that another thread imports has a lock that a fork would copy, too.
 IMPORT_LOCK = threading.RLock()
 
 _acquired: list[threading.RLock] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import hashlib
 import inspect
 import keyword
 import math
@@ -88,6 +89,15 @@ class Kernel:
     def operation_count(self) -> int:
         """Return the number of operations in its programs, each counted once."""
         return self._native.program.operation_count
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest of all that decides its results: programs, tables, type."""
+        native = self._native
+        digest = hashlib.sha256(f"{native.core.fingerprint}{native.dtype}".encode())
+        for name, records in native.tables.items():
+            digest.update(f"{name}{records.shape}".encode() + records.tobytes())
+        return digest.hexdigest()
 
     @property
     def dtype(self) -> np.dtype[Any]:

@@ -17,7 +17,6 @@ import numpy.typing as npt
 
 from armillary.kernel import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
@@ -331,6 +330,9 @@ def _compiled(
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
+        with forks.IMPORT_LOCK:
+            from armillary.kernel.search_code import search_code  # for new code
+
         pairs, levels = sizes
         lanes = real.lanes
         return search_code(

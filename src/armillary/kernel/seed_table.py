@@ -7,7 +7,7 @@ features: parameters as small whole numbers, of which one instruction compares s
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,8 +21,7 @@ Whole = npt.NDArray[np.int64]
 VOID = 16383
 
 
-@dataclass(frozen=True, slots=True)
-class SeedTable:
+class SeedTable(NamedTuple):
     """Known answers, sorted by the grid cell that their problem falls into.
 
     Attributes:

@@ -6,10 +6,13 @@ import contextlib
 import os
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from armillary.errors import KernelError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 # Pieces for each thread, so that one on a busy processor does not hold up the rest.
 PIECES_PER_THREAD = 4
@@ -77,6 +80,8 @@ def share(
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # single calls need none
+
     return ThreadPoolExecutor(available_processors(), thread_name_prefix="armillary")
 
 

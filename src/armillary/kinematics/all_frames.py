@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
-from armillary.kinematics.closing.branch import Branch
-from armillary.kinematics.closing.kernel import closed_kernel
-from armillary.kinematics.closing.solver import solved_on
+from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
 from armillary.kinematics.state import State, bound_state, branch_of, poses_in
 from armillary.model.fields import kept
@@ -23,6 +21,9 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose
 from armillary.trace import Port, Program, trace
+
+if TYPE_CHECKING:
+    from armillary.kinematics.closing.branch import Branch
 
 __all__ = ["Poses", "pose", "poses"]
 
@@ -147,6 +148,8 @@ class AllFrames:
         rows = Q.reshape(math.prod(batch), len(state.q))
         passive = np.empty((len(rows), 0))
         if branch:
+            from armillary.kinematics.closing.solver import solved_on
+
             passive, _ = solved_on(self.released.cell, branch, rows)
         poses = self.released.interpreted(state.tree, np.hstack([rows, passive]))
         poses[np.isnan(passive).any(axis=1)] = np.nan  # loops are not closed there
@@ -197,7 +200,7 @@ class AllFrames:
         cell, selection = self.released.cell, self.released.selection
 
         def made() -> Kernel:
-            return closed_kernel(cell, selection, program, branch=branch)
+            return program_kernel(cell, selection, program, branch=branch)
 
         return kept(branch or self, ("all frames", id(self)), made)
 

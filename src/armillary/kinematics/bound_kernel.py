@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from functools import partial
 from typing import Any, cast
 
@@ -40,6 +41,14 @@ class BoundKernel(partial[npt.NDArray[Any]]):
     def dtype(self) -> np.dtype[Any]:
         """Return the type that it computes in."""
         return self.kernel.dtype
+
+    @property
+    def fingerprint(self) -> str:
+        """Return a digest of the kernel and the values that are bound."""
+        digest = hashlib.sha256(self.kernel.fingerprint.encode())
+        for each in self.bound:
+            digest.update(f"{each.shape}".encode() + each.tobytes())
+        return digest.hexdigest()
 
     @property
     def operation_count(self) -> int:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
-from armillary.kernel import Kernel
+from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.native import real_type
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.closing.kernel import Repeated, closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
@@ -31,6 +31,10 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Vector3, vector
 from armillary.trace import Program
 
+if TYPE_CHECKING:
+    from armillary.kinematics.closing.branch import Branch
+    from armillary.kinematics.closing.kernel import Repeated
+
 __all__ = [
     "EARTH",
     "Joints",
@@ -40,6 +44,7 @@ __all__ = [
     "gravity_vector",
     "listed_joints",
     "named_twist",
+    "program_kernel",
     "selection_of",
 ]
 
@@ -116,7 +121,7 @@ class KernelOptions:
                 selection = selection_of(cell, self.joints, None, frames())
                 selection = selection._replace(free=free)
                 program = make(Tree.of(cell), selection)
-                return closed_kernel(
+                return program_kernel(
                     cell, selection, program, dtype=dtype, repeated=repeated
                 )
 
@@ -133,12 +138,36 @@ class KernelOptions:
 
         def of_state() -> Kernel:
             program = kept(cell, (*key, "program"), lambda: make(tree, selection))
-            return closed_kernel(
+            return program_kernel(
                 cell, selection, program, branch=branch, dtype=dtype, repeated=repeated
             )
 
         kernel = kept(branch or cell, key, of_state)
         return bind(kernel, [*selection.values(tree), *values])
+
+
+def program_kernel(
+    cell: Workcell,
+    selection: Inputs,
+    program: Program,
+    *,
+    branch: Branch | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    repeated: Repeated | None = None,
+) -> Kernel:
+    """Return the kernel of a program, by `closed_kernel` if joints of it are passive.
+
+    The arguments are those of `closed_kernel`, which is imported only where it is
+    needed.
+    """
+    if not (selection.passive or repeated):
+        return shared_kernel(program, dtype=dtype)
+    with IMPORT_LOCK:
+        from armillary.kinematics.closing.kernel import closed_kernel
+
+    return closed_kernel(
+        cell, selection, program, branch=branch, dtype=dtype, repeated=repeated
+    )
 
 
 def selection_of(

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from armillary.errors import StateError, printable, quote, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
-from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import (
     Twist,
@@ -24,7 +23,13 @@ from armillary.kinematics.jacobian import (
     velocity_program,
 )
 from armillary.kinematics.jacobian import velocity as velocity_of
-from armillary.kinematics.kernels import Joints, KernelOptions, frame_list, named_twist
+from armillary.kinematics.kernels import (
+    Joints,
+    KernelOptions,
+    frame_list,
+    named_twist,
+    program_kernel,
+)
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
 from armillary.kinematics.state import State, bound_state, branch_of, link_poses
@@ -435,7 +440,7 @@ class Between:
             form="matrix",
             selection=self._selection,
         )
-        kernel = closed_kernel(
+        kernel = program_kernel(
             cell, self._selection, self._program, branch=branch_of(state)
         )
         values = self._selection.values(state.tree)

@@ -6,19 +6,13 @@ import json
 import math
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
-from armillary.kinematics.closing.branch import Branch
-from armillary.kinematics.closing.branches import (
-    Branches,
-    bound_passive,
-    replaced_passive,
-)
 from armillary.kinematics.joint_vector import NO_NUMBERS, check_joints, numbers_of
 from armillary.kinematics.placement import (
     BaseVelocity,
@@ -42,6 +36,9 @@ from armillary.model.tree import Base, Tree
 from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
 from armillary.spatial.pose import Pose, pose_from
 from armillary.spatial.vector import ZERO
+
+if TYPE_CHECKING:
+    from armillary.kinematics.closing.branch import Branch
 
 __all__ = [
     "State",
@@ -235,7 +232,11 @@ class State(
         for placement in self.placements:
             check_movable(cell, placement.manipulator)
             cell.frame(placement.on)
-        passive = bound_passive(cell, self.q.tolist(), self.passive.tolist())
+        passive: tuple[float, ...] = ()
+        if cell.passive_names or self.passive.size:
+            from armillary.kinematics.closing.branches import bound_passive
+
+            passive = bound_passive(cell, self.q.tolist(), self.passive.tolist())
         copy = msgspec.structs.replace(self, passive=passive)
         vars(copy)["cell"] = cell
         check_carried(copy.tree, map(name_of, copy.placements))
@@ -259,6 +260,8 @@ class State(
 
         See `Cell.branches`.
         """
+        from armillary.kinematics.closing.branches import Branches
+
         return Branches.of(self.cell).named(self.positions.tolist())[0]
 
     @property
@@ -324,6 +327,8 @@ class State(
             )
         follow: Any = self.passive
         if passive is not None or follow.size:
+            from armillary.kinematics.closing.branches import replaced_passive
+
             before = self.positions.tolist()
             follow = replaced_passive(self.cell, positions.tolist(), before, passive)
         rates = self.qd if qd is None else qd
@@ -647,6 +652,8 @@ def branch_of(state: State) -> Branch | None:
     """Return the branch of the loops of a state, None without loops."""
     if not state.passive.size:
         return None
+    from armillary.kinematics.closing.branches import Branches
+
     return Branches.of(state.cell).named(state.positions.tolist())[1]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.disk_cache import cached_arrays
 from armillary.errors import ModelError
 from armillary.model.geometry.body_pieces import BodyPieces
 from armillary.model.geometry.hull import check_spans_body, convex_hull
@@ -34,6 +35,16 @@ CONCAVITY: Final = 0.02
 
 CUBES: Final = 8000
 """Cubes that a body is divided into, so that parts contain its inside, too."""
+
+MAKERS: Final = tuple(
+    f"armillary.model.{name}"
+    for name in (
+        "bounding_volumes",
+        *("geometry.body_pieces", "geometry.hull"),
+        *("geometry.sphere_cover", "geometry.triangles"),
+    )
+)
+"""Modules on which spheres and parts depend."""
 
 LONGEST: Final = 600.0
 """Seconds that the library CoACD may take."""
@@ -105,14 +116,19 @@ def bounding_spheres(
         tolerance = ROUND * max(body.bounding_sphere.radius, 1e-12)
         surfaces.append(body.triangles(tolerance).transformed(body.pose))
         beyond = max(beyond, tolerance)
-    found = sphere_cover(surfaces, count, beyond=beyond)
+    arrays = [array for each in surfaces for array in (each.vertices, each.faces)]
+    # Spheres take seconds; the same bodies have the same ones in later processes.
+    centres, radii, excess = cached_arrays(
+        "spheres",
+        [*arrays, count, beyond],
+        lambda: sphere_cover(surfaces, count, beyond=beyond),
+        made_by=MAKERS,
+    )
     spheres = tuple(
         Sphere(radius=radius, pose=Pose.translation(*centre), **looks)
-        for centre, radius in zip(
-            found.centres.tolist(), found.radii.tolist(), strict=True
-        )
+        for centre, radius in zip(centres.tolist(), radii.tolist(), strict=True)
     )
-    return BoundingSpheres(spheres, found.excess)
+    return BoundingSpheres(spheres, float(excess))
 
 
 def convex_parts(
@@ -136,7 +152,8 @@ def convex_parts(
         ModelError: There are no triangles, the tolerance is invalid, CoACD cannot cut
             the body, or CoACD or SciPy is not installed.
     """
-    pieces = BodyPieces([triangles], CUBES)
+    if not len(triangles.faces):
+        raise ModelError("There are no triangles to put convex parts around.")
     size = float(np.ptp(triangles.vertices, axis=0).max())
     allowed = CONCAVITY * size if tolerance is None else tolerance
     if not 1e-3 * size <= allowed < np.inf:
@@ -144,12 +161,17 @@ def convex_parts(
             f"The tolerance of convex parts is at least {1e-3 * size:g} m for this "
             f"body, not {tolerance!r}."
         )
-    try:
-        check_spans_body(pieces.points)
-    except ModelError:  # a flat body is not cut
-        grown = [pieces.points]
-    else:
-        grown = _grown(_cut(triangles, allowed), pieces)
+
+    def made() -> Sequence[npt.NDArray[np.float64]]:
+        pieces = BodyPieces([triangles], CUBES)
+        try:
+            check_spans_body(pieces.points)
+        except ModelError:  # a flat body is not cut
+            return [pieces.points]
+        return _grown(_cut(triangles, allowed), pieces)
+
+    parts = [triangles.vertices, triangles.faces, allowed]
+    grown = cached_arrays("convex parts", parts, made, made_by=MAKERS)
     return tuple(
         ConvexPolyhedron.around(points, tolerance=0.25 * allowed, **looks)
         for points in grown

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.limits import COLLISION_PAIRS, PAIR_STEPS
+from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.link_pairs import PairDecision, Pairs
 from armillary.model.link_pattern import REGEX, LinkName, is_exact, matches, steps
 from armillary.model.loops.loop import Closure
@@ -78,7 +79,7 @@ class RigidGroups:
         every = range(len(cell.links))
         self.groups = _indices(nearest(tree.parents, every, is_apart))
         bases = [tree.base_link(k) for k in range(len(cell.manipulators))]
-        self.base_groups = np.unique(self.groups[bases])
+        self.base_groups = distinct_numbers(self.groups[bases])
         self.carriers = _indices(
             nearest(tree.parents, tree.parents, shaped.__getitem__)
         )
@@ -200,7 +201,7 @@ class CollisionPairs:
             removed = np.array([*touching, *adjacent], dtype=np.int64)
             codes = codes[~np.isin(codes, removed)] if len(removed) else codes
             kept = [code for code in adjacent if self._ruled(code, adjacent).tested]
-            codes = np.union1d(codes, np.array(kept, dtype=np.int64))
+            codes = distinct_numbers(np.append(codes, np.array(kept, dtype=np.int64)))
             why = partial(
                 self._decision, tree=tree, touching=touching, adjacent=adjacent
             )
@@ -424,7 +425,7 @@ class CollisionPairs:
         """
         count = len(self.names)
         tested = self.pairs(Tree.of(self.cell)).indices @ np.array([count, 1])
-        left = np.setdiff1d(self._home_codes, tested)
+        left = self._home_codes[~np.isin(self._home_codes, tested)]
         rules: dict[int, Rule] = {}
         for rule in reversed(self.rules.rules):
             if rule.where == "home":

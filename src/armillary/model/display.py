@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 from itertools import islice
 from typing import Final
 
@@ -31,6 +30,8 @@ def numbers(values: Sequence[float]) -> str:
 
 def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Return a table as HTML, every text escaped; long ones are cut."""
+    from html import escape
+
     waiting = iter(rows)
     body = [_row("td", cells) for cells in islice(waiting, MOST_ROWS)]
     if left := sum(1 for _ in waiting):
@@ -40,5 +41,7 @@ def table(caption: str, header: Sequence[str], rows: Iterable[Sequence[object]])
 
 
 def _row(tag: str, cells: Sequence[object]) -> str:
+    from html import escape  # few print HTML
+
     inner = "".join(f"<{tag}>{escape(str(each))}</{tag}>" for each in cells)
     return f"<tr>{inner}</tr>"

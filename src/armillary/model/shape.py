@@ -103,7 +103,10 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, tag_field="shape"):
 
     def _store_points(self, name: str, count: int | None) -> None:
         """Store a parameter as points of three coordinates; any number if None."""
-        rows = self._items(getattr(self, name), name, count)
+        given = getattr(self, name)
+        if _are_points(given) and (count is None or len(given) == count):
+            return
+        rows = self._items(given, name, count)
         points = tuple(
             tuple(
                 self._coordinate(item, f"{name}[{k}]")
@@ -161,6 +164,19 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, tag_field="shape"):
 
 
 SHARED_FIELDS: Final = frozenset(Shape.__struct_fields__)
+
+
+def _are_points(given: Any) -> bool:
+    """Return whether this is a tuple of points as shapes store them."""
+    return type(given) is tuple and all(
+        type(row) is tuple
+        and len(cast(Any, row)) == 3
+        and all(
+            type(item) is float and -LARGEST <= item <= LARGEST
+            for item in cast(Any, row)
+        )
+        for row in cast(Any, given)
+    )
 
 
 def _number(value: Any) -> float:

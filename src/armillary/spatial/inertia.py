@@ -23,7 +23,6 @@ from armillary.spatial.vector import (
     are_floats,
     cross,
     dot,
-    largest,
     multiply,
     number,
     rows,
@@ -221,7 +220,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
             return InertiaFault("an entry is not finite", is_refused=True)
         if self.mass < 0.0:
             return InertiaFault(f"the mass is negative, {self.mass:g} kg", True)
-        size = float(largest(moments))
+        size = max(map(abs, moments))
         margin = TOLERANCE * size + POINT * self.mass
         _, xy, xz, yx, _, yz, zx, zy, _ = moments
         if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
@@ -234,7 +233,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
                 return fault
             return InertiaFault("there are moments of inertia, but no mass", False)
         central = self.about_centre()
-        if not all(math.isfinite(x) for row in central for x in row):
+        if not all(map(math.isfinite, (*central[0], *central[1], *central[2]))):
             return InertiaFault("the moments are too large for the mass", True)
         return _moment_fault(central, margin)
 
@@ -257,7 +256,7 @@ def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
 
     The second moments, trace(I) / 2 1 - I, must not be negative in any direction.
     """
-    size = float(largest((*central[0], *central[1], *central[2])))
+    size = max(map(abs, (*central[0], *central[1], *central[2])))
     if size == 0.0:
         return None
     # Squares of numbers that are divided by the largest cannot underflow to a pass.

@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,8 +40,7 @@ class Port:
         return math.prod(self.shape)
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One step: an operation of earlier steps, a constant, or an input.
 
     Attributes:
@@ -162,23 +161,18 @@ def assemble(
     """Return the program that computes `results`, with nothing else in it."""
     # What results do not need is left out; what is left is numbered anew, in the order
     # in which it was recorded.
-    live = reachable(results)
-    place = {node.index: k for k, node in enumerate(live)}
-    instructions = tuple(
-        Instruction(
-            node.name,
-            tuple(place[arg.index] for arg in node.args),
-            node.value,
-            node.kind,
-        )
-        for node in live
-    )
+    place: dict[int, int] = {}
+    instructions: list[Instruction] = []
+    for node in reachable(results):
+        place[node.index] = len(instructions)
+        args = tuple([place[arg.index] for arg in node.args])
+        instructions.append(Instruction(node.name, args, node.value, node.kind))
     return Program(
         name=name,
         inputs=inputs,
         outputs=outputs,
-        instructions=instructions,
-        results=tuple(place[node.index] for node in results),
+        instructions=tuple(instructions),
+        results=tuple([place[node.index] for node in results]),
     )
 
 

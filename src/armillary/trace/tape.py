@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.trace.ops import OPS, Op, type_truth
+from armillary.trace.ops import OPS, Op, type_real, type_truth
 from armillary.trace.scalar import Node, Scalar, TracedBool
 from armillary.trace.simplify import RULES
 from armillary.trace.source_location import fault, is_called, users_own
@@ -63,9 +63,13 @@ class Tape:
         if len(args) != len(kinds):
             raise fault(f"'{op.name}' takes {op.arity} arguments, {len(args)} given.")
         nodes: list[Node] = []
-        for arg, kind in zip(args, kinds, strict=True):
-            fits = isinstance(arg, Node) and arg.tape is self and arg.kind == kind
-            nodes.append(arg if fits else self.lift(arg, kind))
+        for arg, kind in zip(args, kinds):  # noqa: B905  # as many: checked above
+            if isinstance(arg, Node) and arg.tape is self and arg.kind is kind:
+                nodes.append(arg)
+            elif type(arg) is float and kind is type_real:
+                nodes.append(self.constant(arg))
+            else:
+                nodes.append(self.lift(arg, kind))
         return self._record(op, nodes)
 
     def note_comparison(self, truth: Any) -> None:

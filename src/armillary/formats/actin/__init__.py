@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.formats.actin.cell import read, write
-from armillary.formats.format import Format
+from armillary.formats.format import Format, later
 
 __all__ = ["FORMAT"]
 
@@ -32,6 +31,6 @@ FORMAT: Final = Format(
     title="Actin-style XML",
     suffixes=(".actin.xml",),
     sniff=lambda data: any(mark in data for mark in MARKS),
-    read=read,
-    write=write,
+    read=later("actin.cell", "read"),
+    write=later("actin.cell", "write"),
 )

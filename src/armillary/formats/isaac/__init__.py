@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from armillary.formats.format import Format
-from armillary.formats.isaac.read import read
-from armillary.formats.isaac.write import write
+from armillary.formats.format import Format, later
 
 __all__ = ["FORMAT"]
 
@@ -24,7 +22,7 @@ FORMAT: Final = Format(
     title="Isaac's kinematic tree",
     suffixes=(".kinematic.json",),
     sniff=lambda data: bool(_MARK.search(data)) and not _OTHERS.search(data),
-    read=read,
-    write=write,
+    read=later("isaac.read", "read"),
+    write=later("isaac.write", "write"),
     tests_itself=True,
 )

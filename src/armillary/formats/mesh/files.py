@@ -5,28 +5,37 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from armillary.disk_cache import cached_arrays
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
-from armillary.formats.mesh.read import read_surface
-from armillary.formats.mesh.stl import coarse_stl
-from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
-from armillary.model.geometry.hull import outer_hull
+from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
 from armillary.model.shapes.convex_polyhedron import MOST_VERTICES
 from armillary.model.shapes.mesh import MeshPart
 
+if TYPE_CHECKING:
+    from armillary.formats.mesh.surface import MeshSurface
+
 __all__ = ["MeshFiles", "mesh_files"]
 
 HULL_TOLERANCE: Final = 0.005
 """How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
+
+HULL_MAKERS: Final = (
+    "armillary.formats.mesh.files",
+    "armillary.model.geometry.hull",
+    "armillary.model.shapes.convex_polyhedron",
+)
+"""Modules on which the corners of a hull depend."""
 
 STL: Final = (".stl", ".stlb")
 MISSING: Final = ("reference-missing", "reference-package")
@@ -143,6 +152,8 @@ class MeshFiles:
         if isinstance(path, Diagnostic) or path.suffix.lower() not in STL:
             return None
         if path not in self._known_coarse:
+            from armillary.formats.mesh.stl import coarse_stl
+
             is_large = os.path.getsize(path) > min(self._size_cap, LARGE_STL.most)
             cap = self._report.budget.most(COARSE_STL)
             self._known_coarse[path] = coarse_stl(path, cap) if is_large else None
@@ -154,6 +165,8 @@ class MeshFiles:
             self._refuse(path)
             return None
         if path not in self._read:
+            from armillary.formats.mesh.read import read_surface  # for all kinds
+
             self._read[path] = read_surface(
                 path, roots=self._roots, report=self._report
             )
@@ -188,14 +201,22 @@ def _again(
 
 
 def _hull(triangles: Triangles, tolerance: float | None) -> ConvexPolyhedron:
-    points = triangles.vertices[np.unique(triangles.faces)]
+    points = triangles.vertices[distinct_numbers(triangles.faces)]
     if tolerance is not None:
         return ConvexPolyhedron.around(points, tolerance=tolerance)
     size = float(np.ptp(points, axis=0).max())
     if size == 0.0:
         raise ModelError("All corners of the mesh are at one point.")
-    corners, tolerance = None, HULL_TOLERANCE * size
-    while corners is None:
-        corners = outer_hull(points, tolerance, most=MOST_VERTICES)
-        tolerance *= 2.0
+
+    def made() -> list[npt.NDArray[np.float64]]:
+        from armillary.model.geometry.hull import outer_hull
+
+        corners, allowed = None, HULL_TOLERANCE * size
+        while corners is None:
+            corners = outer_hull(points, allowed, most=MOST_VERTICES)
+            allowed *= 2.0
+        return [corners]
+
+    # SciPy alone takes longer to import than all hulls of a robot to load.
+    (corners,) = cached_arrays("hull", [points], made, made_by=HULL_MAKERS)
     return ConvexPolyhedron(vertices=tuple(map(tuple, corners.tolist())))

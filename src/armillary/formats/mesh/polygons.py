@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.formats.diagnostic import Budget, Place, fault
 from armillary.limits import POLYGON_WORK
+from armillary.model.distinct_numbers import distinct_numbers
 
 __all__ = ["triangulate"]
 
@@ -47,7 +48,7 @@ def triangulate(
     begins = np.concatenate([[0], np.cumsum(sizes - 2)])
     faces = np.empty((int(begins[-1]), 3), dtype=np.int64)
     crossed, work = 0, 0
-    for size in np.unique(sizes).tolist():
+    for size in distinct_numbers(sizes).tolist():
         chosen = np.flatnonzero(sizes == size)
         polygons = corners[starts[chosen, None] + np.arange(size)]
         first = np.broadcast_to(polygons[:, :1], (len(chosen), size - 2))

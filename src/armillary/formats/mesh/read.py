@@ -11,12 +11,6 @@ import numpy as np
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.files import read_bytes
-from armillary.formats.mesh.ac import read_ac
-from armillary.formats.mesh.dae import read_dae
-from armillary.formats.mesh.gltf import read_glb, read_gltf
-from armillary.formats.mesh.obj import read_obj
-from armillary.formats.mesh.ply import read_ply
-from armillary.formats.mesh.stl import read_stl
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.limits import FILE_SIZE
@@ -106,22 +100,37 @@ def read_surface(
     data = read_bytes(name, size_cap) if data is None else data
     if ending in TEXTS:
         data = data.removeprefix(codecs.BOM_UTF8)
-    # Numbers that are not finite are found before anything is made of them.
+    # Numbers that are not finite are found before anything is made of them. Only the
+    # reader of this kind is imported.
     with np.errstate(all="ignore"):
         match ending:
             case ".stl" | ".stla" | ".stlb":
+                from armillary.formats.mesh.stl import read_stl
+
                 read_stl(data, surface)
             case ".obj":
+                from armillary.formats.mesh.obj import read_obj
+
                 read_obj(data, surface, beside.optional, open_image=beside.required)
             case ".dae":
+                from armillary.formats.mesh.dae import read_dae
+
                 read_dae(data, surface)
             case ".glb":
+                from armillary.formats.mesh.gltf import read_glb
+
                 read_glb(data, surface, beside.required)
             case ".gltf":
+                from armillary.formats.mesh.gltf import read_gltf
+
                 read_gltf(data, surface, beside.required)
             case ".ply":
+                from armillary.formats.mesh.ply import read_ply
+
                 read_ply(data, surface)
             case _:
+                from armillary.formats.mesh.ac import read_ac
+
                 read_ac(data, surface)
     return surface
 

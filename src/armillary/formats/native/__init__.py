@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from armillary.formats.format import Format
-from armillary.formats.native.read import read
-from armillary.formats.native.wire import FORMAT_NAME
-from armillary.formats.native.write import write
+from armillary.formats.format import Format, later
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "FORMAT_NAME"]
+
+FORMAT_NAME: Final = "armillary cell"
 
 _MARK: Final = re.compile(rb'"format"\s*:\s*"' + FORMAT_NAME.encode() + b'"')
 
@@ -19,6 +18,6 @@ FORMAT: Final = Format(
     title="armillary's own format",
     suffixes=(".cell.json",),
     sniff=lambda data: _MARK.search(data) is not None,
-    read=read,
-    write=write,
+    read=later("native.read", "read"),
+    write=later("native.write", "write"),
 )

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias, Union, cast, get_args, get_
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from armillary.formats.native import FORMAT_NAME
 from armillary.formats.records import PoseInFile
 from armillary.model.joint import Joint
 from armillary.model.shape import Shape
@@ -37,7 +38,6 @@ __all__ = [
     "struct_in_file",
 ]
 
-FORMAT_NAME: Final = "armillary cell"
 VERSION: Final = 1
 JOINT_REFERENCE: Final = "#/$defs/Joint"
 

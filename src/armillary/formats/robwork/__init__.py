@@ -16,20 +16,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.formats.format import Format
-from armillary.formats.robwork.read import read, sniff
-from armillary.formats.robwork.write import SUFFIX, write, write_files
+from armillary.formats.format import Format, later
 
-__all__ = ["FORMAT"]
+__all__ = ["FORMAT", "SUFFIX"]
 
+SUFFIX: Final = ".wc.xml"
 
 FORMAT: Final = Format(
     name="robwork",
     title="RobWork's workcell",
     suffixes=(SUFFIX,),
-    sniff=sniff,
-    read=read,
-    write=write,
-    write_files=write_files,
+    sniff=later("robwork.read", "sniff"),
+    read=later("robwork.read", "read"),
+    write=later("robwork.write", "write"),
+    write_files=later("robwork.write", "write_files"),
     names_pairs=True,
 )

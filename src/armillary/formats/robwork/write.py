@@ -16,6 +16,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
+from armillary.formats.robwork import SUFFIX
 from armillary.formats.robwork.cells import ENVIRONMENT
 from armillary.formats.robwork.elements import ELEMENTS, PROXIMITY, WHEELS, WORKCELL
 from armillary.formats.robwork.frame_export import (
@@ -51,10 +52,9 @@ from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
 from armillary.model.workcell import Workcell
 
-__all__ = ["SUFFIX", "write", "write_files"]
+__all__ = ["write", "write_files"]
 
 
-SUFFIX: Final = ".wc.xml"
 SETUP_SUFFIX: Final = ".prox.xml"
 
 

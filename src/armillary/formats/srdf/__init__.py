@@ -23,11 +23,9 @@ from __future__ import annotations
 from typing import Final, NoReturn
 
 from armillary.formats.diagnostic import Report, fault
-from armillary.formats.format import Format, ReadOptions
-from armillary.formats.srdf.read import read_onto
-from armillary.formats.srdf.write import write
+from armillary.formats.format import Format, ReadOptions, later
 
-__all__ = ["FORMAT", "read_onto"]
+__all__ = ["FORMAT"]
 
 
 def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> NoReturn:
@@ -46,6 +44,6 @@ FORMAT: Final = Format(
     suffixes=(".srdf",),
     sniff=lambda data: False,
     read=_read,
-    write=write,
+    write=later("srdf.write", "write"),
     names_pairs=True,
 )

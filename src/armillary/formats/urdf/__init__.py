@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.formats.format import Format
-from armillary.formats.urdf.read import read, sniff
-from armillary.formats.urdf.write import write
+from armillary.formats.format import Format, later
+from armillary.formats.xml.parse import first_tag
 
 __all__ = ["FORMAT"]
 
@@ -32,8 +31,8 @@ FORMAT: Final = Format(
     name="urdf",
     title="URDF",
     suffixes=(".urdf",),
-    sniff=sniff,
-    read=read,
-    write=write,
+    sniff=lambda data: first_tag(data) == "robot",
+    read=later("urdf.read", "read"),
+    write=later("urdf.write", "write"),
     tests_itself=True,
 )

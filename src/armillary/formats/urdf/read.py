@@ -16,7 +16,6 @@ from armillary.formats.urdf.links import ShapeReader, read_link
 from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
 from armillary.formats.xml import (
     Element,
-    first_tag,
     parse,
     report_unused,
 )
@@ -25,7 +24,7 @@ from armillary.model.limits import INFINITE
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
-__all__ = ["read", "sniff"]
+__all__ = ["read"]
 
 # What simulators, planners and controllers add to elements: attributes and children.
 FOREIGN: Final = {
@@ -49,6 +48,8 @@ FOREIGN: Final = {
 }
 # These give no link or joint, expanded or not.
 XACRO: Final = "xacro:"
+MARKS: Final = (b"xacro:", b"${", b"$(", b"&", b"\0")
+"""What a file without xacro has none of: also references, and zeros of UTF-16."""
 DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
 # No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
@@ -57,18 +58,13 @@ VERSIONS: Final = ("1.0", "1.1", "1.2")
 OF_SRDF: Final = {"group", "disable_collisions", "end_effector", "virtual_joint"}
 
 
-def sniff(data: bytes) -> bool:
-    """Return whether the first element of a document is `<robot>`."""
-    return first_tag(data) == "robot"
-
-
 def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workcell:
     """Return the robot of a URDF as a cell with one manipulator.
 
     Raises FormatError with all diagnostics, if the file is faulty.
     """
     robot = parse(data, path, elements=URDF_ELEMENTS, report=report)
-    _refuse_other_kinds(robot, report)
+    _refuse_other_kinds(robot, report, may_be_xacro=any(map(data.__contains__, MARKS)))
     report.raise_if_errors()
     shapes = ShapeReader(robot, path, options.roots, report)
     name = _name(robot, path, report)
@@ -98,7 +94,7 @@ def _without_range(joint: JointElement) -> JointElement:
     return replace(joint, limits=limits)
 
 
-def _refuse_other_kinds(robot: Element, report: Report) -> None:
+def _refuse_other_kinds(robot: Element, report: Report, *, may_be_xacro: bool) -> None:
     """Report a document that is not a URDF, or not yet one."""
     if robot.name != "robot":
         report.error(
@@ -107,7 +103,7 @@ def _refuse_other_kinds(robot: Element, report: Report) -> None:
             f"the root element is {robot.label}, not <robot>",
         )
         return
-    if _refuse_xacro(robot, report):
+    if may_be_xacro and _refuse_xacro(robot, report):
         return
     if not any(child.name == "link" for child in robot.children):
         names = {child.name for child in robot.children}

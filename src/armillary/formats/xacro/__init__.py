@@ -5,7 +5,6 @@ from __future__ import annotations
 from armillary.formats.diagnostic import Report, fault
 from armillary.formats.format import Format, ReadOptions
 from armillary.formats.urdf import FORMAT as URDF
-from armillary.formats.xacro.expand import expand
 from armillary.model.workcell import Workcell
 
 __all__ = ["FORMAT"]
@@ -16,6 +15,8 @@ def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workc
 
     Diagnostics have the lines of the expanded text, and say so.
     """
+    from armillary.formats.xacro.expand import expand
+
     urdf = expand(path, options.roots, options.arguments, report)
     return URDF.read(urdf, f"{path} (expanded)", options, report)
 

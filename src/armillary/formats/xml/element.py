@@ -9,7 +9,7 @@ from typing import Final, Literal, final, overload
 
 from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
-from armillary.formats.numbers import WHITE_SPACE, read_numbers
+from armillary.formats.numbers import WHITE_SPACE, plain_numbers, read_numbers
 
 __all__ = ["Element", "Leftover", "report_unused", "unused"]
 
@@ -146,6 +146,10 @@ class Element:
         text = ask(name, report)
         if text is None:
             return default
+        # Nearly all are without fault; nothing is put into words for them.
+        plain = plain_numbers(text, count)
+        if plain is not None:
+            return plain
         what = f"attribute {quote(name)} of {self.label}"
         values = read_numbers(
             text, count, what=what, place=self.place, report=report, commas=True

@@ -22,7 +22,6 @@ DEEPEST_INDENT: Final = 32
 Value = str | float | Iterable[float] | None
 
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_:][A-Za-z0-9_:.-]*")
-_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
 _IN_TEXT: Final = str.maketrans(_ESCAPES)
 _IN_ATTRIBUTE: Final = str.maketrans(
@@ -109,8 +108,14 @@ def _check_name(element: Element, name: str) -> None:
         _refuse(element, f"cannot hold {quote(name)}: that is not a name in XML")
 
 
+@functools.lru_cache(maxsize=1)
+def _not_xml() -> re.Pattern[str]:
+    # Compiled when something is written: it takes longer than the rest of this module.
+    return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
 def _check_characters(element: Element, text: str) -> None:
-    match = _NOT_XML.search(text)
+    match = _not_xml().search(text)
     if match:
         _refuse(element, f"cannot hold the character {quote(match.group())}")
 
@@ -118,7 +123,7 @@ def _check_characters(element: Element, text: str) -> None:
 @functools.lru_cache(maxsize=256)
 def _is_foreign_name(name: str) -> bool:
     """Return whether expat reads a name beyond ASCII, whose rule is a long table."""
-    if name.isascii() or _NOT_XML.search(name):
+    if name.isascii() or _not_xml().search(name):
         return False
     seen: list[str] = []
     parser = expat.ParserCreate("utf-8")

@@ -8,7 +8,9 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from armillary.disk_cache import cached_arrays
 from armillary.kernel import Kernel
+from armillary.kernel.jit import host
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.references import vectorize
@@ -33,6 +35,12 @@ Indices = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 Fields = dict[str, Array]
 
+MAKERS: Final = (
+    "armillary.kinematics.closing.block_programs",
+    "armillary.kinematics.closing.branch",
+    "armillary.kinematics.closing.stages",
+)
+"""Modules on which tables depend."""
 PARTS: Final = 16
 """Parts in which the ways of blocks are walked whose inputs earlier blocks make."""
 SAFE: Final = 0.02
@@ -75,15 +83,28 @@ class Branch:
         }
 
     def _table(self, number: int) -> Fields:
+        """Return the table of a block, which an earlier process may have made."""
+        programs, system = block_programs(self.cell, number), self.cell.loop_system
+        parts: list[str | Array] = [host().identity, self.seed]
+        # The table of a block follows from those before it.
+        for b in range(number + 1):
+            pipeline = _walking(self.cell, b).fingerprint
+            inputs = inputs_program(self.cell, b).fingerprint
+            parts += [pipeline, inputs, repr((grid_of(self.cell, b), system.blocks[b]))]
+        arrays = cached_arrays(
+            "loops", parts, lambda: self._made(number), made_by=MAKERS
+        )
+        columns = map(programs.column, ("u0", "p0", "j0", "reciprocal0"))
+        return dict(zip(columns, arrays, strict=True))
+
+    def _made(self, number: int) -> list[Array]:
         programs, filled = block_programs(self.cell, number), self._filled(number)
         u0, p0 = filled.u0, filled.p0
         with np.errstate(all="ignore"):
             j0, reciprocal0 = vectorize(programs.implicit, u0, p0)
         # Rates at a stored assembly, from which rows of its cell begin.
         j0[~np.isfinite(j0).all(axis=(1, 2))] = 0.0  # singular: no use as a start
-        every = {"u0": u0, "p0": p0, "j0": j0, "reciprocal0": reciprocal0}
-        records = filled.records
-        return {programs.column(name): x[records] for name, x in every.items()}
+        return [x[filled.records] for x in (u0, p0, j0, reciprocal0)]
 
     def _filled(self, number: int) -> _Filling:
         """Return the assemblies of a block over its grid, cached here."""
@@ -372,6 +393,15 @@ def _follower(cell: Workcell, number: int) -> Kernel:
     """
 
     def made() -> Kernel:
+        return compile_pipeline(_walking(cell, number))()
+
+    return kept(cell, ("follower", number), made)
+
+
+def _walking(cell: Workcell, number: int) -> Pipeline:
+    """Return the pipeline of `_follower`."""
+
+    def made() -> Pipeline:
         system = cell.loop_system
         programs = BlockPrograms(system, system.blocks[number])  # equal ones share code
         inputs = [
@@ -385,9 +415,9 @@ def _follower(cell: Workcell, number: int) -> Kernel:
             programs.arrived,
         )
         name, results = programs.column("follow"), ("p", "there", "least")
-        return compile_pipeline(Pipeline(name, tuple(inputs), (), stages, results))()
+        return Pipeline(name, tuple(inputs), (), stages, results)
 
-    return kept(cell, ("follower", number), made)
+    return kept(cell, ("walking", number), made)
 
 
 def home_branch(cell: Workcell) -> Branch:

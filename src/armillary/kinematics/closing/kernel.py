@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import NotCompiled
-from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Pipeline, Stage, While
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kernel.python_kernel import PythonProgram
@@ -81,7 +81,7 @@ def closed_kernel(
     Args:
         cell: Whose loops.
         selection: What its inputs are.
-        program: What to compute; without passive joints it is compiled as it is.
+        program: What to compute.
         branch: On which loops are closed; that of the assembly at home by default.
         dtype: The type that it computes in.
         repeated: How the program runs again and again. Inputs without numbers are left
@@ -91,8 +91,6 @@ def closed_kernel(
         NotCompiled: A script that cannot be compiled moves a loop, or a repeated
             program.
     """
-    if not selection.passive and not repeated:
-        return shared_kernel(program, dtype=dtype)
     if isinstance(program, PythonProgram):
         raise NotCompiled(
             "A script that cannot be compiled moves a joint of a closed loop, or of a "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from armillary.kinematics.closing.stages import block_programs
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
 
@@ -26,6 +25,8 @@ def passive_rates(
         q: Where all joints are, loops closed.
         passive: Which passive joints.
     """
+    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+
     system = cell.loop_system
     rates_of: dict[int, dict[int, Number]] = {}
     for number in system.needed(passive):

@@ -1,9 +1,12 @@
-"""Compiled code on disk: private to the user, checked before it is trusted.
+"""What later processes need not compute again, on disk: machine code and arrays.
 
-A file holds a header, a digest of its key and its code, and the code. It is written
+The folder is private to the user, and what is in it is checked before it is trusted. A
+file holds a header, a digest of its key and its content, and the content. It is written
 beside its place and moved there in one step, so that readers see a whole file or none.
 A folder that is a link, that belongs to somebody else, or that others may write, is not
-used; a file whose digest does not match counts as absent and is written again.
+used; a file whose digest does not match counts as absent and is written again. Arrays
+are in the format of NumPy's `.npy` files, without Python objects: reading them runs
+nothing.
 
 `ARMILLARY_CACHE` names another folder, in which `~` is the user's; `off` in any case
 turns the cache off.
@@ -19,10 +22,26 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from importlib.util import find_spec
+from io import BytesIO
 from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from armillary.replaced_file import replacing
 from armillary.user_folder import user_folder
+
+__all__ = ["ARRAYS", "CODE", "cached_arrays", "folder", "load", "store"]
+
+Array = npt.NDArray[Any]
+
+CODE: Final = ".o"
+ARRAYS: Final = ".arrays"
+"""Endings of the names of files."""
 
 MAGIC = b"armillary code 2\n"
 SIZE_LIMIT = 512 * 2**20
@@ -41,7 +60,7 @@ _unpruned = [0]  # bytes stored since the last pruning
 
 
 def folder() -> Path | None:
-    """Return where code is kept; None where there is no such place, or none wanted."""
+    """Return where files are kept; None where there is no place, or none wanted."""
     value = os.environ.get("ARMILLARY_CACHE")
     if value:
         return None if value.lower() == "off" else Path(os.path.expanduser(value))
@@ -52,47 +71,115 @@ def folder() -> Path | None:
     )
 
 
-def load(key: str) -> bytes | None:
-    """Return the code stored under `key`, None where there is none that is whole."""
+def cached_arrays(
+    what: str,
+    parts: Iterable[npt.ArrayLike],
+    make: Callable[[], Sequence[npt.ArrayLike]],
+    *,
+    made_by: tuple[str, ...],
+) -> list[Array]:
+    """Return arrays that an earlier process has made, or else those that `make` makes.
+
+    Args:
+        what: What they are, for the key.
+        parts: All that decides their numbers, texts and arrays.
+        make: Makes them; what it raises is raised.
+        made_by: The modules that do: another source makes other arrays.
+    """
+    digest = hashlib.sha256()
+    for part in (what, *made_by, np.__version__, sys.byteorder):
+        digest.update(f"{part}\n".encode())
+    source = _source_digest(made_by)
+    if folder() is None or source is None:
+        return list(map(np.asarray, make()))
+    digest.update(source)
+    for part in parts:
+        array = np.asarray(part)
+        digest.update(f"{array.dtype.str}{array.shape}\n".encode() + array.tobytes())
+    key = digest.hexdigest()
+    content = load(key, ARRAYS)
+    if content is not None:
+        with contextlib.suppress(ValueError, EOFError):  # made anew below
+            return _unpacked(content)
+    arrays = list(map(np.asarray, make()))
+    store(key, _packed(arrays), ARRAYS)
+    return arrays
+
+
+def _packed(arrays: Iterable[Array]) -> bytes:
+    stream = BytesIO()
+    for array in arrays:
+        np.lib.format.write_array(stream, array, allow_pickle=False)
+    return stream.getvalue()
+
+
+def _unpacked(content: bytes) -> list[Array]:
+    """Return the arrays that `_packed` has packed.
+
+    Raises:
+        ValueError: It has not.
+    """
+    stream, arrays = BytesIO(content), list[Array]()
+    while stream.tell() < len(content):
+        arrays.append(np.lib.format.read_array(stream, allow_pickle=False))
+    return arrays
+
+
+@lru_cache(maxsize=64)
+def _source_digest(modules: tuple[str, ...]) -> bytes | None:
+    """Return a digest of the source of modules; None where it cannot be read."""
+    digest = hashlib.sha256()
+    for name in modules:
+        spec = find_spec(name)
+        loader: Any = spec and spec.loader
+        try:
+            digest.update(loader.get_data(spec and spec.origin))
+        except (AttributeError, OSError):
+            return None
+    return digest.digest()
+
+
+def load(key: str, ending: str = CODE) -> bytes | None:
+    """Return what is stored under `key`, None where there is nothing that is whole."""
     place = _trusted_folder()
     if place is None:
         return None
-    path = _entry(place, key)
+    path = _entry(place, key, ending)
     try:
         content = _read(path)
     except OSError:
         return None
-    code = content[HEADER_SIZE:]
+    content, header = content[HEADER_SIZE:], content[:HEADER_SIZE]
     # The digest covers the key too: a file that was renamed is another program's.
-    if content[:HEADER_SIZE] != _header(key, code):
+    if header != _header(key, content):
         return None
     with contextlib.suppress(OSError):
         os.utime(path)  # what was used last is kept longest
-    return code
+    return content
 
 
-def store(key: str, code: bytes) -> None:
-    """Keep `code` under `key`; a disk that is full or read-only is not an error."""
+def store(key: str, content: bytes, ending: str = CODE) -> None:
+    """Keep `content` under `key`; a disk that is full or read-only is not an error."""
     place = _trusted_folder()
     if place is None:
         return
     with contextlib.suppress(OSError):
-        entry = _entry(place, key)
+        entry = _entry(place, key, ending)
         with replacing(entry, draft=UNFINISHED, mode=0o600) as file:
-            file.write(_header(key, code) + code)
-    _unpruned[0] += HEADER_SIZE + len(code)
+            file.write(_header(key, content) + content)
+    _unpruned[0] += HEADER_SIZE + len(content)
     # Looking at all files takes longer than to write one, so it is done now and then.
     if next(_stores) % STORES_PER_PRUNING == 0 or _unpruned[0] > SIZE_PER_PRUNING:
         _unpruned[0] = 0
         _prune(place)
 
 
-def _entry(place: Path, key: str) -> Path:
-    return place / f"{key}.o"
+def _entry(place: Path, key: str, ending: str) -> Path:
+    return place / f"{key}{ending}"
 
 
-def _header(key: str, code: bytes) -> bytes:
-    return MAGIC + hashlib.sha256(key.encode() + code).digest()
+def _header(key: str, content: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(key.encode() + content).digest()
 
 
 def _read(path: Path) -> bytes:
@@ -152,7 +239,9 @@ def _files(place: Path) -> list[tuple[float, int, Path]]:
         for entry in os.scandir(place):
             with contextlib.suppress(OSError):  # another process removed it
                 status = entry.stat(follow_symlinks=False)
-                is_ours = entry.name.endswith(".o") or entry.name.startswith(UNFINISHED)
+                is_ours = entry.name.endswith((CODE, ARRAYS)) or (
+                    entry.name.startswith(UNFINISHED)
+                )
                 if is_ours and stat.S_ISREG(status.st_mode):
                     files.append((status.st_mtime, status.st_size, Path(entry.path)))
     return files

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -12,9 +14,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from armillary.kernel import cache
+import armillary.disk_cache as cache
 
 KEY, OTHER = "a" * 64, "b" * 64
 CODE = bytes(range(256)) * 20
@@ -129,6 +132,129 @@ def test_an_entry_of_any_size_is_not_read(place: Path, monkeypatch: pytest.Monke
     cache.store(KEY, CODE)
     monkeypatch.setattr(cache, "SIZE_LIMIT", len(CODE))
     assert cache.load(KEY) is None
+
+
+# Arrays.
+
+MADE_BY = ("armillary.disk_cache",)
+TABLES = (
+    np.arange(6.0).reshape(2, 3),
+    np.array(7),
+    np.zeros((0, 4), np.int16),
+    np.asfortranarray(np.eye(3, dtype=np.float32)),
+)
+
+
+class Maker:
+    """Make arrays, and count how often."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> tuple[np.ndarray, ...]:
+        self.count += 1
+        return TABLES
+
+
+def tables(make: Maker, *parts: Any, what: str = "tables") -> None:
+    found = cache.cached_arrays(what, parts or ("a", 1.0), make, made_by=MADE_BY)
+    for array, wanted in zip(found, TABLES, strict=True):
+        assert array.dtype == wanted.dtype
+        np.testing.assert_array_equal(array, wanted)
+
+
+@pytest.mark.usefixtures("place")
+def test_arrays_are_made_once_for_the_same_parts():
+    make = Maker()
+    tables(make)
+    tables(make)
+    assert make.count == 1
+    others: list[tuple[Any, ...]] = [
+        ("b", 1.0),
+        ("a", 2.0),
+        ("a", 1),
+        ("a1.0",),
+        ("a", [1.0]),
+        ("a", [[1.0]]),
+        (1.0, "a"),
+    ]
+    for parts in others:
+        tables(make, *parts)
+    assert make.count == 1 + len(others)
+    tables(make, what="other tables")
+    assert make.count == 2 + len(others)
+
+
+@pytest.mark.usefixtures("place")
+def test_arrays_of_another_source_are_not_taken(monkeypatch: pytest.MonkeyPatch):
+    make = Maker()
+    tables(make)
+    monkeypatch.setattr(cache, "_source_digest", lambda modules: b"another")
+    tables(make)
+    assert make.count == 2
+    monkeypatch.setattr(cache, "_source_digest", lambda modules: None)  # no source
+    tables(make)
+    tables(make)
+    assert make.count == 4
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_arrays_are_made_again(place: Path, damage: str):
+    make = Maker()
+    tables(make)
+    (path,) = place.iterdir()
+    path.write_bytes(DAMAGES[damage](path.read_bytes()))
+    tables(make)
+    tables(make)
+    assert make.count == 2
+
+
+class Alarm:
+    """An object that shows it if it is unpickled."""
+
+    def __reduce__(self) -> Any:
+        return pytest.fail, ("code ran",)
+
+
+def test_what_is_stored_never_runs(place: Path):
+    """Also where the digest is right: NumPy would unpickle arrays of objects."""
+    make = Maker()
+    tables(make)
+    (path,) = place.iterdir()
+    stream = io.BytesIO()
+    np.save(stream, np.array([Alarm()], object), allow_pickle=True)
+    contents = (stream.getvalue(), b"\x93NUMPY\x01\x00", b"no arrays", CODE)
+    for count, content in enumerate(contents):
+        cache.store(path.stem, content, cache.ARRAYS)
+        tables(make)
+        assert make.count == 2 + count
+
+
+def test_arrays_without_a_disk(place: Path, monkeypatch: pytest.MonkeyPatch):
+    make = Maker()
+    monkeypatch.setattr(cache, "replacing", failing(errno.ENOSPC))
+    tables(make)
+    tables(make)
+    assert make.count == 2
+    monkeypatch.undo()
+    monkeypatch.setenv("ARMILLARY_CACHE", str(place))
+    tables(make)
+    shutil.rmtree(place)  # the folder disappears
+    tables(make)
+    tables(make)
+    assert make.count == 4
+    monkeypatch.setenv("ARMILLARY_CACHE", "off")
+    tables(make)
+    assert make.count == 5
+
+
+@pytest.mark.usefixtures("place")
+def test_errors_of_makers_are_raised():
+    def fail() -> Any:
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        cache.cached_arrays("tables", ["a"], fail, made_by=MADE_BY)
 
 
 # Which folder.
@@ -352,6 +478,7 @@ def test_what_was_used_least_recently_goes_first(place: Path):
 @pytest.mark.usefixtures("always_pruned")
 def test_only_files_of_the_cache_are_removed(place: Path):
     cache.store(KEY, CODE)
+    cache.store(KEY, CODE, cache.ARRAYS)
     (place / "notes.txt").write_bytes(CODE * 10)
     (place / "folder.o").mkdir()
     for path in place.iterdir():
@@ -359,7 +486,7 @@ def test_only_files_of_the_cache_are_removed(place: Path):
     for letter in "cdef":
         cache.store(letter * 64, CODE)
     assert {"notes.txt", "folder.o", f"{'f' * 64}.o"} <= names(place)
-    assert f"{KEY}.o" not in names(place)
+    assert not {f"{KEY}.o", f"{KEY}.arrays"} & names(place)
 
 
 @pytest.mark.usefixtures("always_pruned")
@@ -422,7 +549,7 @@ def test_files_that_vanish_while_pruning(place: Path, monkeypatch: pytest.Monkey
 
 WRITER = """
 import sys
-from armillary.kernel import cache
+import armillary.disk_cache as cache
 number = int(sys.argv[1])
 code = bytes([number]) * 50_000
 for turn in range(60):
