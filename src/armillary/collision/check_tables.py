@@ -108,14 +108,7 @@ class CheckTables:
         chosen = moves & are_spheres, moves & ~are_spheres
         # Each pair of links has a range of either list; those with two empty ranges are
         # left out.
-        of_link = np.repeat(
-            np.arange(len(starts)), np.diff(np.append(starts, len(table)))
-        )
-        spans: list[Indices] = []
-        for which in chosen:
-            counts = np.bincount(of_link[which], minlength=len(starts))
-            spans += [np.cumsum(counts) - counts, counts]
-        spanned = np.stack(spans, axis=1).astype(np.int64)
+        spanned = _spans(starts, *chosen)
         used = spanned[:, 1] + spanned[:, 3] > 0
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
@@ -141,6 +134,23 @@ class CheckTables:
             np.concatenate([placed.rows[first], placed.rows]),
             np.concatenate([turned + frames[:, :3, 3], placed.centres]),
         )
+
+    @property
+    def split(self) -> tuple[Indices, Indices, Indices]:
+        """Return pairs of spherical shapes, other pairs, and where those of links are.
+
+        Returns:
+            Positions in `pairs`, sorted, whether they move or not; and for each pair of
+            links the first of its pairs of spheres, and how many; then those of shapes,
+            shape (k, 4).
+        """
+        is_sphere = np.array(
+            [type(each.shape) is Sphere for each in self.pairs.shapes], np.bool_
+        )
+        are_spheres = is_sphere[self.pairs.pairs].all(axis=1)
+        chosen = are_spheres, ~are_spheres
+        of_spheres, of_shapes = map(np.flatnonzero, chosen)
+        return of_spheres, of_shapes, _spans(self.starts, *chosen)
 
     @property
     def room(self) -> int:
@@ -227,6 +237,24 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
+
+
+def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
+    """Return the ranges of the pairs of shapes of pairs of links in lists of them.
+
+    Args:
+        starts: The first pair of shapes of each pair of links, shape (k,).
+        chosen: For each list, which of all pairs of shapes are in it.
+
+    Returns:
+        The first and the count in each list, shape (k, 2 lists).
+    """
+    found: list[Indices] = []
+    for which in chosen:
+        before = np.append(0, np.cumsum(which))
+        first = before[starts]
+        found += [first, np.append(first[1:], before[-1]) - first]
+    return np.stack(found, axis=1).astype(np.int64)
 
 
 def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:

@@ -46,11 +46,13 @@ class Called(NamedTuple):
         rows: The moving links of the two shapes of each pair, in the order that its
             code takes their poses in, shape (k, 2).
         codes: Of each pair, shape (k, 2).
+        orders: -1 for pairs whose second shape the code takes first, else 1, shape (k,).
     """
 
     callees: Sequence[Callees]
     rows: Indices
     codes: Indices
+    orders: Array
 
 
 @final
@@ -162,10 +164,13 @@ class PlacedPairs:
             kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
         ]
         rows, codes = np.zeros((2, len(pairs.pairs), 2), np.int64)
+        orders = np.ones(len(pairs.pairs))
         for kind, code in zip(pairs.kinds, callees, strict=True):
             rows[kind.pairs] = self.placed.rows[kind.sides].T
             codes[kind.pairs] = code.codes
-        return Called(callees, rows, codes)
+            is_turned = kind.sides[0] != pairs.pairs[kind.pairs, 0]
+            orders[kind.pairs] -= 2.0 * is_turned
+        return Called(callees, rows, codes, orders)
 
     # Distances, computed without a pipeline
 
@@ -199,10 +204,12 @@ class PlacedPairs:
         return self.values(X, rows, which).reshape(-1, count)
 
     def least(self, X: Array, enough: float | None = None) -> Array:
-        """Return the least distance of all pairs, or only on which side of `enough`."""
-        if self.triangles:
-            return self.triangles.least(self.placed, X, enough)
-        return np.min(self.all_values(X), axis=1)
+        """Return the least distance of all pairs, or only on which side of `enough`.
+
+        That is by triangles, which there must be.
+        """
+        assert self.triangles is not None
+        return self.triangles.least(self.placed, X, enough)
 
     @cached_property
     def constant(self) -> float:

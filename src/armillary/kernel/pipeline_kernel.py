@@ -27,6 +27,7 @@ from armillary.trace import Program
 __all__ = [
     "Callees",
     "CompiledPipeline",
+    "KernelByRecord",
     "called_in",
     "compile_pipeline",
 ]
@@ -71,29 +72,111 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
+        return kernel_of(self._with_tables(tables, callees))
+
+    def by_record(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees] = (),
+        *,
+        table: str,
+        places: str,
+    ) -> KernelByRecord:
+        """Return a kernel that is asked for some records of a table at a time.
+
+        Args:
+            tables: As for a call.
+            callees: The same.
+            table: The table, which no span leads to.
+            places: Its field that is a position in a column: the results of the records
+                that are asked for are there, from the first entry on.
+
+        Raises:
+            KernelError: As for a call.
+            UnknownName: The same.
+            ShapeError: The same.
+        """
+        native = self._with_tables(tables, callees)
+        (field,) = (f for f in self.pipeline.table(table).fields if f.name == places)
+        room = self.pipeline.columns[field.of][0]
+        return KernelByRecord(native, table, places, room)
+
+    def _with_tables(
+        self, tables: Mapping[str, Mapping[str, Any]] | None, callees: Sequence[Callees]
+    ) -> Native:
+        """Return the code with the records of its tables."""
         pipeline, native = self.pipeline, self.native
         packed = pack_all(pipeline.tables, tables or {}, pipeline.columns, native.dtype)
         for table in pipeline.tables:
             table.check_count(len(packed[table.name]))
-        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-        for row, records in zip(words, packed.values(), strict=True):
-            row[:] = address_of(records), len(records)
         counts = {name: len(records) for name, records in packed.items()}
         made_for = native.dtype, native.lanes
         parts = pipeline, packed, native.dtype.str, native.requested
-        return kernel_of(
-            replace(
-                native,
-                operations=1 + _operations(pipeline.stages, counts, 1),
-                state=new_state(address_of(words)),
-                tables=packed,
-                called=called_in(pipeline, packed, callees, made_for)
-                if any(calls_in(pipeline.stages))
-                else None,
-                pickled=(_restored, parts),
-                owned=(*native.owned, words, *packed.values(), *callees),
-            )
+        return replace(
+            _at_tables(native, packed, callees),
+            operations=1 + _operations(pipeline.stages, counts, 1),
+            called=called_in(pipeline, packed, callees, made_for)
+            if any(calls_in(pipeline.stages))
+            else None,
+            pickled=(_restored, parts),
         )
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class KernelByRecord:
+    """A kernel that is asked for some records of a table at a time.
+
+    Attributes:
+        native: The code, with all records.
+        table: The table.
+        places: Its field that is a position in a column.
+        room: How many records a call can ask for: the entries of that column.
+    """
+
+    native: Native
+    table: str
+    places: str
+    room: int
+
+    def whole(self) -> Kernel:
+        """Return the kernel of all records, at the places that these have."""
+        return kernel_of(self.native)
+
+    def of(self, which: npt.NDArray[np.int64]) -> Kernel:
+        """Return the kernel of some records; nothing is compiled or checked again.
+
+        which: Positions of at most `room` records; result k is that of record which[k].
+
+        Raises:
+            KernelError: They are more.
+        """
+        if len(which) > self.room:
+            raise KernelError(
+                f"There is room for {self.room} records of '{self.table}', not for "
+                f"{len(which)}."
+            )
+        # Codes and positions of these records were checked when all were packed.
+        native = self.native
+        records = native.tables[self.table][which]
+        records[self.places] = np.arange(len(which))
+        share = len(which) / max(1, len(native.tables[self.table]))
+        chosen = _at_tables(native, {**native.tables, self.table: records})
+        operations = 1 + int(share * native.operations)
+        return Kernel(replace(chosen, operations=operations, pickled=None, call=0))
+
+
+def _at_tables(
+    native: Native, packed: Mapping[str, Array], callees: Sequence[Callees] = ()
+) -> Native:
+    """Return code that finds records of its tables, which live as long as it does."""
+    words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
+    for row, records in zip(words, packed.values(), strict=True):
+        row[:] = address_of(records), len(records)
+    owned = *native.owned, words, *packed.values(), *callees
+    return replace(
+        native, state=new_state(address_of(words)), tables=packed, owned=owned
+    )
 
 
 def compile_pipeline(

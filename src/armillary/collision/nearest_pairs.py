@@ -1,0 +1,254 @@
+"""Distances, contacts and slopes of every pair of links, by native code.
+
+The code depends on how many moving links, joints and spheres there are, and on for how
+many pairs of links there is room; more of them are taken in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_kernel import sphere_records
+from armillary.collision.check_stages import compiled
+from armillary.collision.columns import CONTACT, CheckColumns, records
+from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
+from armillary.collision.placed_pairs import Called, PlacedPairs
+from armillary.kernel.kernel import Kernel
+from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
+from armillary.kinematics.questions import jacobian
+from armillary.model.fields import kept
+from armillary.trace import Port
+
+__all__ = ["NearestPairs"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+FEWEST: Final = 16
+"""Room for so many pairs of links at least; it grows by factors of 4."""
+
+MOST_CONTACTS: Final = 64
+"""Most contacts that are found together; few links are near each other."""
+
+MOST_NUMBERS: Final = 1 << 15
+"""About how many numbers of results are computed together for a row."""
+
+DOUBLE: Final = np.dtype(np.float64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NearestPairs:
+    """What measures the pairs of links of a check, meshes as hulls.
+
+    Attributes:
+        pairs: The pairs.
+    """
+
+    pairs: PlacedPairs
+
+    def distances(self, X: Array) -> Array:
+        """Return the distance of each pair of links.
+
+        X: Poses of moving links, shape (n, f, 3, 4).
+
+        Returns:
+            Distances [m], shape (n, k); NaN where the pose of a link is.
+        """
+        return self._measured("distance", (X,))
+
+    def contacts(self, X: Array, which: Indices) -> Array:
+        """Return the contacts of some pairs of links.
+
+        Args:
+            X: Poses of moving links, shape (n, f, 3, 4).
+            which: The pairs, as positions in `tables.tested`, shape (p,).
+
+        Returns:
+            What `CONTACT` says, shape (n, p, 11).
+        """
+        return self._measured("contact", (X,), which)
+
+    def slopes(self, Q: Array, X: Array) -> Array:
+        """Return the slopes of the distances of pairs of links by joint positions.
+
+        Args:
+            Q: Joint positions, shape (n, joints).
+            X: Poses of moving links there, shape (n, f, 3, 4).
+
+        Returns:
+            Slopes [m per unit], shape (n, k, joints).
+        """
+        # Nothing turns where all links are fixed to the world.
+        if self._twists is None:
+            values = self.distances(X)[..., np.newaxis]
+            return np.zeros((*values.shape[:2], Q.shape[1])) * values
+        return self._measured("slope", (X, self._twists(Q)))
+
+    def width(self, asked: Measure) -> int:
+        """Return about how many numbers a row of a question takes."""
+        moving = self.pairs.moving
+        numbers = 12 * moving.count
+        if asked == "slope":
+            numbers += 6 * moving.joints * len(self._turning)
+        return numbers + self._room(asked) * self._size(asked)
+
+    def _measured(
+        self, asked: Measure, inputs: tuple[Array, ...], which: Indices | None = None
+    ) -> Array:
+        """Return the results of pairs, of all by default: (n, k, ...)."""
+        kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
+        if which is None and count <= kernels.room:
+            return self._whole(asked)(*inputs)[:, :count]
+        places = np.arange(count) if which is None else which
+        results: list[Array] = []
+        for start in range(0, len(places), kernels.room):
+            some = places[start : start + kernels.room]
+            results.append(kernels.of(some)(*inputs)[:, : len(some)])
+        return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
+
+    def _whole(self, asked: Measure) -> Kernel:
+        """Return the kernel of all pairs."""
+        return kept(self, ("whole", asked), self._kernels(asked).whole)
+
+    def _size(self, asked: Measure) -> int:
+        """Return how many numbers the result of a pair has."""
+        sizes = {"distance": 1, "contact": CONTACT, "slope": self.pairs.moving.joints}
+        return sizes[asked]
+
+    def _room(self, asked: Measure) -> int:
+        """Return for how many pairs of links code is made."""
+        # Powers of 4 times the least, so that few sizes are ever compiled.
+        most = (
+            MOST_CONTACTS
+            if asked == "contact"
+            else MOST_NUMBERS // max(1, self._size(asked))
+        )
+        room = FEWEST
+        while room < min(len(self.pairs.tables.tested), most // 4 + 1):
+            room *= 4
+        return room
+
+    def _kernels(self, asked: Measure) -> KernelByRecord:
+        """Return the kernels of a question, with the records of all pairs."""
+
+        def made() -> KernelByRecord:
+            code, columns = self._code(asked)
+            full = "value" if asked == "distance" else "all"
+            called = self.pairs.called(full, DOUBLE, code.native.lanes)
+            tables = {
+                **sphere_records(columns, self.pairs),
+                columns.link_pairs.name: records(self._links(columns, asked)),
+                **self._shapes(columns, called),
+            }
+            place, _ = result_of(columns, asked)
+            return code.by_record(
+                tables,
+                called.callees,
+                table=columns.link_pairs.name,
+                places=place.name,
+            )
+
+        return kept(self, asked, made)
+
+    def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
+        """Return the code of a question, which the moving links cache, and its columns."""
+        moving, tables = self.pairs.moving, self.pairs.tables
+        turning = len(self._turning) if asked == "slope" else 0
+        columns = CheckColumns(
+            moving, tables.room, pairs=self._room(asked), turning=turning
+        )
+        # Searches for distances end after different numbers of steps: rows that are
+        # computed at once would all wait for the longest.
+        is_even = all(kind.is_closed_form for kind in tables.pairs.kinds)
+        lanes = None if is_even else 1
+
+        def made() -> CompiledPipeline:
+            return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes)
+
+        sizes = tuple(sorted(columns.sizes.items()))
+        return kept(moving, ("nearest", asked, sizes, lanes), made), columns
+
+    # records
+
+    def _links(self, columns: CheckColumns, asked: Measure) -> dict[Port, Any]:
+        """Return the records of pairs of links."""
+        tables = self.pairs.tables
+        _, _, spans = tables.split
+        result, _ = result_of(columns, asked)
+        both = np.stack(divmod(tables.codes, len(tables.first) - 1), axis=1)
+        links: dict[Port, Any] = {
+            columns.of_spheres: spans[:, :2],
+            columns.of_shapes: spans[:, 2:],
+            columns.first_pair: tables.starts,
+            result: np.arange(len(both)) % self._room(asked),
+        }
+        for port, link in zip(columns.of_links, both.T, strict=True):
+            links[port] = link
+        if asked != "slope":
+            return links
+        # The moving link of each link is that of its first shape; the world has none.
+        rows = self.pairs.placed.rows[tables.first[:-1]][both]
+        turning = np.searchsorted(self._turning, rows) * (rows > 0)
+        for k in range(2):
+            links[columns.link_poses[k]] = rows[:, k]
+            links[columns.link_twists[k]] = turning[:, k]
+        links[columns.moves] = rows > 0
+        return links
+
+    def _shapes(self, columns: CheckColumns, called: Called) -> dict[str, Any]:
+        """Return the records of pairs of shapes, those of two spheres apart."""
+        tables = self.pairs.tables
+        of_spheres, of_shapes, _ = tables.split
+        spheres, shapes = map(tables.sphere_numbers, (of_spheres, of_shapes))
+        sphere_rows, shape_rows = called.rows[of_spheres], called.rows[of_shapes]
+        both_spheres: dict[Port, Any] = {
+            columns.sphere_a: spheres[:, 0],
+            columns.sphere_b: spheres[:, 1],
+            columns.sphere_reach: tables.radii[spheres].sum(axis=1),
+            columns.sphere_number: of_spheres,
+            columns.sphere_X_A: sphere_rows[:, 0],
+            columns.sphere_X_B: sphere_rows[:, 1],
+            columns.sphere_distance: called.codes[of_spheres],
+        }
+        others: dict[Port, Any] = {
+            columns.shape_a: shapes[:, 0],
+            columns.shape_b: shapes[:, 1],
+            columns.shape_reach: tables.radii[shapes].sum(axis=1),
+            columns.X_A: shape_rows[:, 0],
+            columns.X_B: shape_rows[:, 1],
+            columns.distance: called.codes[of_shapes],
+            columns.shape_number: of_shapes,
+            columns.shape_order: called.orders[of_shapes],
+        }
+        return {
+            columns.sphere_pairs.name: records(both_spheres),
+            columns.shape_pairs.name: records(others),
+        }
+
+    # twists
+
+    @cached_property
+    def _turning(self) -> Indices:
+        """Return the rows of the moving links that links of pairs move with, sorted."""
+        rows = np.unique(self.pairs.placed.rows)
+        return rows[rows > 0]
+
+    @cached_property
+    def _twists(self) -> Callable[[Array], Array] | None:
+        """Return the function to twists of these links: (n, joints) -> (n, t, 6, ...).
+
+        None where there is no link, or no joint.
+        """
+        moving, state = self.pairs.moving, self.pairs.state
+        if not (len(self._turning) and moving.joints):
+            return None
+        links = [moving.links[row] for row in self._turning.tolist()]
+        names = [state.tree.name(link) for link in links]
+        return jacobian(state.cell, names, state=state)
