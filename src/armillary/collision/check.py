@@ -272,6 +272,9 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        row = self._row(q)
+        if row is not None and len(self.pairs):
+            return self._measures.distances(self._placed.poses_at(row)).copy()
         (Q,), batch = self._rows(q=q)
         distances = np.empty((len(Q), len(self.pairs)))
         for rows, X in self._blocks(Q, "distance"):
@@ -293,6 +296,10 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        row = self._row(q)
+        if row is not None and len(self.pairs):
+            X = self._placed.poses_at(row)
+            return self._measures.slopes(row, X).copy()
         (Q,), batch = self._rows(q=q)
         slopes = np.zeros((len(Q), len(self.pairs), Q.shape[1]))
         for rows, X in self._blocks(Q, "slope"):
@@ -314,23 +321,20 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
             ModelError: `within` is not a number.
         """
-        (Q,), batch = self._rows(q=q)
-        if batch:
-            raise ShapeError(
-                f"contacts are of one q of shape {Q.shape[-1:]}, not of "
-                f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
-            )
+        row = self._row(q)
+        if row is None:
+            (Q,), batch = self._rows(q=q)
+            if batch:
+                raise ShapeError(
+                    f"contacts are of one q of shape {Q.shape[-1:]}, not of "
+                    f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
+                )
+            row = Q[0]
+        most = self.margin if within is None else number_of("distance", within)
         if not len(self.pairs):
             return []
-        most = self.margin if within is None else number_of("distance", within)
-        tables, X = self.tables, self._placed.poses(Q)
-        # Only the shapes of links whose spheres are near are looked at.
-        near = tables.near(self.placed, X[0], most)
-        if not len(near):
-            return []
-        numbers = self._measures.contacts(X, near)[0]
-        is_near = ~(numbers[:, 0] > most)
-        return contacts_of(tables, near[is_near], numbers[is_near])
+        links, numbers = self._measures.contacts(self._placed.poses_at(row), most)
+        return contacts_of(self.tables, links, numbers)
 
     def motion(
         self, q0: npt.ArrayLike, q1: npt.ArrayLike, *, step: float | None = None
@@ -426,6 +430,12 @@ class CollisionCheck:
         for rows, X in self._blocks(Q[unknown], "distance"):
             least[unknown[rows]] = self._measures.distances(X).min(axis=1)
         return least
+
+    def _row(self, q: Any) -> Array | None:
+        """Return joint positions that are one row of floats; else None."""
+        # What is to be refused takes the general way, which says why.
+        is_row = type(q) is np.ndarray and q.ndim == 1 and q.dtype == np.float64
+        return q if is_row and len(q) == self._placed.moving.joints else None
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""

@@ -210,19 +210,26 @@ class CheckTables:
         """
         count = len(self.first) - 1
         P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
-        # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
-        # of matrices. It loses digits where both are far out; `squares` allow for that.
+        # With s = |p|^2 - r^2 of each sphere, two are near where
+        # |p - q|^2 - (r_p + r_q)^2 = s_p + s_q - 2 (p . q + r_p r_q) is not above 0:
+        # one product of matrices for a block of links with those from it on. It loses
+        # digits where both are far out; `s` allows for that.
+        radii = radii + 0.5 * min(within, FARTHEST)
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
+        s = np.einsum("ki,ki->k", P, P) - radii * radii - ROUNDING * most * most
+        s, radii = s[:, None], radii[:, None]
+        ones = np.ones_like(s)
+        rows = np.concatenate([P, radii, s, ones], axis=1)
+        columns = np.concatenate([-2.0 * P, -2.0 * radii, ones, s], axis=1).T
         near_codes: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
-        squares = np.einsum("ki,ki->k", P, P) - ROUNDING * most * most
         for start in range(0, count, step):
-            few = slice(start, start + step)
-            square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
-            reach = radii[few, None] + (radii + min(within, FARTHEST))
-            one, other = np.nonzero(~(square > reach * reach))  # NaN is near
-            near_codes.append((one + start) * count + other)
-        # Of these, the pairs that are tested: `self.codes` is sorted.
+            beyond = rows[start : start + step] @ columns[:, start:]
+            places = np.flatnonzero(~(beyond > 0.0))  # NaN is near
+            one, other = np.divmod(places, count - start)
+            near_codes.append((one + start) * count + other + start)
+        # Of these, the pairs that are tested: `self.codes` is sorted, and of pairs of
+        # links in order.
         codes = np.concatenate([np.zeros(0, np.int64), *near_codes])
         at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return at[self.codes[at] == codes]

@@ -85,6 +85,7 @@ class CheckColumns(Columns):
 
     # The nearest points of each pair of links.
     twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")
+    beyond = Column("distance from which on contacts are not wanted", unit="m")
     first_pair = Column("number of the first pair of shapes of two links")
     link_X_A = Column("pose of the moving link of one link of a pair", 3, 4, unit="m")
     link_X_B = Column("pose of that of the other", 3, 4, unit="m")
@@ -211,7 +212,7 @@ class CheckColumns(Columns):
             results: Those of all.
         """
         fields = [
-            *(index_field(port, into=self.centres) for port in self.of_links),
+            *self._near(self.link_spheres),
             span(self.of_spheres.name, self.sphere_pairs.name),
             span(self.of_shapes.name, self.shape_pairs.name),
             number_field(self.first_pair),
@@ -230,11 +231,6 @@ class CheckColumns(Columns):
         return *centres, number_field(pair["reach"])
 
     # The two sides of a pair of links.
-
-    @property
-    def of_links(self) -> tuple[Port, Port]:
-        """Return the centres of the spheres around both."""
-        return self.link_a, self.link_b
 
     @property
     def link_poses(self) -> tuple[Port, Port]:

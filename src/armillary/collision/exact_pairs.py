@@ -38,22 +38,25 @@ class ExactPairs:
         values, starts = self.pairs.all_values(X), self.pairs.tables.starts
         return np.asarray(np.minimum.reduceat(values, starts, axis=1))
 
-    def contacts(self, X: Array, which: Indices) -> Array:
-        """Return the contacts of some pairs of links; see `NearestPairs`."""
-        tables = self.pairs.tables
-        shapes, starts = tables.shapes_of(which)
+    def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
+        """Return the pairs of links that are near, and their contacts; see there."""
+        pairs, tables = self.pairs, self.pairs.tables
+        # Only the shapes of links whose spheres are near are looked at.
+        links = tables.near(pairs.placed, X, within)
+        shapes, starts = tables.shapes_of(links)
+        values = pairs.values(X[np.newaxis], np.zeros_like(shapes), shapes)
+        near: list[int] = []
+        numbers: list[Array] = []
+        # Of each pair of links the nearest pair of shapes is its contact.
         ends = np.append(starts[1:], len(shapes))
-        numbers = np.empty((len(X), len(which), CONTACT))
-        for row in range(len(X)):
-            values = self.pairs.values(X, np.full(len(shapes), row), shapes)
-            # Of each pair of links the nearest pair of shapes is its contact.
-            for k, (start, end) in enumerate(zip(starts, ends, strict=True)):
-                at = start + int(np.argmin(values[start:end]))  # a NaN, if there is one
-                nearest = self.pairs.nearest(X, row, int(shapes[at]))
-                value = np.nan if np.isnan(values[at]) else nearest.value
-                parts = [value, shapes[at]], nearest.points.ravel(), nearest.normal
-                numbers[row, k] = np.concatenate(parts)
-        return numbers
+        for link, start, end in zip(links.tolist(), starts, ends, strict=True):
+            at = start + int(np.argmin(values[start:end]))  # a NaN, if there is one
+            if not values[at] > within:
+                found = pairs.nearest(X[np.newaxis], 0, int(shapes[at]))
+                parts = [values[at], shapes[at]], found.points.ravel(), found.normal
+                near.append(link)
+                numbers.append(np.concatenate(parts))
+        return np.array(near, np.int64), np.reshape(numbers, (-1, CONTACT))
 
     def slopes(self, Q: Array, X: Array) -> Array:
         """Return the slopes of distances by joint positions; see `NearestPairs`."""
@@ -93,8 +96,8 @@ class ExactPairs:
             sides: list[int] = tables.pairs.pairs[pair].tolist()
             slope: Any = 0.0
             for side, shape in enumerate(sides):
-                # The speed n' v of a point p of a link is the power of the wrench of a unit
-                # force n in p: (n, (p - origin) x n) times the twist of the link.
+                # The speed n' v of a point p of a link is the power of the wrench of
+                # a unit force n in p, (n, (p - origin) x n), times the link's twist.
                 origin = pairs.link_poses(X, rows, shape)[:, :3, 3]
                 moment = np.cross(contact.points[:, side] - origin, contact.normal)
                 wrench = np.concatenate([contact.normal, moment], axis=1)

@@ -33,8 +33,11 @@ Indices = npt.NDArray[np.int64]
 FEWEST: Final = 16
 """Room for so many pairs of links at least; it grows by factors of 4."""
 
-MOST_CONTACTS: Final = 64
-"""Most contacts that are found together; few links are near each other."""
+MOST_CONTACTS: Final = 256
+"""Most pairs whose contacts are found together; few links are near each other."""
+
+NEARNESS: Final = 1e-9
+"""By which part of distances, and of 1 m, bounds by spheres may be wrong."""
 
 MOST_NUMBERS: Final = 1 << 15
 """About how many numbers of results are computed together for a row."""
@@ -56,40 +59,54 @@ class NearestPairs:
     def distances(self, X: Array) -> Array:
         """Return the distance of each pair of links.
 
-        X: Poses of moving links, shape (n, f, 3, 4).
+        X: Poses of moving links, shape (..., f, 3, 4).
 
         Returns:
-            Distances [m], shape (n, k); NaN where the pose of a link is.
+            Distances [m], shape (..., k); NaN where the pose of a link is.
         """
-        return self._measured("distance", (X,))
+        return self._measured("distance", (X,), -1)
 
-    def contacts(self, X: Array, which: Indices) -> Array:
-        """Return the contacts of some pairs of links.
+    def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
+        """Return the pairs of links that are near, and their contacts.
 
         Args:
-            X: Poses of moving links, shape (n, f, 3, 4).
-            which: The pairs, as positions in `tables.tested`, shape (p,).
+            X: Poses of moving links, shape (f, 3, 4).
+            within: Up to which distance [m].
 
         Returns:
-            What `CONTACT` says, shape (n, p, 11).
+            Positions in `tables.tested`, sorted, shape (p,); and the numbers of
+            `CONTACT`, shape (p, 11).
         """
-        return self._measured("contact", (X,), which)
+        # What is nearer than `beyond` is found; it has to be no less than `within`,
+        # whose spheres are rounded.
+        least = max(within, 0.0)
+        inputs = X, np.array(least + NEARNESS * (1.0 + least))
+        tables = self.pairs.tables
+        if len(tables.tested) <= self._room("contact"):
+            links, numbers = None, self._measured("contact", inputs, 0)
+        else:
+            links = tables.near(self.pairs.placed, X, within)
+            if not len(links):
+                return links, np.zeros((0, CONTACT))
+            numbers = self._measured("contact", inputs, 0, links)
+        near = np.flatnonzero(~(numbers[:, 0] > within))  # NaN is near
+        return near if links is None else links[near], numbers[near]
 
     def slopes(self, Q: Array, X: Array) -> Array:
         """Return the slopes of the distances of pairs of links by joint positions.
 
         Args:
-            Q: Joint positions, shape (n, joints).
-            X: Poses of moving links there, shape (n, f, 3, 4).
+            Q: Joint positions, shape (..., joints).
+            X: Poses of moving links there, shape (..., f, 3, 4).
 
         Returns:
-            Slopes [m per unit], shape (n, k, joints).
+            Slopes [m per unit], shape (..., k, joints).
         """
         # Nothing turns where all links are fixed to the world.
         if self._twists is None:
             values = self.distances(X)[..., np.newaxis]
-            return np.zeros((*values.shape[:2], Q.shape[1])) * values
-        return self._measured("slope", (X, self._twists(Q)))
+            return values * np.zeros(Q.shape[-1])
+        return self._measured("slope", (X, self._twists(Q)), -2)
 
     def width(self, asked: Measure) -> int:
         """Return about how many numbers a row of a question takes."""
@@ -100,18 +117,22 @@ class NearestPairs:
         return numbers + self._room(asked) * self._size(asked)
 
     def _measured(
-        self, asked: Measure, inputs: tuple[Array, ...], which: Indices | None = None
+        self,
+        asked: Measure,
+        inputs: tuple[Array, ...],
+        axis: int,
+        which: Indices | None = None,
     ) -> Array:
-        """Return the results of pairs, of all by default: (n, k, ...)."""
+        """Return the results of pairs, of all by default, along an axis of results."""
         kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
         if which is None and count <= kernels.room:
-            return self._whole(asked)(*inputs)[:, :count]
+            return _first(self._whole(asked)(*inputs), count, axis)
         places = np.arange(count) if which is None else which
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
-            results.append(kernels.of(some)(*inputs)[:, : len(some)])
-        return results[0] if len(results) == 1 else np.concatenate(results, axis=1)
+            results.append(_first(kernels.of(some)(*inputs), len(some), axis))
+        return results[0] if len(results) == 1 else np.concatenate(results, axis=axis)
 
     def _whole(self, asked: Measure) -> Kernel:
         """Return the kernel of all pairs."""
@@ -158,7 +179,7 @@ class NearestPairs:
         return kept(self, asked, made)
 
     def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
-        """Return the code of a question, which the moving links cache, and its columns."""
+        """Return the code of a question, which moving links cache, and its columns."""
         moving, tables = self.pairs.moving, self.pairs.tables
         turning = len(self._turning) if asked == "slope" else 0
         columns = CheckColumns(
@@ -184,13 +205,14 @@ class NearestPairs:
         result, _ = result_of(columns, asked)
         both = np.stack(divmod(tables.codes, len(tables.first) - 1), axis=1)
         links: dict[Port, Any] = {
+            columns.link_a: both[:, 0],
+            columns.link_b: both[:, 1],
+            columns.link_reach: tables.radii[both].sum(axis=1),
             columns.of_spheres: spans[:, :2],
             columns.of_shapes: spans[:, 2:],
             columns.first_pair: tables.starts,
             result: np.arange(len(both)) % self._room(asked),
         }
-        for port, link in zip(columns.of_links, both.T, strict=True):
-            links[port] = link
         if asked != "slope":
             return links
         # The moving link of each link is that of its first shape; the world has none.
@@ -252,3 +274,12 @@ class NearestPairs:
         links = [moving.links[row] for row in self._turning.tolist()]
         names = [state.tree.name(link) for link in links]
         return jacobian(state.cell, names, state=state)
+
+
+def _first(results: Array, count: int, axis: int) -> Array:
+    """Return the first of some results along an axis."""
+    return (
+        results[:count]
+        if axis == 0
+        else np.moveaxis(np.moveaxis(results, axis, 0)[:count], 0, axis)
+    )

@@ -8,7 +8,6 @@ points, by the code that other pairs have, are those of the nearest alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -38,8 +37,9 @@ from armillary.trace.functions import absolute, select
 __all__ = ["Measure", "nearest_pipeline", "result_of", "speeds_along"]
 
 Measure: TypeAlias = Literal["distance", "contact", "slope"]
-"""What is answered of each pair of links: its distance [m], the numbers of `CONTACT`, or
-the slopes of its distance by joints [m per unit]. All are NaN where a pose is."""
+"""What is answered of each pair of links: its distance [m], the numbers of `CONTACT`
+where it is nearer than asked for, or the slopes of its distance by joints [m per unit].
+All are NaN where a pose is."""
 
 
 def result_of(columns: CheckColumns, asked: Measure) -> tuple[Port, Port]:
@@ -52,18 +52,32 @@ def result_of(columns: CheckColumns, asked: Measure) -> tuple[Port, Port]:
 
 
 def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
-    """Return the pipeline from poses to the results of pairs; slopes take twists too.
+    """Return the pipeline from poses to the results of pairs.
 
-    In tables, reaches are sums of radii.
+    Slopes take the twists of links, too, and contacts `beyond`. In tables, reaches are
+    sums of radii.
     """
+    stage = columns.stage
     result, results = result_of(columns, asked)
     pairs = columns.link_pairs_with(result, results)
-    answers = {"distance": _distance, "contact": _contact, "slope": _slope}
-    measured = _distances(columns) if asked == "distance" else _points(columns)
-    stages = *measured, columns.stage(answers[asked], writes=result)
+    more: tuple[Port, ...] = ()
+    stages: tuple[Stage, ...]
+    if asked == "distance":
+        begin = stage(_begin_least, writes=columns.least)
+        stages = begin, *_distances(columns), stage(_distance, writes=result)
+    elif asked == "slope":
+        more = (columns.twists,)
+        begin = stage(_begin_nearest)
+        stages = begin, *_points(columns), stage(_slope, writes=result)
+    else:
+        more = (columns.beyond,)
+        near = stage(may_be_less, **columns.link_spheres, writes=columns.near)
+        begin = stage(_begin_within), near
+        found = when(columns.near, *_points(columns))
+        stages = *begin, found, stage(_contact, writes=result)
     return Pipeline(
         f"nearest_{asked}",
-        (columns.poses, columns.twists) if asked == "slope" else (columns.poses,),
+        (columns.poses, *more),
         (
             columns.spheres,
             pairs,
@@ -71,7 +85,7 @@ def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
             columns.numbered_shape_pairs,
         ),
         (
-            each(columns.spheres, columns.stage(_centre, writes=columns.sphere)),
+            each(columns.spheres, stage(_centre, writes=columns.sphere)),
             each(pairs, *stages),
         ),
         (results.name,),
@@ -91,7 +105,6 @@ def _distances(columns: CheckColumns) -> tuple[Stage, ...]:
     stage, least = columns.stage, columns.least
     sphere = stage(least_of_spheres, **columns.sphere_shapes, writes=least)
     return (
-        stage(_begin_least, writes=least),
         each(columns.numbered_sphere_pairs, sphere, within=columns.of_spheres.name),
         each(
             columns.numbered_shape_pairs,
@@ -143,7 +156,6 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
     measured = call(columns.distance.name, (columns.X_A, columns.X_B), answers)
     return (
-        stage(_begin_nearest),
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres
         ),
@@ -179,6 +191,14 @@ def _begin_nearest(link_a: Vector, link_b: Vector, first_pair: Number) -> Neares
         [[unknown] * 3] * 2,
         [unknown] * 3,
     )
+
+
+def _begin_within(
+    link_a: Vector, link_b: Vector, first_pair: Number, beyond: Number
+) -> NearestShapes:
+    """Return the same, where distances from `beyond` on are not wanted."""
+    begin = _begin_nearest(link_a, link_b, first_pair)
+    return begin._replace(least=select(begin.least > beyond, beyond, begin.least))
 
 
 def _nearer_sphere(

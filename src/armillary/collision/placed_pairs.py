@@ -46,7 +46,7 @@ class Called(NamedTuple):
         rows: The moving links of the two shapes of each pair, in the order that its
             code takes their poses in, shape (k, 2).
         codes: Of each pair, shape (k, 2).
-        orders: -1 for pairs whose second shape the code takes first, else 1, shape (k,).
+        orders: -1 for pairs whose second shape the code takes first, else 1, (k,).
     """
 
     callees: Sequence[Callees]
@@ -129,6 +129,13 @@ class PlacedPairs:
     def poses(self, Q: Array) -> Array:
         """Return the poses of moving links [m]: (n, joints) -> (n, f, 3, 4)."""
         return poses_of_links(self.moving, self.state)(Q)
+
+    def poses_at(self, q: Array) -> Array:
+        """Return the same for one row: (joints,) -> (f, 3, 4)."""
+        # A compiled kernel takes one row without detours.
+        if self.moving.is_compiled and self.moving.count > 1:
+            return poses_of_links(self.moving, self.state)(q)
+        return self.poses(q[np.newaxis])[0]
 
     @cached_property
     def extent(self) -> float:
