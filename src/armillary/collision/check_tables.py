@@ -25,15 +25,6 @@ Indices = npt.NDArray[np.int64]
 FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
-ROUNDING: Final = 1e-12
-"""By which part of coordinates spheres are taken to be larger than they are."""
-
-FARTHEST: Final = 1e150
-"""No shapes are farther apart than this, whose square is a number [m]."""
-
-BLOCK: Final = 1 << 14
-"""Pairs of links that are looked at together, to bound the memory."""
-
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
@@ -196,43 +187,6 @@ class CheckTables:
         owner = np.repeat(np.arange(count), np.diff(self.first))
         np.maximum.at(levers, owner, reach)
         return speeds.between(rows[self.links], levers[self.links])
-
-    def near(self, placed: Placed, X: Array, within: float) -> Indices:
-        """Return the pairs of links whose spheres are near, or NaN.
-
-        Args:
-            placed: Where the shapes are.
-            X: Poses of moving links, shape (f, 3, 4).
-            within: How near [m].
-
-        Returns:
-            Positions in `tested`, sorted, shape (p,).
-        """
-        count = len(self.first) - 1
-        P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
-        # With s = |p|^2 - r^2 of each sphere, two are near where
-        # |p - q|^2 - (r_p + r_q)^2 = s_p + s_q - 2 (p . q + r_p r_q) is not above 0:
-        # one product of matrices for a block of links with those from it on. It loses
-        # digits where both are far out; `s` allows for that.
-        radii = radii + 0.5 * min(within, FARTHEST)
-        most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
-        s = np.einsum("ki,ki->k", P, P) - radii * radii - ROUNDING * most * most
-        s, radii = s[:, None], radii[:, None]
-        ones = np.ones_like(s)
-        rows = np.concatenate([P, radii, s, ones], axis=1)
-        columns = np.concatenate([-2.0 * P, -2.0 * radii, ones, s], axis=1).T
-        near_codes: list[Indices] = []
-        step = max(1, BLOCK // max(1, count))
-        for start in range(0, count, step):
-            beyond = rows[start : start + step] @ columns[:, start:]
-            places = np.flatnonzero(~(beyond > 0.0))  # NaN is near
-            one, other = np.divmod(places, count - start)
-            near_codes.append((one + start) * count + other + start)
-        # Of these, the pairs that are tested: `self.codes` is sorted, and of pairs of
-        # links in order.
-        codes = np.concatenate([np.zeros(0, np.int64), *near_codes])
-        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
-        return at[self.codes[at] == codes]
 
     def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:
         """Return the pairs of shapes of pairs of links, and where those of each begin.

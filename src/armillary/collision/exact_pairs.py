@@ -42,7 +42,7 @@ class ExactPairs:
         """Return the pairs of links that are near, and their contacts; see there."""
         pairs, tables = self.pairs, self.pairs.tables
         # Only the shapes of links whose spheres are near are looked at.
-        links = tables.near(pairs.placed, X, within)
+        links = pairs.near(X, within)
         shapes, starts = tables.shapes_of(links)
         values = pairs.values(X[np.newaxis], np.zeros_like(shapes), shapes)
         near: list[int] = []

@@ -85,7 +85,7 @@ class NearestPairs:
         if len(tables.tested) <= self._room("contact"):
             links, numbers = None, self._measured("contact", inputs, 0)
         else:
-            links = tables.near(self.pairs.placed, X, within)
+            links = self.pairs.near(X, within)
             if not len(links):
                 return links, np.zeros((0, CONTACT))
             numbers = self._measured("contact", inputs, 0, links)

@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.broad_phase import BroadPhase
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
-from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
 from armillary.collision.tested_shapes import (
     placed_shapes,
     tables_of,
@@ -142,6 +143,30 @@ class PlacedPairs:
         """Return about how far from the world's origin shapes are [m]."""
         X = self.poses(self.state.q[np.newaxis])[0]
         return self.tables.extent(self.placed, X)
+
+    def near(self, X: Array, within: float) -> Indices:
+        """Return the pairs of links whose spheres are near, or NaN.
+
+        Args:
+            X: Poses of moving links, shape (f, 3, 4).
+            within: How near [m].
+
+        Returns:
+            Positions in `tables.tested`, sorted, shape (p,).
+        """
+        rows, centres = self._around
+        return self._broad_phase.near(centre_kernel()(X[rows], centres), within)
+
+    @cached_property
+    def _broad_phase(self) -> BroadPhase:
+        return BroadPhase.of(self.tables)
+
+    @cached_property
+    def _around(self) -> tuple[Indices, Array]:
+        """Return the moving links of spheres around links, and their centres there."""
+        rows, centres = self.tables.spheres(self.placed)
+        count = len(self.tables.first) - 1
+        return rows[:count], centres[:count]
 
     def rates(self, lower: Array, upper: Array) -> Array:
         """Return how fast links of each pair may approach each other.

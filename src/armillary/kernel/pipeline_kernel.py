@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.errors import KernelError
 from armillary.kernel import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.fallback import new_state
+from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
@@ -72,7 +72,8 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
-        return kernel_of(self._with_tables(tables, callees))
+        native, _ = self._with_tables(tables, callees)
+        return kernel_of(native)
 
     def by_record(
         self,
@@ -96,30 +97,38 @@ class CompiledPipeline:
             UnknownName: The same.
             ShapeError: The same.
         """
-        native = self._with_tables(tables, callees)
-        (field,) = (f for f in self.pipeline.table(table).fields if f.name == places)
+        native, words = self._with_tables(tables, callees)
+        number = self.pipeline.tables.index(self.pipeline.table(table))
+        (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
         room = self.pipeline.columns[field.of][0]
-        return KernelByRecord(native, table, places, room)
+        return KernelByRecord(native, words, number, places, room)
 
     def _with_tables(
         self, tables: Mapping[str, Mapping[str, Any]] | None, callees: Sequence[Callees]
-    ) -> Native:
-        """Return the code with the records of its tables."""
+    ) -> tuple[Native, npt.NDArray[np.int64]]:
+        """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
         packed = pack_all(pipeline.tables, tables or {}, pipeline.columns, native.dtype)
         for table in pipeline.tables:
             table.check_count(len(packed[table.name]))
+        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
+        for row, records in zip(words, packed.values(), strict=True):
+            row[:] = address_of(records), len(records)
         counts = {name: len(records) for name, records in packed.items()}
         made_for = native.dtype, native.lanes
         parts = pipeline, packed, native.dtype.str, native.requested
-        return replace(
-            _at_tables(native, packed, callees),
+        made = replace(
+            native,
             operations=1 + _operations(pipeline.stages, counts, 1),
+            state=new_state(address_of(words)),
+            tables=packed,
             called=called_in(pipeline, packed, callees, made_for)
             if any(calls_in(pipeline.stages))
             else None,
             pickled=(_restored, parts),
+            owned=(*native.owned, words, *packed.values(), *callees),
         )
+        return made, words
 
 
 @final
@@ -129,13 +138,15 @@ class KernelByRecord:
 
     Attributes:
         native: The code, with all records.
-        table: The table.
+        words: Where the records of each table are; see `pipeline_code.TABLE`.
+        number: The table.
         places: Its field that is a position in a column.
         room: How many records a call can ask for: the entries of that column.
     """
 
     native: Native
-    table: str
+    words: npt.NDArray[np.int64]
+    number: int
     places: str
     room: int
 
@@ -151,32 +162,31 @@ class KernelByRecord:
         Raises:
             KernelError: They are more.
         """
-        if len(which) > self.room:
+        native, count = self.native, len(which)
+        name = list(native.tables)[self.number]
+        if count > self.room:
             raise KernelError(
-                f"There is room for {self.room} records of '{self.table}', not for "
-                f"{len(which)}."
+                f"There is room for {self.room} records of '{name}', not for {count}."
             )
         # Codes and positions of these records were checked when all were packed.
-        native = self.native
-        records = native.tables[self.table][which]
-        records[self.places] = np.arange(len(which))
-        share = len(which) / max(1, len(native.tables[self.table]))
-        chosen = _at_tables(native, {**native.tables, self.table: records})
-        operations = 1 + int(share * native.operations)
-        return Kernel(replace(chosen, operations=operations, pickled=None, call=0))
-
-
-def _at_tables(
-    native: Native, packed: Mapping[str, Array], callees: Sequence[Callees] = ()
-) -> Native:
-    """Return code that finds records of its tables, which live as long as it does."""
-    words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-    for row, records in zip(words, packed.values(), strict=True):
-        row[:] = address_of(records), len(records)
-    owned = *native.owned, words, *packed.values(), *callees
-    return replace(
-        native, state=new_state(address_of(words)), tables=packed, owned=owned
-    )
+        everything = native.tables[name]
+        records = everything[which]
+        records[self.places] = np.arange(count)
+        words, state = self.words.copy(), native.state.copy()
+        words[self.number] = address_of(records), count
+        state[STATE.offsets["tables"] // 8] = address_of(words)
+        share = count / max(1, len(everything))
+        return Kernel(
+            replace(
+                native,
+                operations=1 + int(share * native.operations),
+                call=0,
+                state=state,
+                tables={**native.tables, name: records},
+                pickled=None,
+                owned=(native.owned, words, records),
+            )
+        )
 
 
 def compile_pipeline(
