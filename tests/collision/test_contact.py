@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_nan_stays_in_its_row():
     assert np.isnan(found[1]).any() or not len(check.pairs)
 
 
-def scene(*shapes: list[Primitive]) -> arm.Cell:
+def scene(*shapes: Sequence[Primitive]) -> arm.Cell:
     """Links with some shapes each, that slide along x one after the other."""
     links = [arm.Link(name="rail")]
     for k, each in enumerate(shapes):

@@ -298,8 +298,7 @@ class CollisionCheck:
         """
         row = self._row(q)
         if row is not None and len(self.pairs):
-            X = self._placed.poses_at(row)
-            return self._measures.slopes(row, X).copy()
+            return self._measures.slopes(row, self._placed.poses_at(row)).copy()
         (Q,), batch = self._rows(q=q)
         slopes = np.zeros((len(Q), len(self.pairs), Q.shape[1]))
         for rows, X in self._blocks(Q, "slope"):

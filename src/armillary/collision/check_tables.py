@@ -138,7 +138,8 @@ class CheckTables:
         is_sphere = np.array(
             [type(each.shape) is Sphere for each in self.pairs.shapes], np.bool_
         )
-        are_spheres = is_sphere[self.pairs.pairs].all(axis=1)
+        one, other = self.pairs.pairs.T
+        are_spheres = is_sphere[one] & is_sphere[other]
         chosen = are_spheres, ~are_spheres
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
         return of_spheres, of_shapes, _spans(self.starts, *chosen)

@@ -51,25 +51,23 @@ def contacts_of(tables: CheckTables, links: Indices, numbers: Array) -> list[Con
     # Results are read-only, and so are parts of them.
     order = np.argsort(numbers[:, 0], kind="stable")
     numbers = numbers[order]
+    numbers.flags.writeable = False
+    distances: list[float] = numbers[:, 0].tolist()
     points, normals = numbers[:, 2:8].reshape(-1, 2, 3), numbers[:, 8:]
-    for array in (points, normals):
-        array.flags.writeable = False
     # Names of shapes tell those of one link apart.
-    table = tables.pairs
-    sides = table.pairs[numbers[:, 1].astype(np.int64)]
-    named = zip(
-        tables.tested.indices[links[order]].tolist(), sides.tolist(), strict=True
-    )
-    names = tables.tested.links
+    names, shapes = tables.tested.links, tables.pairs.shapes
+    sides: list[list[int]] = tables.tested.indices[links[order]].tolist()
+    nearest = tables.pairs.pairs[numbers[:, 1].astype(np.int64)]
+    pairs: list[list[int]] = nearest.tolist()
     return [
         Contact(
             (names[i], names[j]),
             distance,
             point,
             normal,
-            (table.shapes[a].shape.name, table.shapes[b].shape.name),
+            (shapes[a].shape.name, shapes[b].shape.name),
         )
-        for ((i, j), (a, b)), distance, point, normal in zip(
-            named, numbers[:, 0].tolist(), points, normals, strict=True
+        for (i, j), distance, point, normal, (a, b) in zip(
+            sides, distances, points, normals, pairs, strict=True
         )
     ]

@@ -53,7 +53,8 @@ class ExactPairs:
             at = start + int(np.argmin(values[start:end]))  # a NaN, if there is one
             if not values[at] > within:
                 found = pairs.nearest(X[np.newaxis], 0, int(shapes[at]))
-                parts = [values[at], shapes[at]], found.points.ravel(), found.normal
+                first = np.array([values[at], shapes[at]], np.float64)
+                parts = first, found.points.ravel(), found.normal
                 near.append(link)
                 numbers.append(np.concatenate(parts))
         return np.array(near, np.int64), np.reshape(numbers, (-1, CONTACT))

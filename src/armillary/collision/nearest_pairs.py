@@ -19,7 +19,6 @@ from armillary.collision.check_stages import compiled
 from armillary.collision.columns import CONTACT, CheckColumns, records
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
-from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
 from armillary.kinematics.questions import jacobian
 from armillary.model.fields import kept
@@ -64,7 +63,7 @@ class NearestPairs:
         Returns:
             Distances [m], shape (..., k); NaN where the pose of a link is.
         """
-        return self._measured("distance", (X,), -1)
+        return self._measured("distance", X)
 
     def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
         """Return the pairs of links that are near, and their contacts.
@@ -83,12 +82,12 @@ class NearestPairs:
         inputs = X, np.array(least + NEARNESS * (1.0 + least))
         tables = self.pairs.tables
         if len(tables.tested) <= self._room("contact"):
-            links, numbers = None, self._measured("contact", inputs, 0)
+            links, numbers = None, self._measured("contact", *inputs)
         else:
             links = self.pairs.near(X, within)
             if not len(links):
                 return links, np.zeros((0, CONTACT))
-            numbers = self._measured("contact", inputs, 0, links)
+            numbers = self._measured("contact", *inputs, which=links)
         near = np.flatnonzero(~(numbers[:, 0] > within))  # NaN is near
         return near if links is None else links[near], numbers[near]
 
@@ -106,7 +105,7 @@ class NearestPairs:
         if self._twists is None:
             values = self.distances(X)[..., np.newaxis]
             return values * np.zeros(Q.shape[-1])
-        return self._measured("slope", (X, self._twists(Q)), -2)
+        return self._measured("slope", X, self._twists(Q))
 
     def width(self, asked: Measure) -> int:
         """Return about how many numbers a row of a question takes."""
@@ -117,26 +116,20 @@ class NearestPairs:
         return numbers + self._room(asked) * self._size(asked)
 
     def _measured(
-        self,
-        asked: Measure,
-        inputs: tuple[Array, ...],
-        axis: int,
-        which: Indices | None = None,
+        self, asked: Measure, *inputs: Array, which: Indices | None = None
     ) -> Array:
-        """Return the results of pairs, of all by default, along an axis of results."""
+        """Return the results of pairs, of all by default, shape (..., k, *result)."""
         kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
+        behind = () if asked == "distance" else (slice(None),)
         if which is None and count <= kernels.room:
-            return _first(self._whole(asked)(*inputs), count, axis)
+            return kernels.whole(*inputs)[(..., slice(count), *behind)]
         places = np.arange(count) if which is None else which
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
-            results.append(_first(kernels.of(some)(*inputs), len(some), axis))
-        return results[0] if len(results) == 1 else np.concatenate(results, axis=axis)
-
-    def _whole(self, asked: Measure) -> Kernel:
-        """Return the kernel of all pairs."""
-        return kept(self, ("whole", asked), self._kernels(asked).whole)
+            result = kernels.of(some)(*inputs)
+            results.append(result[(..., slice(len(some)), *behind)])
+        return np.concatenate(results, axis=-1 - len(behind))
 
     def _size(self, asked: Measure) -> int:
         """Return how many numbers the result of a pair has."""
@@ -271,15 +264,6 @@ class NearestPairs:
         moving, state = self.pairs.moving, self.pairs.state
         if not (len(self._turning) and moving.joints):
             return None
-        links = [moving.links[row] for row in self._turning.tolist()]
-        names = [state.tree.name(link) for link in links]
+        rows: list[int] = self._turning.tolist()
+        names = [state.tree.name(moving.links[row]) for row in rows]
         return jacobian(state.cell, names, state=state)
-
-
-def _first(results: Array, count: int, axis: int) -> Array:
-    """Return the first of some results along an axis."""
-    return (
-        results[:count]
-        if axis == 0
-        else np.moveaxis(np.moveaxis(results, axis, 0)[:count], 0, axis)
-    )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self, final
 
 import numpy as np
@@ -132,7 +132,7 @@ class CompiledPipeline:
 
 
 @final
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class KernelByRecord:
     """A kernel that is asked for some records of a table at a time.
 
@@ -150,6 +150,7 @@ class KernelByRecord:
     places: str
     room: int
 
+    @cached_property
     def whole(self) -> Kernel:
         """Return the kernel of all records, at the places that these have."""
         return kernel_of(self.native)
