@@ -54,7 +54,8 @@ class BroadPhase:
 
         Args:
             P: Centres of the spheres around links [m], shape (l, 3).
-            within: How near [m].
+            within: How near [m]; below 0 it counts as 0, since spheres say nothing of
+                the depth of what is in them.
 
         Returns:
             Positions in `codes`, sorted, shape (p,).
@@ -64,7 +65,7 @@ class BroadPhase:
         # one product of matrices for a block of links and those from it on. It loses
         # digits where both are far out; `s` allows for that.
         count = len(P)
-        radii = self.radii + 0.5 * min(within, FARTHEST)
+        radii = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
         s = np.einsum("ki,ki->k", P, P) - radii * radii - ROUNDING * most * most
         ones = np.ones(count)
@@ -74,7 +75,8 @@ class BroadPhase:
         step = max(1, BLOCK // max(1, count))
         for start in range(0, count, step):
             few = slice(start, start + step)
-            is_apart = rows[few] @ columns[:, start:] > 0.0  # NaN is near
+            with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
+                is_apart = rows[few] @ columns[:, start:] > 0.0  # NaN is near
             tested = np.unpackbits(self.tested[few], axis=1, count=count)[:, start:]
             is_near = tested.view(np.bool_) & ~is_apart
             one, other = np.divmod(np.flatnonzero(is_near), count - start)
