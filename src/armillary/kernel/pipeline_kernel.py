@@ -20,7 +20,15 @@ from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
+from armillary.kernel.pipeline import (
+    Call,
+    Each,
+    Farthest,
+    Pipeline,
+    Stage,
+    While,
+    calls_in,
+)
 from armillary.kernel.tables import pack_all
 from armillary.trace import Program
 
@@ -232,6 +240,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case Program():
                 total += stage.operation_count
             case Call():
+                total += LIKELY_OPERATIONS
+            case Farthest():
                 total += LIKELY_OPERATIONS
             case Each():
                 # All records, or those of one range of the record around.
