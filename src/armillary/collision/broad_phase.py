@@ -21,8 +21,13 @@ ROUNDING: Final = 1e-12
 FARTHEST: Final = 1e150
 """No shapes are farther apart than this, whose square is a number [m]."""
 
-BLOCK: Final = 1 << 15
+BLOCK: Final = 40_000
 """Pairs of links that are looked at together: so few that BLAS takes one thread."""
+
+SIGNS: Final = np.array([1.0, 1.0, 1.0, -1.0])
+OTHERS: Final = [0, 1, 2, 3, 5, 4]
+FACTORS: Final = np.array([-2.0, -2.0, -2.0, -2.0, 1.0, 1.0])
+"""What is summed up for s, and made of p, r, s, 1 for the other link of a pair."""
 
 
 @final
@@ -65,20 +70,22 @@ class BroadPhase:
         # one product of matrices for a block of links and those from it on. It loses
         # digits where both are far out; `s` allows for that.
         count = len(P)
-        radii = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
-        most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
-        s = np.einsum("ki,ki->k", P, P) - radii * radii - ROUNDING * most * most
-        ones = np.ones(count)
-        rows = np.stack([*P.T, radii, s, ones], axis=1)
-        columns = np.stack([*(-2.0 * P.T), -2.0 * radii, ones, s])
+        rows = np.empty((count, 6))  # p, r, s, 1
+        rows[:, :3], rows[:, 5] = P, 1.0
+        rows[:, 3] = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
+        known = P if np.isfinite(P).all() else P[np.isfinite(P)]
+        most = np.abs(known).max(initial=0.0)
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
-        for start in range(0, count, step):
-            few = slice(start, start + step)
-            with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
-                is_apart = rows[few] @ columns[:, start:] > 0.0  # NaN is near
-            tested = np.unpackbits(self.tested[few], axis=1, count=count)[:, start:]
-            is_near = tested.view(np.bool_) & ~is_apart
-            one, other = np.divmod(np.flatnonzero(is_near), count - start)
-            found.append((one + start) * count + other + start)
+        with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
+            rows[:, 4] = rows[:, :4] ** 2 @ SIGNS - ROUNDING * most * most
+            columns = (rows[:, OTHERS] * FACTORS).T  # -2 p, -2 r, 1, s
+            for start in range(0, count, step):
+                is_apart = rows[start : start + step] @ columns[:, start:] > 0.0
+                bits = self.tested[start : start + step]
+                tested = np.unpackbits(bits, axis=1, count=count)[:, start:]
+                # NaN is near: it is not apart.
+                is_near = tested.view(np.bool_) > is_apart
+                one, other = np.divmod(np.flatnonzero(is_near), count - start)
+                found.append((one + start) * count + other + start)
         return np.searchsorted(self.codes, np.concatenate(found))

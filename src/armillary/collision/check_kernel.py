@@ -54,11 +54,13 @@ def check_kernel(
     """
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
 
+    lanes = pairs.lanes if asked == "clearance" else None
+
     def made() -> CompiledPipeline:
-        return compiled(check_pipeline(moving, room, asked), dtype)
+        return compiled(check_pipeline(moving, room, asked), dtype, lanes)
 
     # The code is cached beside the moving links, as other checks of the cell share it.
-    code = kept(moving, ("check", room, asked, dtype.char), made)
+    code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"

@@ -129,7 +129,8 @@ class NearestPairs:
             some = places[start : start + kernels.room]
             result = kernels.of(some)(*inputs)
             results.append(result[(..., slice(len(some)), *behind)])
-        return np.concatenate(results, axis=-1 - len(behind))
+        first, *more = results
+        return np.concatenate(results, axis=-1 - len(behind)) if more else first
 
     def _size(self, asked: Measure) -> int:
         """Return how many numbers the result of a pair has."""
@@ -173,15 +174,10 @@ class NearestPairs:
 
     def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
         """Return the code of a question, which moving links cache, and its columns."""
-        moving, tables = self.pairs.moving, self.pairs.tables
+        moving, room = self.pairs.moving, self.pairs.tables.room
         turning = len(self._turning) if asked == "slope" else 0
-        columns = CheckColumns(
-            moving, tables.room, pairs=self._room(asked), turning=turning
-        )
-        # Searches for distances end after different numbers of steps: rows that are
-        # computed at once would all wait for the longest.
-        is_even = all(kind.is_closed_form for kind in tables.pairs.kinds)
-        lanes = None if is_even else 1
+        columns = CheckColumns(moving, room, pairs=self._room(asked), turning=turning)
+        lanes = self.pairs.lanes
 
         def made() -> CompiledPipeline:
             return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes)

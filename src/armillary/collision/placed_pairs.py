@@ -181,6 +181,14 @@ class PlacedPairs:
         speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
         return self.tables.rates(speeds, self.placed)
 
+    @property
+    def lanes(self) -> int | None:
+        """Return how many rows code that measures distances computes at once."""
+        # Searches for distances end after different numbers of steps: rows that are
+        # computed at once would all wait for the longest.
+        is_even = all(kind.is_closed_form for kind in self.tables.pairs.kinds)
+        return None if is_even else 1
+
     def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
         """Return the code of the distances of all pairs of shapes.
 
