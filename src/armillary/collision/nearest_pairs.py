@@ -103,8 +103,10 @@ class NearestPairs:
         """
         # Nothing turns where all links are fixed to the world.
         if self._twists is None:
-            values = self.distances(X)[..., np.newaxis]
-            return values * np.zeros(Q.shape[-1])
+            values = self.distances(X)
+            slopes = np.zeros((*values.shape, Q.shape[-1]))
+            slopes[np.isnan(values)] = np.nan
+            return slopes
         return self._measured("slope", X, self._twists(Q))
 
     def width(self, asked: Measure) -> int:
