@@ -432,9 +432,11 @@ class CollisionCheck:
 
     def _row(self, q: Any) -> Array | None:
         """Return joint positions that are one row of floats; else None."""
-        # What is to be refused takes the general way, which says why.
+        # What is to be refused takes the general way, which says why; so do triangles.
         is_row = type(q) is np.ndarray and q.ndim == 1 and q.dtype == np.float64
-        return q if is_row and len(q) == self._placed.moving.joints else None
+        if not is_row or self.is_exact:
+            return None
+        return q if len(q) == self._placed.moving.joints else None
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
