@@ -20,12 +20,15 @@ import armillary as arm
 from armillary.collision.check import CollisionCheck
 from armillary.shapes import Box, Capsule, Cylinder, Primitive, Sphere
 from benchmarks.distances import peer_shape
+from benchmarks.learned_rules import Pinocchio as HullsInPinocchio
+from benchmarks.learned_rules import panda_urdf
 from benchmarks.measure import Figure, best_times, faster, within
 
 BATCH = 40_000
 FEW = 200
 EDGES = 10_000
 FEW_EDGES = 3
+NEW_STATES = 1000
 STEP = math.radians(0.5)
 LIMITS = np.array(
     [
@@ -110,6 +113,8 @@ def figures() -> Iterator[Figure]:
     """Yield the figures of collision checks of cells."""
     yield from batch_figures()
     yield from call_figures()
+    yield from distance_figures()
+    yield from hull_figures()
     yield from motion_figures()
     yield from large_figures()
 
@@ -243,6 +248,66 @@ def call_figures() -> Iterator[Figure]:
     yield within(what, min(times[1:]), at_most=3e-3)
 
 
+def distance_figures() -> Iterator[Figure]:
+    """Yield figures of the distance of each pair, and its slopes, beside Pinocchio.
+
+    Times are those of all threads together.
+    """
+    Q, few = random_q(BATCH // 4), random_q(FEW)
+    asked = {"itself": (2e-6, 4e-6)}
+    for what in ("itself", "20 spheres", "20 boxes"):
+        count, _, kind = what.partition(" ")
+        shapes = obstacles(kind, int(count)) if kind else []
+        check = cell_with(shapes).collision()
+        peer = Pinocchio(check, shapes)
+        here, there = check.distances(few[:20]), [peer.distances(q) for q in few[:20]]
+        is_free = np.array(there) > 1e-3  # coal's depth of boxes is another one
+        assert np.abs(here - there)[is_free].max() < 1e-5
+        distances, slopes, one, theirs = best_times(
+            lambda: check.distances(Q),  # noqa: B023
+            lambda: check.gradients(Q),  # noqa: B023
+            lambda: [check.distances(q) for q in few],  # noqa: B023
+            lambda: [peer.compute_distances(q) for q in few],  # noqa: B023
+            turns=4,
+            clock=time.process_time,
+        )
+        title, each = f"arm in 59 spheres against {what}", theirs / FEW
+        yield faster(f"{title}, distances(Q)", distances / len(Q), each, at_least=5)
+        yield faster(f"{title}, distances(q)", one / FEW, each, at_least=1)
+        if what in asked:
+            most, most_slopes = asked[what]
+            yield within(f"{title}, distances(Q)", distances / len(Q), at_most=most)
+            yield within(f"{title}, gradients(Q)", slopes / len(Q), at_most=most_slopes)
+
+
+def hull_figures() -> Iterator[Figure]:
+    """Yield figures of a Panda with its meshes as hulls, one call at a time."""
+    path = panda_urdf()
+    cell = arm.load(path)
+    check = cell.collision()
+    peer = HullsInPinocchio(cell, str(path), check.pairs)
+    Q = cell.samples(FEW).rows(0, FEW)
+    values = check.distances(Q)
+    free = (values > 0.0).all(axis=1)
+    one = check.distances(Q[free][0])
+    assert np.abs(one - peer.distances(Q[free][0])).max() < 1e-5
+    limits = {"distances": 60e-6, "contacts": 20e-6, "gradients": 80e-6}
+    for where, rows in (("free", Q[free]), ("some overlap", Q[~free])):
+        title = f"Panda in hulls, {len(check.pairs)} pairs, {where}"
+        for ask, most in limits.items():
+            ours, theirs = best_times(
+                lambda: [getattr(check, ask)(q) for q in rows],  # noqa: B023
+                lambda: [peer.compute_distances(q) for q in rows],  # noqa: B023
+                turns=4,
+                clock=time.process_time,
+            )
+            mine = ours / len(rows)
+            yield within(f"{title}, {ask}(q)", mine, at_most=most)
+            if ask == "distances":
+                name = f"{title}, distances(q); Pinocchio"
+                yield faster(name, mine, theirs / len(rows), at_least=1)
+
+
 def motion_figures() -> Iterator[Figure]:
     """Yield the figure of motions among boxes."""
     shapes = obstacles("boxes", 20)
@@ -315,6 +380,14 @@ def large_figures() -> Iterator[Figure]:
     contacts, yes = best_times(lambda: check.contacts(q), lambda: check(q), turns=30)
     title = f"400 links, {len(check.pairs):,} pairs, one state"
     yield within(f"{title}, contacts", contacts, at_most=200e-6)
+    times: list[float] = []
+    for row in rng.uniform(-1, 1, (NEW_STATES, 140)):
+        start = time.process_time()
+        check.contacts(row)
+        times.append(time.process_time() - start)
+    median, late = np.percentile(times, (50, 99)).tolist()
+    yield within(f"{title}, contacts of new q, median", median, at_most=200e-6)
+    yield within(f"{title}, contacts of new q, p99", late, at_most=500e-6)
     yield within(f"{title}, check(q)", yes, at_most=200e-6)
 
 
@@ -325,6 +398,7 @@ class Pinocchio:
         """Make the same arm and the same pairs of shapes."""
         pin: Any = import_module("pinocchio")
         self._compute = pin.computeCollisions
+        self._measure = pin.computeDistances
         self.model = model = pin.Model()
         self.geometry = geometry = pin.GeometryModel()
         objects: dict[str, list[int]] = {}
@@ -349,10 +423,13 @@ class Pinocchio:
             add(f"panda/{name}", parent, link.joint.precursor.matrix(), link.collisions)
         for k, shape in enumerate(shapes):
             add(f"obstacle{k}/body", 0, np.eye(4), [shape])
-        for a, b in check.pairs:
+        owners: list[int] = []
+        for k, (a, b) in enumerate(check.pairs):
             for i in objects[a]:
                 for j in objects[b]:
                     geometry.addCollisionPair(pin.CollisionPair(i, j))
+                    owners.append(k)
+        self._owners = np.array(owners)
         self.data, self.found = model.createData(), geometry.createData()
 
     def __call__(self, q: np.ndarray) -> bool:
@@ -360,3 +437,15 @@ class Pinocchio:
         return bool(
             self._compute(self.model, self.data, self.geometry, self.found, q, True)
         )
+
+    def compute_distances(self, q: np.ndarray) -> None:
+        """Compute the distances of all pairs of shapes, and leave them there."""
+        self._measure(self.model, self.data, self.geometry, self.found, q)
+
+    def distances(self, q: np.ndarray) -> np.ndarray:
+        """Return the distance of each pair of links, shape (k,)."""
+        self.compute_distances(q)
+        found = np.full(self._owners.max() + 1, np.inf)
+        values = [each.min_distance for each in self.found.distanceResults]
+        np.minimum.at(found, self._owners, values)
+        return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ FEW = 500
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of learned rules."""
-    path = _panda()
+    path = panda_urdf()
     cell = arm.load(path)
     start = time.process_time()
     for link in cell.manipulators[0].links:
@@ -64,7 +64,8 @@ def _untested(rules: Rules) -> set[frozenset[str]]:
     return {frozenset((r.a, r.b)) for r in rules.rules if r.reason == "never"}
 
 
-def _panda() -> Path:
+def panda_urdf() -> Path:
+    """Return the URDF of a Panda in example-robot-data."""
     for file in importlib.metadata.files("example-robot-data") or ():
         if str(file).endswith("panda_description/urdf/panda.urdf"):
             return Path(str(file.locate())).resolve()
@@ -74,15 +75,27 @@ def _panda() -> Path:
 class Pinocchio:
     """All pairs of links of a robot that may meet, by Pinocchio and coal."""
 
-    def __init__(self, cell: arm.Cell, path: str) -> None:
-        """Make the same robot with the same hulls."""
+    def __init__(
+        self,
+        cell: arm.Cell,
+        path: str,
+        pairs: Sequence[tuple[str, str]] | None = None,
+    ) -> None:
+        """Make the same robot with the same hulls.
+
+        Args:
+            cell: Ours.
+            path: Of its URDF.
+            pairs: The pairs of links; by default all but those that share a joint.
+        """
         pin: Any = import_module("pinocchio")
         self._pin = pin
         self.model = model = pin.buildModelFromUrdf(path)
         self.geometry = geometry = pin.GeometryModel()
         apart = arm.Rules().include("panda/*", "panda/*").rules
         joined = cell.rules.rules[3:4]  # links that share a joint
-        self.pairs = list(cell.pairs(cell.home, rules=Rules(rules=(*apart, *joined))))
+        every = cell.pairs(cell.home, rules=Rules(rules=(*apart, *joined)))
+        self.pairs = list(every if pairs is None else pairs)
         numbers: dict[str, list[int]] = {}
         for link in cell.manipulators[0].links:
             frame = model.frames[model.getFrameId(link.name)]
@@ -114,6 +127,19 @@ class Pinocchio:
             compute(*given, np.append(q, q[-1]), False)  # a finger follows the other
             hits = [k for k, each in enumerate(results) if each.isCollision()]
             found[row, self._owners[hits]] = True
+        return found
+
+    def compute_distances(self, q: np.ndarray) -> None:
+        """Compute the distances of all pairs of shapes, and leave them there."""
+        given = self.model, self.data, self.geometry, self.found
+        self._pin.computeDistances(*given, np.append(q, q[-1]))
+
+    def distances(self, q: np.ndarray) -> np.ndarray:
+        """Return the distance of each pair of links, shape (pairs,)."""
+        self.compute_distances(q)
+        found = np.full(len(self.pairs), np.inf)
+        values = [each.min_distance for each in self.found.distanceResults]
+        np.minimum.at(found, self._owners, values)
         return found
 
     def untested(self, Q: np.ndarray) -> set[frozenset[str]]:

@@ -1,7 +1,9 @@
-"""Slopes of distances, compared with differences of distances."""
+"""Contacts, and slopes of distances compared with differences of distances."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armillary as arm
+from armillary.collision import nearest_pairs
+from armillary.shapes import Box, Capsule, ConvexPolyhedron, Primitive, Sphere, distance
 from solids import without_meshes
 from strategies import cells_and_states, laws
 
@@ -81,3 +85,103 @@ def test_nan_stays_in_its_row():
     found = check.gradients(Q)
     np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
     assert np.isnan(found[1]).any() or not len(check.pairs)
+
+
+def scene(*shapes: Sequence[Primitive]) -> arm.Cell:
+    """Links with some shapes each, that slide along x one after the other."""
+    links = [arm.Link(name="rail")]
+    for k, each in enumerate(shapes):
+        links.append(
+            arm.Link(
+                name=f"link{k}",
+                parent=links[-1].name,
+                joint=arm.joints.Prismatic(
+                    axis=(1, 0, 0), precursor=arm.Pose.rotation_y(0.2)
+                ),
+                primary=arm.Pose.translation(0.0, 0.1 * k, 0.0),
+                collisions=each,
+            )
+        )
+    robot = arm.Manipulator(name="m", links=links)
+    return arm.Cell(manipulators=[robot], rules=arm.Rules.everything())
+
+
+def mixed() -> list[list[Primitive]]:
+    """Spheres and other shapes at the same links, of kinds in both orders."""
+    ball = Sphere(name="ball", radius=0.1)
+    side = Sphere(name="side", radius=0.05, pose=arm.Pose.translation(0, 0.2, 0.1))
+    box = Box(name="box", size=(0.2, 0.1, 0.3), pose=arm.Pose.rotation_x(0.4))
+    rod = Capsule(name="rod", radius=0.04, length=0.3)
+    return [[ball, side], [box], [rod, side], [side, rod], [ball], [rod, box]]
+
+
+def test_contacts_are_those_of_the_nearest_shapes():
+    cell = scene(*mixed())
+    check, q = cell.collision(), np.array([0.1, 0.3, 0.4, -0.2, 0.35, 0.1])
+    links = {f"m/{link.name}": link for link in cell.manipulators[0].links}
+    found = check.contacts(q, within=10.0)
+    assert {each.links for each in found} == set(check.pairs)
+    for each in found:
+        a, b = (
+            [
+                (shape, cell.fk(name)(q) @ links[name].primary.matrix())
+                for shape in links[name].collisions
+            ]
+            for name in each.links
+        )
+        pairs = [(s, t, distance(s, X, t, Y)) for s, X in a for t, Y in b]
+        s, t, nearest = min(pairs, key=lambda pair: float(pair[2].value))
+        assert each.shapes == (s.name, t.name)
+        np.testing.assert_allclose(each.distance, nearest.value, atol=1e-12)
+        np.testing.assert_allclose(each.points, nearest.points, atol=1e-9)
+        np.testing.assert_allclose(each.normal, nearest.normal, atol=1e-9)
+        assert not (each.points.flags.writeable or each.normal.flags.writeable)
+
+
+def calls_of(ask: Any) -> int:
+    """Return how many functions of Python a call calls, the second time."""
+    count = 0
+
+    def note(frame: Any, event: str, argument: Any) -> None:
+        nonlocal count
+        count += event == "call"
+
+    ask()
+    sys.setprofile(note)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_pairs_cost_no_calls_of_python_and_are_taken_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    cell = scene(*mixed())
+    whole, q = cell.collision(), np.array([0.1, 0.3, 0.4, -0.2, 0.35, 0.1])
+    near = whole.contacts(q, within=0.3)
+    assert len(whole.pairs) == 15 > len(near) > 2
+    assert calls_of(lambda: whole.distances(q)) < 30
+    assert calls_of(lambda: whole.gradients(q)) < 30
+    assert calls_of(lambda: whole.contacts(q, within=0.3)) < 30 + 2 * len(near)
+
+    # With room for fewer pairs than there are, answers are the same.
+    for name in ("FEWEST", "MOST_CONTACTS", "MOST_NUMBERS"):
+        monkeypatch.setattr(nearest_pairs, name, 4)
+    parts = cell.collision()
+    np.testing.assert_array_equal(parts.distances(q), whole.distances(q))
+    np.testing.assert_array_equal(parts.gradients(q), whole.gradients(q))
+    found = parts.contacts(q, within=0.3)
+    assert list(map(str, found)) == list(map(str, near))
+    q[4] = np.nan
+    unknown = [np.isnan(each.distance) for each in parts.contacts(q, within=0.3)]
+    assert sum(unknown) == np.isnan(whole.distances(q)).sum() > 0
+
+
+def test_hulls_cost_no_calls_of_python():
+    clouds = [np.random.default_rng(k).normal(size=(9 + k, 3)) for k in range(5)]
+    hulls = [[ConvexPolyhedron.around(0.1 * cloud)] for cloud in clouds]
+    check, q = scene(*hulls).collision(), np.zeros(5)
+    assert len(check.pairs) == 10
+    assert calls_of(lambda: check.distances(q)) < 30

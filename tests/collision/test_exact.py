@@ -284,6 +284,8 @@ def test_answers_agree_where_hulls_overlap(tmp_path: Path):
         np.testing.assert_array_equal(touching, ~(clearance > margin))
         np.testing.assert_array_equal(touching[3], check(Q[3]))
         np.testing.assert_allclose(check.distances(Q).min(axis=1), clearance)
+        np.testing.assert_array_equal(check.distances(Q[3]), check.distances(Q)[3])
+        np.testing.assert_array_equal(check.gradients(Q[3]), check.gradients(Q[3:4])[0])
         for q, least in zip(Q[:30], clearance, strict=False):
             (contact,) = check.contacts(q, within=9.0)
             assert contact.distance == pytest.approx(least, abs=1e-8)

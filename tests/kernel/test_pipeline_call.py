@@ -198,3 +198,29 @@ def test_a_call_needs_a_record_with_its_code():
             (Call("what", ("x",), (Port("value", ()),)),),
             ("value",),
         )
+
+
+def test_some_records_at_a_time():
+    # Each record writes twice its number, plus x, to an entry.
+    stage = program(lambda x, number: x + 2.0 * number, "place", x=(), number=())
+    table = Table("jobs", (reals("number"), index("place", "places")))
+    code = compile_pipeline(
+        Pipeline(
+            "jobs",
+            (Port("x", ()),),
+            (table,),
+            (Each("jobs", (stage,)),),
+            ("places",),
+            (Port("places", (3,)),),
+        )
+    )
+    records = {"number": np.arange(7.0), "place": np.arange(7) % 3}
+    some = code.by_record({"jobs": records}, table="jobs", places="place")
+    X = np.arange(10.0)
+    assert some.whole(1.0).tolist() == [13.0, 9.0, 11.0]  # the last of each place
+    for which in ([5, 0], [1, 6, 2]):
+        kernel = some.of(np.array(which))
+        found = kernel(X)[:, : len(which)]
+        np.testing.assert_array_equal(found, X[:, None] + 2.0 * np.array(which))
+    with pytest.raises(KernelError, match="room for 3 records of 'jobs', not for 4"):
+        some.of(np.arange(4))

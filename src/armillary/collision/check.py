@@ -14,9 +14,12 @@ import numpy.typing as npt
 from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.contact import Contact, contact_of, gradients, nearest_first
+from armillary.collision.contact import Contact, contacts_of
+from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
+from armillary.collision.nearest_pairs import NearestPairs
+from armillary.collision.nearest_stages import Measure
 from armillary.collision.pairs import pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
@@ -38,8 +41,8 @@ __all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
-BLOCK: Final = 1 << 17
-"""Pairs of shapes, or frames, of the rows that are computed at once."""
+BLOCK: Final = 1 << 18
+"""Numbers of the rows that are computed at once: of poses, and of pairs."""
 
 
 def collision(
@@ -269,12 +272,13 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
-        # The pairs of shapes of a pair of links are a range, from `starts` on.
+        row = self._row(q)
+        if row is not None and len(self.pairs):
+            return self._measures.distances(self._placed.poses_at(row)).copy()
         (Q,), batch = self._rows(q=q)
-        distances = np.full((len(Q), len(self.pairs)), np.inf)
-        for rows, X in self._blocks(Q):
-            values = self._placed.all_values(X)
-            distances[rows] = np.minimum.reduceat(values, self.tables.starts, axis=1)
+        distances = np.empty((len(Q), len(self.pairs)))
+        for rows, X in self._blocks(Q, "distance"):
+            distances[rows] = self._measures.distances(X)
         return distances.reshape(*batch, len(self.pairs))
 
     def gradients(self, q: npt.ArrayLike) -> Array:
@@ -292,19 +296,14 @@ class CollisionCheck:
         Raises:
             ShapeError: `q` has another shape.
         """
+        row = self._row(q)
+        if row is not None and len(self.pairs):
+            return self._measures.slopes(row, self._placed.poses_at(row)).copy()
         (Q,), batch = self._rows(q=q)
-        starts, count = self.tables.starts, len(self.pairs)
-        slopes = np.zeros((len(Q), count, Q.shape[1]))
-        for rows, X in self._blocks(Q):
-            # Of the pairs of shapes of each pair of links the nearest one counts.
-            values = self._placed.all_values(X)
-            of_links = np.split(values, starts[1:], axis=1)
-            nearest = np.stack([np.argmin(each, axis=1) for each in of_links], axis=1)
-            nearest += starts
-            slopes[rows] = gradients(self._placed, Q[rows], X, nearest)
-            is_nan = np.isnan(np.take_along_axis(values, nearest, axis=1))
-            slopes[rows][is_nan] = np.nan
-        return slopes.reshape(*batch, count, Q.shape[1])
+        slopes = np.zeros((len(Q), len(self.pairs), Q.shape[1]))
+        for rows, X in self._blocks(Q, "slope"):
+            slopes[rows] = self._measures.slopes(Q[rows], X)
+        return slopes.reshape(*batch, *slopes.shape[1:])
 
     def contacts(
         self, q: npt.ArrayLike, *, within: float | None = None
@@ -321,32 +320,20 @@ class CollisionCheck:
             ShapeError: `q` has another shape.
             ModelError: `within` is not a number.
         """
-        (Q,), batch = self._rows(q=q)
-        if batch:
-            raise ShapeError(
-                f"contacts are of one q of shape {Q.shape[-1:]}, not of "
-                f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
-            )
+        row = self._row(q)
+        if row is None:
+            (Q,), batch = self._rows(q=q)
+            if batch:
+                raise ShapeError(
+                    f"contacts are of one q of shape {Q.shape[-1:]}, not of "
+                    f"{(*batch, *Q.shape[-1:])}; check.distances takes many."
+                )
+            row = Q[0]
+        most = self.margin if within is None else number_of("distance", within)
         if not len(self.pairs):
             return []
-        most = self.margin if within is None else number_of("distance", within)
-        tables, X = self.tables, self._placed.poses(Q)
-        # Only the shapes of links whose spheres are near are looked at.
-        near = tables.near(self.placed, X[0], most)
-        if not len(near):
-            return []
-        which, starts = tables.shapes_of(near)
-        values = self._placed.values(X, np.zeros_like(which), which)
-        contacts: list[Contact] = []
-        # Of each pair of links the nearest pair of shapes is its contact.
-        for links, first, of_links in zip(
-            near.tolist(), starts, np.split(values, starts[1:]), strict=True
-        ):
-            at = int(np.argmin(of_links))  # a NaN, if there is one
-            if not of_links[at] > most:
-                shapes = int(which[first + at])
-                contacts.append(contact_of(self._placed, links, shapes, X))
-        return sorted(contacts, key=nearest_first)
+        links, numbers = self._measures.contacts(self._placed.poses_at(row), most)
+        return contacts_of(self.tables, links, numbers)
 
     def motion(
         self, q0: npt.ArrayLike, q1: npt.ArrayLike, *, step: float | None = None
@@ -395,6 +382,11 @@ class CollisionCheck:
     def _prover(self) -> MotionProver:
         return MotionProver(self._placed, self.margin)
 
+    @cached_property
+    def _measures(self) -> NearestPairs | ExactPairs:
+        """Return what measures each pair of links."""
+        return (ExactPairs if self.is_exact else NearestPairs)(self._placed)
+
     def _answers(self, asked: Question, Q: Array) -> Array:
         """Return the answers of a kernel about pairs that move: (n, joints) -> (n,)."""
         # Without pairs that move a row is free wherever its positions are numbers.
@@ -429,14 +421,22 @@ class CollisionCheck:
         without it.
         """
         if self.is_exact:
-            blocks = (X for _, X in self._blocks(Q))
+            blocks = (X for _, X in self._blocks(Q, "distance"))
             least = [self._placed.least(X, enough) for X in blocks]
             return np.concatenate([np.zeros(0), *least])
         least = np.minimum(self._answers("clearance", Q), self._placed.constant)
         unknown = np.flatnonzero(np.isnan(least))
-        for rows, X in self._blocks(Q[unknown]):
-            least[unknown[rows]] = self._placed.least(X)
+        for rows, X in self._blocks(Q[unknown], "distance"):
+            least[unknown[rows]] = self._measures.distances(X).min(axis=1)
         return least
+
+    def _row(self, q: Any) -> Array | None:
+        """Return joint positions that are one row of floats; else None."""
+        # What is to be refused takes the general way, which says why; so do triangles.
+        is_row = type(q) is np.ndarray and q.ndim == 1 and q.dtype == np.float64
+        if not is_row or self.is_exact:
+            return None
+        return q if len(q) == self._placed.moving.joints else None
 
     def _rows(self, **given: npt.ArrayLike) -> tuple[list[Array], tuple[int, ...]]:
         """Return joint positions as rows, and the shape of their batch."""
@@ -447,13 +447,11 @@ class CollisionCheck:
         arrays, batch = broadcast(program, tuple(given.values()))
         return [each.reshape(math.prod(batch), n) for each in arrays], batch
 
-    def _blocks(self, Q: Array) -> Iterator[tuple[slice, Array]]:
+    def _blocks(self, Q: Array, asked: Measure) -> Iterator[tuple[slice, Array]]:
         """Yield some rows at a time with poses of all links; nothing without pairs."""
         if not len(self.pairs):
             return
-        # A row needs memory for the poses of f frames and the distances of k pairs.
-        per_row = max(self._placed.moving.count, len(self.tables.pairs.pairs))
-        step = max(1, BLOCK // per_row)
+        step = max(1, BLOCK // self._measures.width(asked))
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, self._placed.poses(Q[rows])

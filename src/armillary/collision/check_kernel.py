@@ -23,7 +23,7 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["check_kernel"]
+__all__ = ["check_kernel", "sphere_records"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -54,11 +54,13 @@ def check_kernel(
     """
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
 
+    lanes = pairs.lanes if asked == "clearance" else None
+
     def made() -> CompiledPipeline:
-        return compiled(check_pipeline(moving, room, asked), dtype)
+        return compiled(check_pipeline(moving, room, asked), dtype, lanes)
 
     # The code is cached beside the moving links, as other checks of the cell share it.
-    code = kept(moving, ("check", room, asked, dtype.char), made)
+    code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"
@@ -70,7 +72,7 @@ def check_kernel(
     tables = {
         **moving.records(pairs.state),
         **_limits(columns, pairs.tables, margin, precision),
-        **_spheres(columns, pairs),
+        **sphere_records(columns, pairs),
         **_link_pairs(columns, pairs.tables, near, rates),
         **_shape_pairs(columns, pairs.tables, near, called),
     }
@@ -97,7 +99,7 @@ def _limits(
     return {columns.limits.name: records(record)}
 
 
-def _spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
+def sphere_records(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
     spheres: dict[Port, Any] = {

@@ -36,7 +36,17 @@ from armillary.spatial.vector import (
 )
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["CENTRES", "UNDECIDED", "Question", "check_pipeline", "compiled"]
+__all__ = [
+    "CENTRES",
+    "UNDECIDED",
+    "Question",
+    "check_pipeline",
+    "compiled",
+    "distance_of_shapes",
+    "least_of_spheres",
+    "lesser",
+    "may_be_less",
+]
 
 Question: TypeAlias = Literal["touching", "clearance", "motion"]
 """Whether links touch: 0 if not, 1 if so, `UNDECIDED` where rounding decides, or a pose
@@ -157,7 +167,8 @@ def _square(a: Vector, b: Vector) -> Number:
     return dot(between, between)
 
 
-def _distance_of_shapes(columns: CheckColumns) -> Call:
+def distance_of_shapes(columns: CheckColumns) -> Call:
+    """Return the call that measures the shapes of a record."""
     return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
 
 
@@ -193,7 +204,7 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     shapes = each(
         columns.shape_pairs,
         stage(_nearness, **columns.shape_spheres, writes=columns.near_shape),
-        when(columns.near_shape, _distance_of_shapes(columns), stage(_judge)),
+        when(columns.near_shape, distance_of_shapes(columns), stage(_judge)),
         within=columns.of_shapes.name,
     )
     links = each(
@@ -256,7 +267,7 @@ def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     stage = columns.stage
     links = each(
         columns.link_pairs,
-        stage(_may_be_less, **columns.link_spheres, writes=columns.near),
+        stage(may_be_less, **columns.link_spheres, writes=columns.near),
         when(columns.near, *_least_of_near(columns)),
     )
     rows = (
@@ -271,18 +282,18 @@ def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
 def _least_of_near(columns: CheckColumns) -> tuple[Stage, ...]:
     """Return stages by which `least` becomes no more than the distance of two links."""
     least = columns.least
-    sphere = columns.stage(_least_of_spheres, **columns.sphere_shapes, writes=least)
+    sphere = columns.stage(least_of_spheres, **columns.sphere_shapes, writes=least)
     return (
         each(columns.sphere_pairs, sphere, within=columns.of_spheres.name),
         each(
             columns.shape_pairs,
             columns.stage(
-                _may_be_less, **columns.shape_spheres, writes=columns.near_shape
+                may_be_less, **columns.shape_spheres, writes=columns.near_shape
             ),
             when(
                 columns.near_shape,
-                _distance_of_shapes(columns),
-                columns.stage(_least, writes=least),
+                distance_of_shapes(columns),
+                columns.stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,
         ),
@@ -297,7 +308,7 @@ def _begin_least(sound: Number) -> Number:
     return select(sound > 0.0, np.inf, np.nan)
 
 
-def _may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
+def may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
     """Return a number above 0 where spheres are nearer than the least so far.
 
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
@@ -307,11 +318,13 @@ def _may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
     return so_far - gap
 
 
-def _least_of_spheres(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
-    return _least(sqrt(_square(a, b)) - reach, least)
+def least_of_spheres(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
+    """Return the distance of two spheres, if it is less than the least so far."""
+    return lesser(sqrt(_square(a, b)) - reach, least)
 
 
-def _least(value: Number, least: Number) -> Number:
+def lesser(value: Number, least: Number) -> Number:
+    """Return the least distance, now that another one is known."""
     # Written so that NaN of the distance becomes the least, and stays it.
     return select(value >= least, least, value)
 

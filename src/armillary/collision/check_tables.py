@@ -25,15 +25,6 @@ Indices = npt.NDArray[np.int64]
 FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
-ROUNDING: Final = 1e-12
-"""By which part of coordinates spheres are taken to be larger than they are."""
-
-FARTHEST: Final = 1e150
-"""No shapes are farther apart than this, whose square is a number [m]."""
-
-BLOCK: Final = 1 << 14
-"""Pairs of links that are looked at together, to bound the memory."""
-
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
@@ -108,14 +99,7 @@ class CheckTables:
         chosen = moves & are_spheres, moves & ~are_spheres
         # Each pair of links has a range of either list; those with two empty ranges are
         # left out.
-        of_link = np.repeat(
-            np.arange(len(starts)), np.diff(np.append(starts, len(table)))
-        )
-        spans: list[Indices] = []
-        for which in chosen:
-            counts = np.bincount(of_link[which], minlength=len(starts))
-            spans += [np.cumsum(counts) - counts, counts]
-        spanned = np.stack(spans, axis=1).astype(np.int64)
+        spanned = _spans(starts, *chosen)
         used = spanned[:, 1] + spanned[:, 3] > 0
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
@@ -141,6 +125,24 @@ class CheckTables:
             np.concatenate([placed.rows[first], placed.rows]),
             np.concatenate([turned + frames[:, :3, 3], placed.centres]),
         )
+
+    @property
+    def split(self) -> tuple[Indices, Indices, Indices]:
+        """Return pairs of spherical shapes, other pairs, and where those of links are.
+
+        Returns:
+            Positions in `pairs`, sorted, whether they move or not; and for each pair of
+            links the first of its pairs of spheres, and how many; then those of shapes,
+            shape (k, 4).
+        """
+        is_sphere = np.array(
+            [type(each.shape) is Sphere for each in self.pairs.shapes], np.bool_
+        )
+        one, other = self.pairs.pairs.T
+        are_spheres = is_sphere[one] & is_sphere[other]
+        chosen = are_spheres, ~are_spheres
+        of_spheres, of_shapes = map(np.flatnonzero, chosen)
+        return of_spheres, of_shapes, _spans(self.starts, *chosen)
 
     @property
     def room(self) -> int:
@@ -187,36 +189,6 @@ class CheckTables:
         np.maximum.at(levers, owner, reach)
         return speeds.between(rows[self.links], levers[self.links])
 
-    def near(self, placed: Placed, X: Array, within: float) -> Indices:
-        """Return the pairs of links whose spheres are near, or NaN.
-
-        Args:
-            placed: Where the shapes are.
-            X: Poses of moving links, shape (f, 3, 4).
-            within: How near [m].
-
-        Returns:
-            Positions in `tested`, sorted, shape (p,).
-        """
-        count = len(self.first) - 1
-        P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
-        # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
-        # of matrices. It loses digits where both are far out; `squares` allow for that.
-        most = np.abs(P[np.isfinite(P)]).max(initial=0.0)
-        near_codes: list[Indices] = []
-        step = max(1, BLOCK // max(1, count))
-        squares = np.einsum("ki,ki->k", P, P) - ROUNDING * most * most
-        for start in range(0, count, step):
-            few = slice(start, start + step)
-            square = squares[few, None] + squares - 2.0 * (P[few] @ P.T)
-            reach = radii[few, None] + (radii + min(within, FARTHEST))
-            one, other = np.nonzero(~(square > reach * reach))  # NaN is near
-            near_codes.append((one + start) * count + other)
-        # Of these, the pairs that are tested: `self.codes` is sorted.
-        codes = np.concatenate([np.zeros(0, np.int64), *near_codes])
-        at = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
-        return at[self.codes[at] == codes]
-
     def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:
         """Return the pairs of shapes of pairs of links, and where those of each begin.
 
@@ -227,6 +199,24 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
+
+
+def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
+    """Return the ranges of the pairs of shapes of pairs of links in lists of them.
+
+    Args:
+        starts: The first pair of shapes of each pair of links, shape (k,).
+        chosen: For each list, which of all pairs of shapes are in it.
+
+    Returns:
+        The first and the count in each list, shape (k, 2 lists).
+    """
+    found: list[Indices] = []
+    for which in chosen:
+        before = np.append(0, np.cumsum(which))
+        first = before[starts]
+        found += [first, np.append(first[1:], before[-1]) - first]
+    return np.stack(found, axis=1).astype(np.int64)
 
 
 def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:

@@ -7,14 +7,17 @@ Pairs are records of tables, so that pipelines depend on the moving links alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Final, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
 from armillary.kernel.tables import Field, Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
-__all__ = ["CheckColumns", "records"]
+__all__ = ["CONTACT", "CheckColumns", "records"]
+
+CONTACT: Final = 11
+"""Numbers of a contact: distance [m], number of the pair of shapes, points, normal."""
 
 
 @final
@@ -80,14 +83,53 @@ class CheckColumns(Columns):
     speed = Column("speed at which two links may approach each other", unit="m")
     touching = Column("1 if links touch at t")
 
-    def __init__(self, moving: MovingLinks, spheres: int) -> None:
+    # The nearest points of each pair of links.
+    twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")
+    beyond = Column("distance from which on contacts are not wanted", unit="m")
+    first_pair = Column("number of the first pair of shapes of two links")
+    link_X_A = Column("pose of the moving link of one link of a pair", 3, 4, unit="m")
+    link_X_B = Column("pose of that of the other", 3, 4, unit="m")
+    twists_a = Column("twists of the moving link of one link of a pair", 6, "joints")
+    twists_b = Column("twists of that of the other", 6, "joints")
+    moves = Column("1 for each of both that is not fixed to the world", 2)
+    sphere_number = Column("number of a pair of spherical shapes")
+    sphere_X_A = Column("pose of the moving link of a spherical shape", 3, 4)
+    sphere_X_B = Column("pose of that of another", 3, 4)
+    sphere_distance = Column("code of the distance of two spherical shapes", 2)
+    shape_number = Column("number of a pair of other shapes")
+    shape_order = Column("-1 where the code of a pair takes its second shape first")
+    gap = Column("by how much the value may be wrong", unit="m")
+    points = Column("nearest points of two shapes", 2, 3, unit="m")
+    normal = Column("direction from the first to the second", 3)
+    is_chosen = Column("above 0 for the nearest pair of spherical shapes")
+    nearest = Column("number of the nearest pair of shapes so far")
+    least_points = Column("its points", 2, 3, unit="m")
+    least_normal = Column("its normal", 3)
+    pair_distance = Column("distance of a pair of links", unit="m")
+    pair_contact = Column("see `CONTACT`", CONTACT)
+    pair_slope = Column("slope of a distance by joints", "joints", unit="m/unit")
+    pair_distances = Column("those of all pairs that are asked for", "pairs")
+    pair_contacts = Column("the same of contacts", "pairs", CONTACT)
+    pair_slopes = Column("the same of slopes", "pairs", "joints")
+
+    def __init__(
+        self, moving: MovingLinks, spheres: int, pairs: int = 0, turning: int = 0
+    ) -> None:
         """Set the sizes.
 
         Args:
             moving: The moving links of the cell.
             spheres: For how many spheres there is room.
+            pairs: For how many pairs of links there is room, if each has a result.
+            turning: How many links have twists.
         """
-        super().__init__(joints=moving.joints, moving=moving.count, spheres=spheres)
+        super().__init__(
+            joints=moving.joints,
+            moving=moving.count,
+            spheres=spheres,
+            pairs=pairs,
+            turning=turning,
+        )
 
     @property
     def limits(self) -> Table:
@@ -142,10 +184,63 @@ class CheckColumns(Columns):
         table = self.link_pairs
         return Table(table.name, (*table.fields, number_field(self.rates)))
 
+    # What has a result for each pair of links.
+
+    @property
+    def numbered_sphere_pairs(self) -> Table:
+        """Return the table of pairs of spherical shapes, with their numbers."""
+        table = self.sphere_pairs
+        poses = (self.sphere_X_A, self.sphere_X_B)
+        indices = (index_field(X, into=self.poses) for X in poses)
+        more = number_field(self.sphere_number), *indices
+        return Table(
+            table.name, (*table.fields, *more, code(self.sphere_distance.name))
+        )
+
+    @property
+    def numbered_shape_pairs(self) -> Table:
+        """Return the table of all other pairs of shapes, with their numbers."""
+        table = self.shape_pairs
+        more = map(number_field, (self.shape_number, self.shape_order))
+        return Table(table.name, (*table.fields, *more))
+
+    def link_pairs_with(self, result: Port, results: Port) -> Table:
+        """Return the table of pairs of links that have a result each.
+
+        Args:
+            result: That of a pair.
+            results: Those of all.
+        """
+        fields = [
+            *self._near(self.link_spheres),
+            span(self.of_spheres.name, self.sphere_pairs.name),
+            span(self.of_shapes.name, self.shape_pairs.name),
+            number_field(self.first_pair),
+            index_field(result, into=results),
+        ]
+        if result == self.pair_slope:
+            poses, twists = self.link_poses, self.link_twists
+            fields += [index_field(port, into=self.poses) for port in poses]
+            fields += [index_field(port, into=self.twists) for port in twists]
+            fields.append(number_field(self.moves))
+        return Table(self.link_pairs.name, tuple(fields))
+
     def _near(self, pair: Mapping[str, Port]) -> tuple[Field, ...]:
         """Return the fields of two spheres, and of what is near."""
         centres = (index_field(pair[side], into=self.centres) for side in "ab")
         return *centres, number_field(pair["reach"])
+
+    # The two sides of a pair of links.
+
+    @property
+    def link_poses(self) -> tuple[Port, Port]:
+        """Return the poses of the links that both move with."""
+        return self.link_X_A, self.link_X_B
+
+    @property
+    def link_twists(self) -> tuple[Port, Port]:
+        """Return the twists of these."""
+        return self.twists_a, self.twists_b
 
     # The two spheres of a pair, by the parameters of formulas that compare them.
 

@@ -10,11 +10,12 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.broad_phase import BroadPhase
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
-from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
 from armillary.collision.tested_shapes import (
     placed_shapes,
     tables_of,
@@ -46,11 +47,13 @@ class Called(NamedTuple):
         rows: The moving links of the two shapes of each pair, in the order that its
             code takes their poses in, shape (k, 2).
         codes: Of each pair, shape (k, 2).
+        orders: -1 for pairs whose second shape the code takes first, else 1, (k,).
     """
 
     callees: Sequence[Callees]
     rows: Indices
     codes: Indices
+    orders: Array
 
 
 @final
@@ -128,11 +131,42 @@ class PlacedPairs:
         """Return the poses of moving links [m]: (n, joints) -> (n, f, 3, 4)."""
         return poses_of_links(self.moving, self.state)(Q)
 
+    def poses_at(self, q: Array) -> Array:
+        """Return the same for one row: (joints,) -> (f, 3, 4)."""
+        # A compiled kernel takes one row without detours.
+        if self.moving.is_compiled and self.moving.count > 1:
+            return poses_of_links(self.moving, self.state)(q)
+        return self.poses(q[np.newaxis])[0]
+
     @cached_property
     def extent(self) -> float:
         """Return about how far from the world's origin shapes are [m]."""
         X = self.poses(self.state.q[np.newaxis])[0]
         return self.tables.extent(self.placed, X)
+
+    def near(self, X: Array, within: float) -> Indices:
+        """Return the pairs of links whose spheres are near, or NaN.
+
+        Args:
+            X: Poses of moving links, shape (f, 3, 4).
+            within: How near [m].
+
+        Returns:
+            Positions in `tables.tested`, sorted, shape (p,).
+        """
+        rows, centres = self._around
+        return self._broad_phase.near(centre_kernel()(X[rows], centres), within)
+
+    @cached_property
+    def _broad_phase(self) -> BroadPhase:
+        return BroadPhase.of(self.tables)
+
+    @cached_property
+    def _around(self) -> tuple[Indices, Array]:
+        """Return the moving links of spheres around links, and their centres there."""
+        rows, centres = self.tables.spheres(self.placed)
+        count = len(self.tables.first) - 1
+        return rows[:count], centres[:count]
 
     def rates(self, lower: Array, upper: Array) -> Array:
         """Return how fast links of each pair may approach each other.
@@ -146,6 +180,14 @@ class PlacedPairs:
         """
         speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
         return self.tables.rates(speeds, self.placed)
+
+    @property
+    def lanes(self) -> int | None:
+        """Return how many rows code that measures distances computes at once."""
+        # Searches for distances end after different numbers of steps: rows that are
+        # computed at once would all wait for the longest.
+        is_even = all(kind.is_closed_form for kind in self.tables.pairs.kinds)
+        return None if is_even else 1
 
     def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
         """Return the code of the distances of all pairs of shapes.
@@ -162,10 +204,13 @@ class PlacedPairs:
             kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
         ]
         rows, codes = np.zeros((2, len(pairs.pairs), 2), np.int64)
+        orders = np.ones(len(pairs.pairs))
         for kind, code in zip(pairs.kinds, callees, strict=True):
             rows[kind.pairs] = self.placed.rows[kind.sides].T
             codes[kind.pairs] = code.codes
-        return Called(callees, rows, codes)
+            is_turned = kind.sides[0] != pairs.pairs[kind.pairs, 0]
+            orders[kind.pairs] -= 2.0 * is_turned
+        return Called(callees, rows, codes, orders)
 
     # Distances, computed without a pipeline
 
@@ -199,10 +244,12 @@ class PlacedPairs:
         return self.values(X, rows, which).reshape(-1, count)
 
     def least(self, X: Array, enough: float | None = None) -> Array:
-        """Return the least distance of all pairs, or only on which side of `enough`."""
-        if self.triangles:
-            return self.triangles.least(self.placed, X, enough)
-        return np.min(self.all_values(X), axis=1)
+        """Return the least distance of all pairs, or only on which side of `enough`.
+
+        That is by triangles, which there must be.
+        """
+        assert self.triangles is not None
+        return self.triangles.least(self.placed, X, enough)
 
     @cached_property
     def constant(self) -> float:

@@ -43,7 +43,7 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import trace
 
-__all__ = ["LinkShape", "Placed", "ShapePairs"]
+__all__ = ["LinkShape", "Placed", "ShapePairs", "centre_kernel"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -296,7 +296,7 @@ class ShapePairs:
             Distances [m], shape (m,); NaN where a pose has NaN.
         """
         # Centres of all shapes at all poses, of which pairs take two each.
-        P = _centre_kernel()(X[:, placed.rows], placed.centres)
+        P = centre_kernel()(X[:, placed.rows], placed.centres)
         a, b = self.pairs[which].T
         radii = self.radii[a] + self.radii[b]
         lowest: Array = _bound_kernel()(P[rows, a], P[rows, b], radii)
@@ -371,7 +371,9 @@ def _bounding_sphere(of: LinkShape) -> BoundingSphere:
 
 
 @lru_cache(maxsize=1)
-def _centre_kernel() -> Kernel:
+def centre_kernel() -> Kernel:
+    """Return the kernel from poses, and centres in these frames, to the world."""
+
     def centre(X: Matrix, centre: Vector) -> Vector:
         return Pose.from_matrix(X) @ three(centre)
 

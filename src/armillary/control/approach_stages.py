@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from armillary.collision.nearest_stages import speeds_along
 from armillary.control.columns import (
     ApproachLimit,
     InequalityRow,
@@ -36,7 +37,6 @@ from armillary.spatial.vector import (
     Vector,
     Vector3,
     add,
-    cross,
     dot,
     norm,
     scale,
@@ -365,8 +365,8 @@ def _pair_row(
     n = three(nearest.normal)
     point_a, point_b = (three(point) for point in nearest.points)
     approach = zip(
-        _along(sides.X_A, sides.twists_a, point_a, n),
-        _along(sides.X_B, sides.twists_b, point_b, n),
+        speeds_along(sides.X_A, sides.twists_a, point_a, n),
+        speeds_along(sides.X_B, sides.twists_b, point_b, n),
         strict=True,
     )
     distance = ChangingDistance(nearest.value, [b - a for a, b in approach], 0.0)
@@ -386,26 +386,11 @@ def _contact_row(
     """Return the row of a capsule and an obstacle, whose normal leads to the link."""
     # The normal leads from the obstacle to the link, so that only the link has J.
     gap = gap_to_obstacle(capsule, obstacle)
-    slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
+    slopes = speeds_along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
     velocity_of = three(obstacle_numbers(obstacle).velocity)
     drift = 0.0 - dot(velocity_of, gap.normal)
     distance = ChangingDistance(gap.value, slopes, drift)
     return _row(distance, contact_number, velocity, limit, full_braking, so_far)
-
-
-def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number]:
-    """Return the velocity of a point of a link along a direction, by each column.
-
-    That is n'(v + w x r) = f'(v, w), where f is the wrench of n at the point.
-    """
-    # Twists are those of the origin of the link.
-    origin = three([X[k][3] for k in range(3)])
-    moment = cross(subtract(point, origin), n)
-    wrench = [*n, *moment]
-    return [
-        sum((f * row[j] for f, row in zip(wrench, twists, strict=True)), 0.0)
-        for j in range(len(twists[0]))
-    ]
 
 
 def _row(

@@ -38,7 +38,7 @@ import numpy as np
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.packed import Packed
-from armillary.kernel.pipeline import Call, Each, Stage, When, While
+from armillary.kernel.pipeline import Call, Each, Farthest, Stage, When, While
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program, trace
 
@@ -48,6 +48,7 @@ __all__ = [
     "Numbered",
     "call",
     "each",
+    "farthest",
     "index_field",
     "number_field",
     "repeat",
@@ -497,3 +498,8 @@ def repeat(condition: Port, *stages: Stage, limit: int) -> While:
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:
     """Return the call of the pipeline that the record around it chooses."""
     return Call(code, tuple(port.name for port in reads), tuple(writes))
+
+
+def farthest(table: Table, points: Port, direction: Port, output: Port) -> Farthest:
+    """Return the search for the farthest point of a table; see `Farthest`."""
+    return Farthest(table.name, points.name, direction.name, output)

@@ -29,6 +29,7 @@ from armillary.kernel.pipeline import (
     At,
     Call,
     Each,
+    Farthest,
     Pipeline,
     Stage,
     When,
@@ -283,6 +284,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' calls what its records "
                     "choose, which cannot be printed as JavaScript."
+                )
+            case Farthest():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' looks for the farthest "
+                    "points of tables, which cannot be printed as JavaScript."
                 )
             case Each():
                 yield from self._each(stage)

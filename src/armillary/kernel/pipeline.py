@@ -6,7 +6,7 @@ its outputs. Around programs there are four kinds of regions: `Each` runs once f
 each record of a table, `At` for the record that a row chooses, `While` as long as a
 column is above 0, `When` where one is. A row for which a region does not run keeps its
 columns, whatever its neighbours do. A `Call` runs another pipeline, which a record
-chooses.
+chooses; `Farthest` looks for one of the points of a table.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`), ranges of another table (`span`) or
@@ -37,6 +37,7 @@ __all__ = [
     "At",
     "Call",
     "Each",
+    "Farthest",
     "Pipeline",
     "Stage",
     "When",
@@ -44,6 +45,7 @@ __all__ = [
     "calls_in",
     "program",
     "programs_in",
+    "searches_in",
 ]
 
 
@@ -142,8 +144,33 @@ class Call:
     outputs: tuple[Port, ...]
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Farthest:
+    """The point of a table that is farthest along a direction; the first of equal ones.
+
+    Of a single row, all points of a record are compared at once.
+
+    Attributes:
+        table: Its name; it has at least one record.
+        points: Its field of points, of shape (3, n): first all first coordinates.
+        direction: A column of three numbers; where one is NaN, any point is taken.
+        output: The column that it writes, of three numbers.
+    """
+
+    table: str
+    points: str
+    direction: str
+    output: Port
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """Return the columns that it writes, as programs and calls do."""
+        return (self.output,)
+
+
 Region: TypeAlias = Each | At | While | When
-Stage: TypeAlias = Program | Call | Region
+Stage: TypeAlias = Program | Call | Farthest | Region
 
 
 @final
@@ -242,8 +269,17 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
     for stage in stages:
         if isinstance(stage, Program):
             yield stage
-        elif not isinstance(stage, Call):
+        elif not isinstance(stage, Call | Farthest):
             yield from programs_in(stage.stages)
+
+
+def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
+    """Yield the searches of points in stages and in regions of them, in order."""
+    for stage in stages:
+        if isinstance(stage, Farthest):
+            yield stage
+        elif not isinstance(stage, Program | Call):
+            yield from searches_in(stage.stages)
 
 
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
@@ -251,7 +287,7 @@ def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
     for stage in stages:
         if isinstance(stage, Call):
             yield stage
-        elif not isinstance(stage, Program):
+        elif not isinstance(stage, Program | Farthest):
             yield from calls_in(stage.stages)
 
 
@@ -262,8 +298,8 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Program():
                 yield f"program {stage.fingerprint};"
                 continue
-            case Call():
-                yield f"call {stage!r};"
+            case Call() | Farthest():
+                yield f"{type(stage).__name__.lower()} {stage!r};"
                 continue
             case Each():
                 yield f"each {stage.table!r} {stage.within!r} {stage.active!r} ("
@@ -316,6 +352,9 @@ class _Check:
             if isinstance(stage, Call):
                 self.call(stage, known, fields)
                 continue
+            if isinstance(stage, Farthest):
+                self.farthest(stage, known)
+                continue
             # A region that may run for no row makes columns for itself alone; one that
             # runs for all rows makes them for what follows, too.
             inner, made = fields, set(known)
@@ -365,6 +404,15 @@ class _Check:
             if port.name in self.fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
             self.written(port, known, call.code)
+
+    def farthest(self, stage: Farthest, known: set[str]) -> None:
+        found = {one.name: one for one in self.pipeline.table(stage.table).fields}
+        points = found.get(stage.points)
+        if points is None or points.kind != "real" or points.shape[:1] != (3,):
+            raise self.fault(f"'{stage.table}' has no points '{stage.points}'")
+        self.known(stage.direction, known, "a direction")
+        self.same(Port(stage.direction, (3,)), self.shapes[stage.direction], "farthest")
+        self.written(stage.output, known, "farthest")
 
     def readable(
         self,

@@ -15,18 +15,21 @@ from typing import Final, TypeAlias
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.emit import emit_columns, emit_values
+from armillary.kernel.farthest_code import PointRecords
 from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.pipeline import (
     At,
     Call,
     Each,
+    Farthest,
     Pipeline,
     Stage,
     When,
     While,
     calls_in,
     programs_in,
+    searches_in,
 )
 from armillary.kernel.tables import Field, Table
 from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
@@ -214,6 +217,8 @@ class _PipelineCode:
                     self.program(stage, active)
                 case Call():
                     self.call(stage, active)
+                case Farthest():
+                    self.farthest(stage)
                 case Each():
                     self.each(stage, active)
                 case At():
@@ -380,6 +385,21 @@ class _PipelineCode:
         arguments = (*inputs, *outputs, tables, counted)
         self.flag(f.call(code.text, self.bits, *arguments), active)
 
+    def farthest(self, stage: Farthest) -> None:
+        """Look for the farthest point of a table."""
+        table = self.pipeline.table(stage.table)
+        (field,) = (one for one in table.fields if one.name == stage.points)
+        points = PointRecords(
+            self.f,
+            *self.records(table),
+            table.layout(self.real.bits),
+            stage.points,
+            field.shape[1],
+        )
+        direction = [self.load(self.columns[stage.direction], k) for k in range(3)]
+        for k, number in enumerate(points.farthest(direction)):
+            self.store(number, self.columns[stage.output.name], k)
+
     def inlined(self, program: Program, active: Mask) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
         inputs = [
@@ -487,6 +507,6 @@ def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]
 
 
 def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many programs and calls write each column."""
-    writers = [*programs_in(stages), *calls_in(stages)]
+    """Return how many stages write each column."""
+    writers = [*programs_in(stages), *calls_in(stages), *searches_in(stages)]
     return Counter(port.name for writer in writers for port in writer.outputs)

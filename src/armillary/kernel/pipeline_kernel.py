@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Self, final
 
 import numpy as np
@@ -17,16 +17,25 @@ import numpy.typing as npt
 from armillary.errors import KernelError
 from armillary.kernel import forks
 from armillary.kernel.binding import address_of
-from armillary.kernel.fallback import new_state
+from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
+from armillary.kernel.pipeline import (
+    Call,
+    Each,
+    Farthest,
+    Pipeline,
+    Stage,
+    While,
+    calls_in,
+)
 from armillary.kernel.tables import pack_all
 from armillary.trace import Program
 
 __all__ = [
     "Callees",
     "CompiledPipeline",
+    "KernelByRecord",
     "called_in",
     "compile_pipeline",
 ]
@@ -71,6 +80,41 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
+        native, _ = self._with_tables(tables, callees)
+        return kernel_of(native)
+
+    def by_record(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees] = (),
+        *,
+        table: str,
+        places: str,
+    ) -> KernelByRecord:
+        """Return a kernel that is asked for some records of a table at a time.
+
+        Args:
+            tables: As for a call.
+            callees: The same.
+            table: The table, which no span leads to.
+            places: Its field that is a position in a column: the results of the records
+                that are asked for are there, from the first entry on.
+
+        Raises:
+            KernelError: As for a call.
+            UnknownName: The same.
+            ShapeError: The same.
+        """
+        native, words = self._with_tables(tables, callees)
+        number = self.pipeline.tables.index(self.pipeline.table(table))
+        (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
+        room = self.pipeline.columns[field.of][0]
+        return KernelByRecord(native, words, number, places, room)
+
+    def _with_tables(
+        self, tables: Mapping[str, Mapping[str, Any]] | None, callees: Sequence[Callees]
+    ) -> tuple[Native, npt.NDArray[np.int64]]:
+        """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
         packed = pack_all(pipeline.tables, tables or {}, pipeline.columns, native.dtype)
         for table in pipeline.tables:
@@ -81,17 +125,75 @@ class CompiledPipeline:
         counts = {name: len(records) for name, records in packed.items()}
         made_for = native.dtype, native.lanes
         parts = pipeline, packed, native.dtype.str, native.requested
-        return kernel_of(
+        made = replace(
+            native,
+            operations=1 + _operations(pipeline.stages, counts, 1),
+            state=new_state(address_of(words)),
+            tables=packed,
+            called=called_in(pipeline, packed, callees, made_for)
+            if any(calls_in(pipeline.stages))
+            else None,
+            pickled=(_restored, parts),
+            owned=(*native.owned, words, *packed.values(), *callees),
+        )
+        return made, words
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class KernelByRecord:
+    """A kernel that is asked for some records of a table at a time.
+
+    Attributes:
+        native: The code, with all records.
+        words: Where the records of each table are; see `pipeline_code.TABLE`.
+        number: The table.
+        places: Its field that is a position in a column.
+        room: How many records a call can ask for: the entries of that column.
+    """
+
+    native: Native
+    words: npt.NDArray[np.int64]
+    number: int
+    places: str
+    room: int
+
+    @cached_property
+    def whole(self) -> Kernel:
+        """Return the kernel of all records, at the places that these have."""
+        return kernel_of(self.native)
+
+    def of(self, which: npt.NDArray[np.int64]) -> Kernel:
+        """Return the kernel of some records; nothing is compiled or checked again.
+
+        which: Positions of at most `room` records; result k is that of record which[k].
+
+        Raises:
+            KernelError: They are more.
+        """
+        native, count = self.native, len(which)
+        name = list(native.tables)[self.number]
+        if count > self.room:
+            raise KernelError(
+                f"There is room for {self.room} records of '{name}', not for {count}."
+            )
+        # Codes and positions of these records were checked when all were packed.
+        everything = native.tables[name]
+        records = everything[which]
+        records[self.places] = np.arange(count)
+        words, state = self.words.copy(), native.state.copy()
+        words[self.number] = address_of(records), count
+        state[STATE.offsets["tables"] // 8] = address_of(words)
+        share = count / max(1, len(everything))
+        return Kernel(
             replace(
                 native,
-                operations=1 + _operations(pipeline.stages, counts, 1),
-                state=new_state(address_of(words)),
-                tables=packed,
-                called=called_in(pipeline, packed, callees, made_for)
-                if any(calls_in(pipeline.stages))
-                else None,
-                pickled=(_restored, parts),
-                owned=(*native.owned, words, *packed.values(), *callees),
+                operations=1 + int(share * native.operations),
+                call=0,
+                state=state,
+                tables={**native.tables, name: records},
+                pickled=None,
+                owned=(native.owned, words, records),
             )
         )
 
@@ -138,6 +240,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case Program():
                 total += stage.operation_count
             case Call():
+                total += LIKELY_OPERATIONS
+            case Farthest():
                 total += LIKELY_OPERATIONS
             case Each():
                 # All records, or those of one range of the record around.

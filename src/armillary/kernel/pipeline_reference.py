@@ -14,7 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.kernel.pipeline import At, Call, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import (
+    At,
+    Call,
+    Each,
+    Farthest,
+    Pipeline,
+    Stage,
+    When,
+    While,
+)
 from armillary.kernel.references import vectorize
 from armillary.kernel.tables import Field
 from armillary.trace import Port, Program
@@ -95,6 +104,8 @@ class _PipelineRun:
                     self.program(stage, rows)
                 case Call():
                     self.call(stage, rows)
+                case Farthest():
+                    self.farthest(stage, rows)
                 case Each():
                     self.each(stage, rows)
                 case At():
@@ -170,6 +181,12 @@ class _PipelineRun:
         outputs = evaluate(pipeline, tables, *inputs)
         for port, value in zip(call.outputs, outputs, strict=True):
             self.column(port)[rows] = value
+
+    def farthest(self, stage: Farthest, rows: Array) -> None:
+        # Points of all records, shape (3, n).
+        points = np.concatenate([*self.tables[stage.table][stage.points]], axis=1)
+        heights = self.columns[stage.direction][rows] @ points
+        self.column(stage.output)[rows] = points.T[np.argmax(heights, axis=1)]
 
     def value(self, name: str, rows: Array) -> Array:
         if name not in self.fields:

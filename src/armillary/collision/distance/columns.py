@@ -19,7 +19,7 @@ __all__ = ["CORNERS", "WAITING", "PairColumns", "Side", "SideName"]
 
 SideName: TypeAlias = Literal["a", "b"]
 
-CORNERS: Final = 4
+CORNERS: Final = 8
 """Corners of a polyhedron that are compared at once."""
 
 WAITING: Final = 16
@@ -59,10 +59,8 @@ class PairColumns(Columns):
     to_b = Column("direction in which B is searched", 3)
     point_a = Column("farthest point of A there", 3, unit="m")
     point_b = Column("farthest point of B there", 3, unit="m")
-    best_a = Column("how far the farthest corner so far is along the direction")
-    best_b = Column("the same of B")
-    corners_a = Column("some corners of the polyhedron A", CORNERS, 3, unit="m")
-    corners_b = Column("some corners of the polyhedron B", CORNERS, 3, unit="m")
+    corners_a = Column("some corners of A, by coordinates", 3, CORNERS, unit="m")
+    corners_b = Column("the same of B", 3, CORNERS, unit="m")
 
     # The search for the distance (`gjk.py`).
     first = Column("what the first direction is against, not 0", 3)
@@ -132,8 +130,8 @@ class PairColumns(Columns):
         """Return the columns of either shape."""
         a, b = self.shapes
         return (
-            Side("a", a, self.to_a, self.point_a, self.best_a, self.corners_a),
-            Side("b", b, self.to_b, self.point_b, self.best_b, self.corners_b),
+            Side("a", a, self.to_a, self.point_a, self.corners_a),
+            Side("b", b, self.to_b, self.point_b, self.corners_b),
         )
 
 
@@ -146,7 +144,6 @@ class Side:
     shape: Primitive
     to: Port
     point: Port
-    best: Port
     corners: Port
 
     @property

@@ -1,0 +1,91 @@
+"""Broad phase of one state: the pairs of links whose spheres are near each other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_tables import CheckTables
+
+__all__ = ["BroadPhase"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+ROUNDING: Final = 1e-12
+"""By which part of coordinates spheres are taken to be larger than they are."""
+
+FARTHEST: Final = 1e150
+"""No shapes are farther apart than this, whose square is a number [m]."""
+
+BLOCK: Final = 40_000
+"""Pairs of links that are looked at together: so few that BLAS takes one thread."""
+
+SIGNS: Final = np.array([1.0, 1.0, 1.0, -1.0])
+OTHERS: Final = [0, 1, 2, 3, 5, 4]
+FACTORS: Final = np.array([-2.0, -2.0, -2.0, -2.0, 1.0, 1.0])
+"""What is summed up for s, and made of p, r, s, 1 for the other link of a pair."""
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class BroadPhase:
+    """The spheres around links, and which pairs of links are tested.
+
+    Attributes:
+        radii: Of the spheres [m], shape (l,).
+        codes: i l + j for both links of each pair, i < j, sorted, shape (k,).
+        tested: A bit for each i and j, row by row, shape (l, l / 8).
+    """
+
+    radii: Array
+    codes: Indices
+    tested: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, tables: CheckTables) -> Self:
+        """Return the broad phase of the pairs of a check."""
+        count = len(tables.first) - 1
+        tested = np.zeros((count, -(-count // 8)), np.uint8)
+        i, j = np.divmod(tables.codes, max(1, count))
+        np.bitwise_or.at(tested, (i, j // 8), (128 >> j % 8).astype(np.uint8))
+        return cls(tables.radii[:count], tables.codes, tested)
+
+    def near(self, P: Array, within: float) -> Indices:
+        """Return the pairs whose spheres are near, or NaN.
+
+        Args:
+            P: Centres of the spheres around links [m], shape (l, 3).
+            within: How near [m]; below 0 it counts as 0, since spheres say nothing of
+                the depth of what is in them.
+
+        Returns:
+            Positions in `codes`, sorted, shape (p,).
+        """
+        # With s = |p|^2 - r^2 of each sphere, two are near where
+        # |p - q|^2 - (r_p + r_q)^2 = s_p + s_q - 2 (p . q + r_p r_q) is not above 0:
+        # one product of matrices for a block of links and those from it on. It loses
+        # digits where both are far out; `s` allows for that.
+        count = len(P)
+        rows = np.empty((count, 6))  # p, r, s, 1
+        rows[:, :3], rows[:, 5] = P, 1.0
+        rows[:, 3] = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
+        known = P if np.isfinite(P).all() else P[np.isfinite(P)]
+        most = np.abs(known).max(initial=0.0)
+        found: list[Indices] = []
+        step = max(1, BLOCK // max(1, count))
+        with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
+            rows[:, 4] = rows[:, :4] ** 2 @ SIGNS - ROUNDING * most * most
+            columns = (rows[:, OTHERS] * FACTORS).T  # -2 p, -2 r, 1, s
+            for start in range(0, count, step):
+                is_apart = rows[start : start + step] @ columns[:, start:] > 0.0
+                bits = self.tested[start : start + step]
+                tested = np.unpackbits(bits, axis=1, count=count)[:, start:]
+                # NaN is near: it is not apart.
+                is_near = tested.view(np.bool_) > is_apart
+                one, other = np.divmod(np.flatnonzero(is_near), count - start)
+                found.append((one + start) * count + other + start)
+        return np.searchsorted(self.codes, np.concatenate(found))

@@ -1,0 +1,267 @@
+"""Distances, contacts and slopes of every pair of links, by native code.
+
+The code depends on how many moving links, joints and spheres there are, and on for how
+many pairs of links there is room; more of them are taken in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check_kernel import sphere_records
+from armillary.collision.check_stages import compiled
+from armillary.collision.columns import CONTACT, CheckColumns, records
+from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
+from armillary.collision.placed_pairs import Called, PlacedPairs
+from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
+from armillary.kinematics.questions import jacobian
+from armillary.model.fields import kept
+from armillary.trace import Port
+
+__all__ = ["NearestPairs"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+FEWEST: Final = 16
+"""Room for so many pairs of links at least; it grows by factors of 4."""
+
+MOST_CONTACTS: Final = 256
+"""Most pairs whose contacts are found together; few links are near each other."""
+
+NEARNESS: Final = 1e-9
+"""By which part of distances, and of 1 m, bounds by spheres may be wrong."""
+
+MOST_NUMBERS: Final = 1 << 15
+"""About how many numbers of results are computed together for a row."""
+
+DOUBLE: Final = np.dtype(np.float64)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NearestPairs:
+    """What measures the pairs of links of a check, meshes as hulls.
+
+    Attributes:
+        pairs: The pairs.
+    """
+
+    pairs: PlacedPairs
+
+    def distances(self, X: Array) -> Array:
+        """Return the distance of each pair of links.
+
+        X: Poses of moving links, shape (..., f, 3, 4).
+
+        Returns:
+            Distances [m], shape (..., k); NaN where the pose of a link is.
+        """
+        return self._measured("distance", X)
+
+    def contacts(self, X: Array, within: float) -> tuple[Indices, Array]:
+        """Return the pairs of links that are near, and their contacts.
+
+        Args:
+            X: Poses of moving links, shape (f, 3, 4).
+            within: Up to which distance [m].
+
+        Returns:
+            Positions in `tables.tested`, sorted, shape (p,); and the numbers of
+            `CONTACT`, shape (p, 11).
+        """
+        # What is nearer than `beyond` is found; it has to be no less than `within`,
+        # whose spheres are rounded.
+        least = max(within, 0.0)
+        inputs = X, np.array(least + NEARNESS * (1.0 + least))
+        tables = self.pairs.tables
+        if len(tables.tested) <= self._room("contact"):
+            links, numbers = None, self._measured("contact", *inputs)
+        else:
+            links = self.pairs.near(X, within)
+            if not len(links):
+                return links, np.zeros((0, CONTACT))
+            numbers = self._measured("contact", *inputs, which=links)
+        near = np.flatnonzero(~(numbers[:, 0] > within))  # NaN is near
+        return near if links is None else links[near], numbers[near]
+
+    def slopes(self, Q: Array, X: Array) -> Array:
+        """Return the slopes of the distances of pairs of links by joint positions.
+
+        Args:
+            Q: Joint positions, shape (..., joints).
+            X: Poses of moving links there, shape (..., f, 3, 4).
+
+        Returns:
+            Slopes [m per unit], shape (..., k, joints).
+        """
+        # Nothing turns where all links are fixed to the world.
+        if self._twists is None:
+            values = self.distances(X)
+            slopes = np.zeros((*values.shape, Q.shape[-1]))
+            slopes[np.isnan(values)] = np.nan
+            return slopes
+        return self._measured("slope", X, self._twists(Q))
+
+    def width(self, asked: Measure) -> int:
+        """Return about how many numbers a row of a question takes."""
+        moving = self.pairs.moving
+        numbers = 12 * moving.count
+        if asked == "slope":
+            numbers += 6 * moving.joints * len(self._turning)
+        return numbers + self._room(asked) * self._size(asked)
+
+    def _measured(
+        self, asked: Measure, *inputs: Array, which: Indices | None = None
+    ) -> Array:
+        """Return the results of pairs, of all by default, shape (..., k, *result)."""
+        kernels, count = self._kernels(asked), len(self.pairs.tables.tested)
+        behind = () if asked == "distance" else (slice(None),)
+        if which is None and count <= kernels.room:
+            return kernels.whole(*inputs)[(..., slice(count), *behind)]
+        places = np.arange(count) if which is None else which
+        results: list[Array] = []
+        for start in range(0, len(places), kernels.room):
+            some = places[start : start + kernels.room]
+            result = kernels.of(some)(*inputs)
+            results.append(result[(..., slice(len(some)), *behind)])
+        first, *more = results
+        return np.concatenate(results, axis=-1 - len(behind)) if more else first
+
+    def _size(self, asked: Measure) -> int:
+        """Return how many numbers the result of a pair has."""
+        sizes = {"distance": 1, "contact": CONTACT, "slope": self.pairs.moving.joints}
+        return sizes[asked]
+
+    def _room(self, asked: Measure) -> int:
+        """Return for how many pairs of links code is made."""
+        # Powers of 4 times the least, so that few sizes are ever compiled.
+        most = (
+            MOST_CONTACTS
+            if asked == "contact"
+            else MOST_NUMBERS // max(1, self._size(asked))
+        )
+        room = FEWEST
+        while room < min(len(self.pairs.tables.tested), most // 4 + 1):
+            room *= 4
+        return room
+
+    def _kernels(self, asked: Measure) -> KernelByRecord:
+        """Return the kernels of a question, with the records of all pairs."""
+
+        def made() -> KernelByRecord:
+            code, columns = self._code(asked)
+            full = "value" if asked == "distance" else "all"
+            called = self.pairs.called(full, DOUBLE, code.native.lanes)
+            tables = {
+                **sphere_records(columns, self.pairs),
+                columns.link_pairs.name: records(self._links(columns, asked)),
+                **self._shapes(columns, called),
+            }
+            place, _ = result_of(columns, asked)
+            return code.by_record(
+                tables,
+                called.callees,
+                table=columns.link_pairs.name,
+                places=place.name,
+            )
+
+        return kept(self, asked, made)
+
+    def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
+        """Return the code of a question, which moving links cache, and its columns."""
+        moving, room = self.pairs.moving, self.pairs.tables.room
+        turning = len(self._turning) if asked == "slope" else 0
+        columns = CheckColumns(moving, room, pairs=self._room(asked), turning=turning)
+        lanes = self.pairs.lanes
+
+        def made() -> CompiledPipeline:
+            return compiled(nearest_pipeline(columns, asked), DOUBLE, lanes)
+
+        sizes = tuple(sorted(columns.sizes.items()))
+        return kept(moving, ("nearest", asked, sizes, lanes), made), columns
+
+    # records
+
+    def _links(self, columns: CheckColumns, asked: Measure) -> dict[Port, Any]:
+        """Return the records of pairs of links."""
+        tables = self.pairs.tables
+        _, _, spans = tables.split
+        result, _ = result_of(columns, asked)
+        both = np.stack(divmod(tables.codes, len(tables.first) - 1), axis=1)
+        links: dict[Port, Any] = {
+            columns.link_a: both[:, 0],
+            columns.link_b: both[:, 1],
+            columns.link_reach: tables.radii[both].sum(axis=1),
+            columns.of_spheres: spans[:, :2],
+            columns.of_shapes: spans[:, 2:],
+            columns.first_pair: tables.starts,
+            result: np.arange(len(both)) % self._room(asked),
+        }
+        if asked != "slope":
+            return links
+        # The moving link of each link is that of its first shape; the world has none.
+        rows = self.pairs.placed.rows[tables.first[:-1]][both]
+        turning = np.searchsorted(self._turning, rows) * (rows > 0)
+        for k in range(2):
+            links[columns.link_poses[k]] = rows[:, k]
+            links[columns.link_twists[k]] = turning[:, k]
+        links[columns.moves] = rows > 0
+        return links
+
+    def _shapes(self, columns: CheckColumns, called: Called) -> dict[str, Any]:
+        """Return the records of pairs of shapes, those of two spheres apart."""
+        tables = self.pairs.tables
+        of_spheres, of_shapes, _ = tables.split
+        spheres, shapes = map(tables.sphere_numbers, (of_spheres, of_shapes))
+        sphere_rows, shape_rows = called.rows[of_spheres], called.rows[of_shapes]
+        both_spheres: dict[Port, Any] = {
+            columns.sphere_a: spheres[:, 0],
+            columns.sphere_b: spheres[:, 1],
+            columns.sphere_reach: tables.radii[spheres].sum(axis=1),
+            columns.sphere_number: of_spheres,
+            columns.sphere_X_A: sphere_rows[:, 0],
+            columns.sphere_X_B: sphere_rows[:, 1],
+            columns.sphere_distance: called.codes[of_spheres],
+        }
+        others: dict[Port, Any] = {
+            columns.shape_a: shapes[:, 0],
+            columns.shape_b: shapes[:, 1],
+            columns.shape_reach: tables.radii[shapes].sum(axis=1),
+            columns.X_A: shape_rows[:, 0],
+            columns.X_B: shape_rows[:, 1],
+            columns.distance: called.codes[of_shapes],
+            columns.shape_number: of_shapes,
+            columns.shape_order: called.orders[of_shapes],
+        }
+        return {
+            columns.sphere_pairs.name: records(both_spheres),
+            columns.shape_pairs.name: records(others),
+        }
+
+    # twists
+
+    @cached_property
+    def _turning(self) -> Indices:
+        """Return the rows of the moving links that links of pairs move with, sorted."""
+        rows = np.unique(self.pairs.placed.rows)
+        return rows[rows > 0]
+
+    @cached_property
+    def _twists(self) -> Callable[[Array], Array] | None:
+        """Return the function to twists of these links: (n, joints) -> (n, t, 6, ...).
+
+        None where there is no link, or no joint.
+        """
+        moving, state = self.pairs.moving, self.pairs.state
+        if not (len(self._turning) and moving.joints):
+            return None
+        rows: list[int] = self._turning.tolist()
+        names = [state.tree.name(moving.links[row]) for row in rows]
+        return jacobian(state.cell, names, state=state)
