@@ -23,7 +23,14 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["check_kernel"]
+__all__ = [
+    "Tables",
+    "check_kernel",
+    "limits",
+    "link_pairs",
+    "shape_pairs",
+    "spheres",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -37,7 +44,6 @@ def check_kernel(
     asked: Question,
     margin: float,
     precision: Precision,
-    rates: Array | None = None,
 ) -> Kernel:
     """Return the kernel of a question; nothing is compiled for another state.
 
@@ -46,8 +52,6 @@ def check_kernel(
         asked: The question.
         margin: What is nearer touches [m].
         precision: How it is decided.
-        rates: For `motion`: how fast the links of each pair may approach each other
-            for unit rates of joints [m per unit], shape (m, n).
 
     Raises:
         KernelError: As for `compile_pipeline`.
@@ -62,22 +66,21 @@ def check_kernel(
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"
-    # Whether links touch is compared by squares of distances, for clearance and motions
-    # by distances.
+    # Whether links touch is compared by squares of distances, for clearance by distances.
     called = pairs.called(depth, dtype, code.native.lanes)
     columns = CheckColumns(moving, room)
     near = margin + precision.rounding if asked == "touching" else None
     tables = {
         **moving.records(pairs.state),
-        **_limits(columns, pairs.tables, margin, precision),
-        **_spheres(columns, pairs),
-        **_link_pairs(columns, pairs.tables, near, rates),
-        **_shape_pairs(columns, pairs.tables, near, called),
+        **limits(columns, pairs.tables, margin, precision),
+        **spheres(columns, pairs),
+        **link_pairs(columns, pairs.tables, near),
+        **shape_pairs(columns, pairs.tables, near, called),
     }
     return code(tables, called.callees)
 
 
-def _limits(
+def limits(
     columns: CheckColumns, tables: CheckTables, margin: float, precision: Precision
 ) -> Tables:
     """Return the record of what decides, and for which rows."""
@@ -97,24 +100,23 @@ def _limits(
     return {columns.limits.name: records(record)}
 
 
-def _spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
+def spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
-    spheres: dict[Port, Any] = {
+    record: dict[Port, Any] = {
         columns.carrier_pose: rows,
         columns.centre: centres,
         columns.sphere: np.arange(len(centres)),
     }
-    return {columns.spheres.name: records(spheres)}
+    return {columns.spheres.name: records(record)}
 
 
-def _link_pairs(
+def link_pairs(
     columns: CheckColumns,
     tables: CheckTables,
     near: float | None,
-    rates: Array | None,
 ) -> Tables:
-    """Return the records of pairs of links; see `_reach` and `check_kernel`."""
+    """Return the records of pairs of links; see `_reach`."""
     links: dict[Port, Any] = {
         columns.link_a: tables.links[:, 0],
         columns.link_b: tables.links[:, 1],
@@ -122,22 +124,20 @@ def _link_pairs(
         columns.of_spheres: tables.spans[:, :2],
         columns.of_shapes: tables.spans[:, 2:],
     }
-    if rates is not None:
-        links[columns.rates] = rates
     return {columns.link_pairs.name: records(links)}
 
 
-def _shape_pairs(
+def shape_pairs(
     columns: CheckColumns, tables: CheckTables, near: float | None, called: Called
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
-    spheres, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
+    both, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
     rows, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
     both_spheres: dict[Port, Any] = {
-        columns.sphere_a: spheres[:, 0],
-        columns.sphere_b: spheres[:, 1],
-        columns.sphere_reach: _reach(tables, spheres, near),
+        columns.sphere_a: both[:, 0],
+        columns.sphere_b: both[:, 1],
+        columns.sphere_reach: _reach(tables, both, near),
     }
     others: dict[Port, Any] = {
         columns.shape_a: shapes[:, 0],

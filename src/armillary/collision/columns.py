@@ -70,15 +70,59 @@ class CheckColumns(Columns):
     least = Column("least distance so far", unit="m")
     found = Column("answer of the check")
 
-    # Motions.
+    # Motions: q0 + t (q1 - q0), for t from 0 to 1; what is per unit is per unit of t.
     q0 = Column("joint positions where a motion begins", "joints", unit="m or rad")
     q1 = Column("joint positions where it ends", "joints", unit="m or rad")
     travel = Column("how far each joint moves", "joints", unit="m or rad")
-    t = Column("part of the motion that is proven to be free")
-    step = Column("by how much t may grow")
-    gap = Column("least distance of pairs that may meet, less the margin", unit="m")
-    speed = Column("speed at which two links may approach each other", unit="m")
+    way_of = Column("how far the joint of a coordinate moves", into="travel")
+    factor = Column("size of its multiplier")
+    turning = Column("how fast it turns links", unit="rad per unit")
+    bending = Column("bound of accelerations by speeds", unit="1 per unit")
+    turns_before = Column("turn of the link before a coordinate", into="turns")
+    turns_behind = Column("turn of the link behind it", into="turns")
+    way = Column("how far a coordinate moves", into="ways")
+    curve = Column("its part of accelerations", into="curves")
+    qd = Column("rates of joints", "joints", unit="m or rad per unit")
+    twists = Column("twists of moving links", "moving", 6, 1)
+    turns = Column("how far links turn at most", "moving", unit="rad")
+    ways = Column("how far coordinates move", "coordinates", unit="m or rad")
+    curves = Column("accelerations of points by levers", "coordinates")
+
+    # Pieces of them, and how far links move in a piece.
+    t = Column("where in a motion a piece is", unit="1")
+    back = Column("how far it is free before t")
+    ahead = Column("how far it is free behind t")
     touching = Column("1 if links touch at t")
+    reached = Column("part of the motion that is proven to be free")
+    ended = Column("1 if links touch there")
+    how_far = Column("both of them", 2)
+    half = Column("how far a piece reaches from t")
+    carrier_twist = Column("twist of the link that a sphere moves with", 6, 1, into="twists")
+    velocities = Column("velocities of centres", "spheres", 3, unit="m per unit")
+    velocity = Column("velocity of the centre of a sphere", 3, into="velocities")
+    growths = Column("how far spheres around links move", "spheres", unit="m")
+    ball_velocity = Column("velocity of the sphere around a link", 3, into="velocities")
+    ball_levers = Column("speeds of a link for unit rates", "coordinates")
+    growth = Column("how far that moves within half", into="growths")
+    growth_a = Column("how far the sphere around one link moves", into="growths")
+    growth_b = Column("how far the sphere around the other moves", into="growths")
+    link_velocity_a = Column("velocity of that around one link", 3, into="velocities")
+    link_velocity_b = Column("velocity of that around the other", 3, into="velocities")
+    sphere_velocity_a = Column("velocity of a spherical shape", 3, into="velocities")
+    sphere_velocity_b = Column("velocity of another", 3, into="velocities")
+    shape_velocity_a = Column("velocity of the sphere around a shape", 3, into="velocities")
+    shape_velocity_b = Column("velocity of that around another", 3, into="velocities")
+    levers = Column("speeds of approach for unit rates", "coordinates")
+    common_turn = Column("turn of the link that carries both", into="turns")
+    common_pose = Column("its pose", 3, 4, into="poses")
+    common_twist = Column("its twist", 6, 1, into="twists")
+    twist_a = Column("twist of the link of one shape", 6, 1, into="twists")
+    twist_b = Column("twist of the link of the other", 6, 1, into="twists")
+    radius_a = Column("radius of the sphere around one shape", unit="m")
+    radius_b = Column("radius of that around the other", unit="m")
+    speed = Column("speed at which two links approach at most", unit="m per unit")
+    bend = Column("their acceleration at most, seen from that link", unit="m per unit2")
+    near_link = Column("above 0 where two links may meet in a piece")
 
     def __init__(self, moving: MovingLinks, spheres: int) -> None:
         """Set the sizes.
@@ -87,7 +131,12 @@ class CheckColumns(Columns):
             moving: The moving links of the cell.
             spheres: For how many spheres there is room.
         """
-        super().__init__(joints=moving.joints, moving=moving.count, spheres=spheres)
+        super().__init__(
+            joints=moving.joints,
+            coordinates=max(1, moving.coordinates),
+            moving=moving.count,
+            spheres=spheres,
+        )
 
     @property
     def limits(self) -> Table:
@@ -136,11 +185,60 @@ class CheckColumns(Columns):
         near = self._near(self.link_spheres)
         return Table("link_pairs", (*near, spheres, shapes))
 
+    # Tables of motions.
+
+    @property
+    def coordinates(self) -> Table:
+        """Return the table of the coordinates of joints, carriers first."""
+        return self.table(
+            "coordinates",
+            *(self.way_of, self.factor, self.turning, self.bending),
+            *(self.turns_before, self.turns_behind),
+            index_field(self.way, into=self.ways),
+            index_field(self.curve, into=self.curves),
+        )
+
+    @property
+    def moving_spheres(self) -> Table:
+        """Return the table of spheres for motions, with velocities."""
+        table = self.spheres
+        more = self.table("", self.carrier_twist, self.velocity)
+        return Table(table.name, (*table.fields, *more.fields))
+
+    @property
+    def balls(self) -> Table:
+        """Return the table of the spheres around links, and of how far they move."""
+        return self.table("balls", self.ball_velocity, self.ball_levers, self.growth)
+
     @property
     def moving_link_pairs(self) -> Table:
-        """Return the table of pairs of links for motions, with rates."""
+        """Return the table of pairs of links for motions."""
         table = self.link_pairs
-        return Table(table.name, (*table.fields, number_field(self.rates)))
+        more = self.table(
+            "",
+            *(self.growth_a, self.growth_b),
+            *(self.link_velocity_a, self.link_velocity_b),
+            *(self.levers, self.common_turn, self.common_pose, self.common_twist),
+        )
+        return Table(table.name, (*table.fields, *more.fields))
+
+    @property
+    def moving_sphere_pairs(self) -> Table:
+        """Return the table of pairs of spherical shapes for motions."""
+        table = self.sphere_pairs
+        more = self.table("", self.sphere_velocity_a, self.sphere_velocity_b)
+        return Table(table.name, (*table.fields, *more.fields))
+
+    @property
+    def moving_shape_pairs(self) -> Table:
+        """Return the table of other pairs of shapes for motions."""
+        table = self.shape_pairs
+        more = self.table(
+            "",
+            *(self.shape_velocity_a, self.shape_velocity_b),
+            *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
+        )
+        return Table(table.name, (*table.fields, *more.fields))
 
     def _near(self, pair: Mapping[str, Port]) -> tuple[Field, ...]:
         """Return the fields of two spheres, and of what is near."""
@@ -155,14 +253,32 @@ class CheckColumns(Columns):
         return {"a": self.link_a, "b": self.link_b, "reach": self.link_reach}
 
     @property
+    def moving_links(self) -> dict[str, Port]:
+        """Return the same with their velocities."""
+        velocities = {"v_a": self.link_velocity_a, "v_b": self.link_velocity_b}
+        return {**self.link_spheres, **velocities}
+
+    @property
     def sphere_shapes(self) -> dict[str, Port]:
         """Return two spherical shapes."""
         return {"a": self.sphere_a, "b": self.sphere_b, "reach": self.sphere_reach}
 
     @property
+    def moving_sphere_shapes(self) -> dict[str, Port]:
+        """Return the same with their velocities."""
+        velocities = {"v_a": self.sphere_velocity_a, "v_b": self.sphere_velocity_b}
+        return {**self.sphere_shapes, **velocities}
+
+    @property
     def shape_spheres(self) -> dict[str, Port]:
         """Return the spheres around two shapes."""
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
+
+    @property
+    def moving_shape_spheres(self) -> dict[str, Port]:
+        """Return the same with their velocities."""
+        velocities = {"v_a": self.shape_velocity_a, "v_b": self.shape_velocity_b}
+        return {**self.shape_spheres, **velocities}
 
 
 def records(values: Mapping[Port, Any]) -> dict[str, Any]:

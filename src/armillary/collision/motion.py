@@ -11,14 +11,14 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_kernel
 from armillary.collision.lengths import NEARNESS, number_of
+from armillary.collision.motion_kernel import motion_kernel
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
-from armillary.kinematics.speed_bounds import speeds_are_known
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 
@@ -138,9 +138,10 @@ class MotionProver:
         """Return how far finite motions are free, and why: (2, n, joints)."""
         # The kernel says how far it came, and whether links touch there.
         count = ends.shape[1]
-        t, touching = np.zeros((2, count))
+        how_far = np.zeros((count, 2))
         for rows, kernel in self._kernels(ends.min(axis=0), ends.max(axis=0)):
-            t[rows], touching[rows] = kernel(*ends[:, rows])
+            how_far[rows] = kernel(*ends[:, rows])
+        t, touching = how_far.T
         reason = np.where(
             touching > 0.0,
             MotionReason.CONTACT,
@@ -175,8 +176,8 @@ class MotionProver:
             else:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
-            rates = self.pairs.rates(lower[row], upper[row])
-            yield np.array([row]), self._made(rates)
+            speeds = self.pairs.speeds(lower[row], upper[row])
+            yield np.array([row]), self._made(speeds)
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
         """Return the level of the smallest box that contains each motion, (n,)."""
@@ -202,10 +203,11 @@ class MotionProver:
     def _kernel_of_level(self, level: int) -> Kernel | None:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
-            rates = self.pairs.rates(*self._box(level))
+            speeds = self.pairs.speeds(*self._box(level))
             # Joints of users may have no bound of their speed in so large a box.
-            is_known = bool(np.isfinite(rates).all())
-            self._known[level] = self._made(rates) if is_known else None
+            _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
+            is_known = bool(np.isfinite(levers).all())
+            self._known[level] = self._made(speeds) if is_known else None
         return self._known[level]
 
     def _box(self, level: int) -> tuple[Array, Array]:
@@ -228,12 +230,12 @@ class MotionProver:
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
 
-    def _made(self, rates: Array) -> Kernel:
+    def _made(self, speeds: SpeedBounds) -> Kernel:
         # Poses have no greatest extent here: a motion may lead anywhere.
         precision = double_precision(self.pairs)
         rounding = max(NEARNESS, precision.rounding)
         precision = precision._replace(rounding=rounding, most_extent=np.inf)
-        return check_kernel(self.pairs, "motion", self.margin, precision, rates)
+        return motion_kernel(self.pairs, self.margin, precision, speeds)
 
 
 def sampled(

@@ -134,18 +134,15 @@ class PlacedPairs:
         X = self.poses(self.state.q[np.newaxis])[0]
         return self.tables.extent(self.placed, X)
 
-    def rates(self, lower: Array, upper: Array) -> Array:
-        """Return how fast links of each pair may approach each other.
+    def speeds(self, lower: Array, upper: Array) -> SpeedBounds:
+        """Return how fast links may move while joints are within limits.
 
         Args:
             lower: Least joint positions for which it holds, shape (joints,).
             upper: Greatest.
-
-        Returns:
-            Speeds for unit rates of joints [m per unit], shape (m, joints).
         """
-        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
-        return self.tables.rates(speeds, self.placed)
+        tree = self.state.tree
+        return SpeedBounds.of(self.moving, tree, lower, upper, accelerations=True)
 
     def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
         """Return the code of the distances of all pairs of shapes.

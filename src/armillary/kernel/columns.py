@@ -37,7 +37,7 @@ from typing import Any, ClassVar, Self, TypeAlias, final, overload
 import numpy as np
 
 from armillary.errors import KernelError, unknown
-from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
+from armillary.kernel.pipeline import At, Call, Each, Stage, Subdivide, When, While
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program, trace
 
@@ -51,6 +51,7 @@ __all__ = [
     "number_field",
     "record_at",
     "repeat",
+    "subdivide",
     "when",
 ]
 
@@ -476,6 +477,21 @@ def when(condition: Port, *stages: Stage) -> When:
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
     """Return stages that are repeated while a column is above 0; see `While`."""
     return While(condition.name, stages, limit)
+
+
+def subdivide(
+    piece: Sequence[Port],
+    *stages: Stage,
+    covered: Port,
+    ended: Port,
+    shortest: float,
+    limit: int,
+) -> Subdivide:
+    """Return stages that cover the interval of a row by pieces; see `Subdivide`."""
+    at, back, ahead, ending = (port.name for port in piece)
+    return Subdivide(
+        (at, back, ahead, ending), stages, covered.name, ended.name, shortest, limit
+    )
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

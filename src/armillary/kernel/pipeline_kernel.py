@@ -20,7 +20,15 @@ from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
-from armillary.kernel.pipeline import Call, Each, Pipeline, Stage, While, calls_in
+from armillary.kernel.pipeline import (
+    Call,
+    Each,
+    Pipeline,
+    Stage,
+    Subdivide,
+    While,
+    calls_in,
+)
 from armillary.kernel.tables import pack_all
 from armillary.trace import Program
 
@@ -35,6 +43,9 @@ Array = npt.NDArray[Any]
 
 LIKELY_ITERATIONS = 8
 """Repetitions of a `While` for which threads are planned."""
+
+LIKELY_PIECES = 64
+"""Pieces of a `Subdivide` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -148,6 +159,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case While():
                 likely = min(stage.limit, LIKELY_ITERATIONS)
                 total += likely * _operations(stage.stages, counts, around)
+            case Subdivide():
+                total += LIKELY_PIECES * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total

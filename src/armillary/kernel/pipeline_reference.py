@@ -7,15 +7,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.arguments import broadcast
-from armillary.kernel.pipeline import At, Call, Each, Pipeline, Stage, When, While
+from armillary.kernel.pipeline import (
+    At,
+    Call,
+    Each,
+    Pipeline,
+    Stage,
+    Subdivide,
+    When,
+    While,
+)
 from armillary.kernel.references import vectorize
+from armillary.kernel.subdivision_code import PARTS, PIECES, ROOM
 from armillary.kernel.tables import Field
 from armillary.trace import Port, Program
 
@@ -99,6 +110,9 @@ class _PipelineRun:
                     self.each(stage, rows)
                 case At():
                     self.at(stage, rows)
+                case Subdivide():
+                    for row in rows:
+                        self.subdivide(stage, row)
                 case When():
                     self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
@@ -147,6 +161,67 @@ class _PipelineRun:
         self.fields = {**around, **inner}
         self.stages(at.stages, rows)
         self.fields = around
+
+    def subdivide(self, stage: Subdivide, row: Any) -> None:
+        """Cover the interval of a row; see `subdivision_code.py`."""
+        parts, end, ended = [(0.0, 1.0)], 1.0, 0.0
+        rounds = 0
+        while parts:
+            low, high = parts[-1]
+            is_full = len(parts) > ROOM - 2 * PIECES
+            if high - low <= stage.shortest or rounds >= stage.limit or is_full:
+                end, ended = low, 0.0
+                break
+            rounds += 1
+            taken = PARTS if len(parts) >= PARTS else 2 if len(parts) >= 2 else 1
+            first, parts = parts[: -taken - 1 : -1], parts[:-taken]
+            each = PIECES // taken
+            pieces: list[tuple[float, float]] = []
+            for low, high in first:
+                width = (high - low) / each
+                inner = [low + k * width for k in range(1, each)]
+                pieces += pairwise([low, *inner, high])
+            at = np.array([a if ended else 0.5 * (a + b) for a, b in pieces])
+            starts, stops = np.array(pieces).T
+            back, ahead, ending = self.pieces(stage, row, (at, at - starts, stops - at))
+            last = PIECES
+            joined = np.nan
+            if ending.any():
+                last = int(np.argmax(ending))
+                parts, end, ended = [], float(at[last]), 1.0
+                if starts[last] < end:
+                    parts.append((float(starts[last]), end))
+                    joined = starts[last]
+            for k in reversed(range(last)):
+                if not ahead[k] >= stops[k] - at[k]:
+                    low = float(at[k] + (ahead[k] if ahead[k] > 0.0 else 0.0))
+                    high = parts.pop()[1] if joined == stops[k] else float(stops[k])
+                    parts.append((low, high))
+                joined = np.nan
+                if not back[k] >= at[k] - starts[k]:
+                    high = float(at[k] - (back[k] if back[k] > 0.0 else 0.0))
+                    parts.append((float(starts[k]), high))
+                    joined = starts[k]
+        for name, value in ((stage.covered, end), (stage.ended, ended)):
+            self.column(Port(name, ()))[row] = value
+
+    def pieces(
+        self, stage: Subdivide, row: Any, given: tuple[Array, Array, Array]
+    ) -> tuple[Array, Array, Array]:
+        """Run the stages for pieces of a row; return what is covered, and the ends."""
+        columns = {
+            name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
+            for name, column in self.columns.items()
+        }
+        fields = {
+            name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
+            for name, (field, values) in self.fields.items()
+        }
+        columns |= dict(zip(stage.piece, (*given, np.zeros(PIECES)), strict=True))
+        run = replace(self, count=PIECES, columns=columns, fields=fields)
+        run.stages(stage.stages, np.arange(PIECES))
+        _, back, ahead, ending = (run.columns[name] for name in stage.piece)
+        return back, ahead, ending > 0.0
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]

@@ -1,0 +1,427 @@
+"""The pipeline of motions: how far straight motions in joint positions are free.
+
+A motion is q = q0 + t (q1 - q0), for t from 0 to 1. It is proven piece by piece, with a
+piece in each lane. Of two balls, say r is the way from one centre to the other at a
+point t of a piece, v is its rate by t, R the sum of both radii, and A a bound of |r''|.
+Then, as long as the piece lasts,
+
+    |r(t + s)| >= |r + s v| - A s^2 / 2,    |r + s v|^2 >= r . r + 2 s r . v
+
+so that balls do not meet within s where r . r + 2 s r . v is above the square of
+R + A s^2 / 2. The same balls are apart by d = |r| - R, which is at least
+d + s (r . v / |r|) - A s^2 / 2: the root of that is how far they are free. Of shapes
+that are no balls the distance d is known, and a bound U of the speed at which they
+approach each other, so that d - U s - A s^2 / 2 is in its place.
+
+Distances, and so r . v, do not depend on who sees the motion. A is that of both links
+as seen from the last link that carries both: what moves them together does not count.
+Along a chain a point that joint j moves, at rates v_i, is accelerated by no more than
+
+    sum_j v_j l_j (k_j v_j + 2 sum_(i < j) w_i v_i)
+
+with bounds l_j of its speed and w_i of the turn at unit rate of a joint, and k_j of
+`bending`; the sum over i goes from the link that carries both to joint j. Where k_j is
+unknown, l_j alone bounds the speed of approach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armillary.collision.check_stages import distance_of_shapes, square
+from armillary.collision.columns import CheckColumns
+from armillary.kernel.columns import each, subdivide, when
+from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kinematics.moving_links import MovingLinks, MovingTwists
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    add,
+    cross,
+    dot,
+    norm,
+    subtract,
+    three,
+)
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+
+__all__ = ["LARGEST", "motion_pipeline"]
+
+MOST_ROUNDS: Final = 2_000
+"""Most rounds of pieces of a motion; beyond, it is not proven."""
+
+SHORTEST: Final = 1e-12
+"""Pieces below this part of a motion are not divided any more."""
+
+SIDES: Final = "a", "b", "v_a", "v_b"
+
+LARGEST: Final = 1e100
+"""What stands for infinite bounds, so that 0 times it is 0."""
+
+UNKNOWN: Final = 1e30
+"""Bounds of accelerations above this count as unknown."""
+
+
+def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
+    """Return the pipeline from both ends of motions to how far they are free.
+
+    Its result is the part of a motion that is proven to be free, and 1 if links touch
+    there, else 0.
+
+    Args:
+        moving: The moving links of the cell.
+        spheres: For how many spheres there is room.
+    """
+    columns, twists = CheckColumns(moving, spheres), MovingTwists(moving, ())
+    stage = columns.stage
+    piece = columns.t, columns.back, columns.ahead, columns.touching
+    coordinates = each(columns.coordinates, stage(_coordinate))
+    pieces = subdivide(
+        piece,
+        stage(_position, writes=columns.q),
+        *twists.stages,
+        stage(_begin),
+        each(columns.moving_spheres, stage(_moving_centre)),
+        each(columns.balls, stage(_growth, writes=columns.growth)),
+        _links(columns),
+        stage(_end),
+        covered=columns.reached,
+        ended=columns.ended,
+        shortest=SHORTEST,
+        limit=MOST_ROUNDS,
+    )
+    answer = stage(_answer, writes=columns.how_far)
+    return Pipeline(
+        "collision_motion",
+        (columns.q0, columns.q1),
+        (
+            *twists.tables,
+            columns.limits,
+            columns.coordinates,
+            columns.moving_spheres,
+            columns.balls,
+            columns.moving_link_pairs,
+            columns.moving_sphere_pairs,
+            columns.moving_shape_pairs,
+        ),
+        (
+            stage(partial(_start, links=moving.count)),
+            coordinates,
+            each(columns.limits, pieces),
+            answer,
+        ),
+        (columns.how_far.name,),
+        (
+            *(columns.centres, columns.velocities, columns.growths),
+            *(columns.ways, columns.curves),
+        ),
+    )
+
+
+# What a motion is, before it is divided
+
+
+class MotionStart(NamedTuple):
+    """The rates of joints along a motion."""
+
+    qd: Vector
+    travel: Vector
+    turns: Vector
+
+
+class CoordinateMotion(NamedTuple):
+    """How far a coordinate moves, and what that does to links behind it."""
+
+    way: Number
+    curve: Number
+    turns_behind: Number
+
+
+def _start(q0: Vector, q1: Vector, *, links: int) -> MotionStart:
+    way = [b - a for a, b in zip(q0, q1, strict=True)]
+    return MotionStart(way, [absolute(x) for x in way], [0.0] * links)
+
+
+def _coordinate(
+    way_of: Number,
+    factor: Number,
+    turning: Number,
+    bending: Number,
+    turns_before: Number,
+) -> CoordinateMotion:
+    way = factor * way_of
+    curve = way * (bending * way + 2.0 * turns_before)
+    return CoordinateMotion(way, curve, turns_before + turning * way)
+
+
+# Where links are in the middle of a piece, and how they move
+
+
+class Beginning(NamedTuple):
+    """Whether poses are known, and how far a piece reaches."""
+
+    sound: Number
+    half: Number
+
+
+class CentreInMotion(NamedTuple):
+    """The centre of a sphere in the world, and its velocity."""
+
+    sphere: Vector3
+    velocity: Vector3
+
+
+def _position(t: Number, q0: Vector, qd: Vector) -> Vector:
+    return [a + t * rate for a, rate in zip(q0, qd, strict=True)]
+
+
+def _begin(poses: Sequence[Matrix], back: Number, ahead: Number) -> Beginning:
+    # A sum is finite only if all that is summed is.
+    total: Number = sum(np.ravel(np.asarray(poses)).tolist(), 0.0)
+    sound = select(absolute(total) < np.inf, 1.0, 0.0)
+    return Beginning(sound, maximum(back, ahead))
+
+
+def _velocity_at(pose: Matrix, twist: Matrix, point: Vector3) -> Vector3:
+    """Return the velocity of a point of the world that moves with a link."""
+    v, w = _twist(twist)
+    arm = subtract(point, Pose.from_matrix(pose).position)
+    return add(v, cross(w, arm))
+
+
+def _twist(twist: Matrix) -> tuple[Vector3, Vector3]:
+    numbers = [row[0] for row in twist]
+    return three(numbers[:3]), three(numbers[3:])
+
+
+def _moving_centre(
+    carrier_pose: Matrix, carrier_twist: Matrix, centre: Vector
+) -> CentreInMotion:
+    point = Pose.from_matrix(carrier_pose) @ three(centre)
+    return CentreInMotion(point, _velocity_at(carrier_pose, carrier_twist, point))
+
+
+def _growth(
+    ball_velocity: Vector,
+    ball_levers: Vector,
+    ways: Vector,
+    curves: Vector,
+    half: Number,
+) -> Number:
+    """Return how far the sphere around a link can move within half."""
+    v = three(ball_velocity)
+    bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
+    way = half * (sqrt(dot(v, v)) + 0.5 * half * bend)
+    # Of two bounds; NaN, of a velocity that is none, stays NaN.
+    return minimum(way, half * speed)
+
+
+def _sum(a: Vector, b: Vector) -> Number:
+    return sum((x * y for x, y in zip(a, b, strict=True)), 0.0)
+
+
+# Pairs
+#
+# First whether the spheres of two links may meet, wherever they move to within the
+# piece; then with their velocities and the accelerations of this pair; then so for
+# their shapes. What is left shortens the piece.
+
+
+class PairBounds(NamedTuple):
+    """Bounds of how two links move against each other."""
+
+    speed: Number
+    bend: Number
+
+
+class PieceState(NamedTuple):
+    """How far a piece is free to both sides, and whether links touch in between."""
+
+    back: Number
+    ahead: Number
+    touching: Number
+
+
+def _links(columns: CheckColumns) -> Stage:
+    stage = columns.stage
+    meet = {"writes": columns.near_shape}
+    spheres = each(
+        columns.moving_sphere_pairs,
+        stage(_may_meet, **columns.moving_sphere_shapes, **meet),
+        when(columns.near_shape, stage(_allowed, **columns.moving_sphere_shapes)),
+        within=columns.of_spheres.name,
+    )
+    of_shapes = columns.moving_shape_spheres
+    shapes = each(
+        columns.moving_shape_pairs,
+        stage(_may_meet, **of_shapes, **meet),
+        when(
+            columns.near_shape,
+            distance_of_shapes(columns),
+            stage(_allowed_to_shapes, **{k: of_shapes[k] for k in SIDES}),
+        ),
+        within=columns.of_shapes.name,
+    )
+    return each(
+        columns.moving_link_pairs,
+        stage(_are_near, **columns.link_spheres, writes=columns.near),
+        when(
+            columns.near,
+            stage(_pair_bounds),
+            stage(_may_meet, **columns.moving_links, writes=columns.near_link),
+            when(columns.near_link, spheres, shapes),
+        ),
+    )
+
+
+def _are_near(
+    a: Vector,
+    b: Vector,
+    reach: Number,
+    margin: Number,
+    growth_a: Number,
+    growth_b: Number,
+) -> Number:
+    """Return a number above 0 unless two spheres stay apart; so if one is NaN."""
+    most = reach + margin + (growth_a + growth_b)
+    return select(square(a, b) > most * most, 0.0, 1.0)
+
+
+def _pair_bounds(
+    levers: Vector, ways: Vector, curves: Vector, common_turn: Number
+) -> PairBounds:
+    speed = _sum(levers, ways)
+    bend = _sum(levers, curves) - 2.0 * common_turn * speed
+    # Rounding may leave less than 0; what is unknown is large.
+    return PairBounds(speed, select(bend >= 0.0, bend, LARGEST))
+
+
+def _may_meet(
+    a: Vector,
+    b: Vector,
+    v_a: Vector,
+    v_b: Vector,
+    reach: Number,
+    margin: Number,
+    bend: Number,
+    speed: Number,
+    back: Number,
+    ahead: Number,
+) -> Number:
+    """Return a number above 0 unless two spheres cannot meet in what is left."""
+    r, v = subtract(three(a), three(b)), subtract(three(v_a), three(v_b))
+    apart, rate = dot(r, r), dot(r, v)
+    least = apart + 2.0 * minimum(ahead * rate, -(back * rate))
+    half = maximum(back, ahead)
+    grown = reach + margin
+    most = grown + 0.5 * bend * half * half
+    fast = grown + speed * half
+    is_apart = (least > most * most) | (apart > fast * fast)
+    return select(is_apart, 0.0, 1.0)
+
+
+def _allowed(
+    a: Vector,
+    b: Vector,
+    v_a: Vector,
+    v_b: Vector,
+    reach: Number,
+    margin: Number,
+    rounding: Number,
+    bounds: PairBounds,
+    state: PieceState,
+) -> PieceState:
+    """Return what two spheres leave of a piece."""
+    r, v = subtract(three(a), three(b)), subtract(three(v_a), three(v_b))
+    d = sqrt(dot(r, r))
+    # Of equal centres there is no rate; they touch.
+    rate = dot(r, v) / maximum(d, 1e-300)
+    return _shortened(d - reach - margin, rate, -rate, rounding, bounds, state)
+
+
+def _allowed_to_shapes(
+    value: Number,
+    a: Vector,
+    b: Vector,
+    v_a: Vector,
+    v_b: Vector,
+    common_pose: Matrix,
+    common_twist: Matrix,
+    twist_a: Matrix,
+    twist_b: Matrix,
+    radius_a: Number,
+    radius_b: Number,
+    margin: Number,
+    rounding: Number,
+    bounds: PairBounds,
+    state: PieceState,
+) -> PieceState:
+    """Return what two shapes leave of a piece, of which the distance is known."""
+    # How fast their points can move, seen from the link that carries both.
+    speed: Number = 0.0
+    _, turn = _twist(common_twist)
+    sides = (a, v_a, twist_a, radius_a), (b, v_b, twist_b, radius_b)
+    for point, velocity, twist, radius in sides:
+        carried = _velocity_at(common_pose, common_twist, three(point))
+        spin = norm(subtract(_twist(twist)[1], turn))
+        way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
+        speed = speed + norm(subtract(three(velocity), carried)) + way
+    return _shortened(value - margin, -speed, -speed, rounding, bounds, state)
+
+
+def _shortened(
+    gap: Number,
+    rate_ahead: Number,
+    rate_back: Number,
+    rounding: Number,
+    bounds: PairBounds,
+    state: PieceState,
+) -> PieceState:
+    """Return what a pair leaves of a piece: its gap is 0 farther on.
+
+    Args:
+        gap: Its distance less the margin.
+        rate_ahead: By how much that grows per unit behind t, at least.
+        rate_back: The same before t.
+        rounding: Gaps of no more touch.
+        bounds: Of its motion.
+        state: What is left.
+    """
+    is_known = bounds.bend < UNKNOWN
+    bend = select(is_known, bounds.bend, 0.0)
+    is_touching = gap <= rounding
+
+    def way(rate: Number, left: Number) -> Number:
+        # The root of gap + rate s - bend s^2 / 2.
+        falls = select(is_known, -rate, bounds.speed)
+        root = sqrt(maximum(falls * falls + 2.0 * bend * gap, 0.0))
+        s = 2.0 * gap / (falls + root)
+        # NaN leaves nothing.
+        return select(is_touching, 0.0, select(s >= left, left, select(s > 0.0, s, 0.0)))
+
+    return PieceState(
+        way(rate_back, state.back),
+        way(rate_ahead, state.ahead),
+        select(is_touching, 1.0, state.touching),
+    )
+
+
+# What is found
+
+
+def _end(sound: Number, state: PieceState) -> PieceState:
+    """Return a piece; nothing of it is known where a pose is not."""
+    is_known = sound > 0.0
+    back, ahead, touching = (select(is_known, x, 0.0) for x in state)
+    return PieceState(back, ahead, touching)
+
+
+def _answer(reached: Number, ended: Number) -> Vector:
+    return [reached, ended]

@@ -1,0 +1,189 @@
+"""The code of a `Subdivide`: the interval of one row, covered piece by piece.
+
+What is left of the interval is on a stack, from the last part to the first. Each round
+takes the first parts, divides them into `PIECES`, runs the stages for all of these, a
+piece in each lane, and puts back what they do not cover. So the pieces, and with them
+the result, are the same whatever the number of lanes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.machine_type import I64, Type
+from armillary.kernel.pipeline import Subdivide
+
+__all__ = ["PARTS", "PIECES", "ROOM", "SubdivisionCode"]
+
+PIECES: Final = 8
+"""Pieces of a round."""
+
+PARTS: Final = 4
+"""Most parts of a round: each is divided in 8, 4 or 2."""
+
+ROOM: Final = 512
+"""Parts for which the stack has room."""
+
+
+class SubdivisionCode:
+    """The loop over the pieces of one row, under construction."""
+
+    def __init__(self, f: FunctionBuilder, real: Type, stage: Subdivide) -> None:
+        """Reserve memory.
+
+        Args:
+            f: The function.
+            real: The type of columns: a vector with a lane for each piece.
+            stage: The region.
+        """
+        self.f, self.real, self.kind = f, real, real.scalar
+        self.stage = stage
+        self.lows, self.highs = (f.reserve(ROOM * self.kind.bytes) for _ in range(2))
+        # Of the pieces of a round; vectors are loaded and stored there.
+        room = max(PIECES, real.lanes) * self.kind.bytes
+        names = ("start", "stop", "at", "back", "ahead", "left_back", "left_ahead")
+        self.pieces = {name: f.reserve(room) for name in names}
+        self.count = f.variable(I64, 0)
+        self.end = f.variable(self.kind, 0.0)
+        self.ended = f.variable(self.kind, 0.0)
+        self.joined = f.variable(self.kind, 0.0)
+
+    def load(self, name: str, k: Value) -> Value:
+        return self.f.load(self.kind, self.pieces[name], k)
+
+    def store(self, value: Value, name: str, k: Value) -> None:
+        self.f.store(value, self.pieces[name], k)
+
+    def push(self, low: Value, high: Value) -> None:
+        """Put a part on the stack."""
+        n = self.count.get()
+        self.f.store(low, self.lows, n)
+        self.f.store(high, self.highs, n)
+        self.count.set(n + 1)
+
+    def write(
+        self, columns: Sequence[Value], run: Callable[[], None]
+    ) -> tuple[Value, Value]:
+        """Write the loop; return up to where the interval is covered, and if it ends.
+
+        Args:
+            columns: Where `at`, `back`, `ahead` and `ending` of the pieces are.
+            run: Writes the stages.
+        """
+        f = self.f
+        zero, one = (f.constant(self.kind, x) for x in (0.0, 1.0))
+        self.count.set(0)
+        self.push(zero, one)
+        self.end.set(one)
+        self.ended.set(zero)
+        rounds = f.variable(I64, 0)
+        with f.forever() as loop:
+            # All is covered, up to the end.
+            n = self.count.get()
+            loop.leave(n.equals(0))
+            low, high = (f.load(self.kind, x, n - 1) for x in (self.lows, self.highs))
+            is_short = (high - low) <= self.stage.shortest
+            is_late = rounds.get() >= self.stage.limit
+            is_full = n > ROOM - 2 * PIECES
+            with f.when(is_short | is_late | is_full):
+                self.end.set(low)
+                self.ended.set(zero)
+                loop.leave()
+            rounds.set(rounds.get() + 1)
+            self.divide(n)
+            endings = self.run(columns, run)
+            self.keep(endings)
+        return self.end.get(), self.ended.get()
+
+    def divide(self, n: Value) -> None:
+        """Divide the first parts of the stack, and take them off."""
+        f = self.f
+        # 4, 2 or 1 parts: of 2^shift pieces each.
+        parts = (n >= 2).select((n >= PARTS).select(f.constant(I64, PARTS), 2), 1)
+        shift = (n >= 2).select((n >= PARTS).select(f.constant(I64, 1), 2), 3)
+        each = f.constant(I64, 1) << shift
+        size = (n >= 2).select(
+            (n >= PARTS).select(f.constant(self.kind, 0.5), 0.25), 0.125
+        )
+        is_closing = self.ended.get() > 0.0
+        with f.loop(PIECES) as k:
+            part, within = n - 1 - (k >> shift), k & (each - 1)
+            low, high = (f.load(self.kind, x, part) for x in (self.lows, self.highs))
+            width = (high - low) * size
+            start = within.to(self.kind, "sitofp") * width + low
+            stop = (within + 1).to(self.kind, "sitofp") * width + low
+            stop = (within + 1).equals(each).select(high, stop)
+            # In the middle of a piece; where an end is known, at its beginning, so that
+            # the first point of the interval that ends it is found.
+            at = is_closing.select(start, (start + stop) * 0.5)
+            for name, value in (
+                ("start", start),
+                ("stop", stop),
+                ("at", at),
+                ("back", at - start),
+                ("ahead", stop - at),
+            ):
+                self.store(value, name, k)
+        if self.real.lanes > PIECES:  # lanes that are left over repeat the last piece
+            with f.loop(self.real.lanes, PIECES) as k:
+                for name in ("at", "back", "ahead"):
+                    self.store(self.load(name, f.constant(I64, PIECES - 1)), name, k)
+        self.count.set(n - parts)
+
+    def run(self, columns: Sequence[Value], run: Callable[[], None]) -> Value:
+        """Run the stages for all pieces; return a bit for each that has an end."""
+        f, real, lanes = self.f, self.real, self.real.lanes
+        at, back, ahead, ending = columns
+        endings = f.variable(I64, 0)
+        with f.loop(PIECES, step=lanes) as first:
+            for name, column in (("at", at), ("back", back), ("ahead", ahead)):
+                source = f.element(self.pieces[name], self.kind, first)
+                f.store(f.load(real, source), column)
+            f.store(f.constant(real, 0.0), ending)
+            run()
+            for name, column in (("left_back", back), ("left_ahead", ahead)):
+                target = f.element(self.pieces[name], self.kind, first)
+                f.store(f.load(real, column), target)
+            found = (f.load(real, ending) > 0.0).mask() << first
+            endings.set(endings.get() | found)
+        return endings.get() & ((1 << PIECES) - 1)
+
+    def keep(self, endings: Value) -> None:
+        """Put back what is left of the pieces, the first on top of the stack."""
+        f = self.f
+        last = f.variable(I64, PIECES)
+        self.joined.set(math.nan)
+        with f.when(endings.differs(0)):
+            # Nothing counts behind the first end.
+            k = f.count_trailing_zeros(endings)
+            last.set(k)
+            start, at = self.load("start", k), self.load("at", k)
+            self.count.set(0)
+            self.end.set(at)
+            self.ended.set(1.0)
+            with f.when(start < at):
+                self.push(start, at)
+                self.joined.set(start)
+        n = last.get()
+        with f.loop(n) as from_last:
+            k = n - 1 - from_last
+            start, stop, at = (self.load(x, k) for x in ("start", "stop", "at"))
+            covered = self.load("left_ahead", k)
+            # NaN covers nothing.
+            with f.when(~(covered >= self.load("ahead", k))):
+                low = at + (covered > 0.0).select(covered, 0.0)
+                # It is joined to what is left at the beginning of the next piece.
+                is_joined = self.joined.get().equals(stop)
+                with f.when(is_joined):
+                    f.store(low, self.lows, self.count.get() - 1)
+                with f.otherwise():
+                    self.push(low, stop)
+            self.joined.set(math.nan)
+            covered = self.load("left_back", k)
+            with f.when(~(covered >= self.load("back", k))):
+                self.push(start, at - (covered > 0.0).select(covered, 0.0))
+                self.joined.set(start)
+
