@@ -96,6 +96,8 @@ class CheckColumns(Columns):
     reached = Column("part of the motion that is proven to be free")
     ended = Column("1 if links touch there")
     how_far = Column("both of them", 2)
+    fastest = Column("greatest speed of a link", unit="m per unit")
+    longest = Column("how long pieces are at first")
     half = Column("how far a piece reaches from t")
     carrier_twist = Column("twist of the link that a sphere moves with", 6, 1, into="twists")
     velocities = Column("velocities of centres", "spheres", 3, unit="m per unit")

@@ -60,6 +60,9 @@ MOST_ROUNDS: Final = 2_000
 SHORTEST: Final = 1e-12
 """Pieces below this part of a motion are not divided any more."""
 
+STRIDE: Final = 0.25
+"""How far links may move in a piece at first [m]."""
+
 SIDES: Final = "a", "b", "v_a", "v_b"
 
 LARGEST: Final = 1e100
@@ -92,6 +95,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         each(columns.balls, stage(_growth, writes=columns.growth)),
         _links(columns),
         stage(_end),
+        longest=columns.longest,
         covered=columns.reached,
         ended=columns.ended,
         shortest=SHORTEST,
@@ -114,6 +118,8 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         (
             stage(partial(_start, links=moving.count)),
             coordinates,
+            each(columns.balls, stage(_faster, writes=columns.fastest)),
+            stage(_longest, writes=columns.longest),
             each(columns.limits, pieces),
             answer,
         ),
@@ -134,6 +140,7 @@ class MotionStart(NamedTuple):
     qd: Vector
     travel: Vector
     turns: Vector
+    fastest: Number
 
 
 class CoordinateMotion(NamedTuple):
@@ -146,7 +153,7 @@ class CoordinateMotion(NamedTuple):
 
 def _start(q0: Vector, q1: Vector, *, links: int) -> MotionStart:
     way = [b - a for a, b in zip(q0, q1, strict=True)]
-    return MotionStart(way, [absolute(x) for x in way], [0.0] * links)
+    return MotionStart(way, [absolute(x) for x in way], [0.0] * links, 0.0)
 
 
 def _coordinate(
@@ -159,6 +166,15 @@ def _coordinate(
     way = factor * way_of
     curve = way * (bending * way + 2.0 * turns_before)
     return CoordinateMotion(way, curve, turns_before + turning * way)
+
+
+def _faster(ball_levers: Vector, ways: Vector, fastest: Number) -> Number:
+    return maximum(fastest, _sum(ball_levers, ways))
+
+
+def _longest(fastest: Number) -> Number:
+    """Return how long a piece is in which links move as far as pieces are to be."""
+    return select(fastest > 0.0, STRIDE / maximum(fastest, STRIDE), 1.0)
 
 
 # Where links are in the middle of a piece, and how they move

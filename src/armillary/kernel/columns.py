@@ -482,6 +482,7 @@ def repeat(condition: Port, *stages: Stage, limit: int) -> While:
 def subdivide(
     piece: Sequence[Port],
     *stages: Stage,
+    longest: Port,
     covered: Port,
     ended: Port,
     shortest: float,
@@ -489,9 +490,8 @@ def subdivide(
 ) -> Subdivide:
     """Return stages that cover the interval of a row by pieces; see `Subdivide`."""
     at, back, ahead, ending = (port.name for port in piece)
-    return Subdivide(
-        (at, back, ahead, ending), stages, covered.name, ended.name, shortest, limit
-    )
+    names = longest.name, covered.name, ended.name
+    return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

@@ -140,6 +140,8 @@ class Subdivide:
     Attributes:
         piece: The names of those four columns, which hold one number each.
         stages: What runs.
+        longest: A column of the row: no piece is longer than this at first. After a
+            round that covers all of its pieces, they may be twice as long.
         covered: A column: up to where the interval is covered.
         ended: A column: 1 where it ends there, else 0.
         shortest: A part as short as this is not divided any more: there it stops.
@@ -148,6 +150,7 @@ class Subdivide:
 
     piece: tuple[str, str, str, str]
     stages: tuple[Stage, ...]
+    longest: str
     covered: str
     ended: str
     shortest: float
@@ -314,7 +317,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case When():
                 yield f"when {stage.condition!r} ("
             case Subdivide():
-                columns = (*stage.piece, stage.covered, stage.ended)
+                columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
         yield from _parts(stage.stages)
         yield ")"
@@ -376,6 +379,7 @@ class _Check:
                 case While() | When():
                     self.number(stage.condition, known, "the end of a region")
                 case Subdivide():
+                    self.number(stage.longest, known, "the length of pieces")
                     for name in stage.piece:
                         self.written(Port(name, ()), made, "a subdivision")
             self.stages(stage.stages, made, inner)

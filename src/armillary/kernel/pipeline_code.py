@@ -302,6 +302,7 @@ class _PipelineCode:
                     f.store(number.splat(lanes), f.element(copies[name], self.real, k))
             self.flags.set(0)
             found = loop.write(
+                f.load(self.scalar, rows[stage.longest], lane),
                 [self.columns[name] for name in stage.piece],
                 lambda: self.stages(stage.stages, None),
             )
@@ -584,7 +585,7 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case While() | When():
                 yield stage.condition
             case Subdivide():
-                pass
+                yield stage.longest
         yield from _reads(stage.stages)
 
 

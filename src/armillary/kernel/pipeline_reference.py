@@ -26,7 +26,7 @@ from armillary.kernel.pipeline import (
     While,
 )
 from armillary.kernel.references import vectorize
-from armillary.kernel.subdivision_code import PARTS, PIECES, ROOM
+from armillary.kernel.subdivision_code import PIECES, ROOM, SHIFTS
 from armillary.kernel.tables import Field
 from armillary.trace import Port, Program
 
@@ -165,7 +165,7 @@ class _PipelineRun:
     def subdivide(self, stage: Subdivide, row: Any) -> None:
         """Cover the interval of a row; see `subdivision_code.py`."""
         parts, end, ended = [(0.0, 1.0)], 1.0, 0.0
-        rounds = 0
+        rounds, longest = 0, self.columns[stage.longest][row]
         while parts:
             low, high = parts[-1]
             is_full = len(parts) > ROOM - 2 * PIECES
@@ -173,9 +173,19 @@ class _PipelineRun:
                 end, ended = low, 0.0
                 break
             rounds += 1
-            taken = PARTS if len(parts) >= PARTS else 2 if len(parts) >= 2 else 1
+            each = PIECES
+            while each > 2 and len(parts) >= 2 * PIECES // each:
+                others = parts[-1 : -(2 * PIECES // each) : -1]
+                if any(high - low > 0.5 * each * longest for low, high in others):
+                    break
+                each //= 2
+            taken = PIECES // each
             first, parts = parts[: -taken - 1 : -1], parts[:-taken]
-            each = PIECES // taken
+            low, high = first[-1]
+            if low + each * longest < high:
+                first[-1] = low, low + each * longest
+                parts.append((low + each * longest, high))
+            before = len(parts)
             pieces: list[tuple[float, float]] = []
             for low, high in first:
                 width = (high - low) / each
@@ -202,6 +212,8 @@ class _PipelineRun:
                     high = float(at[k] - (back[k] if back[k] > 0.0 else 0.0))
                     parts.append((float(starts[k]), high))
                     joined = starts[k]
+            if len(parts) == before:
+                longest *= 2.0
         for name, value in ((stage.covered, end), (stage.ended, ended)):
             self.column(Port(name, ()))[row] = value
 

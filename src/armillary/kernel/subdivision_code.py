@@ -13,16 +13,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Value
-from armillary.kernel.machine_type import I64, Type
+from armillary.kernel.machine_type import I1, I64, Type
 from armillary.kernel.pipeline import Subdivide
 
-__all__ = ["PARTS", "PIECES", "ROOM", "SubdivisionCode"]
+__all__ = ["PIECES", "ROOM", "SHIFTS", "SubdivisionCode"]
 
 PIECES: Final = 8
 """Pieces of a round."""
 
-PARTS: Final = 4
-"""Most parts of a round: each is divided in 8, 4 or 2."""
+SHIFTS: Final = 3
+"""A part is divided in 2^3 pieces, or in 2^2 or 2 where that many parts are left."""
 
 ROOM: Final = 512
 """Parts for which the stack has room."""
@@ -42,6 +42,7 @@ class SubdivisionCode:
         self.f, self.real, self.kind = f, real, real.scalar
         self.stage = stage
         self.lows, self.highs = (f.reserve(ROOM * self.kind.bytes) for _ in range(2))
+        self.stack = self.lows, self.highs
         # Of the pieces of a round; vectors are loaded and stored there.
         room = max(PIECES, real.lanes) * self.kind.bytes
         names = ("start", "stop", "at", "back", "ahead", "left_back", "left_ahead")
@@ -50,6 +51,7 @@ class SubdivisionCode:
         self.end = f.variable(self.kind, 0.0)
         self.ended = f.variable(self.kind, 0.0)
         self.joined = f.variable(self.kind, 0.0)
+        self.longest = f.variable(self.kind, 0.0)
 
     def load(self, name: str, k: Value) -> Value:
         return self.f.load(self.kind, self.pieces[name], k)
@@ -65,11 +67,12 @@ class SubdivisionCode:
         self.count.set(n + 1)
 
     def write(
-        self, columns: Sequence[Value], run: Callable[[], None]
+        self, longest: Value, columns: Sequence[Value], run: Callable[[], None]
     ) -> tuple[Value, Value]:
         """Write the loop; return up to where the interval is covered, and if it ends.
 
         Args:
+            longest: No piece is longer at first.
             columns: Where `at`, `back`, `ahead` and `ending` of the pieces are.
             run: Writes the stages.
         """
@@ -79,12 +82,13 @@ class SubdivisionCode:
         self.push(zero, one)
         self.end.set(one)
         self.ended.set(zero)
+        self.longest.set(longest)
         rounds = f.variable(I64, 0)
         with f.forever() as loop:
             # All is covered, up to the end.
             n = self.count.get()
             loop.leave(n.equals(0))
-            low, high = (f.load(self.kind, x, n - 1) for x in (self.lows, self.highs))
+            low, high = (f.load(self.kind, x, n - 1) for x in self.stack)
             is_short = (high - low) <= self.stage.shortest
             is_late = rounds.get() >= self.stage.limit
             is_full = n > ROOM - 2 * PIECES
@@ -94,28 +98,49 @@ class SubdivisionCode:
                 loop.leave()
             rounds.set(rounds.get() + 1)
             self.divide(n)
+            before = self.count.get()
             endings = self.run(columns, run)
             self.keep(endings)
+            with f.when(self.count.get().equals(before)):
+                self.longest.set(self.longest.get() * 2.0)
         return self.end.get(), self.ended.get()
 
     def divide(self, n: Value) -> None:
         """Divide the first parts of the stack, and take them off."""
         f = self.f
-        # 4, 2 or 1 parts: of 2^shift pieces each.
-        parts = (n >= 2).select((n >= PARTS).select(f.constant(I64, PARTS), 2), 1)
-        shift = (n >= 2).select((n >= PARTS).select(f.constant(I64, 1), 2), 3)
+        # Four parts, two or one, of 2, 4 or 8 pieces: as many as there are, if all but
+        # the last of them are short enough. The rest of that one waits.
+        shift = f.variable(I64, SHIFTS)
+        with f.forever() as fewer:
+            smaller = shift.get() - 1
+            parts = f.constant(I64, PIECES) >> smaller
+            fewer.leave((smaller < 1) | (n < parts))
+            most = (f.constant(I64, 1) << smaller).to(self.kind, "sitofp")
+            most = most * self.longest.get()
+            is_long = f.variable(I1, 0)
+            with f.loop(parts - 1) as k:
+                part = n - 1 - k
+                begin, end = (f.load(self.kind, x, part) for x in self.stack)
+                is_long.set(is_long.get() | ((end - begin) > most))
+            fewer.leave(is_long.get())
+            shift.set(smaller)
+        shift = shift.get()
         each = f.constant(I64, 1) << shift
-        size = (n >= 2).select(
-            (n >= PARTS).select(f.constant(self.kind, 0.5), 0.25), 0.125
-        )
+        parts = f.constant(I64, PIECES) >> shift
+        left, last = f.variable(I64, n - parts), n - parts
+        low, high = (f.load(self.kind, x, last) for x in self.stack)
+        cut = each.to(self.kind, "sitofp") * self.longest.get() + low
+        cut = (cut < high).select(cut, high)
+        size = f.constant(self.kind, 1.0) / each.to(self.kind, "sitofp")
         is_closing = self.ended.get() > 0.0
         with f.loop(PIECES) as k:
             part, within = n - 1 - (k >> shift), k & (each - 1)
-            low, high = (f.load(self.kind, x, part) for x in (self.lows, self.highs))
-            width = (high - low) * size
-            start = within.to(self.kind, "sitofp") * width + low
-            stop = (within + 1).to(self.kind, "sitofp") * width + low
-            stop = (within + 1).equals(each).select(high, stop)
+            begin, end = (f.load(self.kind, x, part) for x in self.stack)
+            end = part.equals(last).select(cut, end)
+            width = (end - begin) * size
+            start = within.to(self.kind, "sitofp") * width + begin
+            stop = (within + 1).to(self.kind, "sitofp") * width + begin
+            stop = (within + 1).equals(each).select(end, stop)
             # In the middle of a piece; where an end is known, at its beginning, so that
             # the first point of the interval that ends it is found.
             at = is_closing.select(start, (start + stop) * 0.5)
@@ -131,7 +156,10 @@ class SubdivisionCode:
             with f.loop(self.real.lanes, PIECES) as k:
                 for name in ("at", "back", "ahead"):
                     self.store(self.load(name, f.constant(I64, PIECES - 1)), name, k)
-        self.count.set(n - parts)
+        with f.when(cut < high):
+            f.store(cut, self.lows, last)
+            left.set(last + 1)
+        self.count.set(left.get())
 
     def run(self, columns: Sequence[Value], run: Callable[[], None]) -> Value:
         """Run the stages for all pieces; return a bit for each that has an end."""
