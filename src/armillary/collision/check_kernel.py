@@ -23,14 +23,7 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = [
-    "Tables",
-    "check_kernel",
-    "limits",
-    "link_pairs",
-    "shape_pairs",
-    "spheres",
-]
+__all__ = ["Tables", "check_kernel", "limits", "shape_pairs"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -73,8 +66,8 @@ def check_kernel(
     tables = {
         **moving.records(pairs.state),
         **limits(columns, pairs.tables, margin, precision),
-        **spheres(columns, pairs),
-        **link_pairs(columns, pairs.tables, near),
+        **_spheres(columns, pairs),
+        **_link_pairs(columns, pairs.tables, near),
         **shape_pairs(columns, pairs.tables, near, called),
     }
     return code(tables, called.callees)
@@ -100,7 +93,7 @@ def limits(
     return {columns.limits.name: records(record)}
 
 
-def spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
+def _spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
     record: dict[Port, Any] = {
@@ -111,7 +104,7 @@ def spheres(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
     return {columns.spheres.name: records(record)}
 
 
-def link_pairs(
+def _link_pairs(
     columns: CheckColumns,
     tables: CheckTables,
     near: float | None,

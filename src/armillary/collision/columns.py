@@ -7,14 +7,19 @@ Pairs are records of tables, so that pipelines depend on the moving links alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Final, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
 from armillary.kernel.tables import Field, Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
-__all__ = ["CheckColumns", "records"]
+__all__ = ["DETAILS", "PARTNERS", "CheckColumns", "records"]
+
+
+PARTNERS: Final = "partners"
+DETAILS: Final = "details"
+"""Fields of motions: the range of the pairs of a link, and of one record of a pair."""
 
 
 @final
@@ -78,6 +83,7 @@ class CheckColumns(Columns):
     factor = Column("size of its multiplier")
     turning = Column("how fast it turns links", unit="rad per unit")
     bending = Column("bound of accelerations by speeds", unit="1 per unit")
+    lever = Column("how fast it moves a link at most", unit="m per unit")
     turns_before = Column("turn of the link before a coordinate", into="turns")
     turns_behind = Column("turn of the link behind it", into="turns")
     way = Column("how far a coordinate moves", into="ways")
@@ -102,14 +108,19 @@ class CheckColumns(Columns):
     carrier_twist = Column("twist of the link that a sphere moves with", 6, 1, into="twists")
     velocities = Column("velocities of centres", "spheres", 3, unit="m per unit")
     velocity = Column("velocity of the centre of a sphere", 3, into="velocities")
-    growths = Column("how far spheres around links move", "spheres", unit="m")
-    ball_velocity = Column("velocity of the sphere around a link", 3, into="velocities")
-    ball_levers = Column("speeds of a link for unit rates", "coordinates")
-    growth = Column("how far that moves within half", into="growths")
-    growth_a = Column("how far the sphere around one link moves", into="growths")
-    growth_b = Column("how far the sphere around the other moves", into="growths")
-    link_velocity_a = Column("velocity of that around one link", 3, into="velocities")
-    link_velocity_b = Column("velocity of that around the other", 3, into="velocities")
+    balls = Column("spheres around links: centres, and how far they move", "spheres", 4)
+    ball = Column("one of them", 4, into="balls")
+    ball_pose = Column("pose of the link that it moves with", 3, 4, into="poses")
+    ball_twist = Column("twist of that link", 6, 1, into="twists")
+    ball_centre = Column("its centre in the frame of that link", 3, unit="m")
+    ball_velocity = Column("velocity of its centre", 3, into="velocities")
+    ball_levers = Column("speeds of the link for unit rates", "coordinates")
+    first_ball = Column("sphere around a link of several pairs", 4, into="balls")
+    ball_a = Column("the same, kept", 4)
+    ball_b = Column("sphere around another link", 4, into="balls")
+    ball_reach = Column("sum of their radii", unit="m")
+    ball_velocity_a = Column("velocity of one", 3, into="velocities")
+    ball_velocity_b = Column("velocity of the other", 3, into="velocities")
     sphere_velocity_a = Column("velocity of a spherical shape", 3, into="velocities")
     sphere_velocity_b = Column("velocity of another", 3, into="velocities")
     shape_velocity_a = Column("velocity of the sphere around a shape", 3, into="velocities")
@@ -194,7 +205,7 @@ class CheckColumns(Columns):
         """Return the table of the coordinates of joints, carriers first."""
         return self.table(
             "coordinates",
-            *(self.way_of, self.factor, self.turning, self.bending),
+            *(self.way_of, self.factor, self.turning, self.bending, self.lever),
             *(self.turns_before, self.turns_behind),
             index_field(self.way, into=self.ways),
             index_field(self.curve, into=self.curves),
@@ -208,21 +219,41 @@ class CheckColumns(Columns):
         return Table(table.name, (*table.fields, *more.fields))
 
     @property
-    def balls(self) -> Table:
+    def moving_balls(self) -> Table:
         """Return the table of the spheres around links, and of how far they move."""
-        return self.table("balls", self.ball_velocity, self.ball_levers, self.growth)
+        return self.table(
+            "balls",
+            *(self.ball_pose, self.ball_twist, self.ball_centre, self.ball_levers),
+            *(self.ball, self.ball_velocity),
+        )
+
+    @property
+    def first_balls(self) -> Table:
+        """Return the table of links that pairs begin with, with ranges of their pairs."""
+        return self.table(
+            "first_balls", self.first_ball, span(PARTNERS, self.ball_pairs.name)
+        )
+
+    @property
+    def ball_pairs(self) -> Table:
+        """Return the table of pairs of links for motions: what most pairs need."""
+        details = span(DETAILS, self.moving_link_pairs.name)
+        return self.table("ball_pairs", self.ball_b, self.ball_reach, details)
 
     @property
     def moving_link_pairs(self) -> Table:
-        """Return the table of pairs of links for motions."""
-        table = self.link_pairs
-        more = self.table(
-            "",
-            *(self.growth_a, self.growth_b),
-            *(self.link_velocity_a, self.link_velocity_b),
+        """Return the table of pairs of links for motions: what pairs need that are near.
+
+        Each has a record, and a range of one record in `ball_pairs`.
+        """
+        spheres = span(self.of_spheres.name, self.sphere_pairs.name)
+        shapes = span(self.of_shapes.name, self.shape_pairs.name)
+        return self.table(
+            "link_pairs",
+            *(self.ball_velocity_a, self.ball_velocity_b),
             *(self.levers, self.common_turn, self.common_pose, self.common_twist),
+            *(spheres, shapes),
         )
-        return Table(table.name, (*table.fields, *more.fields))
 
     @property
     def moving_sphere_pairs(self) -> Table:
@@ -253,12 +284,6 @@ class CheckColumns(Columns):
     def link_spheres(self) -> dict[str, Port]:
         """Return the spheres around two links."""
         return {"a": self.link_a, "b": self.link_b, "reach": self.link_reach}
-
-    @property
-    def moving_links(self) -> dict[str, Port]:
-        """Return the same with their velocities."""
-        velocities = {"v_a": self.link_velocity_a, "v_b": self.link_velocity_b}
-        return {**self.link_spheres, **velocities}
 
     @property
     def sphere_shapes(self) -> dict[str, Port]:

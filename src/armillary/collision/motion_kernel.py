@@ -10,15 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import (
-    Tables,
-    limits,
-    link_pairs,
-    shape_pairs,
-    spheres,
-)
+from armillary.collision.check_kernel import Tables, limits, shape_pairs
 from armillary.collision.check_stages import compiled
-from armillary.collision.columns import CheckColumns, records
+from armillary.collision.columns import DETAILS, PARTNERS, CheckColumns, records
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
@@ -60,9 +54,10 @@ def motion_kernel(
     tables = {
         **MovingTwists(moving, ()).records(pairs.state),
         **limits(columns, pairs.tables, margin, precision),
-        **_coordinates(columns, speeds),
-        **_balls(columns, links),
-        **_with_motion(columns, pairs, called, speeds, of_pairs),
+        **_coordinates(columns, speeds, links),
+        **_spheres(columns, pairs, links),
+        **_link_pairs(columns, pairs, margin, speeds, of_pairs),
+        **_shape_pairs(columns, pairs, called),
     }
     return code(tables, called.callees)
 
@@ -72,8 +67,11 @@ def _finite(bounds: Array) -> Array:
     return np.minimum(bounds, LARGEST)
 
 
-def _coordinates(columns: CheckColumns, speeds: SpeedBounds) -> Tables:
-    """Return the records of coordinates of joints, those of carriers first."""
+def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Tables:
+    """Return the records of coordinates of joints, those of carriers first.
+
+    links: How fast links move for unit rates of coordinates.
+    """
     order = speeds.in_order()
     owners = speeds.owners[order]
     before = speeds.parents[owners]
@@ -86,6 +84,7 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds) -> Tables:
         columns.factor: joints.max(axis=1),
         columns.turning: _finite(speeds.angular[order]),
         columns.bending: _finite(speeds.bending[order]),
+        columns.lever: _finite(links.max(axis=0, initial=0.0)[order]),
         columns.turns_before: before,
         columns.turns_behind: owners,
         columns.way: order,
@@ -94,64 +93,96 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds) -> Tables:
     return {columns.coordinates.name: records(record)}
 
 
-def _balls(columns: CheckColumns, levers: Array) -> Tables:
-    """Return the records of the spheres around links."""
-    numbers = np.arange(len(levers))
-    record: dict[Port, Any] = {
-        columns.ball_velocity: numbers,
+def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables:
+    """Return the records of spheres around links, and around their shapes."""
+    rows, centres = pairs.tables.spheres(pairs.placed)
+    numbers, count = np.arange(len(rows)), len(levers)
+    balls: dict[Port, Any] = {
+        columns.ball_pose: rows[:count],
+        columns.ball_twist: rows[:count],
+        columns.ball_centre: centres[:count],
         columns.ball_levers: _finite(levers),
-        columns.growth: numbers,
+        columns.ball: numbers[:count],
+        columns.ball_velocity: numbers[:count],
     }
-    return {columns.balls.name: records(record)}
+    spheres: dict[Port, Any] = {
+        columns.carrier_pose: rows[count:],
+        columns.carrier_twist: rows[count:],
+        columns.centre: centres[count:],
+        columns.sphere: numbers[count:],
+        columns.velocity: numbers[count:],
+    }
+    return {
+        columns.moving_balls.name: records(balls),
+        columns.spheres.name: records(spheres),
+    }
 
 
-def _with_motion(
+def _link_pairs(
     columns: CheckColumns,
     pairs: PlacedPairs,
-    called: Called,
+    margin: float,
     speeds: SpeedBounds,
     levers: Array,
 ) -> Tables:
-    """Return the records of spheres and pairs, as for checks, and of their motion."""
+    """Return the records of pairs of links."""
     tables = pairs.tables
-    found = {
-        **spheres(columns, pairs),
-        **link_pairs(columns, tables, None),
-        **shape_pairs(columns, tables, None, called),
+    rows, _ = tables.spheres(pairs.placed)
+    # The link of a pair that has more pairs comes first, so that it is read once for
+    # all of them.
+    links = tables.links
+    count = np.bincount(links.reshape(-1), minlength=1)[links]
+    links = np.where(count[:, :1] >= count[:, 1:], links, links[:, ::-1])
+    order = np.argsort(links[:, 0], kind="stable")
+    a, b = links[order].T
+    first, starts, counts = np.unique(a, return_index=True, return_counts=True)
+    firsts: dict[Port, Any] = {columns.first_ball: first}
+    common = speeds.common(rows[links[order]])
+    numbers = np.arange(len(a))
+    balls: dict[Port, Any] = {
+        columns.ball_b: b,
+        columns.ball_reach: tables.radii[a] + tables.radii[b] + margin,
     }
-    rows, centres = tables.spheres(pairs.placed)
-    a, b = tables.links.T
-    common = speeds.common(rows[tables.links])
-    (c, d), (e, f) = (
+    links: dict[Port, Any] = {
+        columns.ball_velocity_a: a,
+        columns.ball_velocity_b: b,
+        columns.levers: _finite(levers[order]),
+        columns.common_turn: common,
+        columns.common_pose: common,
+        columns.common_twist: common,
+        columns.of_spheres: tables.spans[order, :2],
+        columns.of_shapes: tables.spans[order, 2:],
+    }
+    details = np.stack([numbers, np.ones_like(numbers)], axis=1)
+    partners = np.stack([starts, counts], axis=1)
+    return {
+        columns.first_balls.name: {**records(firsts), PARTNERS: partners},
+        columns.ball_pairs.name: {**records(balls), DETAILS: details},
+        columns.moving_link_pairs.name: records(links),
+    }
+
+
+def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> Tables:
+    """Return the records of pairs of shapes, as for checks, and of their motion."""
+    tables = pairs.tables
+    rows, _ = tables.spheres(pairs.placed)
+    found = shape_pairs(columns, tables, None, called)
+    (a, b), (c, d) = (
         tables.sphere_numbers(which).T
         for which in (tables.of_spheres, tables.of_shapes)
     )
     more: dict[str, dict[Port, Any]] = {
-        columns.spheres.name: {
-            columns.carrier_twist: rows,
-            columns.velocity: np.arange(len(centres)),
-        },
-        columns.link_pairs.name: {
-            columns.growth_a: a,
-            columns.growth_b: b,
-            columns.link_velocity_a: a,
-            columns.link_velocity_b: b,
-            columns.levers: _finite(levers),
-            columns.common_turn: common,
-            columns.common_pose: common,
-            columns.common_twist: common,
-        },
         columns.sphere_pairs.name: {
-            columns.sphere_velocity_a: c,
-            columns.sphere_velocity_b: d,
+            columns.sphere_velocity_a: a,
+            columns.sphere_velocity_b: b,
         },
         columns.shape_pairs.name: {
-            columns.shape_velocity_a: e,
-            columns.shape_velocity_b: f,
-            columns.twist_a: rows[e],
-            columns.twist_b: rows[f],
-            columns.radius_a: tables.radii[e],
-            columns.radius_b: tables.radii[f],
+            columns.shape_velocity_a: c,
+            columns.shape_velocity_b: d,
+            columns.twist_a: rows[c],
+            columns.twist_b: rows[d],
+            columns.radius_a: tables.radii[c],
+            columns.radius_b: tables.radii[d],
         },
     }
     return {name: {**found[name], **records(more[name])} for name in found}

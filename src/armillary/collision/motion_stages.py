@@ -33,7 +33,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armillary.collision.check_stages import distance_of_shapes, square
-from armillary.collision.columns import CheckColumns
+from armillary.collision.columns import DETAILS, PARTNERS, CheckColumns
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kinematics.moving_links import MovingLinks, MovingTwists
@@ -92,7 +92,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         *twists.stages,
         stage(_begin),
         each(columns.moving_spheres, stage(_moving_centre)),
-        each(columns.balls, stage(_growth, writes=columns.growth)),
+        each(columns.moving_balls, stage(_moving_ball)),
         _links(columns),
         stage(_end),
         longest=columns.longest,
@@ -110,7 +110,9 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             columns.limits,
             columns.coordinates,
             columns.moving_spheres,
-            columns.balls,
+            columns.moving_balls,
+            columns.first_balls,
+            columns.ball_pairs,
             columns.moving_link_pairs,
             columns.moving_sphere_pairs,
             columns.moving_shape_pairs,
@@ -118,14 +120,13 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         (
             stage(partial(_start, links=moving.count)),
             coordinates,
-            each(columns.balls, stage(_faster, writes=columns.fastest)),
             stage(_longest, writes=columns.longest),
             each(columns.limits, pieces),
             answer,
         ),
         (columns.how_far.name,),
         (
-            *(columns.centres, columns.velocities, columns.growths),
+            *(columns.centres, columns.velocities, columns.balls),
             *(columns.ways, columns.curves),
         ),
     )
@@ -149,6 +150,7 @@ class CoordinateMotion(NamedTuple):
     way: Number
     curve: Number
     turns_behind: Number
+    fastest: Number
 
 
 def _start(q0: Vector, q1: Vector, *, links: int) -> MotionStart:
@@ -162,14 +164,13 @@ def _coordinate(
     turning: Number,
     bending: Number,
     turns_before: Number,
+    lever: Number,
+    fastest: Number,
 ) -> CoordinateMotion:
     way = factor * way_of
     curve = way * (bending * way + 2.0 * turns_before)
-    return CoordinateMotion(way, curve, turns_before + turning * way)
-
-
-def _faster(ball_levers: Vector, ways: Vector, fastest: Number) -> Number:
-    return maximum(fastest, _sum(ball_levers, ways))
+    turns = turns_before + turning * way
+    return CoordinateMotion(way, curve, turns, fastest + lever * way)
 
 
 def _longest(fastest: Number) -> Number:
@@ -192,6 +193,13 @@ class CentreInMotion(NamedTuple):
 
     sphere: Vector3
     velocity: Vector3
+
+
+class MovingBall(NamedTuple):
+    """A sphere around a link with how far it moves, and its velocity."""
+
+    ball: Vector
+    ball_velocity: Vector3
 
 
 def _position(t: Number, q0: Vector, qd: Vector) -> Vector:
@@ -224,19 +232,22 @@ def _moving_centre(
     return CentreInMotion(point, _velocity_at(carrier_pose, carrier_twist, point))
 
 
-def _growth(
-    ball_velocity: Vector,
+def _moving_ball(
+    ball_pose: Matrix,
+    ball_twist: Matrix,
+    ball_centre: Vector,
     ball_levers: Vector,
     ways: Vector,
     curves: Vector,
     half: Number,
-) -> Number:
-    """Return how far the sphere around a link can move within half."""
-    v = three(ball_velocity)
+) -> MovingBall:
+    """Return the sphere around a link, and how far it can move within half."""
+    point = Pose.from_matrix(ball_pose) @ three(ball_centre)
+    v = _velocity_at(ball_pose, ball_twist, point)
     bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
-    way = half * (sqrt(dot(v, v)) + 0.5 * half * bend)
+    way = half * (norm(v) + 0.5 * half * bend)
     # Of two bounds; NaN, of a velocity that is none, stays NaN.
-    return minimum(way, half * speed)
+    return MovingBall([*point, minimum(way, half * speed)], v)
 
 
 def _sum(a: Vector, b: Vector) -> Number:
@@ -285,29 +296,39 @@ def _links(columns: CheckColumns) -> Stage:
         ),
         within=columns.of_shapes.name,
     )
-    return each(
+    pair = each(
         columns.moving_link_pairs,
-        stage(_are_near, **columns.link_spheres, writes=columns.near),
-        when(
-            columns.near,
-            stage(_pair_bounds),
-            stage(_may_meet, **columns.moving_links, writes=columns.near_link),
-            when(columns.near_link, spheres, shapes),
+        stage(_pair_bounds),
+        stage(
+            _may_meet,
+            **{"a": columns.ball_a, "b": columns.ball_b, "reach": columns.ball_reach},
+            v_a=columns.ball_velocity_a,
+            v_b=columns.ball_velocity_b,
+            writes=columns.near_link,
         ),
+        when(columns.near_link, spheres, shapes),
+        within=DETAILS,
+    )
+    partners = each(
+        columns.ball_pairs,
+        stage(_are_near, writes=columns.near),
+        when(columns.near, pair),
+        within=PARTNERS,
+    )
+    return each(
+        columns.first_balls, stage(_kept, writes=columns.ball_a), partners
     )
 
 
-def _are_near(
-    a: Vector,
-    b: Vector,
-    reach: Number,
-    margin: Number,
-    growth_a: Number,
-    growth_b: Number,
-) -> Number:
+def _kept(first_ball: Vector) -> Vector:
+    """Return the sphere around a link, so that it stays in registers for its pairs."""
+    return list(first_ball)
+
+
+def _are_near(ball_a: Vector, ball_b: Vector, ball_reach: Number) -> Number:
     """Return a number above 0 unless two spheres stay apart; so if one is NaN."""
-    most = reach + margin + (growth_a + growth_b)
-    return select(square(a, b) > most * most, 0.0, 1.0)
+    most = ball_reach + (ball_a[3] + ball_b[3])
+    return select(square(ball_a[:3], ball_b[:3]) > most * most, 0.0, 1.0)
 
 
 def _pair_bounds(
@@ -332,7 +353,7 @@ def _may_meet(
     ahead: Number,
 ) -> Number:
     """Return a number above 0 unless two spheres cannot meet in what is left."""
-    r, v = subtract(three(a), three(b)), subtract(three(v_a), three(v_b))
+    r, v = subtract(three(a[:3]), three(b[:3])), subtract(three(v_a), three(v_b))
     apart, rate = dot(r, r), dot(r, v)
     least = apart + 2.0 * minimum(ahead * rate, -(back * rate))
     half = maximum(back, ahead)
