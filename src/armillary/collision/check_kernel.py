@@ -23,7 +23,7 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["Tables", "check_kernel", "limits", "shape_pairs"]
+__all__ = ["Tables", "check_kernel", "limits"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -68,7 +68,7 @@ def check_kernel(
         **limits(columns, pairs.tables, margin, precision),
         **_spheres(columns, pairs),
         **_link_pairs(columns, pairs.tables, near),
-        **shape_pairs(columns, pairs.tables, near, called),
+        **_shape_pairs(columns, pairs.tables, near, called),
     }
     return code(tables, called.callees)
 
@@ -120,7 +120,7 @@ def _link_pairs(
     return {columns.link_pairs.name: records(links)}
 
 
-def shape_pairs(
+def _shape_pairs(
     columns: CheckColumns, tables: CheckTables, near: float | None, called: Called
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""

@@ -14,12 +14,23 @@ from armillary.kernel.tables import Field, Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
-__all__ = ["DETAILS", "PARTNERS", "CheckColumns", "records"]
+__all__ = [
+    "DETAILS",
+    "PARTNERS",
+    "SPHERES_A",
+    "SPHERES_B",
+    "CheckColumns",
+    "records",
+]
 
 
 PARTNERS: Final = "partners"
 DETAILS: Final = "details"
 """Fields of motions: the range of the pairs of a link, and of one record of a pair."""
+
+SPHERES_A: Final = "spheres_a"
+SPHERES_B: Final = "spheres_b"
+"""Fields of motions: the ranges of the spheres of the shapes of both links."""
 
 
 @final
@@ -105,30 +116,47 @@ class CheckColumns(Columns):
     fastest = Column("greatest speed of a link", unit="m per unit")
     longest = Column("how long pieces are at first")
     half = Column("how far a piece reaches from t")
-    carrier_twist = Column("twist of the link that a sphere moves with", 6, 1, into="twists")
     velocities = Column("velocities of centres", "spheres", 3, unit="m per unit")
-    velocity = Column("velocity of the centre of a sphere", 3, into="velocities")
-    balls = Column("spheres around links: centres, and how far they move", "spheres", 4)
-    ball = Column("one of them", 4, into="balls")
+    balls = Column("centres of spheres, and how far those move", "spheres", 4)
+    placed = Column("1 where the spheres of the shapes of links are known", "spheres")
+    ball = Column("centre of the sphere around a link", 4, into="balls")
     ball_pose = Column("pose of the link that it moves with", 3, 4, into="poses")
     ball_twist = Column("twist of that link", 6, 1, into="twists")
     ball_centre = Column("its centre in the frame of that link", 3, unit="m")
     ball_velocity = Column("velocity of its centre", 3, into="velocities")
     ball_levers = Column("speeds of the link for unit rates", "coordinates")
+    is_placed = Column("whether those of its shapes are known", into="placed")
+    fixed_at = Column("where that is", 4)
+    fixed_velocity = Column("its velocity, which is 0", 3)
+    fixed_placed = Column("whether those of its shapes are known")
+    fixed_ball = Column("centre of the sphere around a link that stands still", 4)
+    carrier_twist = Column("twist of the link of a shape", 6, 1, into="twists")
+    shape_ball = Column("centre of the sphere around a shape", 4, into="balls")
+    shape_velocity = Column("velocity of that", 3, into="velocities")
+
+    # Pairs of links: of one link with others, then what those need that are near.
     first_ball = Column("sphere around a link of several pairs", 4, into="balls")
     ball_a = Column("the same, kept", 4)
     ball_b = Column("sphere around another link", 4, into="balls")
-    ball_reach = Column("sum of their radii", unit="m")
+    ball_reach = Column("sum of their radii, and the margin", unit="m")
     ball_velocity_a = Column("velocity of one", 3, into="velocities")
     ball_velocity_b = Column("velocity of the other", 3, into="velocities")
-    sphere_velocity_a = Column("velocity of a spherical shape", 3, into="velocities")
-    sphere_velocity_b = Column("velocity of another", 3, into="velocities")
-    shape_velocity_a = Column("velocity of the sphere around a shape", 3, into="velocities")
-    shape_velocity_b = Column("velocity of that around another", 3, into="velocities")
+    is_placed_a = Column("whether spheres of its shapes are known", into="placed")
+    is_placed_b = Column("the same of the other link", into="placed")
+    unplaced_a = Column("above 0 where they are not")
+    unplaced_b = Column("the same of the other link")
     levers = Column("speeds of approach for unit rates", "coordinates")
     common_turn = Column("turn of the link that carries both", into="turns")
     common_pose = Column("its pose", 3, 4, into="poses")
     common_twist = Column("its twist", 6, 1, into="twists")
+    sphere_ball_a = Column("spherical shape of one link", 4, into="balls")
+    sphere_ball_b = Column("spherical shape of the other", 4, into="balls")
+    sphere_velocity_a = Column("velocity of the one", 3, into="velocities")
+    sphere_velocity_b = Column("velocity of the other", 3, into="velocities")
+    shape_ball_a = Column("sphere around a shape of one link", 4, into="balls")
+    shape_ball_b = Column("sphere around one of the other", 4, into="balls")
+    shape_velocity_a = Column("velocity of the one", 3, into="velocities")
+    shape_velocity_b = Column("velocity of the other", 3, into="velocities")
     twist_a = Column("twist of the link of one shape", 6, 1, into="twists")
     twist_b = Column("twist of the link of the other", 6, 1, into="twists")
     radius_a = Column("radius of the sphere around one shape", unit="m")
@@ -212,27 +240,39 @@ class CheckColumns(Columns):
         )
 
     @property
-    def moving_spheres(self) -> Table:
-        """Return the table of spheres for motions, with velocities."""
-        table = self.spheres
-        more = self.table("", self.carrier_twist, self.velocity)
-        return Table(table.name, (*table.fields, *more.fields))
+    def moving_balls(self) -> Table:
+        """Return the table of the spheres around links that move."""
+        return self.table(
+            "moving_balls",
+            *(self.ball_pose, self.ball_twist, self.ball_centre, self.ball_levers),
+            *(self.ball, self.ball_velocity, self.is_placed),
+        )
 
     @property
-    def moving_balls(self) -> Table:
-        """Return the table of the spheres around links, and of how far they move."""
+    def fixed_balls(self) -> Table:
+        """Return the table of the spheres around links that stand still."""
         return self.table(
-            "balls",
-            *(self.ball_pose, self.ball_twist, self.ball_centre, self.ball_levers),
-            *(self.ball, self.ball_velocity),
+            "fixed_balls",
+            self.fixed_ball,
+            index_field(self.fixed_at, into=self.balls),
+            index_field(self.fixed_velocity, into=self.velocities),
+            index_field(self.fixed_placed, into=self.placed),
+        )
+
+    @property
+    def moving_spheres(self) -> Table:
+        """Return the table of the spheres around shapes, those of a link together."""
+        return self.table(
+            "spheres",
+            index_field(self.carrier_pose, into=self.poses),
+            *(self.carrier_twist, self.centre, self.shape_ball, self.shape_velocity),
         )
 
     @property
     def first_balls(self) -> Table:
         """Return the table of links that pairs begin with, with ranges of their pairs."""
-        return self.table(
-            "first_balls", self.first_ball, span(PARTNERS, self.ball_pairs.name)
-        )
+        partners = span(PARTNERS, self.ball_pairs.name)
+        return self.table("first_balls", self.first_ball, partners)
 
     @property
     def ball_pairs(self) -> Table:
@@ -246,32 +286,39 @@ class CheckColumns(Columns):
 
         Each has a record, and a range of one record in `ball_pairs`.
         """
-        spheres = span(self.of_spheres.name, self.sphere_pairs.name)
-        shapes = span(self.of_shapes.name, self.shape_pairs.name)
+        spans = (
+            span(SPHERES_A, self.moving_spheres.name),
+            span(SPHERES_B, self.moving_spheres.name),
+            span(self.of_spheres.name, self.moving_sphere_pairs.name),
+            span(self.of_shapes.name, self.moving_shape_pairs.name),
+        )
         return self.table(
             "link_pairs",
             *(self.ball_velocity_a, self.ball_velocity_b),
             *(self.levers, self.common_turn, self.common_pose, self.common_twist),
-            *(spheres, shapes),
+            *(self.is_placed_a, self.is_placed_b, *spans),
         )
 
     @property
     def moving_sphere_pairs(self) -> Table:
         """Return the table of pairs of spherical shapes for motions."""
-        table = self.sphere_pairs
-        more = self.table("", self.sphere_velocity_a, self.sphere_velocity_b)
-        return Table(table.name, (*table.fields, *more.fields))
+        return self.table(
+            "sphere_pairs",
+            *(self.sphere_ball_a, self.sphere_ball_b, self.sphere_reach),
+            *(self.sphere_velocity_a, self.sphere_velocity_b),
+        )
 
     @property
     def moving_shape_pairs(self) -> Table:
         """Return the table of other pairs of shapes for motions."""
-        table = self.shape_pairs
-        more = self.table(
-            "",
+        return self.table(
+            "shape_pairs",
+            *(self.shape_ball_a, self.shape_ball_b, self.shape_reach),
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
+            *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
+            code(self.distance.name),
         )
-        return Table(table.name, (*table.fields, *more.fields))
 
     def _near(self, pair: Mapping[str, Port]) -> tuple[Field, ...]:
         """Return the fields of two spheres, and of what is near."""
@@ -291,21 +338,9 @@ class CheckColumns(Columns):
         return {"a": self.sphere_a, "b": self.sphere_b, "reach": self.sphere_reach}
 
     @property
-    def moving_sphere_shapes(self) -> dict[str, Port]:
-        """Return the same with their velocities."""
-        velocities = {"v_a": self.sphere_velocity_a, "v_b": self.sphere_velocity_b}
-        return {**self.sphere_shapes, **velocities}
-
-    @property
     def shape_spheres(self) -> dict[str, Port]:
         """Return the spheres around two shapes."""
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
-
-    @property
-    def moving_shape_spheres(self) -> dict[str, Port]:
-        """Return the same with their velocities."""
-        velocities = {"v_a": self.shape_velocity_a, "v_b": self.shape_velocity_b}
-        return {**self.shape_spheres, **velocities}
 
 
 def records(values: Mapping[Port, Any]) -> dict[str, Any]:

@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import Tables, limits, shape_pairs
+from armillary.collision.check_kernel import Tables, limits
 from armillary.collision.check_stages import compiled
-from armillary.collision.columns import DETAILS, PARTNERS, CheckColumns, records
+from armillary.collision.check_tables import CheckTables
+from armillary.collision.columns import (
+    DETAILS,
+    PARTNERS,
+    SPHERES_A,
+    SPHERES_B,
+    CheckColumns,
+    records,
+)
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
@@ -26,6 +34,7 @@ from armillary.trace import Port
 __all__ = ["motion_kernel"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 
 def motion_kernel(
@@ -93,28 +102,50 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Ta
     return {columns.coordinates.name: records(record)}
 
 
+def _sphere_numbers(tables: CheckTables) -> Indices:
+    """Return the numbers of the spheres around shapes, shape (s,).
+
+    Those around links come first. Where a link has one shape, that is its sphere, too.
+    """
+    count = len(tables.first) - 1
+    shapes = np.diff(tables.first)
+    owner = np.repeat(np.arange(count), shapes)
+    return np.where(shapes[owner] == 1, owner, count + np.arange(len(owner)))
+
+
 def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables:
     """Return the records of spheres around links, and around their shapes."""
     rows, centres = pairs.tables.spheres(pairs.placed)
-    numbers, count = np.arange(len(rows)), len(levers)
+    count = len(levers)
+    # The world is the first link that others are fixed to; its frame is that of all.
+    moving, fixed = (np.flatnonzero((rows[:count] > 0) == moves) for moves in (1, 0))
     balls: dict[Port, Any] = {
-        columns.ball_pose: rows[:count],
-        columns.ball_twist: rows[:count],
-        columns.ball_centre: centres[:count],
-        columns.ball_levers: _finite(levers),
-        columns.ball: numbers[:count],
-        columns.ball_velocity: numbers[:count],
+        columns.ball_pose: rows[moving],
+        columns.ball_twist: rows[moving],
+        columns.ball_centre: centres[moving],
+        columns.ball_levers: _finite(levers[moving]),
+        columns.ball: moving,
+        columns.ball_velocity: moving,
+        columns.is_placed: moving,
     }
-    spheres: dict[Port, Any] = {
+    still: dict[Port, Any] = {
+        columns.fixed_ball: np.insert(centres[fixed], 3, 0.0, axis=1),
+        columns.fixed_at: fixed,
+        columns.fixed_velocity: fixed,
+        columns.fixed_placed: fixed,
+    }
+    numbers = _sphere_numbers(pairs.tables)
+    shapes: dict[Port, Any] = {
         columns.carrier_pose: rows[count:],
         columns.carrier_twist: rows[count:],
         columns.centre: centres[count:],
-        columns.sphere: numbers[count:],
-        columns.velocity: numbers[count:],
+        columns.shape_ball: numbers,
+        columns.shape_velocity: numbers,
     }
     return {
         columns.moving_balls.name: records(balls),
-        columns.spheres.name: records(spheres),
+        columns.fixed_balls.name: records(still),
+        columns.moving_spheres.name: records(shapes),
     }
 
 
@@ -150,39 +181,57 @@ def _link_pairs(
         columns.common_turn: common,
         columns.common_pose: common,
         columns.common_twist: common,
+        columns.is_placed_a: a,
+        columns.is_placed_b: b,
         columns.of_spheres: tables.spans[order, :2],
         columns.of_shapes: tables.spans[order, 2:],
     }
     details = np.stack([numbers, np.ones_like(numbers)], axis=1)
+    # Of links with one shape nothing is to be placed.
+    shapes = np.diff(tables.first)
+    spans = np.stack([tables.first[:-1], np.where(shapes > 1, shapes, 0)], axis=1)
     partners = np.stack([starts, counts], axis=1)
     return {
         columns.first_balls.name: {**records(firsts), PARTNERS: partners},
         columns.ball_pairs.name: {**records(balls), DETAILS: details},
-        columns.moving_link_pairs.name: records(links),
+        columns.moving_link_pairs.name: {
+            **records(links),
+            SPHERES_A: spans[a],
+            SPHERES_B: spans[b],
+        },
     }
 
 
 def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> Tables:
-    """Return the records of pairs of shapes, as for checks, and of their motion."""
+    """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
-    rows, _ = tables.spheres(pairs.placed)
-    found = shape_pairs(columns, tables, None, called)
+    numbers, radii, rows = _sphere_numbers(tables), tables.pairs.radii, pairs.placed.rows
     (a, b), (c, d) = (
-        tables.sphere_numbers(which).T
-        for which in (tables.of_spheres, tables.of_shapes)
+        tables.pairs.pairs[which].T for which in (tables.of_spheres, tables.of_shapes)
     )
-    more: dict[str, dict[Port, Any]] = {
-        columns.sphere_pairs.name: {
-            columns.sphere_velocity_a: a,
-            columns.sphere_velocity_b: b,
-        },
-        columns.shape_pairs.name: {
-            columns.shape_velocity_a: c,
-            columns.shape_velocity_b: d,
-            columns.twist_a: rows[c],
-            columns.twist_b: rows[d],
-            columns.radius_a: tables.radii[c],
-            columns.radius_b: tables.radii[d],
-        },
+    links, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
+    spheres: dict[Port, Any] = {
+        columns.sphere_ball_a: numbers[a],
+        columns.sphere_ball_b: numbers[b],
+        columns.sphere_reach: radii[a] + radii[b],
+        columns.sphere_velocity_a: numbers[a],
+        columns.sphere_velocity_b: numbers[b],
     }
-    return {name: {**found[name], **records(more[name])} for name in found}
+    shapes: dict[Port, Any] = {
+        columns.shape_ball_a: numbers[c],
+        columns.shape_ball_b: numbers[d],
+        columns.shape_reach: radii[c] + radii[d],
+        columns.shape_velocity_a: numbers[c],
+        columns.shape_velocity_b: numbers[d],
+        columns.twist_a: rows[c],
+        columns.twist_b: rows[d],
+        columns.radius_a: radii[c],
+        columns.radius_b: radii[d],
+        columns.X_A: links[:, 0],
+        columns.X_B: links[:, 1],
+        columns.distance: codes,
+    }
+    return {
+        columns.moving_sphere_pairs.name: records(spheres),
+        columns.moving_shape_pairs.name: records(shapes),
+    }

@@ -33,7 +33,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from armillary.collision.check_stages import distance_of_shapes, square
-from armillary.collision.columns import DETAILS, PARTNERS, CheckColumns
+from armillary.collision.columns import (
+    DETAILS,
+    PARTNERS,
+    SPHERES_A,
+    SPHERES_B,
+    CheckColumns,
+)
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kinematics.moving_links import MovingLinks, MovingTwists
@@ -50,6 +56,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
 __all__ = ["LARGEST", "motion_pipeline"]
@@ -62,8 +69,6 @@ SHORTEST: Final = 1e-12
 
 STRIDE: Final = 0.25
 """How far links may move in a piece at first [m]."""
-
-SIDES: Final = "a", "b", "v_a", "v_b"
 
 LARGEST: Final = 1e100
 """What stands for infinite bounds, so that 0 times it is 0."""
@@ -91,8 +96,8 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         stage(_position, writes=columns.q),
         *twists.stages,
         stage(_begin),
-        each(columns.moving_spheres, stage(_moving_centre)),
         each(columns.moving_balls, stage(_moving_ball)),
+        each(columns.fixed_balls, stage(_fixed_ball)),
         _links(columns),
         stage(_end),
         longest=columns.longest,
@@ -109,8 +114,9 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             *twists.tables,
             columns.limits,
             columns.coordinates,
-            columns.moving_spheres,
             columns.moving_balls,
+            columns.fixed_balls,
+            columns.moving_spheres,
             columns.first_balls,
             columns.ball_pairs,
             columns.moving_link_pairs,
@@ -126,7 +132,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         ),
         (columns.how_far.name,),
         (
-            *(columns.centres, columns.velocities, columns.balls),
+            *(columns.balls, columns.velocities, columns.placed),
             *(columns.ways, columns.curves),
         ),
     )
@@ -191,8 +197,8 @@ class Beginning(NamedTuple):
 class CentreInMotion(NamedTuple):
     """The centre of a sphere in the world, and its velocity."""
 
-    sphere: Vector3
-    velocity: Vector3
+    shape_ball: Vector
+    shape_velocity: Vector3
 
 
 class MovingBall(NamedTuple):
@@ -200,6 +206,15 @@ class MovingBall(NamedTuple):
 
     ball: Vector
     ball_velocity: Vector3
+    is_placed: Number
+
+
+class FixedBall(NamedTuple):
+    """The same of a link that stands still."""
+
+    fixed_at: Vector
+    fixed_velocity: Vector3
+    fixed_placed: Number
 
 
 def _position(t: Number, q0: Vector, qd: Vector) -> Vector:
@@ -229,7 +244,8 @@ def _moving_centre(
     carrier_pose: Matrix, carrier_twist: Matrix, centre: Vector
 ) -> CentreInMotion:
     point = Pose.from_matrix(carrier_pose) @ three(centre)
-    return CentreInMotion(point, _velocity_at(carrier_pose, carrier_twist, point))
+    v = _velocity_at(carrier_pose, carrier_twist, point)
+    return CentreInMotion([*point, 0.0], v)
 
 
 def _moving_ball(
@@ -247,7 +263,11 @@ def _moving_ball(
     bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
     way = half * (norm(v) + 0.5 * half * bend)
     # Of two bounds; NaN, of a velocity that is none, stays NaN.
-    return MovingBall([*point, minimum(way, half * speed)], v)
+    return MovingBall([*point, minimum(way, half * speed)], v, 0.0)
+
+
+def _fixed_ball(fixed_ball: Vector) -> FixedBall:
+    return FixedBall(fixed_ball, (0.0, 0.0, 0.0), 0.0)
 
 
 def _sum(a: Vector, b: Vector) -> Number:
@@ -278,21 +298,19 @@ class PieceState(NamedTuple):
 
 def _links(columns: CheckColumns) -> Stage:
     stage = columns.stage
-    meet = {"writes": columns.near_shape}
     spheres = each(
         columns.moving_sphere_pairs,
-        stage(_may_meet, **columns.moving_sphere_shapes, **meet),
-        when(columns.near_shape, stage(_allowed, **columns.moving_sphere_shapes)),
+        *_near_pair(columns, "sphere", stage(_allowed, **_sides(columns, "sphere"))),
         within=columns.of_spheres.name,
     )
-    of_shapes = columns.moving_shape_spheres
+    to_shapes = _sides(columns, "shape", reach=False)
     shapes = each(
         columns.moving_shape_pairs,
-        stage(_may_meet, **of_shapes, **meet),
-        when(
-            columns.near_shape,
+        *_near_pair(
+            columns,
+            "shape",
             distance_of_shapes(columns),
-            stage(_allowed_to_shapes, **{k: of_shapes[k] for k in SIDES}),
+            stage(_allowed_to_shapes, **to_shapes),
         ),
         within=columns.of_shapes.name,
     )
@@ -302,11 +320,11 @@ def _links(columns: CheckColumns) -> Stage:
         stage(
             _may_meet,
             **{"a": columns.ball_a, "b": columns.ball_b, "reach": columns.ball_reach},
-            v_a=columns.ball_velocity_a,
-            v_b=columns.ball_velocity_b,
+            **{"v_a": columns.ball_velocity_a, "v_b": columns.ball_velocity_b},
+            margin=None,
             writes=columns.near_link,
         ),
-        when(columns.near_link, spheres, shapes),
+        when(columns.near_link, stage(_unplaced), *_placing(columns), spheres, shapes),
         within=DETAILS,
     )
     partners = each(
@@ -318,6 +336,49 @@ def _links(columns: CheckColumns) -> Stage:
     return each(
         columns.first_balls, stage(_kept, writes=columns.ball_a), partners
     )
+
+
+def _near_pair(columns: CheckColumns, kind: str, *stages: Stage) -> tuple[Stage, ...]:
+    """Return stages for the pairs of shapes of a kind that may meet."""
+    may_meet = columns.stage(
+        _may_meet, **_sides(columns, kind), writes=columns.near_shape
+    )
+    return may_meet, when(columns.near_shape, *stages)
+
+
+def _sides(columns: CheckColumns, kind: str, *, reach: bool = True) -> dict[str, Port]:
+    """Return the spheres of a pair of shapes, and their velocities."""
+    sides = {
+        parameter: columns.named(f"{kind}_{column}")
+        for parameter, column in (
+            *(("a", "ball_a"), ("b", "ball_b")),
+            *(("v_a", "velocity_a"), ("v_b", "velocity_b")),
+        )
+    }
+    return {**sides, "reach": columns.named(f"{kind}_reach")} if reach else sides
+
+
+def _placing(columns: CheckColumns) -> tuple[Stage, ...]:
+    """Return stages that place the spheres of shapes of two links, once in a piece."""
+    place = columns.stage(_moving_centre)
+    sides = (columns.unplaced_a, SPHERES_A), (columns.unplaced_b, SPHERES_B)
+    return tuple(
+        when(unplaced, each(columns.moving_spheres, place, within=spheres))
+        for unplaced, spheres in sides
+    )
+
+
+class Unplaced(NamedTuple):
+    """Of which links spheres of shapes are not yet placed; then they are."""
+
+    unplaced_a: Number
+    unplaced_b: Number
+    is_placed_a: Number
+    is_placed_b: Number
+
+
+def _unplaced(is_placed_a: Number, is_placed_b: Number) -> Unplaced:
+    return Unplaced(1.0 - is_placed_a, 1.0 - is_placed_b, 1.0, 1.0)
 
 
 def _kept(first_ball: Vector) -> Vector:
@@ -346,11 +407,11 @@ def _may_meet(
     v_a: Vector,
     v_b: Vector,
     reach: Number,
-    margin: Number,
     bend: Number,
     speed: Number,
     back: Number,
     ahead: Number,
+    margin: Number = 0.0,
 ) -> Number:
     """Return a number above 0 unless two spheres cannot meet in what is left."""
     r, v = subtract(three(a[:3]), three(b[:3])), subtract(three(v_a), three(v_b))
@@ -376,7 +437,7 @@ def _allowed(
     state: PieceState,
 ) -> PieceState:
     """Return what two spheres leave of a piece."""
-    r, v = subtract(three(a), three(b)), subtract(three(v_a), three(v_b))
+    r, v = subtract(three(a[:3]), three(b[:3])), subtract(three(v_a), three(v_b))
     d = sqrt(dot(r, r))
     # Of equal centres there is no rate; they touch.
     rate = dot(r, v) / maximum(d, 1e-300)
@@ -406,7 +467,7 @@ def _allowed_to_shapes(
     _, turn = _twist(common_twist)
     sides = (a, v_a, twist_a, radius_a), (b, v_b, twist_b, radius_b)
     for point, velocity, twist, radius in sides:
-        carried = _velocity_at(common_pose, common_twist, three(point))
+        carried = _velocity_at(common_pose, common_twist, three(point[:3]))
         spin = norm(subtract(_twist(twist)[1], turn))
         way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
         speed = speed + norm(subtract(three(velocity), carried)) + way
