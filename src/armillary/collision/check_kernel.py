@@ -23,7 +23,7 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["Tables", "check_kernel", "limits"]
+__all__ = ["Tables", "check_kernel"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -65,7 +65,7 @@ def check_kernel(
     near = margin + precision.rounding if asked == "touching" else None
     tables = {
         **moving.records(pairs.state),
-        **limits(columns, pairs.tables, margin, precision),
+        **_limits(columns, pairs.tables, margin, precision),
         **_spheres(columns, pairs),
         **_link_pairs(columns, pairs.tables, near),
         **_shape_pairs(columns, pairs.tables, near, called),
@@ -73,7 +73,7 @@ def check_kernel(
     return code(tables, called.callees)
 
 
-def limits(
+def _limits(
     columns: CheckColumns, tables: CheckTables, margin: float, precision: Precision
 ) -> Tables:
     """Return the record of what decides, and for which rows."""

@@ -89,6 +89,9 @@ class CheckColumns(Columns):
     # Motions: q0 + t (q1 - q0), for t from 0 to 1; what is per unit is per unit of t.
     q0 = Column("joint positions where a motion begins", "joints", unit="m or rad")
     q1 = Column("joint positions where it ends", "joints", unit="m or rad")
+    lower = Column("least joint positions for which bounds hold", "joints")
+    upper = Column("greatest", "joints")
+    is_within = Column("1 where a motion is within these, else 0")
     travel = Column("how far each joint moves", "joints", unit="m or rad")
     way_of = Column("how far the joint of a coordinate moves", into="travel")
     factor = Column("size of its multiplier")
@@ -238,6 +241,12 @@ class CheckColumns(Columns):
             index_field(self.way, into=self.ways),
             index_field(self.curve, into=self.curves),
         )
+
+    @property
+    def motion_limits(self) -> Table:
+        """Return the table of what decides, and within which bounds hold."""
+        fields = self.margin, self.rounding, self.lower, self.upper
+        return Table("limits", tuple(map(number_field, fields)), is_single=True)
 
     @property
     def moving_balls(self) -> Table:

@@ -5,12 +5,12 @@ As for checks, another state, margin or rules change records alone.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import Tables, limits
+from armillary.collision.check_kernel import Tables
 from armillary.collision.check_stages import compiled
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.columns import (
@@ -23,7 +23,6 @@ from armillary.collision.columns import (
 )
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
-from armillary.collision.precision import Precision
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kinematics.moving_links import MovingTwists
@@ -31,38 +30,57 @@ from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["motion_kernel"]
+__all__ = ["Box", "motion_kernel"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
+class Box(NamedTuple):
+    """Joint positions within which bounds of speeds hold.
+
+    Attributes:
+        lower: Least joint positions [m or rad], shape (n,).
+        upper: Greatest.
+    """
+
+    lower: Array
+    upper: Array
+
+
 def motion_kernel(
-    pairs: PlacedPairs, margin: float, precision: Precision, speeds: SpeedBounds
+    pairs: PlacedPairs, margin: float, rounding: float, box: Box, speeds: SpeedBounds
 ) -> Kernel:
     """Return the kernel of motions; nothing is compiled for another state.
 
     Args:
         pairs: The pairs of a check.
         margin: What is nearer touches [m].
-        precision: How it is decided, in float64.
-        speeds: Bounds of speeds that hold on all motions.
+        rounding: Links touch that come nearer than the margin and this [m].
+        box: The joint positions for which it answers.
+        speeds: Bounds of speeds that hold there.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    moving, room = pairs.moving, pairs.tables.room
+    moving, room, kind = pairs.moving, pairs.tables.room, np.dtype(np.float64)
 
     def made() -> CompiledPipeline:
-        return compiled(motion_pipeline(moving, room), precision.dtype)
+        return compiled(motion_pipeline(moving, room), kind)
 
     code = kept(moving, ("motions", room), made)
-    called = pairs.called("free", precision.dtype, code.native.lanes)
+    called = pairs.called("free", kind, code.native.lanes)
     columns = CheckColumns(moving, room)
     links, of_pairs = pairs.tables.levers(speeds, pairs.placed)
+    limits: dict[Port, Any] = {
+        columns.margin: [margin],
+        columns.rounding: [rounding],
+        columns.lower: [box.lower],
+        columns.upper: [box.upper],
+    }
     tables = {
         **MovingTwists(moving, ()).records(pairs.state),
-        **limits(columns, pairs.tables, margin, precision),
+        columns.motion_limits.name: records(limits),
         **_coordinates(columns, speeds, links),
         **_spheres(columns, pairs, links),
         **_link_pairs(columns, pairs, margin, speeds, of_pairs),

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
     """Return the pipeline from both ends of motions to how far they are free.
 
     Its result is the part of a motion that is proven to be free, and 1 if links touch
-    there, else 0.
+    there, else 0; NaN where a motion leaves the joint positions for which bounds hold.
 
     Args:
         moving: The moving links of the cell.
@@ -106,13 +106,19 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         shortest=SHORTEST,
         limit=MOST_ROUNDS,
     )
+    rows = (
+        stage(partial(_start, links=moving.count)),
+        coordinates,
+        stage(_longest, writes=columns.longest),
+        when(columns.is_within, pieces),
+    )
     answer = stage(_answer, writes=columns.how_far)
     return Pipeline(
         "collision_motion",
         (columns.q0, columns.q1),
         (
             *twists.tables,
-            columns.limits,
+            columns.motion_limits,
             columns.coordinates,
             columns.moving_balls,
             columns.fixed_balls,
@@ -123,13 +129,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             columns.moving_sphere_pairs,
             columns.moving_shape_pairs,
         ),
-        (
-            stage(partial(_start, links=moving.count)),
-            coordinates,
-            stage(_longest, writes=columns.longest),
-            each(columns.limits, pieces),
-            answer,
-        ),
+        (each(columns.motion_limits, *rows, answer),),
         (columns.how_far.name,),
         (
             *(columns.balls, columns.velocities, columns.placed),
@@ -142,12 +142,15 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
 
 
 class MotionStart(NamedTuple):
-    """The rates of joints along a motion."""
+    """The rates of joints along a motion, and that nothing else is known."""
 
     qd: Vector
     travel: Vector
     turns: Vector
     fastest: Number
+    is_within: Number
+    reached: Number
+    ended: Number
 
 
 class CoordinateMotion(NamedTuple):
@@ -159,9 +162,20 @@ class CoordinateMotion(NamedTuple):
     fastest: Number
 
 
-def _start(q0: Vector, q1: Vector, *, links: int) -> MotionStart:
+def _start(
+    q0: Vector, q1: Vector, lower: Vector, upper: Vector, *, links: int
+) -> MotionStart:
     way = [b - a for a, b in zip(q0, q1, strict=True)]
-    return MotionStart(way, [absolute(x) for x in way], [0.0] * links, 0.0)
+    is_within: Any = True
+    for q in (q0, q1):  # false of NaN, too
+        for x, low, high in zip(q, lower, upper, strict=True):
+            is_within = is_within & (low <= x) & (x <= high)
+    return MotionStart(
+        *(way, [absolute(x) for x in way], [0.0] * links, 0.0),
+        select(is_within, 1.0, 0.0),
+        np.nan,
+        0.0,
+    )
 
 
 def _coordinate(
