@@ -170,7 +170,10 @@ class _PipelineRun:
             low, high = parts[-1]
             is_full = len(parts) > ROOM - 2 * PIECES
             if high - low <= stage.shortest or rounds >= stage.limit or is_full:
-                end, ended = low, 0.0
+                # Where it does not go on, a last round tells whether it ends there.
+                nothing = np.zeros(PIECES)
+                *_, ending = self.pieces(stage, row, (nothing + low, nothing, nothing))
+                end, ended = low, float(ending.any())
                 break
             rounds += 1
             each = PIECES

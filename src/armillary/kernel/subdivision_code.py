@@ -92,18 +92,31 @@ class SubdivisionCode:
             is_short = (high - low) <= self.stage.shortest
             is_late = rounds.get() >= self.stage.limit
             is_full = n > ROOM - 2 * PIECES
-            with f.when(is_short | is_late | is_full):
-                self.end.set(low)
-                self.ended.set(zero)
-                loop.leave()
+            # Where it does not go on, a last round tells whether it ends there.
+            is_last = is_short | is_late | is_full
+            with f.when(is_last):
+                self.stay(low)
+            with f.otherwise():
+                self.divide(n)
             rounds.set(rounds.get() + 1)
-            self.divide(n)
             before = self.count.get()
             endings = self.run(columns, run)
+            with f.when(is_last):
+                self.end.set(low)
+                self.ended.set(endings.differs(0).select(one, zero))
+                loop.leave()
             self.keep(endings)
             with f.when(self.count.get().equals(before)):
                 self.longest.set(self.longest.get() * 2.0)
         return self.end.get(), self.ended.get()
+
+    def stay(self, at: Value) -> None:
+        """Let all pieces be a point."""
+        f = self.f
+        zero = f.constant(self.kind, 0.0)
+        with f.loop(max(PIECES, self.real.lanes)) as k:
+            for name, value in (("at", at), ("back", zero), ("ahead", zero)):
+                self.store(value, name, k)
 
     def divide(self, n: Value) -> None:
         """Divide the first parts of the stack, and take them off."""

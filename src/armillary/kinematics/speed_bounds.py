@@ -79,6 +79,8 @@ def bending(joint: Any, ranges: tuple[Range, ...]) -> float:
 @lru_cache(maxsize=1024)
 def _bending(joint: Joint, ranges: tuple[Range, ...], read: Hashable) -> float:
     speeds_at_unit_rate = _speeds(joint, ranges, read)
+    if not all(map(math.isfinite, speeds_at_unit_rate)):
+        return math.inf
     accelerations = largest_accelerations(joint.motion, *ranges[0])
     parts = zip(accelerations, speeds_at_unit_rate, strict=True)
     ratios = [a / v if v > 0.0 else math.inf for a, v in parts if a > 0.0]
