@@ -59,7 +59,7 @@ def check_kernel(
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"
-    # Whether links touch is compared by squares of distances, for clearance by distances.
+    # Whether links touch is compared by squares of distances, clearance by distances.
     called = pairs.called(depth, dtype, code.native.lanes)
     columns = CheckColumns(moving, room)
     near = margin + precision.rounding if asked == "touching" else None

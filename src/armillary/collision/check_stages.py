@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armillary.collision.columns import CheckColumns
-from armillary.kernel.columns import call, each, repeat, when
+from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.moving_links import MovingLinks
@@ -28,7 +28,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
     "CENTRES",
@@ -146,6 +146,7 @@ def square(a: Vector, b: Vector) -> Number:
 
 
 def distance_of_shapes(columns: CheckColumns) -> Call:
+    """Return the call of the distance of the pair of shapes of a record."""
     return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
 
 

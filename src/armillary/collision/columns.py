@@ -279,7 +279,7 @@ class CheckColumns(Columns):
 
     @property
     def first_balls(self) -> Table:
-        """Return the table of links that pairs begin with, with ranges of their pairs."""
+        """Return the table of links that pairs begin with, and their pairs."""
         partners = span(PARTNERS, self.ball_pairs.name)
         return self.table("first_balls", self.first_ball, partners)
 
@@ -291,7 +291,7 @@ class CheckColumns(Columns):
 
     @property
     def moving_link_pairs(self) -> Table:
-        """Return the table of pairs of links for motions: what pairs need that are near.
+        """Return the table of pairs of links for motions: what near ones need.
 
         Each has a record, and a range of one record in `ball_pairs`.
         """

@@ -141,10 +141,8 @@ class MotionProver:
         # The kernel says how far it came, and whether links touch there; NaN of motions
         # that leave the box of its bounds.
         kernel = self._kernel_of_level(0)
-        if kernel is None:
-            how_far = np.full((len(Q0), 2), np.nan)
-        else:
-            how_far = kernel(Q0, Q1)
+        nothing = np.full((len(Q0), 2), np.nan)
+        how_far = nothing if kernel is None else kernel(Q0, Q1)
         rows = np.flatnonzero(np.isnan(how_far[:, 0]))
         # Others get finite positions alone: boxes of others do not exist.
         both = np.stack([Q0[rows], Q1[rows]])

@@ -180,7 +180,7 @@ def _link_pairs(
     # The link of a pair that has more pairs comes first, so that it is read once for
     # all of them.
     links = tables.links
-    count = np.bincount(links.reshape(-1), minlength=1)[links]
+    count = np.bincount(links.ravel(), minlength=1)[links]
     links = np.where(count[:, :1] >= count[:, 1:], links, links[:, ::-1])
     order = np.argsort(links[:, 0], kind="stable")
     a, b = links[order].T
@@ -192,7 +192,7 @@ def _link_pairs(
         columns.ball_b: b,
         columns.ball_reach: tables.radii[a] + tables.radii[b] + margin,
     }
-    links: dict[Port, Any] = {
+    details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
         columns.ball_velocity_b: b,
         columns.levers: _finite(levers[order]),
@@ -204,16 +204,16 @@ def _link_pairs(
         columns.of_spheres: tables.spans[order, :2],
         columns.of_shapes: tables.spans[order, 2:],
     }
-    details = np.stack([numbers, np.ones_like(numbers)], axis=1)
+    own = np.stack([numbers, np.ones_like(numbers)], axis=1)
     # Of links with one shape nothing is to be placed.
     shapes = np.diff(tables.first)
     spans = np.stack([tables.first[:-1], np.where(shapes > 1, shapes, 0)], axis=1)
     partners = np.stack([starts, counts], axis=1)
     return {
         columns.first_balls.name: {**records(firsts), PARTNERS: partners},
-        columns.ball_pairs.name: {**records(balls), DETAILS: details},
+        columns.ball_pairs.name: {**records(balls), DETAILS: own},
         columns.moving_link_pairs.name: {
-            **records(links),
+            **records(details),
             SPHERES_A: spans[a],
             SPHERES_B: spans[b],
         },
@@ -223,7 +223,11 @@ def _link_pairs(
 def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
-    numbers, radii, rows = _sphere_numbers(tables), tables.pairs.radii, pairs.placed.rows
+    numbers, radii, rows = (
+        _sphere_numbers(tables),
+        tables.pairs.radii,
+        pairs.placed.rows,
+    )
     (a, b), (c, d) = (
         tables.pairs.pairs[which].T for which in (tables.of_spheres, tables.of_shapes)
     )

@@ -302,6 +302,31 @@ class PairBounds(NamedTuple):
     bend: Number
 
 
+class Limits(NamedTuple):
+    """What decides whether a pair touches."""
+
+    margin: Number
+    rounding: Number
+
+
+class BothShapes(NamedTuple):
+    """How two shapes move, and the link that carries both."""
+
+    common_pose: Matrix
+    common_twist: Matrix
+    twist_a: Matrix
+    twist_b: Matrix
+    radius_a: Number
+    radius_b: Number
+
+
+class PieceLength(NamedTuple):
+    """How far a piece is free to both sides."""
+
+    back: Number
+    ahead: Number
+
+
 class PieceState(NamedTuple):
     """How far a piece is free to both sides, and whether links touch in between."""
 
@@ -312,29 +337,34 @@ class PieceState(NamedTuple):
 
 def _links(columns: CheckColumns) -> Stage:
     stage = columns.stage
+
+    def near(kind: str, *stages: Stage) -> tuple[Stage, ...]:
+        """Return stages for the pairs of shapes of a kind that may meet."""
+        meet = stage(_may_meet, pair=_pair(columns, kind), writes=columns.near_shape)
+        return meet, when(columns.near_shape, *stages)
+
     spheres = each(
         columns.moving_sphere_pairs,
-        *_near_pair(columns, "sphere", stage(_allowed, **_sides(columns, "sphere"))),
+        *near("sphere", stage(_allowed, pair=_pair(columns, "sphere"))),
         within=columns.of_spheres.name,
     )
-    to_shapes = _sides(columns, "shape", reach=False)
     shapes = each(
         columns.moving_shape_pairs,
-        *_near_pair(
-            columns,
+        *near(
             "shape",
             distance_of_shapes(columns),
-            stage(_allowed_to_shapes, **to_shapes),
+            stage(_allowed_to_shapes, pair=_pair(columns, "shape")),
         ),
         within=columns.of_shapes.name,
     )
+    balls = (columns.ball_a, columns.ball_b)
+    velocities = (columns.ball_velocity_a, columns.ball_velocity_b)
     pair = each(
         columns.moving_link_pairs,
         stage(_pair_bounds),
         stage(
             _may_meet,
-            **{"a": columns.ball_a, "b": columns.ball_b, "reach": columns.ball_reach},
-            **{"v_a": columns.ball_velocity_a, "v_b": columns.ball_velocity_b},
+            pair=(*balls, *velocities, columns.ball_reach),
             margin=None,
             writes=columns.near_link,
         ),
@@ -347,29 +377,13 @@ def _links(columns: CheckColumns) -> Stage:
         when(columns.near, pair),
         within=PARTNERS,
     )
-    return each(
-        columns.first_balls, stage(_kept, writes=columns.ball_a), partners
-    )
+    return each(columns.first_balls, stage(_kept, writes=columns.ball_a), partners)
 
 
-def _near_pair(columns: CheckColumns, kind: str, *stages: Stage) -> tuple[Stage, ...]:
-    """Return stages for the pairs of shapes of a kind that may meet."""
-    may_meet = columns.stage(
-        _may_meet, **_sides(columns, kind), writes=columns.near_shape
-    )
-    return may_meet, when(columns.near_shape, *stages)
-
-
-def _sides(columns: CheckColumns, kind: str, *, reach: bool = True) -> dict[str, Port]:
-    """Return the spheres of a pair of shapes, and their velocities."""
-    sides = {
-        parameter: columns.named(f"{kind}_{column}")
-        for parameter, column in (
-            *(("a", "ball_a"), ("b", "ball_b")),
-            *(("v_a", "velocity_a"), ("v_b", "velocity_b")),
-        )
-    }
-    return {**sides, "reach": columns.named(f"{kind}_reach")} if reach else sides
+def _pair(columns: CheckColumns, kind: str) -> list[Port]:
+    """Return the spheres of a pair of shapes, their velocities, and their reach."""
+    names = "ball_a", "ball_b", "velocity_a", "velocity_b", "reach"
+    return [columns.named(f"{kind}_{name}") for name in names]
 
 
 def _placing(columns: CheckColumns) -> tuple[Stage, ...]:
@@ -416,82 +430,70 @@ def _pair_bounds(
 
 
 def _may_meet(
-    a: Vector,
-    b: Vector,
-    v_a: Vector,
-    v_b: Vector,
-    reach: Number,
-    bend: Number,
-    speed: Number,
-    back: Number,
-    ahead: Number,
-    margin: Number = 0.0,
+    pair: Sequence[Any], bounds: PairBounds, left: PieceLength, margin: Number = 0.0
 ) -> Number:
-    """Return a number above 0 unless two spheres cannot meet in what is left."""
-    r, v = subtract(three(a[:3]), three(b[:3])), subtract(three(v_a), three(v_b))
+    """Return a number above 0 unless two spheres cannot meet in what is left.
+
+    pair: Of `_pair`.
+    """
+    r, v, reach = _approach(pair)
     apart, rate = dot(r, r), dot(r, v)
-    least = apart + 2.0 * minimum(ahead * rate, -(back * rate))
-    half = maximum(back, ahead)
+    least = apart + 2.0 * minimum(left.ahead * rate, -(left.back * rate))
+    half = maximum(left.back, left.ahead)
     grown = reach + margin
-    most = grown + 0.5 * bend * half * half
-    fast = grown + speed * half
+    most = grown + 0.5 * bounds.bend * half * half
+    fast = grown + bounds.speed * half
     is_apart = (least > most * most) | (apart > fast * fast)
     return select(is_apart, 0.0, 1.0)
 
 
+def _approach(pair: Sequence[Any]) -> tuple[Vector3, Vector3, Number]:
+    """Return the way between centres, its rate, and the sum of both radii."""
+    a, b, v_a, v_b, reach = pair
+    v = subtract(three(v_a), three(v_b))
+    return subtract(three(a[:3]), three(b[:3])), v, reach
+
+
 def _allowed(
-    a: Vector,
-    b: Vector,
-    v_a: Vector,
-    v_b: Vector,
-    reach: Number,
-    margin: Number,
-    rounding: Number,
-    bounds: PairBounds,
-    state: PieceState,
+    pair: Sequence[Any], limits: Limits, bounds: PairBounds, state: PieceState
 ) -> PieceState:
     """Return what two spheres leave of a piece."""
-    r, v = subtract(three(a[:3]), three(b[:3])), subtract(three(v_a), three(v_b))
-    d = sqrt(dot(r, r))
+    r, v, reach = _approach(pair)
+    d = norm(r)
     # Of equal centres there is no rate; they touch.
     rate = dot(r, v) / maximum(d, 1e-300)
-    return _shortened(d - reach - margin, rate, -rate, rounding, bounds, state)
+    gap = d - reach - limits.margin
+    return _shortened(gap, (-rate, rate), limits.rounding, bounds, state)
 
 
 def _allowed_to_shapes(
     value: Number,
-    a: Vector,
-    b: Vector,
-    v_a: Vector,
-    v_b: Vector,
-    common_pose: Matrix,
-    common_twist: Matrix,
-    twist_a: Matrix,
-    twist_b: Matrix,
-    radius_a: Number,
-    radius_b: Number,
-    margin: Number,
-    rounding: Number,
+    pair: Sequence[Any],
+    sides: BothShapes,
+    limits: Limits,
     bounds: PairBounds,
     state: PieceState,
 ) -> PieceState:
     """Return what two shapes leave of a piece, of which the distance is known."""
     # How fast their points can move, seen from the link that carries both.
     speed: Number = 0.0
-    _, turn = _twist(common_twist)
-    sides = (a, v_a, twist_a, radius_a), (b, v_b, twist_b, radius_b)
-    for point, velocity, twist, radius in sides:
-        carried = _velocity_at(common_pose, common_twist, three(point[:3]))
+    _, turn = _twist(sides.common_twist)
+    a, b, v_a, v_b, _ = pair
+    for point, velocity, twist, radius in (
+        (a, v_a, sides.twist_a, sides.radius_a),
+        (b, v_b, sides.twist_b, sides.radius_b),
+    ):
+        carried = _velocity_at(sides.common_pose, sides.common_twist, three(point[:3]))
         spin = norm(subtract(_twist(twist)[1], turn))
         way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
         speed = speed + norm(subtract(three(velocity), carried)) + way
-    return _shortened(value - margin, -speed, -speed, rounding, bounds, state)
+    gap = value - limits.margin
+    return _shortened(gap, (speed, speed), limits.rounding, bounds, state)
 
 
 def _shortened(
     gap: Number,
-    rate_ahead: Number,
-    rate_back: Number,
+    falls: tuple[Number, Number],
     rounding: Number,
     bounds: PairBounds,
     state: PieceState,
@@ -500,8 +502,7 @@ def _shortened(
 
     Args:
         gap: Its distance less the margin.
-        rate_ahead: By how much that grows per unit behind t, at least.
-        rate_back: The same before t.
+        falls: By how much that falls per unit, at most: before t, and behind t.
         rounding: Gaps of no more touch.
         bounds: Of its motion.
         state: What is left.
@@ -510,17 +511,18 @@ def _shortened(
     bend = select(is_known, bounds.bend, 0.0)
     is_touching = gap <= rounding
 
-    def way(rate: Number, left: Number) -> Number:
-        # The root of gap + rate s - bend s^2 / 2.
-        falls = select(is_known, -rate, bounds.speed)
-        root = sqrt(maximum(falls * falls + 2.0 * bend * gap, 0.0))
-        s = 2.0 * gap / (falls + root)
-        # NaN leaves nothing.
-        return select(is_touching, 0.0, select(s >= left, left, select(s > 0.0, s, 0.0)))
+    def way(fall: Number, left: Number) -> Number:
+        # The root of gap - fall s - bend s^2 / 2; NaN leaves nothing.
+        fall = select(is_known, fall, bounds.speed)
+        root = sqrt(maximum(fall * fall + 2.0 * bend * gap, 0.0))
+        s = 2.0 * gap / (fall + root)
+        s = select(s >= left, left, select(s > 0.0, s, 0.0))
+        return select(is_touching, 0.0, s)
 
+    before, behind = falls
     return PieceState(
-        way(rate_back, state.back),
-        way(rate_ahead, state.ahead),
+        way(before, state.back),
+        way(behind, state.ahead),
         select(is_touching, 1.0, state.touching),
     )
 

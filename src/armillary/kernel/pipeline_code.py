@@ -276,7 +276,7 @@ class _PipelineCode:
         rows, flags = self.columns, self.flags
         of_row = _read_of_row(self.pipeline, stage)
         copies = self.memories({name: shapes[name] for name in of_row})
-        piece = self.memories(dict.fromkeys(stage.piece, ()))
+        piece = self.memories({name: () for name in stage.piece})
         self.columns, self.flags = {**rows, **copies, **piece}, f.variable(self.bits, 0)
         results = [rows[stage.covered], rows[stage.ended]]
         loop = SubdivisionCode(f, self.real, stage)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,7 +25,7 @@ from armillary.kernel.pipeline import (
     While,
 )
 from armillary.kernel.references import vectorize
-from armillary.kernel.subdivision_code import PIECES, ROOM, SHIFTS
+from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Field
 from armillary.trace import Port, Program
 
@@ -163,80 +162,28 @@ class _PipelineRun:
         self.fields = around
 
     def subdivide(self, stage: Subdivide, row: Any) -> None:
-        """Cover the interval of a row; see `subdivision_code.py`."""
-        parts, end, ended = [(0.0, 1.0)], 1.0, 0.0
-        rounds, longest = 0, self.columns[stage.longest][row]
-        while parts:
-            low, high = parts[-1]
-            is_full = len(parts) > ROOM - 2 * PIECES
-            if high - low <= stage.shortest or rounds >= stage.limit or is_full:
-                # Where it does not go on, a last round tells whether it ends there.
-                nothing = np.zeros(PIECES)
-                *_, ending = self.pieces(stage, row, (nothing + low, nothing, nothing))
-                end, ended = low, float(ending.any())
-                break
-            rounds += 1
-            each = PIECES
-            while each > 2 and len(parts) >= 2 * PIECES // each:
-                others = parts[-1 : -(2 * PIECES // each) : -1]
-                if any(high - low > 0.5 * each * longest for low, high in others):
-                    break
-                each //= 2
-            taken = PIECES // each
-            first, parts = parts[: -taken - 1 : -1], parts[:-taken]
-            low, high = first[-1]
-            if low + each * longest < high:
-                first[-1] = low, low + each * longest
-                parts.append((low + each * longest, high))
-            before = len(parts)
-            pieces: list[tuple[float, float]] = []
-            for low, high in first:
-                width = (high - low) / each
-                inner = [low + k * width for k in range(1, each)]
-                pieces += pairwise([low, *inner, high])
-            at = np.array([a if ended else 0.5 * (a + b) for a, b in pieces])
-            starts, stops = np.array(pieces).T
-            back, ahead, ending = self.pieces(stage, row, (at, at - starts, stops - at))
-            last = PIECES
-            joined = np.nan
-            if ending.any():
-                last = int(np.argmax(ending))
-                parts, end, ended = [], float(at[last]), 1.0
-                if starts[last] < end:
-                    parts.append((float(starts[last]), end))
-                    joined = starts[last]
-            for k in reversed(range(last)):
-                if not ahead[k] >= stops[k] - at[k]:
-                    low = float(at[k] + (ahead[k] if ahead[k] > 0.0 else 0.0))
-                    high = parts.pop()[1] if joined == stops[k] else float(stops[k])
-                    parts.append((low, high))
-                joined = np.nan
-                if not back[k] >= at[k] - starts[k]:
-                    high = float(at[k] - (back[k] if back[k] > 0.0 else 0.0))
-                    parts.append((float(starts[k]), high))
-                    joined = starts[k]
-            if len(parts) == before:
-                longest *= 2.0
-        for name, value in ((stage.covered, end), (stage.ended, ended)):
-            self.column(Port(name, ()))[row] = value
+        """Cover the interval of a row."""
 
-    def pieces(
-        self, stage: Subdivide, row: Any, given: tuple[Array, Array, Array]
-    ) -> tuple[Array, Array, Array]:
-        """Run the stages for pieces of a row; return what is covered, and the ends."""
-        columns = {
-            name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
-            for name, column in self.columns.items()
-        }
-        fields = {
-            name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
-            for name, (field, values) in self.fields.items()
-        }
-        columns |= dict(zip(stage.piece, (*given, np.zeros(PIECES)), strict=True))
-        run = replace(self, count=PIECES, columns=columns, fields=fields)
-        run.stages(stage.stages, np.arange(PIECES))
-        _, back, ahead, ending = (run.columns[name] for name in stage.piece)
-        return back, ahead, ending > 0.0
+        def run(*piece: Array) -> tuple[Array, Array, Array]:
+            # The row for each piece, and what the pieces are.
+            columns = {
+                name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
+                for name, column in self.columns.items()
+            }
+            fields = {
+                name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
+                for name, (field, values) in self.fields.items()
+            }
+            given = (*piece, np.zeros(PIECES))
+            columns |= dict(zip(stage.piece, given, strict=True))
+            inner = replace(self, count=PIECES, columns=columns, fields=fields)
+            inner.stages(stage.stages, np.arange(PIECES))
+            _, back, ahead, ending = (inner.columns[name] for name in stage.piece)
+            return back, ahead, ending > 0.0
+
+        found = covered(stage, float(self.columns[stage.longest][row]), run)
+        for name, value in zip((stage.covered, stage.ended), found, strict=True):
+            self.column(Port(name, ()))[row] = value
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]

@@ -1,31 +1,19 @@
 """The code of a `Subdivide`: the interval of one row, covered piece by piece.
 
-What is left of the interval is on a stack, from the last part to the first. Each round
-takes the first parts, divides them into `PIECES`, runs the stages for all of these, a
-piece in each lane, and puts back what they do not cover. So the pieces, and with them
-the result, are the same whatever the number of lanes.
+It does what `subdivision.py` does, with a piece in each lane.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I1, I64, Type
 from armillary.kernel.pipeline import Subdivide
+from armillary.kernel.subdivision import PIECES, ROOM, SHIFTS
 
-__all__ = ["PIECES", "ROOM", "SHIFTS", "SubdivisionCode"]
-
-PIECES: Final = 8
-"""Pieces of a round."""
-
-SHIFTS: Final = 3
-"""A part is divided in 2^3 pieces, or in 2^2 or 2 where that many parts are left."""
-
-ROOM: Final = 512
-"""Parts for which the stack has room."""
+__all__ = ["SubdivisionCode"]
 
 
 class SubdivisionCode:
@@ -54,9 +42,11 @@ class SubdivisionCode:
         self.longest = f.variable(self.kind, 0.0)
 
     def load(self, name: str, k: Value) -> Value:
+        """Return a number of a piece."""
         return self.f.load(self.kind, self.pieces[name], k)
 
     def store(self, value: Value, name: str, k: Value) -> None:
+        """Write a number of a piece."""
         self.f.store(value, self.pieces[name], k)
 
     def push(self, low: Value, high: Value) -> None:
@@ -227,4 +217,3 @@ class SubdivisionCode:
             with f.when(~(covered >= self.load("back", k))):
                 self.push(start, at - (covered > 0.0).select(covered, 0.0))
                 self.joined.set(start)
-

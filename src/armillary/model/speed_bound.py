@@ -252,7 +252,10 @@ def _acceleration_heights(motion: TracedMotion) -> tuple[Height, Height]:
         def height(q: Any) -> Number:
             return sum_of_squares(jvp(rates(q, part), [(q, 1.0)]))
 
+        def velocity(q: Any) -> list[Number]:
+            return rates(q, part)
+
         # Where velocities jump there is no bound.
-        return Height(height, smooth=trace(lambda q: rates(q, part), q=()))
+        return Height(height, smooth=trace(velocity, q=()))
 
     return height_of(slice(9, 12)), height_of(slice(9))
