@@ -141,7 +141,7 @@ class CheckColumns(Columns):
     first_ball = Column("sphere around a link of several pairs", 4, into="balls")
     ball_a = Column("the same, kept", 4)
     ball_b = Column("sphere around another link", 4, into="balls")
-    ball_reach = Column("sum of their radii, and the margin", unit="m")
+    ball_reach = Column("sum of their radii, and what counts as touching", unit="m")
     ball_velocity_a = Column("velocity of one", 3, into="velocities")
     ball_velocity_b = Column("velocity of the other", 3, into="velocities")
     is_placed_a = Column("whether spheres of its shapes are known", into="placed")

@@ -83,7 +83,7 @@ def motion_kernel(
         columns.motion_limits.name: records(limits),
         **_coordinates(columns, speeds, links),
         **_spheres(columns, pairs, links),
-        **_link_pairs(columns, pairs, margin, speeds, of_pairs),
+        **_link_pairs(columns, pairs, margin + rounding, speeds, of_pairs),
         **_shape_pairs(columns, pairs, called),
     }
     return code(tables, called.callees)
@@ -170,11 +170,19 @@ def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables
 def _link_pairs(
     columns: CheckColumns,
     pairs: PlacedPairs,
-    margin: float,
+    touching: float,
     speeds: SpeedBounds,
     levers: Array,
 ) -> Tables:
-    """Return the records of pairs of links."""
+    """Return the records of pairs of links.
+
+    Args:
+        columns: The columns.
+        pairs: The pairs of a check.
+        touching: What is nearer touches [m].
+        speeds: Bounds of speeds.
+        levers: How fast links of pairs approach each other at unit rates.
+    """
     tables = pairs.tables
     rows, _ = tables.spheres(pairs.placed)
     # The link of a pair that has more pairs comes first, so that it is read once for
@@ -190,7 +198,7 @@ def _link_pairs(
     numbers = np.arange(len(a))
     balls: dict[Port, Any] = {
         columns.ball_b: b,
-        columns.ball_reach: tables.radii[a] + tables.radii[b] + margin,
+        columns.ball_reach: tables.radii[a] + tables.radii[b] + touching,
     }
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,

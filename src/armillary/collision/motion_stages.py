@@ -11,7 +11,8 @@ so that balls do not meet within s where r . r + 2 s r . v is above the square o
 R + A s^2 / 2. The same balls are apart by d = |r| - R, which is at least
 d + s (r . v / |r|) - A s^2 / 2: the root of that is how far they are free. Of shapes
 that are no balls the distance d is known, and a bound U of the speed at which they
-approach each other, so that d - U s - A s^2 / 2 is in its place.
+approach each other, so that d - U s - A s^2 / 2 is in its place. (Conservative
+advancement: Mirtich, "Impulse-based dynamic simulation of rigid body systems", 1996.)
 
 Distances, and so r . v, do not depend on who sees the motion. A is that of both links
 as seen from the last link that carries both: what moves them together does not count.
@@ -67,8 +68,11 @@ MOST_ROUNDS: Final = 2_000
 SHORTEST: Final = 1e-12
 """Pieces below this part of a motion are not divided any more."""
 
-STRIDE: Final = 0.25
-"""How far links may move in a piece at first [m]."""
+STRIDE: Final = 0.3
+"""How far links may move in a piece at first, by bounds of speeds [m]."""
+
+NEARLY: Final = 0.9
+"""A piece ends where the gap of a pair is this part of what counts as touching."""
 
 LARGEST: Final = 1e100
 """What stands for infinite bounds, so that 0 times it is 0."""
@@ -365,7 +369,7 @@ def _links(columns: CheckColumns) -> Stage:
         stage(
             _may_meet,
             pair=(*balls, *velocities, columns.ball_reach),
-            margin=None,
+            limits=None,
             writes=columns.near_link,
         ),
         when(columns.near_link, stage(_unplaced), *_placing(columns), spheres, shapes),
@@ -430,17 +434,24 @@ def _pair_bounds(
 
 
 def _may_meet(
-    pair: Sequence[Any], bounds: PairBounds, left: PieceLength, margin: Number = 0.0
+    pair: Sequence[Any],
+    bounds: PairBounds,
+    left: PieceLength,
+    limits: Limits | None = None,
 ) -> Number:
     """Return a number above 0 unless two spheres cannot meet in what is left.
 
-    pair: Of `_pair`.
+    Args:
+        pair: Of `_pair`.
+        bounds: Of its motion.
+        left: What is left of the piece.
+        limits: What counts as touching, if that is not part of the reach.
     """
     r, v, reach = _approach(pair)
     apart, rate = dot(r, r), dot(r, v)
     least = apart + 2.0 * minimum(left.ahead * rate, -(left.back * rate))
     half = maximum(left.back, left.ahead)
-    grown = reach + margin
+    grown = reach + (limits.margin + limits.rounding if limits else 0.0)
     most = grown + 0.5 * bounds.bend * half * half
     fast = grown + bounds.speed * half
     is_apart = (least > most * most) | (apart > fast * fast)
@@ -463,7 +474,7 @@ def _allowed(
     # Of equal centres there is no rate; they touch.
     rate = dot(r, v) / maximum(d, 1e-300)
     gap = d - reach - limits.margin
-    return _shortened(gap, (-rate, rate), limits.rounding, bounds, state)
+    return _shortened(gap, (rate, -rate), limits.rounding, bounds, state)
 
 
 def _allowed_to_shapes(
@@ -498,7 +509,7 @@ def _shortened(
     bounds: PairBounds,
     state: PieceState,
 ) -> PieceState:
-    """Return what a pair leaves of a piece: its gap is 0 farther on.
+    """Return what a pair leaves of a piece: it nearly touches farther on.
 
     Args:
         gap: Its distance less the margin.
@@ -510,12 +521,13 @@ def _shortened(
     is_known = bounds.bend < UNKNOWN
     bend = select(is_known, bounds.bend, 0.0)
     is_touching = gap <= rounding
+    room = gap - NEARLY * rounding
 
     def way(fall: Number, left: Number) -> Number:
-        # The root of gap - fall s - bend s^2 / 2; NaN leaves nothing.
+        # The root of room - fall s - bend s^2 / 2; NaN leaves nothing.
         fall = select(is_known, fall, bounds.speed)
-        root = sqrt(maximum(fall * fall + 2.0 * bend * gap, 0.0))
-        s = 2.0 * gap / (fall + root)
+        root = sqrt(maximum(fall * fall + 2.0 * bend * room, 0.0))
+        s = 2.0 * room / (fall + root)
         s = select(s >= left, left, select(s > 0.0, s, 0.0))
         return select(is_touching, 0.0, s)
 

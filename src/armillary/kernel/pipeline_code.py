@@ -55,6 +55,9 @@ Longer rows are moved by a loop over parts of them: straight code for a thousand
 takes seconds to compile.
 """
 
+NUMBER: Final[tuple[int, ...]] = ()
+"""The shape of a column of one number."""
+
 PART: Final = 32
 """Numbers that an iteration of that loop moves."""
 
@@ -276,8 +279,9 @@ class _PipelineCode:
         rows, flags = self.columns, self.flags
         of_row = _read_of_row(self.pipeline, stage)
         copies = self.memories({name: shapes[name] for name in of_row})
-        piece = self.memories({name: () for name in stage.piece})
-        self.columns, self.flags = {**rows, **copies, **piece}, f.variable(self.bits, 0)
+        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
+        self.columns = {**rows, **copies, **piece}
+        self.flags = f.variable(self.bits, 0)
         results = [rows[stage.covered], rows[stage.ended]]
         loop = SubdivisionCode(f, self.real, stage)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
