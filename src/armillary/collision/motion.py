@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, number_of
-from armillary.collision.motion_kernel import Box, motion_kernel
+from armillary.collision.motion_kernel import PositionBox, motion_kernel
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
@@ -192,7 +192,7 @@ class MotionProver:
             else:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
-            box = Box(lower[row], upper[row])
+            box = PositionBox(lower[row], upper[row])
             yield np.array([row]), self._made(box, self.pairs.speeds(*box))
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
@@ -227,14 +227,14 @@ class MotionProver:
             self._known[level] = self._made(box, speeds) if is_known else None
         return self._known[level]
 
-    def _box(self, level: int) -> Box:
+    def _box(self, level: int) -> PositionBox:
         """Return the box of a level: that of 0, 2^level times as large."""
         # Scaled about its middle; a box of level 0 is exact, without rounding.
         lower, upper = self._limits
         if level == 0:
-            return Box(lower, upper)
+            return PositionBox(lower, upper)
         middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower) * 2.0**level
-        return Box(middle - half, middle + half)
+        return PositionBox(middle - half, middle + half)
 
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
@@ -247,7 +247,7 @@ class MotionProver:
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
 
-    def _made(self, box: Box, speeds: SpeedBounds) -> Kernel:
+    def _made(self, box: PositionBox, speeds: SpeedBounds) -> Kernel:
         rounding = max(NEARNESS, double_precision(self.pairs).rounding)
         return motion_kernel(self.pairs, self.margin, rounding, box, speeds)
 

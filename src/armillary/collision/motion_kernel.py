@@ -30,13 +30,13 @@ from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["Box", "motion_kernel"]
+__all__ = ["PositionBox", "motion_kernel"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
-class Box(NamedTuple):
+class PositionBox(NamedTuple):
     """Joint positions within which bounds of speeds hold.
 
     Attributes:
@@ -49,7 +49,11 @@ class Box(NamedTuple):
 
 
 def motion_kernel(
-    pairs: PlacedPairs, margin: float, rounding: float, box: Box, speeds: SpeedBounds
+    pairs: PlacedPairs,
+    margin: float,
+    rounding: float,
+    box: PositionBox,
+    speeds: SpeedBounds,
 ) -> Kernel:
     """Return the kernel of motions; nothing is compiled for another state.
 

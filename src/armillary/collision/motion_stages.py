@@ -10,7 +10,7 @@ Then, as long as the piece lasts,
 so that balls do not meet within s where r . r + 2 s r . v is above the square of
 R + A s^2 / 2. The same balls are apart by d = |r| - R, which is at least
 d + s (r . v / |r|) - A s^2 / 2: the root of that is how far they are free. Of shapes
-that are no balls the distance d is known, and a bound U of the speed at which they
+that are not balls the distance d is known, and a bound U of the speed at which they
 approach each other, so that d - U s - A s^2 / 2 is in its place. (Conservative
 advancement: Mirtich, "Impulse-based dynamic simulation of rigid body systems", 1996.)
 
@@ -280,7 +280,7 @@ def _moving_ball(
     v = _velocity_at(ball_pose, ball_twist, point)
     bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
     way = half * (norm(v) + 0.5 * half * bend)
-    # Of two bounds; NaN, of a velocity that is none, stays NaN.
+    # The smaller of two bounds; NaN of a velocity stays NaN.
     return MovingBall([*point, minimum(way, half * speed)], v, 0.0)
 
 
@@ -306,7 +306,7 @@ class PairBounds(NamedTuple):
     bend: Number
 
 
-class Limits(NamedTuple):
+class TouchLimits(NamedTuple):
     """What decides whether a pair touches."""
 
     margin: Number
@@ -437,7 +437,7 @@ def _may_meet(
     pair: Sequence[Any],
     bounds: PairBounds,
     left: PieceLength,
-    limits: Limits | None = None,
+    limits: TouchLimits | None = None,
 ) -> Number:
     """Return a number above 0 unless two spheres cannot meet in what is left.
 
@@ -466,7 +466,7 @@ def _approach(pair: Sequence[Any]) -> tuple[Vector3, Vector3, Number]:
 
 
 def _allowed(
-    pair: Sequence[Any], limits: Limits, bounds: PairBounds, state: PieceState
+    pair: Sequence[Any], limits: TouchLimits, bounds: PairBounds, state: PieceState
 ) -> PieceState:
     """Return what two spheres leave of a piece."""
     r, v, reach = _approach(pair)
@@ -481,7 +481,7 @@ def _allowed_to_shapes(
     value: Number,
     pair: Sequence[Any],
     sides: BothShapes,
-    limits: Limits,
+    limits: TouchLimits,
     bounds: PairBounds,
     state: PieceState,
 ) -> PieceState:
