@@ -7,6 +7,7 @@ Pairs are records of tables, so that pipelines depend on the moving links alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
@@ -231,7 +232,7 @@ class CheckColumns(Columns):
 
     # Tables of motions.
 
-    @property
+    @cached_property
     def coordinates(self) -> Table:
         """Return the table of the coordinates of joints, carriers first."""
         return self.table(
@@ -242,13 +243,13 @@ class CheckColumns(Columns):
             index_field(self.curve, into=self.curves),
         )
 
-    @property
+    @cached_property
     def motion_limits(self) -> Table:
         """Return the table of what decides, and within which bounds hold."""
         fields = self.margin, self.rounding, self.lower, self.upper
         return Table("limits", tuple(map(number_field, fields)), is_single=True)
 
-    @property
+    @cached_property
     def moving_balls(self) -> Table:
         """Return the table of the spheres around links that move."""
         return self.table(
@@ -257,7 +258,7 @@ class CheckColumns(Columns):
             *(self.ball, self.ball_velocity, self.is_placed),
         )
 
-    @property
+    @cached_property
     def fixed_balls(self) -> Table:
         """Return the table of the spheres around links that stand still."""
         return self.table(
@@ -268,7 +269,7 @@ class CheckColumns(Columns):
             index_field(self.fixed_placed, into=self.placed),
         )
 
-    @property
+    @cached_property
     def moving_spheres(self) -> Table:
         """Return the table of the spheres around shapes, those of a link together."""
         return self.table(
@@ -277,19 +278,19 @@ class CheckColumns(Columns):
             *(self.carrier_twist, self.centre, self.shape_ball, self.shape_velocity),
         )
 
-    @property
+    @cached_property
     def first_balls(self) -> Table:
         """Return the table of links that pairs begin with, and their pairs."""
         partners = span(PARTNERS, self.ball_pairs.name)
         return self.table("first_balls", self.first_ball, partners)
 
-    @property
+    @cached_property
     def ball_pairs(self) -> Table:
         """Return the table of pairs of links for motions: what most pairs need."""
         details = span(DETAILS, self.moving_link_pairs.name)
         return self.table("ball_pairs", self.ball_b, self.ball_reach, details)
 
-    @property
+    @cached_property
     def moving_link_pairs(self) -> Table:
         """Return the table of pairs of links for motions: what near ones need.
 
@@ -308,7 +309,7 @@ class CheckColumns(Columns):
             *(self.is_placed_a, self.is_placed_b, *spans),
         )
 
-    @property
+    @cached_property
     def moving_sphere_pairs(self) -> Table:
         """Return the table of pairs of spherical shapes for motions."""
         return self.table(
@@ -317,7 +318,7 @@ class CheckColumns(Columns):
             *(self.sphere_velocity_a, self.sphere_velocity_b),
         )
 
-    @property
+    @cached_property
     def moving_shape_pairs(self) -> Table:
         """Return the table of other pairs of shapes for motions."""
         return self.table(

@@ -513,25 +513,26 @@ def _shortened(
 
     Args:
         gap: Its distance less the margin.
-        falls: By how much that falls per unit, at most: before t, and behind t.
+        falls: By how much that falls per unit, at most, before t and behind t: two
+            numbers of the same size.
         rounding: Gaps of no more touch.
         bounds: Of its motion.
         state: What is left.
     """
     is_known = bounds.bend < UNKNOWN
     bend = select(is_known, bounds.bend, 0.0)
+    before, behind = (select(is_known, fall, bounds.speed) for fall in falls)
     is_touching = gap <= rounding
     room = gap - NEARLY * rounding
+    # Both have the same square.
+    root = sqrt(maximum(before * before + 2.0 * bend * room, 0.0))
 
     def way(fall: Number, left: Number) -> Number:
         # The root of room - fall s - bend s^2 / 2; NaN leaves nothing.
-        fall = select(is_known, fall, bounds.speed)
-        root = sqrt(maximum(fall * fall + 2.0 * bend * room, 0.0))
         s = 2.0 * room / (fall + root)
         s = select(s >= left, left, select(s > 0.0, s, 0.0))
         return select(is_touching, 0.0, s)
 
-    before, behind = falls
     return PieceState(
         way(before, state.back),
         way(behind, state.ahead),
