@@ -38,7 +38,7 @@ def test_no_point_moves_faster(drawn: Any, seed: int):
 
 
 @given(cells_and_states(), st.integers(0, 2**32))
-@laws(20)
+@laws(12)
 def test_no_point_is_accelerated_more(drawn: Any, seed: int):
     cell, state = drawn
     moving = MovingLinks(cell.workcell)
