@@ -194,21 +194,24 @@ def test_near_a_known_answer_it_is_found(
     assert np.abs(found.q - q).max() < 1e-5
 
 
-@pytest.mark.parametrize("name", ["home", "other"])
+@pytest.mark.parametrize("name", ["home", "other", "moved"])
 def test_answers_lie_on_the_branch_of_the_state(name: str) -> None:
-    """A state on another branch gives answers that lead to the target there."""
+    """In a state on another branch, or of a base elsewhere, answers lead to targets."""
     cell = four_bar()
     states = cell.branches()
     assert len(states) == 2
     (other,) = (state for key, state in states.items() if key != "home")
-    state = cell.home if name == "home" else other
+    (bar,) = cell.manipulators
+    moved = cell.home.place(bar.name, arm.Pose.translation(1.0, 2.0, 3.0))
+    state = {"home": cell.home, "other": other, "moved": moved}[name]
     q = np.linspace(-3.0, 3.0, 50)[:, None]
     X = cell.fk("tip", state=state)(q)
-    found = cell.ik("tip", rotation="", state=state)(X)
+    method = "numeric" if name == "moved" else None
+    found = cell.ik("tip", rotation="", state=state)(X, method=method)
     assert found.success.all(), found.summary()
     assert np.abs(cell.fk("tip", state=state)(found.q) - X)[:, :3, 3].max() < 2e-6
     copy = pickle.loads(pickle.dumps(cell.ik("tip", rotation="", state=state)))
-    assert np.allclose(copy(X).q, found.q)
+    assert np.allclose(copy(X, method=method).q, found.q)
 
 
 def test_an_assembly_of_another_branch_alone_is_not_an_answer() -> None:
@@ -349,3 +352,13 @@ def test_rates_of_passive_joints_keep_limits(step: float) -> None:
         assert bool(found.success) == (abs(speed) <= most)
         state = cell.home.replace(qd=found.qd)
         assert not cell.violations(state, tolerance=1e-9)
+
+
+def test_what_is_found_is_not_searched_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = four_bar()
+    ik = cell.ik("tip", rotation="")
+    X = cell.fk("tip")([[0.3], [0.9]])
+    monkeypatch.setattr(ik.numeric, "_settle", lambda *_: pytest.fail("searched"))
+    assert ik(X, method="numeric").success.all()

@@ -126,6 +126,11 @@ def test_near_beyond_limits_is_brought_inside() -> None:
         answer = ik(fk(q), near=np.full(6, near))
         assert answer.success.all()
         assert np.array_equal(answer.q, ik(fk(q), near=wanted).q)
+    X, numeric = fk(q[:20]), {"method": "numeric"}
+    for near in (10.0, -10.0):
+        wanted = np.clip(np.full(6, near), *cell.limits)
+        answer = ik(X, near=np.full(6, near), **numeric)
+        assert np.array_equal(answer.q, ik(X, near=wanted, **numeric).q)
 
 
 @pytest.mark.parametrize("method", ["closed", "numeric"])

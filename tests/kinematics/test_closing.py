@@ -44,6 +44,7 @@ def test_what_is_said_to_be_closed_is(family: str, seed: int) -> None:
     joints = dict(zip(cell.joint_names, q.T, strict=True))
     joints |= dict(zip(cell.passive_names, passive.T, strict=True))
     assert np.abs(linkage.gaps_at(joints)).max(initial=0.0) < 1e-12
+    assert found.residual[found.success].max(initial=0.0) < 1e-11
     poses = linkage.poses(joints)
     for name, X in poses.items():
         by_cell = cell.fk(name)(Q)
