@@ -17,7 +17,6 @@ from armillary.trace import Port
 
 __all__ = [
     "DETAILS",
-    "PARTNERS",
     "SPHERES_A",
     "SPHERES_B",
     "CheckColumns",
@@ -25,9 +24,8 @@ __all__ = [
 ]
 
 
-PARTNERS: Final = "partners"
 DETAILS: Final = "details"
-"""Fields of motions: the range of the pairs of a link, and of one record of a pair."""
+"""A field of motions: the range of one record of a pair of links."""
 
 SPHERES_A: Final = "spheres_a"
 SPHERES_B: Final = "spheres_b"
@@ -138,10 +136,9 @@ class CheckColumns(Columns):
     shape_ball = Column("centre of the sphere around a shape", 4, into="balls")
     shape_velocity = Column("velocity of that", 3, into="velocities")
 
-    # Pairs of links: of one link with others, then what those need that are near.
-    first_ball = Column("sphere around a link of several pairs", 4, into="balls")
-    ball_a = Column("the same, kept", 4)
-    ball_b = Column("sphere around another link", 4, into="balls")
+    # Pairs of links: what all of them need, then what those need that are near.
+    ball_a = Column("sphere around one link", 4, into="balls")
+    ball_b = Column("sphere around the other", 4, into="balls")
     ball_reach = Column("sum of their radii, and what counts as touching", unit="m")
     ball_velocity_a = Column("velocity of one", 3, into="velocities")
     ball_velocity_b = Column("velocity of the other", 3, into="velocities")
@@ -279,16 +276,12 @@ class CheckColumns(Columns):
         )
 
     @cached_property
-    def first_balls(self) -> Table:
-        """Return the table of links that pairs begin with, and their pairs."""
-        partners = span(PARTNERS, self.ball_pairs.name)
-        return self.table("first_balls", self.first_ball, partners)
-
-    @cached_property
     def ball_pairs(self) -> Table:
         """Return the table of pairs of links for motions: what most pairs need."""
         details = span(DETAILS, self.moving_link_pairs.name)
-        return self.table("ball_pairs", self.ball_b, self.ball_reach, details)
+        return self.table(
+            "ball_pairs", self.ball_a, self.ball_b, self.ball_reach, details
+        )
 
     @cached_property
     def moving_link_pairs(self) -> Table:

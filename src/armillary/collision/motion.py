@@ -149,7 +149,7 @@ class MotionProver:
         is_finite = np.isfinite(both).all(axis=(0, 2))
         if is_finite.any():
             how_far[rows[is_finite]] = self._beyond(both[:, is_finite])
-        t, touching = how_far.T
+        t, touching = np.ascontiguousarray(how_far.T)
         reasons = np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN)
         reasons[touching > 0.0] = MotionReason.CONTACT
         reasons[np.isnan(t)] = MotionReason.INVALID

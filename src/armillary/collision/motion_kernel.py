@@ -15,7 +15,6 @@ from armillary.collision.check_stages import compiled
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.columns import (
     DETAILS,
-    PARTNERS,
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
@@ -189,40 +188,31 @@ def _link_pairs(
     """
     tables = pairs.tables
     rows, _ = tables.spheres(pairs.placed)
-    # The link of a pair that has more pairs comes first, so that it is read once for
-    # all of them.
-    links = tables.links
-    count = np.bincount(links.ravel(), minlength=1)[links]
-    links = np.where(count[:, :1] >= count[:, 1:], links, links[:, ::-1])
-    order = np.argsort(links[:, 0], kind="stable")
-    a, b = links[order].T
-    first, starts, counts = np.unique(a, return_index=True, return_counts=True)
-    firsts: dict[Port, Any] = {columns.first_ball: first}
-    common = speeds.common(rows[links[order]])
+    a, b = tables.links.T
+    common = speeds.common(rows[tables.links])
     numbers = np.arange(len(a))
     balls: dict[Port, Any] = {
+        columns.ball_a: a,
         columns.ball_b: b,
         columns.ball_reach: tables.radii[a] + tables.radii[b] + touching,
     }
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
         columns.ball_velocity_b: b,
-        columns.levers: _finite(levers[order]),
+        columns.levers: _finite(levers),
         columns.common_turn: common,
         columns.common_pose: common,
         columns.common_twist: common,
         columns.is_placed_a: a,
         columns.is_placed_b: b,
-        columns.of_spheres: tables.spans[order, :2],
-        columns.of_shapes: tables.spans[order, 2:],
+        columns.of_spheres: tables.spans[:, :2],
+        columns.of_shapes: tables.spans[:, 2:],
     }
     own = np.stack([numbers, np.ones_like(numbers)], axis=1)
     # Of links with one shape nothing is to be placed.
     shapes = np.diff(tables.first)
     spans = np.stack([tables.first[:-1], np.where(shapes > 1, shapes, 0)], axis=1)
-    partners = np.stack([starts, counts], axis=1)
     return {
-        columns.first_balls.name: {**records(firsts), PARTNERS: partners},
         columns.ball_pairs.name: {**records(balls), DETAILS: own},
         columns.moving_link_pairs.name: {
             **records(details),

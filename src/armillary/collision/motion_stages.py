@@ -36,7 +36,6 @@ import numpy as np
 from armillary.collision.check_stages import distance_of_shapes, square
 from armillary.collision.columns import (
     DETAILS,
-    PARTNERS,
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
@@ -127,7 +126,6 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             columns.moving_balls,
             columns.fixed_balls,
             columns.moving_spheres,
-            columns.first_balls,
             columns.ball_pairs,
             columns.moving_link_pairs,
             columns.moving_sphere_pairs,
@@ -375,13 +373,11 @@ def _links(columns: CheckColumns) -> Stage:
         when(columns.near_link, stage(_unplaced), *_placing(columns), spheres, shapes),
         within=DETAILS,
     )
-    partners = each(
+    return each(
         columns.ball_pairs,
         stage(_are_near, writes=columns.near),
         when(columns.near, pair),
-        within=PARTNERS,
     )
-    return each(columns.first_balls, stage(_kept, writes=columns.ball_a), partners)
 
 
 def _pair(columns: CheckColumns, kind: str) -> list[Port]:
@@ -411,11 +407,6 @@ class Unplaced(NamedTuple):
 
 def _unplaced(is_placed_a: Number, is_placed_b: Number) -> Unplaced:
     return Unplaced(1.0 - is_placed_a, 1.0 - is_placed_b, 1.0, 1.0)
-
-
-def _kept(first_ball: Vector) -> Vector:
-    """Return the sphere around a link, so that it stays in registers for its pairs."""
-    return list(first_ball)
 
 
 def _are_near(ball_a: Vector, ball_b: Vector, ball_reach: Number) -> Number:
