@@ -9,8 +9,10 @@ loops in C++, and MuJoCo's kinematics and collision stages.
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 
 import armillary as arm
 from armillary.collision.check import CollisionCheck
-from armillary.shapes import Box, Capsule, Cylinder, Primitive, Sphere
+from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, Primitive, Sphere
 from benchmarks.distances import peer_shape
 from benchmarks.learned_rules import Pinocchio as HullsInPinocchio
 from benchmarks.learned_rules import panda_urdf
@@ -309,13 +311,11 @@ def hull_figures() -> Iterator[Figure]:
 
 
 def motion_figures() -> Iterator[Figure]:
-    """Yield the figure of motions among boxes."""
+    """Yield figures of motions: many among boxes, then few kinds of them."""
     shapes = obstacles("boxes", 20)
     check = cell_with(shapes).collision()
     peer = Pinocchio(check, shapes)
-    starts, ends = (random_q(4 * EDGES, seed) for seed in (1, 2))
-    free = ~check(starts)
-    q0, q1 = starts[free][:EDGES], ends[free][:EDGES]
+    q0, q1 = motions_of(check, EDGES)
 
     def sampled() -> None:
         for a, b in zip(q0[:FEW_EDGES], q1[:FEW_EDGES], strict=True):
@@ -340,6 +340,48 @@ def motion_figures() -> Iterator[Figure]:
         theirs / FEW_EDGES,
         at_least=20,
     )
+    yield from kinds_of_motions()
+
+
+def motions_of(check: CollisionCheck, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return both ends of motions that begin at random positions that are free."""
+    starts, ends = (random_q(4 * count, seed) for seed in (1, 2))
+    free = ~check(starts)
+    return starts[free][:count], ends[free][:count]
+
+
+def kinds_of_motions() -> Iterator[Figure]:
+    """Yield figures of one motion and of many: short, long, free, and against hulls."""
+    check = cell_with(obstacles("spheres", 20)).collision()
+    q0, q1 = motions_of(check, 2000)
+    near = q0 + 0.15 * (q1 - q0)
+    title = "motions of an arm in 59 spheres among 20"
+    alone = statistics.median(
+        best_times(*(partial(check.motion, q0[k], near[k]) for k in range(FEW)))
+    )
+    yield within(f"{title}, 0.15 of a long one, alone", alone, at_most=20e-6)
+    free = check.motion(q0, q1).free
+    kinds = {
+        "0.15 of a long one": (q0, near),
+        "between random positions": (q0, q1),
+        "of these free ones": (q0[free], q1[free]),
+        "of these ones that touch": (q0[~free], q1[~free]),
+    }
+    for kind, ends in kinds.items():
+        (whole,) = best_times(partial(check.motion, *ends), turns=4)
+        yield within(f"{title}, {kind}, batch", whole / len(ends[0]), at_most=8e-6)
+    points = np.random.default_rng(4).normal(size=(20, 40, 3))
+    hulls = [
+        ConvexPolyhedron(
+            vertices=0.1 * each / np.linalg.norm(each, axis=1)[:, None], pose=place.pose
+        )
+        for each, place in zip(points, obstacles("spheres", 20), strict=True)
+    ]
+    check = cell_with(hulls).collision()
+    q0, q1 = motions_of(check, FEW)
+    (whole,) = best_times(partial(check.motion, q0, q1), turns=4)
+    title = "motions of an arm in 59 spheres among 20 hulls, batch"
+    yield within(title, whole / FEW, at_most=100e-6)
 
 
 def large_figures() -> Iterator[Figure]:

@@ -291,3 +291,95 @@ def test_samples_end_at_the_last_free_one():
     touching = check.motion(q1, q0, step=step)
     assert touching.fraction == 0.0
     np.testing.assert_array_equal(touching.q, q1)
+
+
+class Ramp(arm.joints.Joint, frozen=True, kw_only=True):
+    """A user's joint of straight pieces: its speed jumps, so that it has no bend."""
+
+    unit = arm.METRE
+
+    def pose(self, q):
+        return arm.Pose.translation(
+            np.interp(q, [-30.0, 0.0, 30.0], [-30.0, 0.0, 15.0]), 0.0, 0.0
+        )
+
+
+def ball_on(joint: arm.Joint, at: float, gap: float) -> arm.Cell:
+    """Return a ball at x = `at` of a joint, and one `gap` beside its way at x = 1."""
+    one = Sphere(radius=0.1, pose=arm.Pose.translation(at, 0.0, 0.0))
+    other = Sphere(radius=0.1, pose=arm.Pose.translation(1.0, 0.0, 0.2 + gap))
+    ground = arm.Link(name="ground", collisions=[other])
+    link = arm.Link(name="ball", parent="ground", joint=joint, collisions=[one])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="one", links=[ground, link])])
+    return cell.replace(rules=arm.Rules.everything())
+
+
+SLIDE, TURN = arm.joints.Prismatic(axis=(1.0, 0.0, 0.0)), arm.joints.Revolute()
+
+
+@pytest.mark.parametrize(
+    ("joint", "at", "gap", "ends", "first"),
+    [
+        (SLIDE, 0.0, 3e-6, (-3.0, 2.0), None),  # a near miss
+        (SLIDE, 0.0, 3e-7, (-3.0, 2.0), 1.0),  # so near that it counts
+        (SLIDE, 0.0, -1e-5, (-3.0, 2.0), 1.0),  # a touch
+        (SLIDE, 0.0, -0.2, (0.0, 0.8), 0.8),  # up to the last point
+        (SLIDE, 0.0, -0.2, (0.8, 0.0), 0.8),  # from the first point on
+        (SLIDE, 0.0, -0.2, (0.7999, -1.0), None),
+        (SLIDE, 0.0, 0.1, (-4e3, 4e3), None),  # far beyond the box of its bounds
+        (SLIDE, 0.0, -0.1, (-4e3, 4e3), 1.0 - 0.03**0.5),
+        (Ramp(), 0.0, -0.2, (-3.0, 3.0), 1.6),
+        (Ramp(), 0.0, 1e-3, (-3.0, 5.0), None),
+        (TURN, 1.0, 1e-5, (0.2, 9.0 * np.pi), None),  # past it four times
+        (TURN, 1.0, -0.2, (0.3, 7.0), 2.0 * np.pi - 2.0 * np.arcsin(0.1)),
+    ],
+)
+def test_first_contacts_of_balls(
+    joint: arm.Joint, at: float, gap: float, ends: tuple[float, float], first: float
+):
+    check = ball_on(joint, at, gap).collision()
+    a, b = (np.array([x]) for x in ends)
+    motion, batch = check.motion(a, b), check.motion([a, a], [b, a])
+    assert batch.fraction[0] == motion.fraction
+    if first is None:
+        assert motion.reason == MotionReason.FREE
+        np.testing.assert_array_equal(motion.q, b)
+        return
+    assert motion.reason == MotionReason.CONTACT
+    # Balls that graze each other are within 1e-6 m of touching for a while.
+    early = 1e-5 if abs(gap) > 0.05 else 0.01
+    way = (first - float(motion.q[0])) * np.sign(b - a)[0]
+    assert -1e-7 <= way <= early
+    assert -1e-9 <= check.clearance(motion.q) <= 1.1e-6
+
+
+def test_parts_that_are_gripped_move_along():
+    cell = room(arm.joints.Revolute, Sphere(radius=0.1))
+    state = cell.home.attach(
+        "thing1", "robot/link3", pose=arm.Pose.translation(0, 0.3, 0)
+    )
+    q0, q1 = ends(np.random.default_rng(9), 40)
+    for margin in (0.0, 0.02):
+        check = cell.collision(state, margin=margin)
+        motions = check.motion(q0, q1)
+        t = np.linspace(0.0, 1.0, 200)[:, None, None] * motions.fraction[:, None]
+        clearance = check.clearance(q0 + t * (q1 - q0)) - margin
+        assert 0.02 < motions.free.mean() < 0.98
+        assert clearance[:, motions.fraction > 0.0].min() > -1e-9
+        ended = motions.reason == MotionReason.CONTACT
+        assert (check.clearance(motions.q[ended]) - margin <= 1.1e-6).all()
+
+
+def test_one_motion_calls_one_kernel(monkeypatch: pytest.MonkeyPatch):
+    # Two rows of floats go to the kernel as they are; nothing else is computed.
+    check = room(arm.joints.Revolute, Sphere(radius=0.1)).collision()
+    q0, q1 = ends(np.random.default_rng(4), 8)
+    expected = check.motion(q0, q1)
+    monkeypatch.setattr(type(check), "_rows", None)
+    monkeypatch.setattr(type(check._prover), "_levels", None)
+    for k in range(len(q0)):
+        q1[k] = np.clip(q1[k], -3.9, 3.9)  # within the box around home
+        motion = check.motion(q0[k], q1[k])
+        assert not motion.q.flags.writeable
+        assert not np.may_share_memory(motion.q, q1)
+    np.testing.assert_array_equal(motion.reason.shape, expected.reason.shape[1:])

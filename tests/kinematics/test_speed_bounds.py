@@ -37,6 +37,50 @@ def test_no_point_moves_faster(drawn: Any, seed: int):
         assert (np.abs(far[1] - far[0]) <= way * (1 + 1e-9) + 1e-9).all()
 
 
+@given(cells_and_states(), st.integers(0, 2**32))
+@laws(12)
+def test_no_point_is_accelerated_more(drawn: Any, seed: int):
+    cell, state = drawn
+    moving = MovingLinks(cell.workcell)
+    bound = bound_state(cell.workcell, state)
+    n, rng = moving.joints, np.random.default_rng(seed)
+    lower, upper = np.sort(rng.uniform(-2, 2, (2, n)), axis=0)
+    speeds = SpeedBounds.of(moving, bound.tree, lower, upper, accelerations=True)
+    ends = rng.uniform(lower, upper, (2, 20, n))
+    Q0, Q2 = ends
+    where = poses_of_links(moving, bound)
+    X = [where(Q) for Q in (Q0, 0.5 * (Q0 + Q2), Q2)]
+    # |x(0) - 2 x(1/2) + x(1)| <= max |x''| / 4, of a point as seen from a carrier.
+    ways = np.abs(Q2 - Q0) @ speeds.joints.T
+    for _ in range(5):
+        rows = rng.integers(moving.count, size=2)[None]
+        common, point = speeds.common(rows)[0], rng.normal(size=3)
+        levers = speeds.levers(
+            np.array([[rows[0, 0], common]]), np.array([[np.linalg.norm(point), 0.0]])
+        )[0]
+        bends = [bend_of(speeds, levers, way, common) for way in ways]
+        seen = [seen_from(poses, common, rows[0, 0], point) for poses in X]
+        change = np.linalg.norm(seen[0] - 2.0 * seen[1] + seen[2], axis=1)
+        assert (change <= 0.25 * np.array(bends) * (1 + 1e-9) + 1e-9).all()
+
+
+def bend_of(speeds: SpeedBounds, levers: Any, way: Any, common: int) -> float:
+    """Return sum_c l_c v_c (k_c v_c + 2 sum_i w_i v_i), i from a carrier to c."""
+    total = 0.0
+    for c in np.flatnonzero((levers > 0.0) & (way > 0.0)):
+        before = speeds.carried[speeds.parents[speeds.owners[c]]].copy()
+        before &= ~speeds.carried[common]
+        turned = speeds.angular[before] @ way[before]
+        total += levers[c] * way[c] * (speeds.bending[c] * way[c] + 2.0 * turned)
+    return total
+
+
+def seen_from(X: Any, carrier: int, row: int, point: Any) -> Any:
+    """Return a point of a link in the frame of another: (n, f, 3, 4) -> (n, 3)."""
+    away = X[:, row, :, :3] @ point + X[:, row, :, 3] - X[:, carrier, :, 3]
+    return np.einsum("nij,ni->nj", X[:, carrier, :, :3], away)
+
+
 def between(X: Any, pair: Any, points: Any) -> Any:
     a, b = (
         X[:, row, :, :3] @ point + X[:, row, :, 3]

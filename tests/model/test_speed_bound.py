@@ -23,6 +23,7 @@ from armillary.model.joints import (
     Screw,
 )
 from armillary.model.mechanism import Mechanism
+from armillary.model.speed_bound import largest_accelerations
 from armillary.model.unit import Unit
 from armillary.spatial.pose import Pose
 from armillary.testing import random_joint, random_pose
@@ -310,3 +311,30 @@ def test_limits_must_be_numbers_one_for_each_coordinate():
         Wrist().speed_bounds([0.0, math.nan], [1.0, 1.0])
     with pytest.raises(ShapeError, match=r"Wrist has 2 coordinates.*\(3,\)"):
         Wrist().speed_bounds([0.0] * 3, [1.0] * 3)
+
+
+@pytest.mark.parametrize("kind", sorted(set(JOINT_TYPES) - {"Curve"}))
+def test_bounds_of_accelerations_hold(kind: str):
+    random = np.random.default_rng(kind.encode()[0])
+    motion = random_joint(random, kind).motion
+    low, high = 0.2, 0.9
+    linear, angular = largest_accelerations(motion, low, high)
+    h = 1e-3
+    q = np.linspace(low + h, high - h, 60)
+    # |x(q + h) - 2 x(q) + x(q - h)| <= h^2 max |x''|, of the origin and of any point.
+    X = [motion.poses(q + step) for step in (-h, 0.0, h)]
+    change = (X[0] - 2.0 * X[1] + X[2]) / h**2
+    assert np.linalg.norm(change[:, :, 3], axis=1).max() <= linear + 1e-6
+    turned = np.linalg.norm(change[:, :, :3], ord=2, axis=(1, 2))
+    assert turned.max() <= angular + 1e-6
+
+
+def test_velocities_that_jump_have_no_bound_of_accelerations():
+    corner = joint_of(abs).motion
+    assert largest_accelerations(corner, -1.0, 1.0) == (INF, 0.0)
+    assert largest_accelerations(corner, 0.5, 1.0) == (0.0, 0.0)
+    table = joint_of(lambda q: np.interp(q, [0.0, 1.0, 2.0], [0.0, 1.0, 1.5])).motion
+    assert largest_accelerations(table, 0.2, 1.5)[0] == INF
+    assert largest_accelerations(joint_of(lambda q: q * abs(q)).motion, -1.0, 1.0)[
+        0
+    ] == pytest.approx(2.0)

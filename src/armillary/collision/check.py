@@ -28,6 +28,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
+from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.link_pairs import Pairs
@@ -40,6 +41,8 @@ __all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+FLOAT64: Final = np.dtype(np.float64)
 
 BLOCK: Final = 1 << 18
 """Numbers of the rows that are computed at once: of poses, and of pairs."""
@@ -360,6 +363,10 @@ class CollisionCheck:
                 that is not compiled moves them, and there is no `step`; or `step` is
                 not above 0.
         """
+        # Two rows of floats take the short way, as for a call.
+        one = self._motion_of_one(q0, q1) if step is None else None
+        if one is not None:
+            return one
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
         # Three cases need no kernel: shapes that move together touch, samples are asked
         # for, or nothing moves against anything.
@@ -377,6 +384,23 @@ class CollisionCheck:
         is_invalid = ~(np.isfinite(Q0) & np.isfinite(Q1)).all(axis=1)
         fraction[is_invalid], reason[is_invalid] = np.nan, MotionReason.INVALID
         return Motions.of(Q0, Q1, fraction, reason, batch)
+
+    def _motion_of_one(self, q0: Any, q1: Any) -> Motions | None:
+        """Return the answer for one motion, where that is quick; else None."""
+        for q in (q0, q1):
+            if not (type(q) is np.ndarray and q.shape == self._shape_of_one):
+                return None
+            if q.dtype is not FLOAT64:
+                return None
+        return self._prover.of_one(q0, q1)
+
+    @cached_property
+    def _shape_of_one(self) -> tuple[int, ...]:
+        """Return the shape of joint positions that motions are quick for, or (0,)."""
+        is_known = speeds_are_known(self._placed.moving, self.state)
+        if not (is_known and self._moves and self._may_be_free):
+            return (0,)
+        return (self._placed.moving.joints,)
 
     @cached_property
     def _prover(self) -> MotionProver:

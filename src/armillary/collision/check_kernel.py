@@ -23,7 +23,7 @@ from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["check_kernel", "sphere_records"]
+__all__ = ["Tables", "check_kernel", "sphere_records"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -37,7 +37,6 @@ def check_kernel(
     asked: Question,
     margin: float,
     precision: Precision,
-    rates: Array | None = None,
 ) -> Kernel:
     """Return the kernel of a question; nothing is compiled for another state.
 
@@ -46,8 +45,6 @@ def check_kernel(
         asked: The question.
         margin: What is nearer touches [m].
         precision: How it is decided.
-        rates: For `motion`: how fast the links of each pair may approach each other
-            for unit rates of joints [m per unit], shape (m, n).
 
     Raises:
         KernelError: As for `compile_pipeline`.
@@ -64,8 +61,7 @@ def check_kernel(
     depth: ValueAsked = "value" if asked == "clearance" else "free"
     if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
         depth = "touch"
-    # Whether links touch is compared by squares of distances, for clearance and motions
-    # by distances.
+    # Whether links touch is compared by squares of distances, clearance by distances.
     called = pairs.called(depth, dtype, code.native.lanes)
     columns = CheckColumns(moving, room)
     near = margin + precision.rounding if asked == "touching" else None
@@ -73,7 +69,7 @@ def check_kernel(
         **moving.records(pairs.state),
         **_limits(columns, pairs.tables, margin, precision),
         **sphere_records(columns, pairs),
-        **_link_pairs(columns, pairs.tables, near, rates),
+        **_link_pairs(columns, pairs.tables, near),
         **_shape_pairs(columns, pairs.tables, near, called),
     }
     return code(tables, called.callees)
@@ -102,21 +98,20 @@ def _limits(
 def sphere_records(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
-    spheres: dict[Port, Any] = {
+    record: dict[Port, Any] = {
         columns.carrier_pose: rows,
         columns.centre: centres,
         columns.sphere: np.arange(len(centres)),
     }
-    return {columns.spheres.name: records(spheres)}
+    return {columns.spheres.name: records(record)}
 
 
 def _link_pairs(
     columns: CheckColumns,
     tables: CheckTables,
     near: float | None,
-    rates: Array | None,
 ) -> Tables:
-    """Return the records of pairs of links; see `_reach` and `check_kernel`."""
+    """Return the records of pairs of links; see `_reach`."""
     links: dict[Port, Any] = {
         columns.link_a: tables.links[:, 0],
         columns.link_b: tables.links[:, 1],
@@ -124,8 +119,6 @@ def _link_pairs(
         columns.of_spheres: tables.spans[:, :2],
         columns.of_shapes: tables.spans[:, 2:],
     }
-    if rates is not None:
-        links[columns.rates] = rates
     return {columns.link_pairs.name: records(links)}
 
 
@@ -134,12 +127,12 @@ def _shape_pairs(
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
-    spheres, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
+    both, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
     rows, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
     both_spheres: dict[Port, Any] = {
-        columns.sphere_a: spheres[:, 0],
-        columns.sphere_b: spheres[:, 1],
-        columns.sphere_reach: _reach(tables, spheres, near),
+        columns.sphere_a: both[:, 0],
+        columns.sphere_b: both[:, 1],
+        columns.sphere_reach: _reach(tables, both, near),
     }
     others: dict[Port, Any] = {
         columns.shape_a: shapes[:, 0],

@@ -3,12 +3,6 @@
 Spheres are decisive for most pairs: those around links first, then those around each
 shape. Only pairs of shapes whose spheres are too near call the code of their kinds.
 Which pairs there are is in tables, so that pipelines differ by their links alone.
-
-A motion is straight in joint positions: q = q0 + t (q1 - q0). Two links whose distance
-is d, and whose points can approach each other by no more than w while t grows by 1,
-cannot touch before t + d / w. So t moves on by the least such step of all pairs until
-it is 1, or until a pair is as near as makes no difference (conservative advancement:
-Mirtich, "Impulse-based dynamic simulation of rigid body systems", 1996).
 """
 
 from __future__ import annotations
@@ -20,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armillary.collision.columns import CheckColumns
-from armillary.kernel.columns import call, each, repeat, when
+from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.moving_links import MovingLinks
@@ -34,7 +28,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
-from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
     "CENTRES",
@@ -46,25 +40,16 @@ __all__ = [
     "least_of_spheres",
     "lesser",
     "may_be_less",
+    "square",
 ]
 
-Question: TypeAlias = Literal["touching", "clearance", "motion"]
+Question: TypeAlias = Literal["touching", "clearance"]
 """Whether links touch: 0 if not, 1 if so, `UNDECIDED` where rounding decides, or a pose
-is NaN. Or the least distance [m], NaN where a pose is. Or how far motions are free: `t`
-up to which one is proven to be, and `touching`, 1 if links touch there."""
+is NaN. Or the least distance [m], NaN where a pose is."""
 
 UNDECIDED: Final = 0.5
 
 CENTRES: Final = CheckColumns.centres.name
-
-MOST_STEPS: Final = 5_000
-"""Most steps of a motion; beyond, it is not proven."""
-
-LEAST_STEP: Final = 1e-9
-"""Steps below this part of a motion prove nothing."""
-
-FAR: Final = 1e30
-"""A distance that no pair has [m]."""
 
 
 def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeline:
@@ -77,23 +62,19 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
             squares of what is near; else they are sums of radii.
     """
     columns = CheckColumns(moving, spheres)
-    inputs, results, pairs = moving.inputs, (columns.found,), columns.link_pairs
-    if asked == "motion":
-        inputs, results = (columns.q0, columns.q1), (columns.t, columns.touching)
-        pairs = columns.moving_link_pairs
     return Pipeline(
         f"collision_{asked}",
-        inputs,
+        moving.inputs,
         (
             *moving.tables,
             columns.limits,
             columns.spheres,
-            pairs,
+            columns.link_pairs,
             columns.sphere_pairs,
             columns.shape_pairs,
         ),
         STAGES[asked](columns, moving),
-        tuple(port.name for port in results),
+        (columns.found.name,),
         (columns.centres,),
     )
 
@@ -161,14 +142,14 @@ def _sound(extent: Number, most_extent: Number, usual: Number) -> Number:
     return select(extent <= most_extent, usual, 0.0)
 
 
-def _square(a: Vector, b: Vector) -> Number:
+def square(a: Vector, b: Vector) -> Number:
     """Return the square of the distance of two points."""
     between = subtract(three(a), three(b))
     return dot(between, between)
 
 
 def distance_of_shapes(columns: CheckColumns) -> Call:
-    """Return the call that measures the shapes of a record."""
+    """Return the call of the distance of the pair of shapes of a record."""
     return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
 
 
@@ -223,7 +204,7 @@ def _begin(sound: Number) -> Flags:
 
 
 def _nearness(a: Vector, b: Vector, reach: Number) -> Number:
-    return reach - _square(a, b)
+    return reach - square(a, b)
 
 
 def _near(a: Vector, b: Vector, reach: Number) -> Near:
@@ -313,14 +294,14 @@ def may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
 
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
     """
-    gap = sqrt(_square(a, b)) - reach
+    gap = sqrt(square(a, b)) - reach
     so_far = select(least < 0.0, 0.0, least)  # NaN stays NaN
     return so_far - gap
 
 
 def least_of_spheres(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
     """Return the distance of two spheres, if it is less than the least so far."""
-    return lesser(sqrt(_square(a, b)) - reach, least)
+    return lesser(sqrt(square(a, b)) - reach, least)
 
 
 def lesser(value: Number, least: Number) -> Number:
@@ -329,122 +310,7 @@ def lesser(value: Number, least: Number) -> Number:
     return select(value >= least, least, value)
 
 
-# Motions
-#
-# Links approach each other by no more than w = sum_j rates_j |q1_j - q0_j| while t
-# grows by 1. A pair whose spheres are farther apart than that in the step so far,
-# step w < gap, cannot shorten it; for others the distance d allows (d - margin) / w.
-
-
-class MotionState(NamedTuple):
-    """How far a motion is proven to be free, and whether it goes on."""
-
-    t: Number
-    going: Number
-    touching: Number
-
-
-class MotionStart(NamedTuple):
-    """What is known at the beginning of a motion."""
-
-    state: MotionState
-    travel: Vector
-
-
-class StepBound(NamedTuple):
-    """By how much t may grow, and the least gap of the pairs that were looked at."""
-
-    step: Number
-    gap: Number
-
-
-class LinkApproach(NamedTuple):
-    """Whether two links may meet within the step; no distance is known yet."""
-
-    near: Number
-    speed: Number
-    least: Number
-
-
-def _motion(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
-    stage = columns.stage
-    links = each(
-        columns.moving_link_pairs,
-        stage(_may_meet, **columns.link_spheres),
-        when(columns.near, *_least_of_near(columns), stage(_shortened)),
-    )
-    steps = repeat(
-        columns.going,
-        stage(_position, writes=columns.q),
-        *moving.stages,
-        *_placed_stages(columns, moving),
-        stage(_whole_step),
-        links,
-        stage(_advanced),
-        limit=MOST_STEPS,
-    )
-    return stage(_start), each(columns.limits, steps)
-
-
-def _start(q0: Vector, q1: Vector) -> MotionStart:
-    travel = [absolute(b - a) for a, b in zip(q0, q1, strict=True)]
-    return MotionStart(MotionState(0.0, 1.0, 0.0), travel)
-
-
-def _position(t: Number, q0: Vector, q1: Vector) -> Vector:
-    return [a + t * (b - a) for a, b in zip(q0, q1, strict=True)]
-
-
-def _whole_step(t: Number, sound: Number) -> StepBound:
-    """Return the step to the end; none where nothing is known."""
-    return StepBound(select(sound > 0.0, 1.0 - t, 0.0), FAR)
-
-
-def _may_meet(
-    a: Vector,
-    b: Vector,
-    reach: Number,
-    margin: Number,
-    travel: Vector,
-    rates: Vector,
-    step: Number,
-) -> LinkApproach:
-    """Return a number above 0 where links may meet within the step."""
-    speed: Number = 0.0
-    for way, rate in zip(travel, rates, strict=True):
-        speed = speed + select(way > 0.0, way * rate, 0.0)  # a rate may be infinite
-    gap = sqrt(_square(a, b)) - reach - margin
-    return LinkApproach(select(step * speed < gap, 0.0, 1.0), speed, FAR)
-
-
-def _shortened(
-    least: Number, margin: Number, speed: Number, step: Number, gap: Number
-) -> StepBound:
-    """Return the step that a pair allows, if it is less, and the least gap of all."""
-    # `least` is that of this pair of links alone. A pair that touches stops the motion,
-    # and one without speed does not shorten the step.
-    room = least - margin
-    is_short = room < step * speed
-    allowed = select(is_short, room / select(is_short, speed, 1.0), step)
-    return StepBound(maximum(minimum(allowed, step), 0.0), minimum(room, gap))
-
-
-def _advanced(
-    t: Number, step: Number, gap: Number, rounding: Number, sound: Number
-) -> MotionState:
-    # Steps become ever shorter where links graze each other. A step too short to matter
-    # ends the motion without a proof; `t` stays what is proven.
-    is_sound, is_touching = sound > 0.0, gap <= rounding
-    reached = select(is_sound & ~is_touching, minimum(t + step, 1.0), t)
-    goes_on = is_sound & ~is_touching & (reached < 1.0) & (step > LEAST_STEP)
-    return MotionState(
-        reached,
-        select(goes_on, 1.0, 0.0),
-        select(is_sound & is_touching, 1.0, 0.0),
-    )
-
-
 STAGES: Final[
     dict[Question, Callable[[CheckColumns, MovingLinks], tuple[Stage, ...]]]
-] = {"touching": _touching, "clearance": _clearance, "motion": _motion}
+] = {"touching": _touching, "clearance": _clearance}
 """The stages of each question, from the inputs of its pipeline to its results."""

@@ -174,11 +174,12 @@ class CheckTables:
         turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
         return np.asarray(turned + X[rows, :, 3])
 
-    def rates(self, speeds: SpeedBounds, placed: Placed) -> Array:
-        """Return how fast links of each pair may approach each other.
+    def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
+        """Return how fast links move, and how fast those of pairs approach each other.
 
         Returns:
-            For unit rates of joints [m per unit], shape (m, n).
+            For unit rates of coordinates [m per unit]: of links in the world, shape
+            (l, c), and of the pairs that move, shape (m, c).
         """
         rows, centres = self.spheres(placed)
         # The lever of a link reaches from its moving link's origin to all its shapes.
@@ -187,7 +188,12 @@ class CheckTables:
         reach = np.linalg.norm(centres[count:], axis=1) + self.radii[count:]
         owner = np.repeat(np.arange(count), np.diff(self.first))
         np.maximum.at(levers, owner, reach)
-        return speeds.between(rows[self.links], levers[self.links])
+        in_world = np.stack([rows[:count], np.zeros(count, np.int64)], axis=1)
+        alone = np.stack([levers, np.zeros(count)], axis=1)
+        return (
+            speeds.levers(in_world, alone),
+            speeds.levers(rows[self.links], levers[self.links]),
+        )
 
     def shapes_of(self, links: Indices) -> tuple[Indices, Indices]:
         """Return the pairs of shapes of pairs of links, and where those of each begin.

@@ -7,6 +7,7 @@ Pairs are records of tables, so that pipelines depend on the moving links alone.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
@@ -14,10 +15,25 @@ from armillary.kernel.tables import Field, Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
-__all__ = ["CONTACT", "CheckColumns", "records"]
+__all__ = [
+    "CONTACT",
+    "DETAILS",
+    "SPHERES_A",
+    "SPHERES_B",
+    "CheckColumns",
+    "records",
+]
+
 
 CONTACT: Final = 11
 """Numbers of a contact: distance [m], number of the pair of shapes, points, normal."""
+
+DETAILS: Final = "details"
+"""A field of motions: the range of one record of a pair of links."""
+
+SPHERES_A: Final = "spheres_a"
+SPHERES_B: Final = "spheres_b"
+"""Fields of motions: the ranges of the spheres of the shapes of both links."""
 
 
 @final
@@ -73,15 +89,86 @@ class CheckColumns(Columns):
     least = Column("least distance so far", unit="m")
     found = Column("answer of the check")
 
-    # Motions.
+    # Motions: q0 + t (q1 - q0), for t from 0 to 1; what is per unit is per unit of t.
     q0 = Column("joint positions where a motion begins", "joints", unit="m or rad")
     q1 = Column("joint positions where it ends", "joints", unit="m or rad")
+    lower = Column("least joint positions for which bounds hold", "joints")
+    upper = Column("greatest", "joints")
+    is_within = Column("1 where a motion is within these, else 0")
     travel = Column("how far each joint moves", "joints", unit="m or rad")
-    t = Column("part of the motion that is proven to be free")
-    step = Column("by how much t may grow")
-    gap = Column("least distance of pairs that may meet, less the margin", unit="m")
-    speed = Column("speed at which two links may approach each other", unit="m")
+    way_of = Column("how far the joint of a coordinate moves", into="travel")
+    factor = Column("size of its multiplier")
+    turning = Column("how fast it turns links", unit="rad per unit")
+    bending = Column("bound of accelerations by speeds", unit="1 per unit")
+    lever = Column("how fast it moves a link at most", unit="m per unit")
+    turns_before = Column("turn of the link before a coordinate", into="turns")
+    turns_behind = Column("turn of the link behind it", into="turns")
+    way = Column("how far a coordinate moves", into="ways")
+    curve = Column("its part of accelerations", into="curves")
+    qd = Column("rates of joints", "joints", unit="m or rad per unit")
+    twists = Column("twists of moving links", "moving", 6, 1)
+    turns = Column("how far links turn at most", "moving", unit="rad")
+    ways = Column("how far coordinates move", "coordinates", unit="m or rad")
+    curves = Column("accelerations of points by levers", "coordinates")
+
+    # Pieces of them, and how far links move in a piece.
+    t = Column("where in a motion a piece is", unit="1")
+    back = Column("how far it is free before t")
+    ahead = Column("how far it is free behind t")
     touching = Column("1 if links touch at t")
+    reached = Column("part of the motion that is proven to be free")
+    ended = Column("1 if links touch there")
+    how_far = Column("both of them", 2)
+    fastest = Column("greatest speed of a link", unit="m per unit")
+    longest = Column("how long pieces are at first")
+    half = Column("how far a piece reaches from t")
+    velocities = Column("velocities of centres", "spheres", 3, unit="m per unit")
+    balls = Column("centres of spheres, and how far those move", "spheres", 4)
+    placed = Column("1 where the spheres of the shapes of links are known", "spheres")
+    ball = Column("centre of the sphere around a link", 4, into="balls")
+    ball_pose = Column("pose of the link that it moves with", 3, 4, into="poses")
+    ball_twist = Column("twist of that link", 6, 1, into="twists")
+    ball_centre = Column("its centre in the frame of that link", 3, unit="m")
+    ball_velocity = Column("velocity of its centre", 3, into="velocities")
+    ball_levers = Column("speeds of the link for unit rates", "coordinates")
+    is_placed = Column("whether those of its shapes are known", into="placed")
+    fixed_at = Column("where that is", 4)
+    fixed_velocity = Column("its velocity, which is 0", 3)
+    fixed_placed = Column("whether those of its shapes are known")
+    fixed_ball = Column("centre of the sphere around a link that stands still", 4)
+    carrier_twist = Column("twist of the link of a shape", 6, 1, into="twists")
+    shape_ball = Column("centre of the sphere around a shape", 4, into="balls")
+    shape_velocity = Column("velocity of that", 3, into="velocities")
+
+    # Pairs of links: what all of them need, then what those need that are near.
+    ball_a = Column("sphere around one link", 4, into="balls")
+    ball_b = Column("sphere around the other", 4, into="balls")
+    ball_reach = Column("sum of their radii, and what counts as touching", unit="m")
+    ball_velocity_a = Column("velocity of one", 3, into="velocities")
+    ball_velocity_b = Column("velocity of the other", 3, into="velocities")
+    is_placed_a = Column("whether spheres of its shapes are known", into="placed")
+    is_placed_b = Column("the same of the other link", into="placed")
+    unplaced_a = Column("above 0 where they are not")
+    unplaced_b = Column("the same of the other link")
+    levers = Column("speeds of approach for unit rates", "coordinates")
+    common_turn = Column("turn of the link that carries both", into="turns")
+    common_pose = Column("its pose", 3, 4, into="poses")
+    common_twist = Column("its twist", 6, 1, into="twists")
+    sphere_ball_a = Column("spherical shape of one link", 4, into="balls")
+    sphere_ball_b = Column("spherical shape of the other", 4, into="balls")
+    sphere_velocity_a = Column("velocity of the one", 3, into="velocities")
+    sphere_velocity_b = Column("velocity of the other", 3, into="velocities")
+    shape_ball_a = Column("sphere around a shape of one link", 4, into="balls")
+    shape_ball_b = Column("sphere around one of the other", 4, into="balls")
+    shape_velocity_a = Column("velocity of the one", 3, into="velocities")
+    shape_velocity_b = Column("velocity of the other", 3, into="velocities")
+    twist_a = Column("twist of the link of one shape", 6, 1, into="twists")
+    twist_b = Column("twist of the link of the other", 6, 1, into="twists")
+    radius_a = Column("radius of the sphere around one shape", unit="m")
+    radius_b = Column("radius of that around the other", unit="m")
+    speed = Column("speed at which two links approach at most", unit="m per unit")
+    bend = Column("their acceleration at most, seen from that link", unit="m per unit2")
+    near_link = Column("above 0 where two links may meet in a piece")
 
     # The nearest points of each pair of links.
     twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")
@@ -125,6 +212,7 @@ class CheckColumns(Columns):
         """
         super().__init__(
             joints=moving.joints,
+            coordinates=max(1, moving.coordinates),
             moving=moving.count,
             spheres=spheres,
             pairs=pairs,
@@ -178,11 +266,101 @@ class CheckColumns(Columns):
         near = self._near(self.link_spheres)
         return Table("link_pairs", (*near, spheres, shapes))
 
-    @property
+    # Tables of motions.
+
+    @cached_property
+    def coordinates(self) -> Table:
+        """Return the table of the coordinates of joints, carriers first."""
+        return self.table(
+            "coordinates",
+            *(self.way_of, self.factor, self.turning, self.bending, self.lever),
+            *(self.turns_before, self.turns_behind),
+            index_field(self.way, into=self.ways),
+            index_field(self.curve, into=self.curves),
+        )
+
+    @cached_property
+    def motion_limits(self) -> Table:
+        """Return the table of what decides, and within which bounds hold."""
+        fields = self.margin, self.rounding, self.lower, self.upper
+        return Table("limits", tuple(map(number_field, fields)), is_single=True)
+
+    @cached_property
+    def moving_balls(self) -> Table:
+        """Return the table of the spheres around links that move."""
+        return self.table(
+            "moving_balls",
+            *(self.ball_pose, self.ball_twist, self.ball_centre, self.ball_levers),
+            *(self.ball, self.ball_velocity, self.is_placed),
+        )
+
+    @cached_property
+    def fixed_balls(self) -> Table:
+        """Return the table of the spheres around links that stand still."""
+        return self.table(
+            "fixed_balls",
+            self.fixed_ball,
+            index_field(self.fixed_at, into=self.balls),
+            index_field(self.fixed_velocity, into=self.velocities),
+            index_field(self.fixed_placed, into=self.placed),
+        )
+
+    @cached_property
+    def moving_spheres(self) -> Table:
+        """Return the table of the spheres around shapes, those of a link together."""
+        return self.table(
+            "spheres",
+            index_field(self.carrier_pose, into=self.poses),
+            *(self.carrier_twist, self.centre, self.shape_ball, self.shape_velocity),
+        )
+
+    @cached_property
+    def ball_pairs(self) -> Table:
+        """Return the table of pairs of links for motions: what most pairs need."""
+        details = span(DETAILS, self.moving_link_pairs.name)
+        return self.table(
+            "ball_pairs", self.ball_a, self.ball_b, self.ball_reach, details
+        )
+
+    @cached_property
     def moving_link_pairs(self) -> Table:
-        """Return the table of pairs of links for motions, with rates."""
-        table = self.link_pairs
-        return Table(table.name, (*table.fields, number_field(self.rates)))
+        """Return the table of pairs of links for motions: what near ones need.
+
+        Each has a record, and a range of one record in `ball_pairs`.
+        """
+        spans = (
+            span(SPHERES_A, self.moving_spheres.name),
+            span(SPHERES_B, self.moving_spheres.name),
+            span(self.of_spheres.name, self.moving_sphere_pairs.name),
+            span(self.of_shapes.name, self.moving_shape_pairs.name),
+        )
+        return self.table(
+            "link_pairs",
+            *(self.ball_velocity_a, self.ball_velocity_b),
+            *(self.levers, self.common_turn, self.common_pose, self.common_twist),
+            *(self.is_placed_a, self.is_placed_b, *spans),
+        )
+
+    @cached_property
+    def moving_sphere_pairs(self) -> Table:
+        """Return the table of pairs of spherical shapes for motions."""
+        return self.table(
+            "sphere_pairs",
+            *(self.sphere_ball_a, self.sphere_ball_b, self.sphere_reach),
+            *(self.sphere_velocity_a, self.sphere_velocity_b),
+        )
+
+    @cached_property
+    def moving_shape_pairs(self) -> Table:
+        """Return the table of other pairs of shapes for motions."""
+        return self.table(
+            "shape_pairs",
+            *(self.shape_ball_a, self.shape_ball_b, self.shape_reach),
+            *(self.shape_velocity_a, self.shape_velocity_b),
+            *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
+            *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
+            code(self.distance.name),
+        )
 
     # What has a result for each pair of links.
 

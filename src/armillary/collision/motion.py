@@ -11,14 +11,14 @@ from typing import Any, Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_kernel
 from armillary.collision.lengths import NEARNESS, number_of
+from armillary.collision.motion_kernel import PositionBox, motion_kernel
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
-from armillary.kinematics.speed_bounds import speeds_are_known
+from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
 
@@ -123,38 +123,55 @@ class MotionProver:
             "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
         )
 
+    def of_one(self, q0: Array, q1: Array) -> Motions | None:
+        """Return how far the motion between two rows is free, where that is quick."""
+        kernel = self._kernel_of_level(0)
+        if kernel is None:
+            return None
+        t, touching = kernel(q0, q1).tolist()
+        if t == 1.0 and not touching:
+            return Motions(WHOLE, _fixed(q1.copy()), REASONS[MotionReason.FREE])
+        if not t >= 0.0:  # beyond the limits, or not finite
+            return None
+        q = q1.copy() if t == 1.0 else q0 + t * (q1 - q0)
+        return Motions(_fixed(np.array(t)), _fixed(q), REASONS[_reason(t, touching)])
+
     def __call__(self, Q0: Array, Q1: Array) -> tuple[Array, npt.NDArray[np.int8]]:
         """Return how far motions are free, and why: (n, joints) twice -> (n,) twice."""
-        # Kernels get finite positions alone: boxes of others do not exist.
-        both = np.stack([Q0, Q1])
+        # The kernel says how far it came, and whether links touch there; NaN of motions
+        # that leave the box of its bounds.
+        kernel = self._kernel_of_level(0)
+        nothing = np.full((len(Q0), 2), np.nan)
+        how_far = nothing if kernel is None else kernel(Q0, Q1)
+        rows = np.flatnonzero(np.isnan(how_far[:, 0]))
+        # Others get finite positions alone: boxes of others do not exist.
+        both = np.stack([Q0[rows], Q1[rows]])
         is_finite = np.isfinite(both).all(axis=(0, 2))
-        reason = np.full(len(Q0), MotionReason.INVALID, np.int8)
-        fraction = np.full(len(Q0), np.nan)
         if is_finite.any():
-            fraction[is_finite], reason[is_finite] = self._proven(both[:, is_finite])
-        return fraction, reason
+            how_far[rows[is_finite]] = self._beyond(both[:, is_finite])
+        t, touching = np.ascontiguousarray(how_far.T)
+        reasons = np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN)
+        reasons[touching > 0.0] = MotionReason.CONTACT
+        reasons[np.isnan(t)] = MotionReason.INVALID
+        return t, reasons.astype(np.int8)
 
-    def _proven(self, ends: Array) -> tuple[Array, npt.NDArray[np.int8]]:
-        """Return how far finite motions are free, and why: (2, n, joints)."""
-        # The kernel says how far it came, and whether links touch there.
-        count = ends.shape[1]
-        t, touching = np.zeros((2, count))
+    def _beyond(self, ends: Array) -> Array:
+        """Return how far finite motions are free beyond the box of level 0, (n, 2).
+
+        ends: Where they begin and end, shape (2, n, joints).
+        """
+        how_far = np.zeros((ends.shape[1], 2))
         for rows, kernel in self._kernels(ends.min(axis=0), ends.max(axis=0)):
-            t[rows], touching[rows] = kernel(*ends[:, rows])
-        reason = np.where(
-            touching > 0.0,
-            MotionReason.CONTACT,
-            np.where(t >= 1.0, MotionReason.FREE, MotionReason.NOT_PROVEN),
-        ).astype(np.int8)
-        return t, reason
+            how_far[rows] = kernel(*ends[:, rows])
+        return how_far
 
     def _kernels(
         self, lower: Array, upper: Array
     ) -> Iterator[tuple[npt.NDArray[np.int64], Kernel]]:
         """Yield rows, each once, with the kernel whose bounds of speeds hold for them.
 
-        The choice for a row depends on that row alone: the box of level 0, else the
-        smallest box of a level that contains it, else its own positions.
+        The choice for a row depends on that row alone: the smallest box of a level that
+        contains it, else its own positions.
 
         Args:
             lower: Least joint positions of each motion, shape (n, joints).
@@ -162,10 +179,10 @@ class MotionProver:
         """
         # Bounds of speeds hold in a box of joint positions, and are part of a kernel.
         # Boxes have a few sizes: so kernels are few, and small motions have good
-        # bounds.
+        # bounds. What the box of level 0 contains is done already, if it has bounds.
         level = self._levels(lower, upper)
         if self._kernel_of_level(0) is not None:
-            level = np.where(level <= 0, 0, level)
+            level = np.maximum(level, 1)
         # Rows beyond all boxes, or in boxes without bounds, get a kernel of their own.
         alone = level > MOST_LEVEL
         for k in np.unique(level[~alone]).tolist():
@@ -175,8 +192,8 @@ class MotionProver:
             else:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
-            rates = self.pairs.rates(lower[row], upper[row])
-            yield np.array([row]), self._made(rates)
+            box = PositionBox(lower[row], upper[row])
+            yield np.array([row]), self._made(box, self.pairs.speeds(*box))
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
         """Return the level of the smallest box that contains each motion, (n,)."""
@@ -202,20 +219,22 @@ class MotionProver:
     def _kernel_of_level(self, level: int) -> Kernel | None:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
-            rates = self.pairs.rates(*self._box(level))
+            box = self._box(level)
+            speeds = self.pairs.speeds(*box)
             # Joints of users may have no bound of their speed in so large a box.
-            is_known = bool(np.isfinite(rates).all())
-            self._known[level] = self._made(rates) if is_known else None
+            _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
+            is_known = bool(np.isfinite(levers).all())
+            self._known[level] = self._made(box, speeds) if is_known else None
         return self._known[level]
 
-    def _box(self, level: int) -> tuple[Array, Array]:
+    def _box(self, level: int) -> PositionBox:
         """Return the box of a level: that of 0, 2^level times as large."""
         # Scaled about its middle; a box of level 0 is exact, without rounding.
         lower, upper = self._limits
         if level == 0:
-            return lower, upper
+            return PositionBox(lower, upper)
         middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower) * 2.0**level
-        return middle - half, middle + half
+        return PositionBox(middle - half, middle + half)
 
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
@@ -228,12 +247,27 @@ class MotionProver:
             np.where(np.isfinite(upper[:n]), upper[:n], q + 4.0),
         )
 
-    def _made(self, rates: Array) -> Kernel:
-        # Poses have no greatest extent here: a motion may lead anywhere.
-        precision = double_precision(self.pairs)
-        rounding = max(NEARNESS, precision.rounding)
-        precision = precision._replace(rounding=rounding, most_extent=np.inf)
-        return check_kernel(self.pairs, "motion", self.margin, precision, rates)
+    def _made(self, box: PositionBox, speeds: SpeedBounds) -> Kernel:
+        rounding = max(NEARNESS, double_precision(self.pairs).rounding)
+        return motion_kernel(self.pairs, self.margin, rounding, box, speeds)
+
+
+def _fixed(array: Array) -> Array:
+    """Return an array, read-only."""
+    array.flags.writeable = False
+    return array
+
+
+def _reason(t: float, touching: float) -> MotionReason:
+    if touching:
+        return MotionReason.CONTACT
+    return MotionReason.FREE if t >= 1.0 else MotionReason.NOT_PROVEN
+
+
+WHOLE: Final = _fixed(np.array(1.0))
+REASONS: Final = {reason: np.array(reason, np.int8) for reason in MotionReason}
+for _each in REASONS.values():
+    _each.flags.writeable = False
 
 
 def sampled(

@@ -168,18 +168,15 @@ class PlacedPairs:
         count = len(self.tables.first) - 1
         return rows[:count], centres[:count]
 
-    def rates(self, lower: Array, upper: Array) -> Array:
-        """Return how fast links of each pair may approach each other.
+    def speeds(self, lower: Array, upper: Array) -> SpeedBounds:
+        """Return how fast links may move while joints are within limits.
 
         Args:
             lower: Least joint positions for which it holds, shape (joints,).
             upper: Greatest.
-
-        Returns:
-            Speeds for unit rates of joints [m per unit], shape (m, joints).
         """
-        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
-        return self.tables.rates(speeds, self.placed)
+        tree = self.state.tree
+        return SpeedBounds.of(self.moving, tree, lower, upper, accelerations=True)
 
     @property
     def lanes(self) -> int | None:

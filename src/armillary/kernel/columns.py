@@ -38,7 +38,15 @@ import numpy as np
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.packed import Packed
-from armillary.kernel.pipeline import Call, Each, Farthest, Stage, When, While
+from armillary.kernel.pipeline import (
+    Call,
+    Each,
+    Farthest,
+    Stage,
+    Subdivide,
+    When,
+    While,
+)
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program, trace
 
@@ -52,6 +60,7 @@ __all__ = [
     "index_field",
     "number_field",
     "repeat",
+    "subdivide",
     "when",
 ]
 
@@ -493,6 +502,21 @@ def when(condition: Port, *stages: Stage) -> When:
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
     """Return stages that are repeated while a column is above 0; see `While`."""
     return While(condition.name, stages, limit)
+
+
+def subdivide(
+    piece: Sequence[Port],
+    *stages: Stage,
+    longest: Port,
+    covered: Port,
+    ended: Port,
+    shortest: float,
+    limit: int,
+) -> Subdivide:
+    """Return stages that cover the interval of a row by pieces; see `Subdivide`."""
+    at, back, ahead, ending = (port.name for port in piece)
+    names = longest.name, covered.name, ended.name
+    return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

@@ -32,6 +32,7 @@ from armillary.kernel.pipeline import (
     Farthest,
     Pipeline,
     Stage,
+    Subdivide,
     When,
     While,
 )
@@ -307,6 +308,11 @@ class _Printer:
                 yield f"for (let {count} = 0; {condition}; {count}++) {{"
                 yield from self._with("", count, stage.stages)
                 yield "}"
+            case Subdivide():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' divides intervals, which "
+                    "cannot be printed as JavaScript."
+                )
             case When():
                 yield f"if ({self._is_positive(stage.condition)}) {{"
                 yield from _inner(self._stages(stage.stages))

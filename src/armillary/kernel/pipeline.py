@@ -2,11 +2,12 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are four kinds of regions: `Each` runs once for
+its outputs. Around programs there are five kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
-column is above 0, `When` where one is. A row for which a region does not run keeps its
-columns, whatever its neighbours do. A `Call` runs another pipeline, which a record
-chooses; `Farthest` looks for one of the points of a table.
+column is above 0, `When` where one is, `Subdivide` for the pieces of an interval. A row
+for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
+runs another pipeline, which a record chooses; `Farthest` looks for one of the points
+of a table.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`), ranges of another table (`span`) or
@@ -40,12 +41,14 @@ __all__ = [
     "Farthest",
     "Pipeline",
     "Stage",
+    "Subdivide",
     "When",
     "While",
     "calls_in",
     "program",
     "programs_in",
     "searches_in",
+    "subdivisions_in",
 ]
 
 
@@ -127,6 +130,38 @@ class When:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Subdivide:
+    """Stages that cover the interval [0, 1] of a row by pieces, up to its end.
+
+    They run for the pieces of one row, several at once. Of each they read where a
+    point of it is, `at`, and how far it reaches from there to both sides, `back` and
+    `ahead`, which they reduce to how far it is covered; where the interval ends at
+    the point, they write a number above 0 to `ending`. What is left is divided further,
+    until the interval is covered up to 1, or to its first end. Columns that others have
+    written are those of the row, for all of its pieces.
+
+    Attributes:
+        piece: The names of those four columns, which hold one number each.
+        stages: What runs.
+        longest: A column of the row: no piece is longer than this at first. After a
+            round that covers all of its pieces, they may be twice as long.
+        covered: A column: up to where the interval is covered.
+        ended: A column: 1 where it ends there, else 0.
+        shortest: A part as short as this is not divided any more: there it stops.
+        limit: Most rounds of pieces.
+    """
+
+    piece: tuple[str, str, str, str]
+    stages: tuple[Stage, ...]
+    longest: str
+    covered: str
+    ended: str
+    shortest: float
+    limit: int
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Call:
     """Another pipeline, which the record around it chooses, on columns of this one.
 
@@ -169,7 +204,7 @@ class Farthest:
         return (self.output,)
 
 
-Region: TypeAlias = Each | At | While | When
+Region: TypeAlias = Each | At | While | When | Subdivide
 Stage: TypeAlias = Program | Call | Farthest | Region
 
 
@@ -282,6 +317,15 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
             yield from searches_in(stage.stages)
 
 
+def subdivisions_in(stages: Sequence[Stage]) -> Iterator[Subdivide]:
+    """Yield the subdivisions in stages and in regions of them, in order."""
+    for stage in stages:
+        if isinstance(stage, Subdivide):
+            yield stage
+        if not isinstance(stage, Program | Call | Farthest):
+            yield from subdivisions_in(stage.stages)
+
+
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
     """Yield the calls in stages and in regions of them, in order."""
     for stage in stages:
@@ -309,6 +353,9 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 yield f"while {stage.condition!r} {stage.limit} ("
             case When():
                 yield f"when {stage.condition!r} ("
+            case Subdivide():
+                columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
+                yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -346,14 +393,8 @@ class _Check:
             fields: Shapes of the fields of records around the stages.
         """
         for stage in stages:
-            if isinstance(stage, Program):
-                self.program(stage, known, fields)
-                continue
-            if isinstance(stage, Call):
-                self.call(stage, known, fields)
-                continue
-            if isinstance(stage, Farthest):
-                self.farthest(stage, known)
+            if isinstance(stage, Program | Call | Farthest):
+                self.step(stage, known, fields)
                 continue
             # A region that may run for no row makes columns for itself alone; one that
             # runs for all rows makes them for what follows, too.
@@ -371,7 +412,28 @@ class _Check:
                         self.number(stage.active, known, "the end of a region")
                 case While() | When():
                     self.number(stage.condition, known, "the end of a region")
+                case Subdivide():
+                    self.number(stage.longest, known, "the length of pieces")
+                    for name in stage.piece:
+                        self.written(Port(name, ()), made, "a subdivision")
             self.stages(stage.stages, made, inner)
+            if isinstance(stage, Subdivide):
+                for name in (stage.covered, stage.ended):
+                    self.written(Port(name, ()), known, "a subdivision")
+
+    def step(
+        self,
+        stage: Program | Call | Farthest,
+        known: set[str],
+        fields: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        match stage:
+            case Program():
+                self.program(stage, known, fields)
+            case Call():
+                self.call(stage, known, fields)
+            case Farthest():
+                self.farthest(stage, known)
 
     def program(
         self,

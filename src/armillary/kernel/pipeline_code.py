@@ -25,12 +25,15 @@ from armillary.kernel.pipeline import (
     Farthest,
     Pipeline,
     Stage,
+    Subdivide,
     When,
     While,
     calls_in,
     programs_in,
     searches_in,
+    subdivisions_in,
 )
+from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
 from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Program
@@ -54,6 +57,9 @@ LONGEST: Final = 256
 Longer rows are moved by a loop over parts of them: straight code for a thousand numbers
 takes seconds to compile.
 """
+
+NUMBER: Final[tuple[int, ...]] = ()
+"""The shape of a column of one number."""
 
 PART: Final = 32
 """Numbers that an iteration of that loop moves."""
@@ -225,6 +231,8 @@ class _PipelineCode:
                     self.at(stage, active)
                 case While():
                     self.while_(stage, active)
+                case Subdivide():
+                    self.subdivide(stage, active)
                 case When():
                     mask = self.positive(stage.condition, active)
                     with self.f.when(self.any(mask)):
@@ -268,6 +276,64 @@ class _PipelineCode:
             loop.leave(~self.any(mask))
             self.region(stage.stages, mask)
             count.set(count.get() + 1)
+
+    def subdivide(self, stage: Subdivide, active: Mask) -> None:
+        """Write stages for the pieces of one row after the other, in lanes."""
+        f, lanes = self.f, self.real.lanes
+        shapes = self.pipeline.columns
+        rows, flags = self.columns, self.flags
+        of_row = _read_of_row(self.pipeline, stage)
+        copies = self.memories({name: shapes[name] for name in of_row})
+        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
+        self.columns = {**rows, **copies, **piece}
+        self.flags = f.variable(self.bits, 0)
+        results = [rows[stage.covered], rows[stage.ended]]
+        loop = SubdivisionCode(f, self.real, stage)
+        counted = f.constant(self.bits, -1) if active is None else active.packed()
+        bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
+        repeated = self.repeated(of_row, rows) & (bits.get() << 1)
+        with f.forever() as each_row:
+            each_row.leave(bits.get().equals(0))
+            lane = f.count_trailing_zeros(bits.get())
+            bits.set(bits.get() & (bits.get() - 1))
+            mine = f.constant(I64, 1) << lane
+            # The same as the row before it, as is the padding behind the last row.
+            with f.when((repeated & mine).differs(0)):
+                for result in results:
+                    before = f.load(self.scalar, result, lane - 1)
+                    f.store(before, result, lane)
+                last = (flags.get().to(I64, "zext") & (mine >> 1)) << 1
+                flags.set(flags.get() | last.to(self.bits, "trunc"))
+                each_row.repeat()
+            for name in of_row:
+                with f.loop(math.prod(shapes[name])) as k:
+                    number = f.load(self.scalar, rows[name], k * lanes + lane)
+                    f.store(number.splat(lanes), f.element(copies[name], self.real, k))
+            self.flags.set(0)
+            found = loop.write(
+                f.load(self.scalar, rows[stage.longest], lane),
+                [self.columns[name] for name in stage.piece],
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+            with f.when(self.flags.get().differs(0), unlikely=True):
+                flags.set(flags.get() | mine.to(self.bits, "trunc"))
+        self.columns, self.flags = rows, flags
+
+    def repeated(self, names: Sequence[str], columns: Mapping[str, Value]) -> Value:
+        """Return a bit for each lane whose columns are those of the lane before it."""
+        f, lanes = self.f, self.real.lanes
+        if lanes == 1:
+            return f.constant(I64, 0)
+        alike = f.variable(I1.wide(lanes), 1)
+        before = [0, *range(lanes - 1)]
+        for name in names:
+            with f.loop(math.prod(self.pipeline.columns[name])) as k:
+                value = f.load(self.real, columns[name], k, align=self.align).bits()
+                same = value.equals(value.shuffled(value, before))
+                alike.set(alike.get() & same)
+        return alike.get().mask() & -2
 
     def each(self, stage: Each, active: Mask) -> None:
         f, table = self.f, self.pipeline.table(stage.table)
@@ -506,7 +572,51 @@ def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]
     return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
+def _read_of_row(pipeline: Pipeline, stage: Subdivide) -> list[str]:
+    """Return the columns that a subdivision reads and that others write."""
+    fields = {field.name: field for table in pipeline.tables for field in table.fields}
+
+    def columns(names: Iterator[str]) -> Iterator[str]:
+        """Yield columns, in place of fields that are positions in them."""
+        for name in names:
+            field = fields.get(name)
+            if field is None or field.kind == "index":
+                yield name if field is None else field.of
+
+    everywhere, here = (
+        Counter(columns(iter(_writers(stages).elements())))
+        for stages in (pipeline.stages, (stage,))
+    )
+    given = {port.name for port in pipeline.inputs}
+    read = dict.fromkeys(columns(_reads(stage.stages)))
+    return [n for n in read if n in given or everywhere[n] > here[n]]
+
+
+def _reads(stages: Sequence[Stage]) -> Iterator[str]:
+    """Yield the columns and fields that stages read."""
+    for stage in stages:
+        match stage:
+            case Program():
+                yield from (port.name for port in stage.inputs)
+                continue
+            case Call():
+                yield from stage.inputs
+                continue
+            case Each():
+                yield from (stage.active,) if stage.active else ()
+            case At():
+                yield stage.record
+            case While() | When():
+                yield stage.condition
+            case Subdivide():
+                yield stage.longest
+        yield from _reads(stage.stages)
+
+
 def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many stages write each column."""
+    """Return how many programs, calls, searches and subdivisions write each column."""
     writers = [*programs_in(stages), *calls_in(stages), *searches_in(stages)]
-    return Counter(port.name for writer in writers for port in writer.outputs)
+    written = Counter(port.name for writer in writers for port in writer.outputs)
+    for stage in subdivisions_in(stages):
+        written.update((*stage.piece, stage.covered, stage.ended))
+    return written

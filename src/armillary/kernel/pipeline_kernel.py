@@ -26,6 +26,7 @@ from armillary.kernel.pipeline import (
     Farthest,
     Pipeline,
     Stage,
+    Subdivide,
     While,
     calls_in,
 )
@@ -44,6 +45,9 @@ Array = npt.NDArray[Any]
 
 LIKELY_ITERATIONS = 8
 """Repetitions of a `While` for which threads are planned."""
+
+LIKELY_PIECES = 64
+"""Pieces of a `Subdivide` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -252,6 +256,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
             case While():
                 likely = min(stage.limit, LIKELY_ITERATIONS)
                 total += likely * _operations(stage.stages, counts, around)
+            case Subdivide():
+                total += LIKELY_PIECES * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total

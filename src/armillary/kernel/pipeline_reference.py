@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,10 +21,12 @@ from armillary.kernel.pipeline import (
     Farthest,
     Pipeline,
     Stage,
+    Subdivide,
     When,
     While,
 )
 from armillary.kernel.references import vectorize
+from armillary.kernel.subdivision import PIECES, covered
 from armillary.kernel.tables import Field
 from armillary.trace import Port, Program
 
@@ -110,14 +112,20 @@ class _PipelineRun:
                     self.each(stage, rows)
                 case At():
                     self.at(stage, rows)
+                case Subdivide():
+                    for row in rows:
+                        self.subdivide(stage, row)
                 case When():
                     self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
-                    for _ in range(stage.limit):
-                        rows_left = self.positive(stage.condition, rows)
-                        if not rows_left.size:
-                            break
-                        self.stages(stage.stages, rows_left)
+                    self.repeat(stage, rows)
+
+    def repeat(self, region: While, rows: Array) -> None:
+        for _ in range(region.limit):
+            rows_left = self.positive(region.condition, rows)
+            if not rows_left.size:
+                break
+            self.stages(region.stages, rows_left)
 
     def positive(self, name: str, rows: Array) -> Array:
         return rows[self.columns[name][rows] > 0.0]
@@ -158,6 +166,30 @@ class _PipelineRun:
         self.fields = {**around, **inner}
         self.stages(at.stages, rows)
         self.fields = around
+
+    def subdivide(self, stage: Subdivide, row: Any) -> None:
+        """Cover the interval of a row."""
+
+        def run(*piece: Array) -> tuple[Array, Array, Array]:
+            # The row for each piece, and what the pieces are.
+            columns = {
+                name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
+                for name, column in self.columns.items()
+            }
+            fields = {
+                name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
+                for name, (field, values) in self.fields.items()
+            }
+            given = (*piece, np.zeros(PIECES))
+            columns |= dict(zip(stage.piece, given, strict=True))
+            inner = replace(self, count=PIECES, columns=columns, fields=fields)
+            inner.stages(stage.stages, np.arange(PIECES))
+            _, back, ahead, ending = (inner.columns[name] for name in stage.piece)
+            return back, ahead, ending > 0.0
+
+        found = covered(stage, float(self.columns[stage.longest][row]), run)
+        for name, value in zip((stage.covered, stage.ended), found, strict=True):
+            self.column(Port(name, ()))[row] = value
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]

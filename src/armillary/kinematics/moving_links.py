@@ -102,6 +102,12 @@ class MovingLinks:
         return FixedTo(row, pose @ at.pose)
 
     @property
+    def coordinates(self) -> int:
+        """Return how many coordinates their joints have."""
+        drives = self.cell.joints.drives
+        return sum(len(drives[link]) for link in self.links if link >= 0)
+
+    @property
     def joint_types(self) -> set[type[Joint]]:
         """Return the types of the joints that move the links."""
         links = self.cell.links

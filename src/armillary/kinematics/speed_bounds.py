@@ -15,6 +15,7 @@ from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.drive import Drive
 from armillary.model.joint import Joint
+from armillary.model.speed_bound import largest_accelerations
 from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
@@ -57,6 +58,33 @@ def farthest(joint: Joint, ranges: tuple[Range, ...]) -> float:
     middle of the ranges plus, for each coordinate, half of its range times its speed.
     """
     return _farthest(joint, ranges, values_read(joint))
+
+
+def bending(joint: Any, ranges: tuple[Range, ...]) -> float:
+    """Return a bound of accelerations of a joint by its bounds of speeds.
+
+    A point that moves no faster than v + w r at unit rate, of the two bounds and its
+    distance r from the outer frame's origin, is accelerated by no more than this
+    number times that. It is infinite where nothing is known: of mechanisms, and of
+    joints that state bounds of speeds of their own.
+    """
+    is_derived = isinstance(joint, Joint) and (
+        type(joint).speed_bounds is Joint.speed_bounds
+    )
+    if not is_derived:
+        return math.inf
+    return _bending(joint, ranges, values_read(joint))
+
+
+@lru_cache(maxsize=1024)
+def _bending(joint: Joint, ranges: tuple[Range, ...], read: Hashable) -> float:
+    speeds_at_unit_rate = _speeds(joint, ranges, read)
+    if not all(map(math.isfinite, speeds_at_unit_rate)):
+        return math.inf
+    accelerations = largest_accelerations(joint.motion, *ranges[0])
+    parts = zip(accelerations, speeds_at_unit_rate, strict=True)
+    ratios = [a / v if v > 0.0 else math.inf for a, v in parts if a > 0.0]
+    return max(ratios, default=0.0)
 
 
 @lru_cache(maxsize=1024)
@@ -102,6 +130,9 @@ class SpeedBounds(NamedTuple):
         carried: Which links each coordinate moves, shape (f, c).
         joints: Rates of coordinates for unit rates of the joints of q, shape (c, n).
         depth: Joints between the world and the link with most.
+        bending: Of accelerations, see `bending` [per unit], shape (c,).
+        owners: The link that each coordinate moves first, shape (c,).
+        parents: The link that carries each link, that of the world itself, shape (f,).
     """
 
     linear: Array
@@ -109,10 +140,19 @@ class SpeedBounds(NamedTuple):
     carried: npt.NDArray[np.bool_]
     joints: Array
     depth: int
+    bending: Array
+    owners: Indices
+    parents: Indices
 
     @classmethod
     def of(
-        cls, moving: MovingLinks, tree: Tree, lower: Array, upper: Array
+        cls,
+        moving: MovingLinks,
+        tree: Tree,
+        lower: Array,
+        upper: Array,
+        *,
+        accelerations: bool = False,
     ) -> SpeedBounds:
         """Return the bounds while joints are within limits.
 
@@ -121,11 +161,13 @@ class SpeedBounds(NamedTuple):
             tree: What its bases are attached to.
             lower: Least joint positions [m or rad], shape (n,).
             upper: Greatest, shape (n,).
+            accelerations: Whether `bending` is wanted; else it is infinite.
         """
         drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
         starts = np.cumsum([0, *map(len, drives)])
         f, c, n = moving.count, int(starts[-1]), moving.joints
-        linear, angular = np.zeros((f, c)), np.zeros(c)
+        linear, angular, bent = np.zeros((f, c)), np.zeros(c), np.full(c, np.inf)
+        owners = np.repeat(np.arange(f), list(map(len, drives)))
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
         hops = np.zeros(f)
 
@@ -143,6 +185,8 @@ class SpeedBounds(NamedTuple):
             own = slice(int(starts[row]), int(starts[row + 1]))
             ranges = ranges_of(drives[row], range_of)
             linear[row, own], angular[own] = speeds(joint, ranges)
+            if accelerations:
+                bent[own] = bending(joint, ranges)
             carried[row, own] = True
             for k, each in enumerate(drives[row], start=own.start):
                 if each.of < n:
@@ -162,7 +206,9 @@ class SpeedBounds(NamedTuple):
             linear[row, theirs] = lever
             carried[row] |= theirs
             depth = max(depth, int(carried[row].sum()))
-        return cls(linear, angular, carried, joints, depth)
+        return cls(
+            linear, angular, carried, joints, depth, bent, owners, np.array(parents)
+        )
 
     def between(self, rows: Indices, levers: Array) -> Array:
         """Return how fast points of two links can approach each other.
@@ -176,14 +222,43 @@ class SpeedBounds(NamedTuple):
         Returns:
             For unit rates of joints [m per unit], shape (k, n).
         """
+        total = self.levers(rows, levers)
+        speeds_by_joint = _product(total[:, :, None], self.joints)
+        return speeds_by_joint.sum(axis=1)
+
+    def levers(self, rows: Indices, levers: Array) -> Array:
+        """Return the same for unit rates of coordinates, shape (k, c)."""
         a, b = rows.T
         total = np.zeros((len(rows), len(self.angular)))
         for one, other, lever in ((a, b, levers[:, :1]), (b, a, levers[:, 1:])):
             alone = self.carried[one] & ~self.carried[other]
             speeds = self.linear[one] + _product(self.angular, lever)
             total += np.where(alone, speeds, 0.0)
-        speeds_by_joint = _product(total[:, :, None], self.joints)
-        return speeds_by_joint.sum(axis=1)
+        return total
+
+    def in_order(self) -> Indices:
+        """Return the coordinates, those of carriers before those of what they carry."""
+        place = np.zeros(len(self.parents), np.int64)
+        order = _parents_first(self.parents.tolist())
+        place[order] = np.arange(1, len(order) + 1)
+        return np.argsort(place[self.owners], kind="stable")
+
+    def common(self, rows: Indices) -> Indices:
+        """Return the last link that carries both links of pairs, or is one of them.
+
+        rows: Rows of the two links of each pair, shape (k, 2).
+        """
+        count = len(self.parents)
+        carriers, depths = np.eye(count, dtype=np.bool_), np.zeros(count, np.int64)
+        for row in _parents_first(self.parents.tolist()):
+            up = self.parents[row]
+            carriers[row] |= carriers[up]
+            depths[row] = depths[up] + 1
+        carriers[:, 0] = True
+        pairs, where = np.unique(rows, axis=0, return_inverse=True)
+        both = carriers[pairs[:, 0]] & carriers[pairs[:, 1]]
+        last = np.argmax(np.where(both, depths, -1), axis=1)
+        return np.asarray(last[where.reshape(-1)])
 
 
 def _product(a: Any, b: Any) -> Array:

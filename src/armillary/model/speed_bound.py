@@ -13,11 +13,22 @@ import numpy.typing as npt
 from armillary.model.motion import TracedMotion
 from armillary.model.upper_bound import Box, Height, upper_bound
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Number, Vector3, add, apply, transpose
+from armillary.spatial.twist import Vector6, six
+from armillary.spatial.vector import (
+    Number,
+    Vector3,
+    add,
+    apply,
+    cross,
+    dot,
+    norm,
+    transpose,
+)
 from armillary.trace import Scalar, jvp, trace
 
 GAPS: Final = [1e-3] * 40 + [1e-2] * 60 + [5e-2] * 900  # of squares
 GAPS_OF_SEVERAL: Final = [2e-2] * 64
+GAPS_OF_ACCELERATIONS: Final = [2e-2] * 16 + [0.5] * 32
 Speeds = tuple[float, float]
 
 # the square of a distance, written so that what turns about the origin stays still
@@ -190,3 +201,61 @@ def _square_speeds(motion: TracedMotion, q: Any, k: int) -> tuple[Number, Number
     seed = q[k] if motion.shape else q
     rates = jvp(list(X.entries), [(seed, 1.0)])
     return sum_of_squares(rates[9:]), 0.5 * sum_of_squares(rates[:9])
+
+
+# true upper bounds of how fast the velocity of what a joint moves changes
+
+
+@lru_cache(maxsize=4096)
+def largest_accelerations(motion: TracedMotion, low: float, high: float) -> Speeds:
+    """Return upper bounds of |p''| and |R''| for q in [low, high], at unit rate of q.
+
+    p is the position of M in F, and R its rotation; a point that is fixed to M, at r
+    from its origin, is accelerated by no more than |p''| + |R''| |r|. A bound is
+    infinite where a velocity jumps, or may jump and that cannot be decided.
+
+    Args:
+        motion: A motion of one coordinate.
+        low: Least coordinate.
+        high: Greatest.
+    """
+    steady = _steady_twist(motion)
+    if steady is not None:
+        # R' = R [w] and p' = R v of a constant twist: R'' = R [w]^2, p'' = R (w x v).
+        v, w = steady[:3], steady[3:]
+        more = 1.0 + ROUNDING
+        return more * norm(cross(w, v)), more * dot(w, w)
+    linear, angular = (
+        max(0.0, upper_bound(height, ((low, high),), GAPS_OF_ACCELERATIONS))
+        for height in _acceleration_heights(motion)
+    )
+    return math.sqrt(linear), math.sqrt(angular)
+
+
+def _steady_twist(motion: TracedMotion) -> Vector6 | None:
+    """Return the twist per unit rate, in M, where that is the same everywhere."""
+    program = trace(motion.subspace, name="subspace", q=())
+    last = [program.instructions[k] for k in program.results]
+    if not all(step.name == "const" for step in last):
+        return None
+    return six([step.value for step in last])
+
+
+@lru_cache(maxsize=1024)
+def _acceleration_heights(motion: TracedMotion) -> tuple[Height, Height]:
+    """Return |p''|^2, and the sum of squares of R'': no less than |R''|^2."""
+
+    def rates(q: Any, part: slice) -> list[Number]:
+        return jvp(list(motion.pose(q).entries), [(q, 1.0)])[part]
+
+    def height_of(part: slice) -> Height:
+        def height(q: Any) -> Number:
+            return sum_of_squares(jvp(rates(q, part), [(q, 1.0)]))
+
+        def velocity(q: Any) -> list[Number]:
+            return rates(q, part)
+
+        # Where velocities jump there is no bound.
+        return Height(height, smooth=trace(velocity, q=()))
+
+    return height_of(slice(9, 12)), height_of(slice(9))
