@@ -12,10 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
+from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
+from armillary.model.tree import Tree
 
 __all__ = ["CheckTables"]
 
@@ -46,6 +48,7 @@ class CheckTables:
 
     Attributes:
         tested: The pairs of links.
+        fixed: What the links with shapes are fixed to, in the order of their shapes.
         pairs: All pairs of shapes, those of a pair of links together.
         starts: The first pair of shapes of each pair of links, shape (k,).
         first: The first shape of each link, shape (l,); their number comes last.
@@ -61,6 +64,7 @@ class CheckTables:
     """
 
     tested: Pairs
+    fixed: FixedLinks
     pairs: ShapePairs
     starts: Indices
     first: Indices
@@ -74,13 +78,13 @@ class CheckTables:
     together: Indices
 
     @classmethod
-    def of(cls, tested: Pairs, shapes: Sequence[LinkShape], rows: Indices) -> Self:
+    def of(cls, tested: Pairs, shapes: Sequence[LinkShape], fixed: FixedLinks) -> Self:
         """Sort pairs.
 
         Args:
             tested: The pairs of links.
             shapes: The shapes of those links, sorted as `tested.links` is.
-            rows: The rows of the moving links that they move with.
+            fixed: What the links with shapes are fixed to, sorted alike.
 
         Raises:
             ModelError: Both shapes of a pair are half spaces.
@@ -102,6 +106,7 @@ class CheckTables:
         ]
         # Shapes that move with the same link stay as they are: such pairs are computed
         # once. Of the others, two spheres need no more than their bounding spheres.
+        rows = fixed.rows[owner]
         moves = rows[table[:, 0]] != rows[table[:, 1]]
         is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
         are_spheres = is_sphere[table].all(axis=1)
@@ -120,6 +125,7 @@ class CheckTables:
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
             tested,
+            fixed,
             pairs,
             starts,
             first,
@@ -130,6 +136,13 @@ class CheckTables:
             spanned[used],
             *map(np.flatnonzero, (*chosen, ~moves)),
         )
+
+    def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
+        """Return where the shapes are while bases are placed as in a tree."""
+        # One frame for each link, repeated for each of its shapes.
+        owner = np.repeat(np.arange(len(self.fixed.rows)), np.diff(self.first))
+        frames = moving.frames(tree, self.fixed)
+        return self.pairs.placed(self.fixed.rows[owner], frames[owner])
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""

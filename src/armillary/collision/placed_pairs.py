@@ -15,11 +15,7 @@ from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import LinkShape, Placed
-from armillary.collision.tested_shapes import (
-    placed_shapes,
-    tables_of,
-    tables_of_shapes,
-)
+from armillary.collision.tested_shapes import tables_of, tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds
@@ -101,7 +97,7 @@ class PlacedPairs:
         tables = tables_of(cell, state, pairs, meshes, exact=exact)
         triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
         moving = moving_links(cell)
-        placed = placed_shapes(tables, moving, state.tree)
+        placed = tables.placed(moving, state.tree)
         return cls(tables, placed, moving, state, triangles)
 
     @classmethod
@@ -121,7 +117,7 @@ class PlacedPairs:
         """
         moving = moving_links(cell)
         tables = tables_of_shapes(pairs, shapes, moving, state.tree)
-        placed = placed_shapes(tables, moving, state.tree)
+        placed = tables.placed(moving, state.tree)
         return cls(tables, placed, moving, state)
 
     def poses(self, Q: Array) -> Array:

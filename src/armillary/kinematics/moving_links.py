@@ -6,10 +6,10 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +32,22 @@ from armillary.model.joint import Joint
 from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
 from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of, product_of_matrices
 from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 
 __all__ = [
     "POSES",
     "TWISTS",
+    "FixedLinks",
     "MovingLinks",
     "MovingTwists",
     "moving_links",
     "poses_of_links",
 ]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
@@ -51,6 +55,21 @@ POSES: Final = "poses"
 STATE_BASES: Final = "state_bases"
 ATTACHED: Final = "attached_bases"
 CARRIED: Final = "carried_links"
+
+
+class FixedLinks(NamedTuple):
+    """What links are fixed to while bases are attached to the same frames.
+
+    Attributes:
+        rows: The rows of the moving links that they move with, shape (n,).
+        bases: The manipulators whose movable bases are nearest below them, -1 where
+            they are fixed to the moving link itself; shape (n,).
+        matrices: Their poses in those bases, or in the moving links, shape (n, 4, 4).
+    """
+
+    rows: Indices
+    bases: Indices
+    matrices: Array
 
 
 class MovingLinks:
@@ -100,6 +119,53 @@ class MovingLinks:
         at = tree.bases[manipulator].frame
         row, pose = self.fixed_to(tree, at.link)
         return FixedTo(row, pose @ at.pose)
+
+    def fixed_links(self, tree: Tree, links: Sequence[int]) -> FixedLinks:
+        """Return what links are fixed to in all trees with the attachments of one."""
+        movable = {tree.base_link(k): k for k in tree.movable}
+        rows, bases, poses = [0], [-1], [IDENTITY]
+        number = {WORLD_LINK: 0}
+        for link in links:
+            if link in number:
+                continue
+            number[link] = len(rows)
+            pose, at, base = IDENTITY, link, -1
+            while at >= 0 and at not in self._rows and base < 0:
+                inner = tree.links[at].joint.precursor
+                pose = pose if inner.is_identity else inner @ pose
+                base = movable.get(at, -1)
+                if base < 0:
+                    pose = tree.placement(at) @ pose
+                    at = tree.parents[at]
+            row = self.mounted(tree, base).row if base >= 0 else self._rows[at]
+            rows.append(row)
+            bases.append(base)
+            poses.append(pose)
+        chosen = [number[link] for link in links]
+        found = np.array([rows, bases], np.int64)[:, chosen]
+        return FixedLinks(*found, matrices_of(poses)[chosen])
+
+    def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
+        """Return where links are in the moving links that they move with.
+
+        Args:
+            tree: One with the attachments of which `fixed_links` told them.
+            fixed: The links.
+
+        Returns:
+            Poses, shape (n, 4, 4).
+        """
+        standing = tree.base_matrices
+        if tree.carried_bases:
+            standing = standing.copy()
+            for k in tree.carried_bases:
+                standing[k] = self.mounted(tree, k).pose.matrix()
+        frames = fixed.matrices.copy()
+        on_bases = np.flatnonzero(fixed.bases >= 0)
+        frames[on_bases] = product_of_matrices(
+            standing[fixed.bases[on_bases]], fixed.matrices[on_bases]
+        )
+        return frames
 
     @property
     def joint_types(self) -> set[type[Joint]]:

@@ -27,7 +27,6 @@ from armillary.kinematics.placement import (
     check_carried,
     check_free,
     check_movable,
-    holder_of,
     in_order,
     name_of,
     placed_frame,
@@ -212,8 +211,7 @@ class State(
             if given is not NO_NUMBERS:
                 msgspec.structs.force_setattr(self, name, numbers_of(given, name))
         msgspec.structs.force_setattr(self, "time", _time_of(self.time))
-        if self.qd.size and len(self.qd) != len(self.q):
-            raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
+        check_rates(self.qd, self.q)
         for name in ("placements", "base_velocities"):
             ordered = in_order(getattr(self, name), name)
             msgspec.structs.force_setattr(self, name, ordered)
@@ -285,12 +283,15 @@ class State(
     def _attached(self, tree: Tree, placements: Sequence[Placement]) -> Tree:
         changes: dict[int, Base] = {}
         for placement in placements:
-            at = self.cell.frame(placement.on)
-            frame = at._replace(pose=at.pose @ placement.pose)
-            mode = "loose" if placement.on == WORLD else "attached"
-            base = Base(frame, placement.on, placement.pose, mode)
+            on, pose = placement.on, placement.pose
+            if on == WORLD:
+                base = Base(FrameRef(WORLD_LINK, pose), on, pose, "loose")
+            else:
+                at = self.cell.frame(on)
+                frame = at._replace(pose=at.pose @ pose)
+                base = Base(frame, on, pose, "attached")
             changes[self.cell.index[placement.manipulator]] = base
-        return tree.attached(changes) if changes else tree
+        return tree.placed(changes) if changes else tree
 
     # joints
 
@@ -326,8 +327,11 @@ class State(
         if passive is not None or follow.size:
             before = self.positions.tolist()
             follow = replaced_passive(self.cell, positions.tolist(), before, passive)
-        rates = self.qd if qd is None else qd
-        when = self.time if time is None else time
+        rates = self.qd if qd is None else numbers_of(qd, "qd")
+        if follow is not self.passive:
+            follow = numbers_of(follow, "passive")
+        when = self.time if time is None else _time_of(time)
+        check_rates(rates, positions)
         changed = self._with(q=positions, qd=rates, passive=follow, time=when)
         if check_limits:
             where, rates = changed.positions.tolist(), changed.qd.tolist()
@@ -371,14 +375,40 @@ class State(
             StateError: It is attached or fixed.
             UnknownName: The manipulator or the frame does not exist.
         """
-        check_movable(self.cell, name)
-        if (holder := holder_of(self.tree, name)) is not None:
-            raise StateError(
-                f"{quote(name)} is attached to {quote(holder)}; release it before you "
-                "move it."
+        return self.place_all({name: pose}, relative_to=relative_to)
+
+    def place_all(self, poses: Mapping[str, Any], *, relative_to: str = WORLD) -> Self:
+        """Return the state with free bases moved, as `place` moves one.
+
+        Many are moved in a fraction of the time that one after the other takes.
+
+        Args:
+            poses: The poses of bases in `relative_to` by the names of manipulators that
+                are not attached, shape (4, 4) or a `Pose`.
+            relative_to: Any frame; it counts where it is in this state.
+
+        Raises:
+            StateError: One is attached or fixed.
+            UnknownName: A manipulator or the frame does not exist.
+        """
+        bases, number = self.tree.bases, self.cell.number
+        for name in poses:
+            check_movable(self.cell, name)
+            base = bases[number(name)]
+            if base.mode == "attached":
+                raise StateError(
+                    f"{quote(name)} is attached to {quote(base.on)}; release it before "
+                    "you move it."
+                )
+        given = map(pose_from, poses.values())
+        if relative_to != WORLD:
+            given = map(self._pose(self.cell.frame(relative_to)).__matmul__, given)
+        return self._placed(
+            *(
+                Placement(manipulator=name, pose=X)
+                for name, X in zip(poses, given, strict=True)
             )
-        X_WF = self._pose(self.cell.frame(relative_to))
-        return self._placed(Placement(manipulator=name, pose=X_WF @ pose_from(pose)))
+        )
 
     def with_velocity(
         self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
@@ -402,7 +432,8 @@ class State(
         V = BaseVelocity(manipulator=name, linear=linear, angular=angular)
         others = self._velocities_but(name)
         moves = any((*V.linear, *V.angular))
-        return self._with(base_velocities=(*others, V) if moves else others)
+        velocities = (*others, V) if moves else others
+        return self._with(base_velocities=in_order(velocities, "base_velocities"))
 
     def attach(
         self, part: str, to: str, *, pose: Any = None, replace: bool = False
@@ -566,23 +597,34 @@ class State(
     # inside
 
     def _with(self, **changes: Any) -> Self:
-        changed = msgspec.structs.replace(self, **changes)
+        """Return the state with other values of fields, such as states hold."""
+        # A copy is not checked again, as all that it holds has been.
+        changed = msgspec.Struct.__copy__(self)
+        for name, value in changes.items():
+            msgspec.structs.force_setattr(changed, name, value)
         if "cell" in self.__dict__:
             vars(changed)["cell"] = self.__dict__["cell"]
             if "placements" not in changes:
                 vars(changed)["tree"] = self.tree
         return changed
 
-    def _placed(self, placement: Placement) -> Self:
-        name = placement.manipulator
-        k = bisect_left(self.placements, name, key=name_of)
-        behind = k + (self._placement(name) is not None)
-        placed = (*self.placements[:k], placement, *self.placements[behind:])
-        changes: dict[str, Any] = {"placements": placed}
-        if placement.on != WORLD:  # what is attached moves as its parent does
-            changes["base_velocities"] = self._velocities_but(name)
-        changed = self._with(**changes)
-        vars(changed)["tree"] = self._attached(self.tree, [placement])
+    def _placed(self, *placements: Placement) -> Self:
+        changes: dict[str, Any] = {}
+        if len(placements) == 1:
+            (placement,) = placements
+            name = placement.manipulator
+            k = bisect_left(self.placements, name, key=name_of)
+            behind = k + (self._placement(name) is not None)
+            placed = (*self.placements[:k], placement, *self.placements[behind:])
+            if placement.on != WORLD:  # what is attached moves as its parent does
+                changes["base_velocities"] = self._velocities_but(name)
+        else:
+            # All of them are free in the world.
+            by_name = {each.manipulator: each for each in self.placements}
+            by_name.update((each.manipulator, each) for each in placements)
+            placed = in_order(by_name.values(), "placements")
+        changed = self._with(placements=placed, **changes)
+        vars(changed)["tree"] = self._attached(self.tree, placements)
         return changed
 
     def _placement(self, name: str) -> Placement | None:
@@ -616,6 +658,16 @@ def poses_in(
 
 def _of_contents(kind: type[State], *contents: Any) -> State:
     return kind(**dict(zip(Contents.__struct_fields__, contents, strict=True)))
+
+
+def check_rates(rates: Array, positions: Array) -> None:
+    """Refuse rates of another number of joints than positions; none are right.
+
+    Raises:
+        StateError: Their number differs.
+    """
+    if rates.size and len(rates) != len(positions):
+        raise StateError(f"{len(rates)} rates for {len(positions)} positions.")
 
 
 def _time_of(given: Any) -> float:
