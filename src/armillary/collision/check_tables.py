@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
@@ -40,7 +41,7 @@ AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CheckTables:
     """The pairs of a check as arrays, the same for states that attach the same.
 
@@ -140,9 +141,21 @@ class CheckTables:
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
         # One frame for each link, repeated for each of its shapes.
-        owner = np.repeat(np.arange(len(self.fixed.rows)), np.diff(self.first))
         frames = moving.frames(tree, self.fixed)
-        return self.pairs.placed(self.fixed.rows[owner], frames[owner])
+        return self.pairs.placed(self._shape_rows, frames[self._owners])
+
+    @cached_property
+    def _owners(self) -> Indices:
+        """Return the link of each shape, as positions in `fixed`."""
+        return np.repeat(np.arange(len(self.fixed.rows)), np.diff(self.first))
+
+    @cached_property
+    def _shape_rows(self) -> Indices:
+        return self.fixed.rows[self._owners]
+
+    @cached_property
+    def _sphere_rows(self) -> Indices:
+        return np.concatenate([self.fixed.rows, self._shape_rows])
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
@@ -150,10 +163,8 @@ class CheckTables:
         first = self.first[:-1]
         frames, count = placed.frames[first], len(first)
         turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
-        return (
-            np.concatenate([placed.rows[first], placed.rows]),
-            np.concatenate([turned + frames[:, :3, 3], placed.centres]),
-        )
+        centres = np.concatenate([turned + frames[:, :3, 3], placed.centres])
+        return self._sphere_rows, centres
 
     @property
     def room(self) -> int:
@@ -163,6 +174,45 @@ class CheckTables:
         while room < len(self.centres):
             room *= 4
         return room
+
+    def with_shapes(self, shapes: Indices) -> Indices:
+        """Return the pairs of `of_shapes` that some shapes are in.
+
+        shapes: Positions in `pairs.shapes`, shape (k,).
+
+        Returns:
+            Positions in `of_shapes`, sorted, shape (p,).
+        """
+        is_wanted = np.zeros(len(self.pairs.shapes), np.bool_)
+        is_wanted[shapes] = True
+        a, b = self._sides_of_shapes
+        return np.flatnonzero(is_wanted[a] | is_wanted[b])
+
+    def spheres_of(self, shapes: Indices) -> Indices:
+        """Return the numbers of the spheres around shapes and around their links.
+
+        shapes: Positions in `pairs.shapes`, sorted, shape (k,).
+        """
+        links = self._owners[shapes]
+        is_next = np.append(True, links[1:] != links[:-1])[: len(links)]
+        return np.concatenate([links[is_next], len(self.fixed.rows) + shapes])
+
+    @cached_property
+    def rows_of_shapes(self) -> Indices:
+        """Return the moving links of the two shapes of the pairs of `of_shapes`.
+
+        They are in the order in which the code of a pair takes their poses, shape
+        (p, 2).
+        """
+        rows = np.zeros((len(self.pairs.pairs), 2), np.int64)
+        for kind in self.pairs.kinds:
+            rows[kind.pairs] = self._shape_rows[kind.sides].T
+        return rows[self.of_shapes]
+
+    @cached_property
+    def _sides_of_shapes(self) -> tuple[Indices, Indices]:
+        a, b = np.ascontiguousarray(self.pairs.pairs[self.of_shapes].T)
+        return a, b
 
     def sphere_numbers(self, pairs: Indices) -> Indices:
         """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
@@ -176,12 +226,15 @@ class CheckTables:
 
         X: Poses of moving links, shape (f, 3, 4).
         """
-        reach = np.abs(self._centres_at(placed, X)).max(axis=1) + self.radii
+        # The spheres around links are around those of their shapes.
+        centres = self._centres_at(placed, X, len(self.first) - 1)
+        reach = np.abs(centres).max(axis=1) + self.radii[: len(centres)]
         return float(reach[np.isfinite(reach)].max(initial=0.0))
 
-    def _centres_at(self, placed: Placed, X: Array) -> Array:
-        """Return the centres of spheres in the world, (f, 3, 4) -> (s, 3)."""
-        rows, centres = self.spheres(placed)
+    def _centres_at(self, placed: Placed, X: Array, count: int) -> Array:
+        """Return the centres of the first spheres in the world: (f, 3, 4) -> (s, 3)."""
+        every, centres = self.spheres(placed)
+        rows, centres = every[:count], centres[:count]
         turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
         return np.asarray(turned + X[rows, :, 3])
 
@@ -212,7 +265,7 @@ class CheckTables:
             Positions in `tested`, sorted, shape (p,).
         """
         count = len(self.first) - 1
-        P, radii = self._centres_at(placed, X)[:count], self.radii[:count]
+        P, radii = self._centres_at(placed, X, count), self.radii[:count]
         # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
         # of matrices. It loses digits where both are far out; `squares` allow for that.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)

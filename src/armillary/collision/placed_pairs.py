@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
+from armillary.model.fields import kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -39,13 +41,10 @@ class Called(NamedTuple):
 
     Attributes:
         callees: What is called.
-        rows: The moving links of the two shapes of each pair, in the order that its
-            code takes their poses in, shape (k, 2).
         codes: Of each pair, shape (k, 2).
     """
 
     callees: Sequence[Callees]
-    rows: Indices
     codes: Indices
 
 
@@ -126,9 +125,23 @@ class PlacedPairs:
 
     @cached_property
     def extent(self) -> float:
-        """Return about how far from the world's origin shapes are [m]."""
-        X = self.poses(self.state.q[np.newaxis])[0]
-        return self.tables.extent(self.placed, X)
+        """Return about how far from the world's origin shapes are [m].
+
+        It is rounded up to one of four steps to the next power of 2, so that it stays
+        where bodies move a little.
+        """
+        X = self._poses_in_state[0]
+        mantissa, exponent = math.frexp(self.tables.extent(self.placed, X))
+        return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+
+    @property
+    def _poses_in_state(self) -> Array:
+        """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
+        q = self.state.q
+        key = self.moving.stand(self.state), q.tobytes()
+        return kept_few(
+            self.moving, "poses in states", key, lambda: self.poses(q[np.newaxis])
+        )
 
     def rates(self, lower: Array, upper: Array) -> Array:
         """Return how fast links of each pair may approach each other.
@@ -140,28 +153,42 @@ class PlacedPairs:
         Returns:
             Speeds for unit rates of joints [m per unit], shape (m, joints).
         """
-        speeds = SpeedBounds.of(self.moving, self.state.tree, lower, upper)
-        return self.tables.rates(speeds, self.placed)
+        return self.tables.rates(self.speeds(lower, upper), self.placed)
 
-    def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
-        """Return the code of the distances of all pairs of shapes.
+    def speeds(self, lower: Array, upper: Array) -> SpeedBounds:
+        """Return how fast joints move links within limits, as for `rates`."""
+        key = self.moving.stand(self.state), lower.tobytes(), upper.tobytes()
+        return kept_few(
+            self.moving,
+            "speeds",
+            key,
+            lambda: SpeedBounds.of(self.moving, self.state.tree, lower, upper),
+        )
+
+    def called(
+        self, asked: Asked, dtype: np.dtype[Any], lanes: int, which: Indices
+    ) -> Called:
+        """Return the code of the distances of pairs of shapes.
 
         Args:
             asked: What it returns, as for `pair_kernel`.
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
+            which: The pairs, shape (k,), sorted.
         """
-        # The code of a kind of pairs takes its shapes in its own order, so that rows of
-        # poses are in that order, too.
+        # The code of a kind of pairs takes its shapes in its own order.
         pairs = self.tables.pairs
-        callees = [
-            kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
-        ]
-        rows, codes = np.zeros((2, len(pairs.pairs), 2), np.int64)
-        for kind, code in zip(pairs.kinds, callees, strict=True):
-            rows[kind.pairs] = self.placed.rows[kind.sides].T
-            codes[kind.pairs] = code.codes
-        return Called(callees, rows, codes)
+        callees: list[Callees] = []
+        codes = np.zeros((len(which), 2), np.int64)
+        kinds, at = pairs.kind_of[which], pairs.index_of[which]
+        for k, kind in enumerate(pairs.kinds):
+            is_own = kinds == k
+            if is_own.any():
+                own = slice(None) if is_own.all() else np.flatnonzero(is_own)
+                code = kind.callees(self.placed, asked, dtype, lanes, at[own])
+                codes[own] = code.codes
+                callees.append(code)
+        return Called(callees, codes)
 
     # Distances, computed without a pipeline
 
@@ -210,7 +237,7 @@ class PlacedPairs:
         together = self.tables.together
         if not len(together):
             return np.inf
-        X = self.poses(self.state.q[np.newaxis])
+        X = self._poses_in_state
         rows = np.zeros_like(together)
         bounds = self.bounds(X, rows, together)
         order = np.argsort(bounds)

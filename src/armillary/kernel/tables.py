@@ -131,6 +131,56 @@ class Table:
         packed.flags.writeable = False
         return packed
 
+    def changed(
+        self, packed: Array, rows: Array, given: Mapping[str, Any], sizes: Sizes
+    ) -> Array:
+        """Return a copy of records, `pack`ed, with other values of some fields.
+
+        Args:
+            packed: The records.
+            rows: The positions of those that change, each once, sorted, shape (m,).
+            given: An array for each field that does, shape (m, *field shape).
+            sizes: As for `pack`.
+
+        Raises:
+            KernelError: A field points beyond what is there.
+            UnknownName: There is no such field.
+            ShapeError: Shapes do not fit.
+        """
+        fields = {field.name: field for field in self.fields}
+        changed = packed.copy()
+        for name in given:
+            if name not in fields:
+                raise unknown("field", name, fields, owner=f"table '{self.name}'")
+            values = self._values(fields[name], given, sizes)
+            if len(values) != len(rows):
+                raise ShapeError(
+                    f"Field '{name}' of table '{self.name}' has {len(values)} values "
+                    f"for {len(rows)} records."
+                )
+            # All records at once are written in order, which is faster.
+            whole = len(rows) == len(changed)
+            changed[name][slice(None) if whole else rows] = values
+        changed.flags.writeable = False
+        return changed
+
+    def sizes(
+        self, columns: Mapping[str, tuple[int, ...]], counts: Mapping[str, int]
+    ) -> dict[tuple[str, str], int]:
+        """Return the number of entries of what its fields point into.
+
+        Args:
+            columns: The shapes of the columns of the pipeline.
+            counts: The number of records of each table.
+        """
+        return {
+            (field.kind, field.of): columns[field.of][0]
+            if field.kind == "index"
+            else counts[field.of]
+            for field in self.fields
+            if field.kind in {"index", "span"}
+        }
+
     def check_count(self, count: int) -> None:
         """Raise a `ShapeError` if there must be one record and `count` is another."""
         if self.is_single and count != 1:

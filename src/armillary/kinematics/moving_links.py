@@ -6,7 +6,7 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, NamedTuple, final
@@ -26,7 +26,7 @@ from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import FixedTo, ReleasedFrames
 from armillary.kinematics.state import State, branch_of
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
 from armillary.model.link_poses import LinkPoses
@@ -142,8 +142,8 @@ class MovingLinks:
             bases.append(base)
             poses.append(pose)
         chosen = [number[link] for link in links]
-        found = np.array([rows, bases], np.int64)[:, chosen]
-        return FixedLinks(*found, matrices_of(poses)[chosen])
+        row_of, base_of = np.array([rows, bases], np.int64)[:, chosen]
+        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen])
 
     def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
         """Return where links are in the moving links that they move with.
@@ -229,6 +229,23 @@ class MovingLinks:
             Each(ATTACHED, (Each(CARRIED, (on_bases,), within="carried"),)),
         )
 
+    def stand(self, state: State) -> Hashable:
+        """Return what decides, besides q, where the links are in a state.
+
+        That are the poses of the movable bases that carry them, and the branch of
+        closed loops; what else stands in the cell does not count.
+        """
+        tree = state.tree
+        alike = tree.alike or tree
+        carriers = kept(alike, ("carriers", id(self)), lambda: self._carriers(alike))
+        return tuple(tree.bases[k].frame for k in carriers), state.passive.tobytes()
+
+    def _carriers(self, tree: Tree) -> tuple[int, ...]:
+        """Return the movable bases that carry moving links, in order."""
+        bases = map(tree.base_link, self.released.bases)
+        found = {k for base in bases for k in tree.bases_among(tree.ancestors(base))}
+        return tuple(sorted(found.intersection(tree.movable)))
+
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
         found: dict[str, Mapping[str, Any]] = {}
@@ -301,7 +318,7 @@ def poses_of_links(
         return code(moving.records(state))
 
     kind = np.dtype(dtype).char
-    return kept(state, ("poses of links", kind), made)
+    return kept_few(moving, ("poses of links", kind), moving.stand(state), made)
 
 
 def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:

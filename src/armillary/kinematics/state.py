@@ -599,7 +599,8 @@ class State(
     def _with(self, **changes: Any) -> Self:
         """Return the state with other values of fields, such as states hold."""
         # A copy is not checked again, as all that it holds has been.
-        changed = msgspec.Struct.__copy__(self)
+        struct: Any = msgspec.Struct
+        changed: Self = struct.__copy__(self)
         for name, value in changes.items():
             msgspec.structs.force_setattr(changed, name, value)
         if "cell" in self.__dict__:

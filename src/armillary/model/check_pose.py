@@ -86,14 +86,13 @@ def _distortion(pose: Pose) -> tuple[float, float]:
 
 
 def _has_plain_floats(pose: Pose) -> bool:
-    rotation: Any = pose.rotation
-    position: Any = pose.position
+    rotation: object = pose.rotation
+    position: object = pose.position
     if type(rotation) is not tuple or type(position) is not tuple:
         return False
-    if rotation is EYE:
-        entries = position
-    elif len(rotation) != 3 or {*map(type, rotation)} != {tuple}:
+    if rotation is not EYE and (
+        len(pose.rotation) != 3 or {*map(type, pose.rotation)} != {tuple}
+    ):
         return False
-    else:
-        entries = (*rotation[0], *rotation[1], *rotation[2], *position)
-    return len(entries) in {3, 12} and {*map(type, entries)} == {float}
+    entries = pose.entries
+    return len(entries) == 12 and {*map(type, entries)} == {float}

@@ -106,7 +106,7 @@ class Tree:
         return replace(self, bases=tuple(bases), alike=self.alike or self)
 
     def placed(self, changes: Mapping[int, Base]) -> Self:
-        """Return what `attached` does, of poses of floats: it shares `base_matrices`."""
+        """Return what `attached` does, for poses of floats alone."""
         moved, before = self.attached(changes), vars(self).get("base_matrices")
         if before is not None:
             matrices = before.copy()
