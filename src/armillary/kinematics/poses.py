@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
@@ -22,7 +23,7 @@ from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
-from armillary.trace import Program
+from armillary.trace import Port, Program
 
 __all__ = [
     "FORMS",
@@ -53,7 +54,7 @@ READERS: dict[str, Callable[[Any], Pose]] = {
 """How a pose comes into a program; quaternions of any length and either sign."""
 
 MOST_COMPILED: Final = 1_000
-"""Frames of a program; for more of them compiling takes longer than it saves."""
+"""Frames of straight code; for more of them loops are compiled sooner, and faster."""
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "matrix": (4, 4),
@@ -209,7 +210,7 @@ class ReleasedFrames:
     def program(self, *, form: str, name: str) -> Program | None:
         """Return the program of the poses; None where they are not compiled.
 
-        That is where there are too many, or a script moves them.
+        That is where there are too many for straight code, or a script moves them.
         """
         if not 0 < len(self.frames) <= MOST_COMPILED:
             return None
@@ -226,6 +227,24 @@ class ReleasedFrames:
         except NotCompiled:
             return None
         return None if isinstance(program, PythonProgram) else program
+
+    def loop(self, column: Port) -> FrameLoop | None:
+        """Return the loops that compute very many poses; None where there are none.
+
+        That is where straight code is faster, or a script or closed loop moves them.
+
+        column: The column of the poses, shape (frames, 3, 4) or (frames, 4, 4).
+        """
+        has_joints = len(self.selection.inputs) > 0
+        is_large = len(self.frames) > MOST_COMPILED
+        if self.selection.passive or not (has_joints and is_large):
+            return None
+        try:
+            return FrameLoop(
+                self.tree, self.frames, self.bases, self.selection, column=column
+            )
+        except NotCompiled:
+            return None
 
     def interpreted(self, tree: Tree, positions: npt.NDArray[Any]) -> Array:
         """Return the poses by Python: of n rows of positions, shape (n, frames, 4, 4).
