@@ -84,7 +84,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
         ),
         STAGES[asked](columns, moving),
         tuple(port.name for port in results),
-        (columns.centres,),
+        (columns.centres, *moving.scratch),
     )
 
 

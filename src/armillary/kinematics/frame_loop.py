@@ -155,7 +155,7 @@ class FrameLoop:
             program = _program(X[0], OTHERS, _other, carrier=X, offset=row, joint=row)
             steps.append(Each(OTHERS, (program,), within=f"{LEVELS}_{OTHERS}"))
             stages.append(self._others_program(other, selection))
-        stages.append(Each(WORLD, (_program(X[0], WORLD, lambda pose: pose, pose=X),)))
+        stages.append(Each(WORLD, (_program(X[0], WORLD, _same, pose=X),)))
         if steps:
             stages.append(Each(LEVELS, tuple(steps)))
         if fixed:
@@ -426,3 +426,7 @@ def _other(carrier: Any, offset: Any, joint: Any) -> Any:
 def _fixed(carrier: Any, offset: Any) -> Any:
     """Return the pose of a frame that is fixed to a link, or to the world."""
     return (Pose.from_matrix(carrier) @ Pose.from_matrix(offset)).matrix()
+
+
+def _same(pose: Any) -> Any:
+    return pose

@@ -22,6 +22,7 @@ from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables
+from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
 from armillary.kinematics.poses import FixedTo, ReleasedFrames
@@ -178,6 +179,11 @@ class MovingLinks:
     @property
     def is_compiled(self) -> bool:
         """Return whether stages compute poses; otherwise they are an input."""
+        return self._program is not None or self._loop is not None
+
+    @property
+    def is_straight(self) -> bool:
+        """Return whether straight code computes poses, rather than loops or Python."""
         return self._program is not None
 
     @property
@@ -194,13 +200,13 @@ class MovingLinks:
             return ()
         found = list(passive_tables(self.cell, self.selection))
         bases = len(self.released.bases)
+        if self._loop is not None:
+            found += self._loop.tables
+        elif bases:
+            field = reals("bases", (bases, 4, 4))
+            found.append(Table(STATE_BASES, (field,), is_single=True))
         if bases:
             found += [
-                Table(
-                    STATE_BASES,
-                    (reals("bases", (bases, 4, 4)),),
-                    is_single=True,
-                ),
                 Table(
                     ATTACHED,
                     (
@@ -216,18 +222,28 @@ class MovingLinks:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages from the column `q` to `POSES`; NaN where none is known."""
-        if self._program is None:
+        if not self.is_compiled:
             return ()
         found: list[Stage] = [*passive_stages(self.cell, self.selection)]
+        if self._loop is not None:
+            found += self._loop.stages
+        elif self._program is not None:
+            stage = self._program
+            has_bases = bool(self.released.bases)
+            found.append(Each(STATE_BASES, (stage,)) if has_bases else stage)
         if not self.released.bases:
-            return (*found, self._program)
+            return tuple(found)
         poses = {"carrier": (3, 4), "base_offset": (3, 4), "link": (3, 4)}
         on_bases = trace(on_base, name="attached_link", outputs=("link",), **poses)
         return (
             *found,
-            Each(STATE_BASES, (self._program,)),
             Each(ATTACHED, (Each(CARRIED, (on_bases,), within="carried"),)),
         )
+
+    @property
+    def scratch(self) -> tuple[Port, ...]:
+        """Return the scratch of pipelines with the stages: poses, where loops do."""
+        return () if self._loop is None else (self._loop.column,)
 
     def stand(self, state: State) -> Hashable:
         """Return what decides, besides q, where the links are in a state.
@@ -256,6 +272,8 @@ class MovingLinks:
             needed = self.cell.loop_system.needed(self.selection.passive)
             found |= branch.tables(needed)
         if not self.released.bases:
+            if self._loop is not None:
+                found |= self._loop.records(np.empty((0, 4, 4)))
             return found
         tree = state.tree
         holders = {k: self.mounted(tree, k) for k in self.released.bases}
@@ -264,8 +282,11 @@ class MovingLinks:
         nothing = np.empty(0, np.int64)
         counts = np.concatenate([nothing, *(level.counts for level in levels)])
         offsets = [level.offsets[:, :3] for level in levels]
+        if self._loop is not None:
+            found |= self._loop.records(bases)
+        else:
+            found[STATE_BASES] = {"bases": bases[np.newaxis]}
         return found | {
-            STATE_BASES: {"bases": bases[np.newaxis]},
             ATTACHED: {
                 "carrier": np.concatenate(
                     [nothing, *(level.holders for level in levels)]
@@ -295,6 +316,10 @@ class MovingLinks:
     def _program(self) -> Program | None:
         return self.released.program(form="rows", name="links")
 
+    @cached_property
+    def _loop(self) -> FrameLoop | None:
+        return self.released.loop(Port(POSES, (self.count, 3, 4)))
+
 
 def moving_links(cell: Workcell) -> MovingLinks:
     """Return the moving links of a cell, cached by the cell."""
@@ -322,7 +347,9 @@ def poses_of_links(
 
 
 def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
-    pipeline = Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
+    pipeline = Pipeline(
+        "links", moving.inputs, moving.tables, moving.stages, (POSES,), moving.scratch
+    )
     return compile_pipeline(pipeline, dtype=dtype)
 
 
@@ -405,7 +432,7 @@ class MovingTwists:
                 many.
         """
         moving = self.moving
-        if not moving.is_compiled:
+        if not moving.is_straight:
             raise NotCompiled(
                 f"The motion of the {moving.count - 1} moving links of this cell "
                 "cannot be compiled, because of a script or their number."

@@ -94,7 +94,7 @@ def kinematics_script(
         UnknownName: There is no such frame.
     """
     moving = moving_links(cell)
-    if not moving.is_compiled:
+    if not moving.is_straight:
         members = [f"reason: {json.dumps(UNCOMPILED)}", "poses: null", "ik: {}"]
         return _expression(cell, state, members, "")
     solvers = inverse_members(cell, state, frames, closed)
