@@ -6,6 +6,7 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -25,7 +26,7 @@ from armillary.kinematics.closing.kernel import passive_stages, passive_tables
 from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.kinematics.poses import FixedTo, ReleasedFrames
+from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
 from armillary.kinematics.state import State, branch_of
 from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
@@ -45,10 +46,14 @@ __all__ = [
     "MovingTwists",
     "moving_links",
     "poses_of_links",
+    "straight_links",
 ]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+MOST_STRAIGHT: Final = 24
+"""Links in straight code; loops are faster for more, and compile at once."""
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
@@ -86,9 +91,13 @@ class MovingLinks:
             made by `interpreted`.
     """
 
-    def __init__(self, cell: Workcell) -> None:
-        """Find the links; the program is traced when it is needed."""
+    def __init__(self, cell: Workcell, most_straight: int = MOST_STRAIGHT) -> None:
+        """Find the links; the program is traced when it is needed.
+
+        most_straight: So many links are left to straight code.
+        """
         self.cell = cell
+        self._most_straight = most_straight
         moving = [k for k, drives in enumerate(cell.joints.drives) if drives]
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
@@ -104,7 +113,8 @@ class MovingLinks:
         return self.released.selection
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return moving_links, (self.cell,)
+        is_usual = self._most_straight == MOST_STRAIGHT
+        return (moving_links if is_usual else straight_links), (self.cell,)
 
     def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
@@ -179,12 +189,12 @@ class MovingLinks:
     @property
     def is_compiled(self) -> bool:
         """Return whether stages compute poses; otherwise they are an input."""
-        return self._program is not None or self._loop is not None
+        return self._loop is not None or self._program is not None
 
     @property
     def is_straight(self) -> bool:
         """Return whether straight code computes poses, rather than loops or Python."""
-        return self._program is not None
+        return self._loop is None and self._program is not None
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -203,8 +213,7 @@ class MovingLinks:
         if self._loop is not None:
             found += self._loop.tables
         elif bases:
-            field = reals("bases", (bases, 4, 4))
-            found.append(Table(STATE_BASES, (field,), is_single=True))
+            found.append(self.base_table)
         if bases:
             found += [
                 Table(
@@ -241,6 +250,12 @@ class MovingLinks:
         )
 
     @property
+    def base_table(self) -> Table:
+        """Return the table of the poses of movable bases."""
+        field = reals("bases", (len(self.released.bases), 4, 4))
+        return Table(STATE_BASES, (field,), is_single=True)
+
+    @property
     def scratch(self) -> tuple[Port, ...]:
         """Return the scratch of pipelines with the stages: poses, where loops do."""
         return () if self._loop is None else (self._loop.column,)
@@ -275,9 +290,7 @@ class MovingLinks:
             if self._loop is not None:
                 found |= self._loop.records(np.empty((0, 4, 4)))
             return found
-        tree = state.tree
-        holders = {k: self.mounted(tree, k) for k in self.released.bases}
-        bases, levels = self.released.standing(tree, holders, world=0)
+        bases, levels = self.standing(state)
         # One table has the bases of all levels: its records are worked off in order.
         nothing = np.empty(0, np.int64)
         counts = np.concatenate([nothing, *(level.counts for level in levels)])
@@ -299,6 +312,12 @@ class MovingLinks:
             },
         }
 
+    def standing(self, state: State) -> StandingBases:
+        """Return where the movable bases are in a state."""
+        tree = state.tree
+        holders = {k: self.mounted(tree, k) for k in self.released.bases}
+        return self.released.standing(tree, holders, world=0)
+
     def interpreted(self, state: State, Q: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the poses of moving links by Python: (n, joints) -> (n, count, 3, 4).
 
@@ -318,12 +337,18 @@ class MovingLinks:
 
     @cached_property
     def _loop(self) -> FrameLoop | None:
-        return self.released.loop(Port(POSES, (self.count, 3, 4)))
+        column = Port(POSES, (self.count, 3, 4))
+        return self.released.loop(column, most=self._most_straight)
 
 
 def moving_links(cell: Workcell) -> MovingLinks:
     """Return the moving links of a cell, cached by the cell."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
+
+
+def straight_links(cell: Workcell) -> MovingLinks:
+    """Return the same by straight code however many there are, to be printed."""
+    return kept(cell, "straight links", lambda: MovingLinks(cell, sys.maxsize))
 
 
 def poses_of_links(
@@ -407,16 +432,27 @@ class MovingTwists:
             ATTACHED: index("carrier_twists", TWISTS),
             CARRIED: index("own", TWISTS),
         }
-        return tuple(
+        found = tuple(
             Table(table.name, (*table.fields, more[table.name]))
             if table.name in more
             else table
             for table in self.moving.tables
         )
+        if self.moving.scratch and self.moving.released.bases:
+            return *found, self.moving.base_table
+        return found
+
+    @property
+    def scratch(self) -> tuple[Port, ...]:
+        """Return the scratch of pipelines with the stages."""
+        return self.moving.scratch
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
         found = self.moving.records(state)
+        if self.moving.scratch and self.moving.released.bases:
+            bases = self.moving.standing(state).matrices
+            found[STATE_BASES] = {"bases": bases[np.newaxis]}
         if ATTACHED in found:
             attached, carried = found[ATTACHED], found[CARRIED]
             found[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
@@ -432,24 +468,19 @@ class MovingTwists:
                 many.
         """
         moving = self.moving
-        if not moving.is_straight:
+        if not moving.is_compiled:
             raise NotCompiled(
                 f"The motion of the {moving.count - 1} moving links of this cell "
                 "cannot be compiled, because of a script or their number."
             )
-        found: list[Stage] = []
-        for stage in moving.stages:
-            if isinstance(stage, Each) and stage.table == ATTACHED:
-                found.append(
-                    Each(ATTACHED, (Each(CARRIED, self._on_bases, within="carried"),))
-                )
-            elif isinstance(stage, Each) and stage.table == STATE_BASES:
-                found.append(Each(STATE_BASES, (*stage.stages, self._program)))
-            else:
-                found.append(stage)
-        if not moving.released.bases:
-            found.append(self._program)
-        return tuple(found)
+        # Twists of released links come behind their poses, then what is attached.
+        has_bases = bool(moving.released.bases)
+        released = moving.stages[:-1] if has_bases else moving.stages
+        twists: Stage = self._program
+        if not has_bases:
+            return *released, twists
+        on_bases = Each(CARRIED, self._on_bases, within="carried")
+        return *released, Each(STATE_BASES, (twists,)), Each(ATTACHED, (on_bases,))
 
     @property
     def _program(self) -> Program:

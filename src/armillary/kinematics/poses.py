@@ -54,7 +54,7 @@ READERS: dict[str, Callable[[Any], Pose]] = {
 """How a pose comes into a program; quaternions of any length and either sign."""
 
 MOST_COMPILED: Final = 1_000
-"""Frames of straight code; for more of them loops are compiled sooner, and faster."""
+"""Frames of straight code; for more of them compiling takes longer than it saves."""
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "matrix": (4, 4),
@@ -210,7 +210,7 @@ class ReleasedFrames:
     def program(self, *, form: str, name: str) -> Program | None:
         """Return the program of the poses; None where they are not compiled.
 
-        That is where there are too many for straight code, or a script moves them.
+        That is where there are too many, or a script moves them.
         """
         if not 0 < len(self.frames) <= MOST_COMPILED:
             return None
@@ -228,16 +228,17 @@ class ReleasedFrames:
             return None
         return None if isinstance(program, PythonProgram) else program
 
-    def loop(self, column: Port) -> FrameLoop | None:
-        """Return the loops that compute very many poses; None where there are none.
+    def loop(self, column: Port, *, most: int) -> FrameLoop | None:
+        """Return the loops that compute many poses; None where there are none.
 
-        That is where straight code is faster, or a script or closed loop moves them.
+        That is where a script or closed loop moves them, or nothing does.
 
-        column: The column of the poses, shape (frames, 3, 4) or (frames, 4, 4).
+        Args:
+            column: The column of the poses, shape (frames, 3, 4) or (frames, 4, 4).
+            most: So many frames are left to straight code.
         """
-        has_joints = len(self.selection.inputs) > 0
-        is_large = len(self.frames) > MOST_COMPILED
-        if self.selection.passive or not (has_joints and is_large):
+        is_moved = len(self.selection.inputs) > 0
+        if self.selection.passive or not is_moved or len(self.frames) <= most:
             return None
         try:
             return FrameLoop(
