@@ -70,14 +70,14 @@ def check_kernel(
     code = kept(moving, ("check", room, asked, dtype.char), made)
     question = _Asked(code, asked, margin, precision)
     if rates is not None:
-        return _CheckRecords.of(question, pairs, rates).records.kernel()
+        return CheckRecords.of(question, pairs, rates).records.kernel()
     # States that attach the same differ in where bodies are: the records of the last
     # one are those of this one, but for the bodies that moved.
-    latest = kept(pairs.tables, "latest records", dict[Any, _CheckRecords])
+    latest = kept(pairs.tables, "latest records", dict[Any, CheckRecords])
     before = latest.get(question.key)
     found = before and before.moved(pairs)
     if found is None:
-        found = _CheckRecords.of(question, pairs)
+        found = CheckRecords.of(question, pairs)
         if len(latest) >= MOST_CACHED:
             latest.clear()
     latest[question.key] = found
@@ -126,7 +126,7 @@ class _Asked:
 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
-class _CheckRecords:
+class CheckRecords:
     """The records of a check.
 
     Attributes:

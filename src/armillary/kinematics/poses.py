@@ -16,9 +16,11 @@ from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
@@ -213,6 +215,8 @@ class ReleasedFrames:
         That is where there are too many, or a script moves them.
         """
         if not 0 < len(self.frames) <= MOST_COMPILED:
+            if self.frames and self.selection.passive:
+                self._warn_of_python()
             return None
         try:
             program = poses_program(
@@ -227,6 +231,17 @@ class ReleasedFrames:
         except NotCompiled:
             return None
         return None if isinstance(program, PythonProgram) else program
+
+    def _warn_of_python(self) -> None:
+        """Warn, once for a cell, that Python computes its poses."""
+        if kept(self.cell, "poses in Python", list[int]):
+            return
+        kept(self.cell, "poses in Python", list[int]).append(len(self.frames))
+        warn_user(
+            f"The poses of {len(self.frames)} frames are computed in Python, at some "
+            f"12 us for each: more than {MOST_COMPILED} are compiled only where no "
+            "closed loop moves any of them. Put the loops in a cell of their own."
+        )
 
     def loop(self, column: Port, *, most: int) -> FrameLoop | None:
         """Return the loops that compute many poses; None where there are none.
