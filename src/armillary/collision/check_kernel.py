@@ -68,7 +68,7 @@ def check_kernel(
 
     # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char), made)
-    question = _Asked(code, asked, margin, precision)
+    question = _CheckQuestion(code, asked, margin, precision)
     if rates is not None:
         return CheckRecords.of(question, pairs, rates).records.kernel()
     # States that attach the same differ in where bodies are: the records of the last
@@ -86,7 +86,7 @@ def check_kernel(
 
 @final
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _CheckQuestion:
     """What is asked, of any pairs.
 
     Attributes:
@@ -136,14 +136,14 @@ class CheckRecords:
         stand: What decides where moving links are, as `MovingLinks.stand`.
     """
 
-    question: _Asked
+    question: _CheckQuestion
     records: PipelineRecords
     placed: Placed
     stand: Hashable
 
     @classmethod
     def of(
-        cls, question: _Asked, pairs: PlacedPairs, rates: Array | None = None
+        cls, question: _CheckQuestion, pairs: PlacedPairs, rates: Array | None = None
     ) -> Self:
         """Return the records of a check; see `check_kernel`."""
         moving, tables, near = pairs.moving, pairs.tables, question.near

@@ -63,7 +63,7 @@ JOINT_POSES: Final = "joint_poses"
 """The column of the poses of joints of other types, shape (m, 3, 4)."""
 
 
-class Place(NamedTuple):
+class CarriedPlace(NamedTuple):
     """Where a link is: fixed to another, and to a base that states move.
 
     Attributes:
@@ -110,7 +110,9 @@ class FrameLoop:
         """
         self._tree = tree
         self._bases = {tree.base_link(k): place for place, k in enumerate(bases)}
-        self._places: dict[int, Place] = {WORLD_LINK: Place(WORLD_LINK, -1, IDENTITY)}
+        self._places: dict[int, CarriedPlace] = {
+            WORLD_LINK: CarriedPlace(WORLD_LINK, -1, IDENTITY)
+        }
         levels = self._levels(at.link for at in frames)
         moving = sorted(levels, key=levels.__getitem__)
         # A link that moves, or the world, has the row of the frame that it is.
@@ -233,7 +235,7 @@ class FrameLoop:
 
     # what carries what
 
-    def _place(self, link: int) -> Place:
+    def _place(self, link: int) -> CarriedPlace:
         """Return where a link is; one that a joint moves, where its joint begins."""
         path: list[int] = []
         while link not in self._places:
@@ -242,18 +244,18 @@ class FrameLoop:
         place = self._places[link]
         for step in reversed(path):
             if link >= 0 and self._tree.drives[link]:
-                place = Place(link, -1, IDENTITY)
-            if step in self._bases:  # it stands on the world
-                place = Place(WORLD_LINK, self._bases[step], IDENTITY)
+                place = CarriedPlace(link, -1, IDENTITY)
+            if step in self._bases:
+                place = CarriedPlace(WORLD_LINK, self._bases[step], IDENTITY)
             inner = self._tree.placement(step) @ self._tree.links[step].joint.precursor
             place = place._replace(pose=place.pose @ inner)
             self._places[step], link = place, step
         return place
 
-    def _at(self, at: FrameRef) -> Place:
+    def _at(self, at: FrameRef) -> CarriedPlace:
         """Return where a frame is."""
         if at.link == WORLD_LINK or self._tree.drives[at.link]:
-            return Place(at.link, -1, at.pose)
+            return CarriedPlace(at.link, -1, at.pose)
         place = self._place(at.link)
         return place._replace(pose=place.pose @ at.pose)
 
@@ -272,7 +274,7 @@ class FrameLoop:
         return found
 
     def _nodes(
-        self, rows: Mapping[int, int], placed: Sequence[tuple[int, Place]]
+        self, rows: Mapping[int, int], placed: Sequence[tuple[int, CarriedPlace]]
     ) -> _Nodes:
         """Return what frames are fixed to, as arrays.
 

@@ -160,8 +160,8 @@ class MovingLinks:
         """Return where links are in the moving links that they move with.
 
         Args:
-            tree: One with the attachments of which `fixed_links` told them.
-            fixed: The links.
+            tree: One with the attachments that `fixed` was made for.
+            fixed: The links, as from `fixed_links`.
 
         Returns:
             Poses, shape (n, 4, 4).

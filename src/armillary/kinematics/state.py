@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, Self, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self, cast
 
 import msgspec
 import numpy as np
@@ -19,7 +19,12 @@ from armillary.kinematics.closing.branches import (
     bound_passive,
     replaced_passive,
 )
-from armillary.kinematics.joint_vector import NO_NUMBERS, check_joints, numbers_of
+from armillary.kinematics.joint_vector import (
+    NO_NUMBERS,
+    check_joints,
+    check_rates,
+    numbers_of,
+)
 from armillary.kinematics.placement import (
     BaseVelocity,
     Placement,
@@ -31,8 +36,15 @@ from armillary.kinematics.placement import (
     name_of,
     placed_frame,
 )
+from armillary.kinematics.state_contents import (
+    START,
+    Contents,
+    differences,
+    state_line,
+    state_tables,
+    without_repeats,
+)
 from armillary.kinematics.violations import refuse_violations
-from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.fields import EMPTY, TupleOf, Vector, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
@@ -56,113 +68,6 @@ Array = npt.NDArray[np.float64]
 
 
 _EMPTY: Final = default(NO_NUMBERS)
-
-# what states hold, as plain values; what people see of them, and what differs
-
-Numbers: TypeAlias = tuple[float, ...]
-START: Final = 0.0
-"""The time that JSON leaves out, which it knows by its identity [s]."""
-
-
-class Contents(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
-):
-    """What a state holds, as plain values; see `State`. It is what JSON has of it."""
-
-    q: Numbers = ()
-    qd: Numbers = ()
-    passive: Numbers = ()
-    placements: tuple[Placement, ...] = ()
-    base_velocities: tuple[BaseVelocity, ...] = ()
-    time: float = START
-
-
-def state_line(contents: Contents, cell: Workcell | None) -> str:
-    """Return the cell, numbers and moved bases of a state in a line."""
-    q, qd, passive = contents.q, contents.qd, contents.passive
-    placements = contents.placements
-    of = "" if cell is None else f" of {quote(cell.name)}"
-    parts = [f"<State{of}: q={numbers(q)}"]
-    if any(qd):
-        parts.append(f"qd={numbers(qd)}")
-    if passive:
-        parts.append(f"passive={numbers(passive)}")
-    for each in placements[:MOST_NUMBERS]:
-        parts.append(f"{quote(each.manipulator)} on {quote(each.on)}")
-    if len(placements) > MOST_NUMBERS:
-        parts.append(f"... {len(placements)} moved bases in all")
-    if contents.time:
-        parts.append(f"at {contents.time:g} s")
-    return ", ".join(parts) + ">"
-
-
-def state_tables(contents: Contents, cell: Workcell | None) -> str:
-    """Return the joints and moved bases of a state as HTML."""
-    q, qd, passive = contents.q, contents.qd, contents.passive
-    names = range(len(q)) if cell is None else cell.joint_names
-    joints = [
-        (name, f"{position:.6g}", f"{rate:.6g}")
-        for name, position, rate in zip(names, q, qd or [0.0] * len(q), strict=True)
-    ]
-    followers = range(len(passive)) if cell is None else cell.passive_names
-    joints += [
-        (f"{name} (passive)", f"{position:.6g}", "")
-        for name, position in zip(followers, passive, strict=True)
-    ]
-    shown = table("State", ("joint", "q", "qd"), joints)
-    if contents.placements:
-        bases = ((each.manipulator, each.on) for each in contents.placements)
-        shown += table("Moved bases", ("manipulator", "on"), bases)
-    return shown
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse a JSON object that has a key twice; readers would keep the last.
-
-    Raises:
-        FormatError: It has.
-    """
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise FormatError(f"This JSON is not a state: it has {quote(name)} twice.")
-
-
-def differences(
-    a: Contents, b: Contents, cell: Workcell | None
-) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Yield the name of what differs between two states, and its value in each.
-
-    cell: That of the first, if it is known; else joints are called by number.
-    """
-    n, m = len(a.q), len(a.passive)
-    joints: Sequence[str] = list(map(str, range(n)))
-    passive: Sequence[str] = [f"passive {k}" for k in range(m)]
-    if cell is not None:
-        joints, passive = cell.joint_names, cell.passive_names
-    for what, whole, names, here, there in (
-        ("", "q", joints, a.q, b.q),
-        ("rate of ", "q", joints, a.qd, b.qd),
-        ("", "passive", passive, a.passive, b.passive),
-    ):
-        if len(here) != len(there) or len(here) > len(names):
-            yield f"{what}{whole}", (here, there)
-            continue
-        for name, x, y in zip(names, here, there, strict=False):
-            if x != y:
-                yield f"{what}{name}", (x, y)
-    for what, before, after in (
-        ("base of ", a.placements, b.placements),
-        ("velocity of ", a.base_velocities, b.base_velocities),
-    ):
-        left = {each.manipulator: each for each in before}
-        right = {each.manipulator: each for each in after}
-        for name in sorted({*left, *right}):
-            if left.get(name) != right.get(name):
-                yield f"{what}{name}", (left.get(name), right.get(name))
-    if a.time != b.time:
-        yield "time", (a.time, b.time)
-
 
 # states: where everything of a cell is at a moment, and what is attached to what
 
@@ -659,16 +564,6 @@ def poses_in(
 
 def _of_contents(kind: type[State], *contents: Any) -> State:
     return kind(**dict(zip(Contents.__struct_fields__, contents, strict=True)))
-
-
-def check_rates(rates: Array, positions: Array) -> None:
-    """Refuse rates of another number of joints than positions; none are right.
-
-    Raises:
-        StateError: Their number differs.
-    """
-    if rates.size and len(rates) != len(positions):
-        raise StateError(f"{len(rates)} rates for {len(positions)} positions.")
 
 
 def _time_of(given: Any) -> float:
