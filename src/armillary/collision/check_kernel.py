@@ -157,7 +157,7 @@ class CheckRecords:
             **_shape_pairs(columns, tables, near, called),
         }
         packed = PipelineRecords.of(question.code, every, called.callees)
-        return cls(question, packed, pairs.placed, moving.stand(pairs.state))
+        return cls(question, packed, pairs.placed, pairs.stand)
 
     def moved(self, pairs: PlacedPairs) -> Self | None:
         """Return those of a check of the same tables in another state.
@@ -166,7 +166,7 @@ class CheckRecords:
         many records: then all are made anew.
         """
         tables, now = pairs.tables, pairs.placed
-        if pairs.moving.stand(pairs.state) != self.stand:
+        if pairs.stand != self.stand:
             return None
         is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
         shapes = np.flatnonzero(is_other)
@@ -176,7 +176,7 @@ class CheckRecords:
             return None
         changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {}
         # The spheres around shapes that moved, and around their links.
-        _, centres = tables.spheres(now)
+        centres = pairs.centres
         spheres = tables.spheres_of(shapes)
         changes["spheres"] = spheres, {"centre": centres[spheres]}
         # Pairs of these shapes have code with other tables.

@@ -221,20 +221,21 @@ class CheckTables:
         """
         return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
-    def extent(self, placed: Placed, X: Array) -> float:
+    def extent(self, centres: Array, X: Array) -> float:
         """Return about how far from the world's origin shapes are [m].
 
-        X: Poses of moving links, shape (f, 3, 4).
+        Args:
+            centres: Those of spheres in the moving links, shape (s, 3).
+            X: Poses of moving links, shape (f, 3, 4).
         """
         # The spheres around links are around those of their shapes.
-        centres = self._centres_at(placed, X, len(self.first) - 1)
+        centres = self._centres_at(centres[: len(self.first) - 1], X)
         reach = np.abs(centres).max(axis=1) + self.radii[: len(centres)]
         return float(reach[np.isfinite(reach)].max(initial=0.0))
 
-    def _centres_at(self, placed: Placed, X: Array, count: int) -> Array:
-        """Return the centres of the first spheres in the world: (f, 3, 4) -> (s, 3)."""
-        every, centres = self.spheres(placed)
-        rows, centres = every[:count], centres[:count]
+    def _centres_at(self, centres: Array, X: Array) -> Array:
+        """Return the centres of the first spheres in the world: (s, 3) -> (s, 3)."""
+        rows = self._sphere_rows[: len(centres)]
         turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
         return np.asarray(turned + X[rows, :, 3])
 
@@ -265,7 +266,8 @@ class CheckTables:
             Positions in `tested`, sorted, shape (p,).
         """
         count = len(self.first) - 1
-        P, radii = self._centres_at(placed, X, count), self.radii[:count]
+        centres = self.spheres(placed)[1][:count]
+        P, radii = self._centres_at(centres, X), self.radii[:count]
         # |p - q|^2 = |p|^2 + |q|^2 - 2 p . q for a block of links with all: one product
         # of matrices. It loses digits where both are far out; `squares` allow for that.
         most = np.abs(P[np.isfinite(P)]).max(initial=0.0)

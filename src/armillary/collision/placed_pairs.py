@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
@@ -131,14 +131,24 @@ class PlacedPairs:
         where bodies move a little.
         """
         X = self._poses_in_state[0]
-        mantissa, exponent = math.frexp(self.tables.extent(self.placed, X))
+        mantissa, exponent = math.frexp(self.tables.extent(self.centres, X))
         return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+
+    @cached_property
+    def stand(self) -> Hashable:
+        """Return what decides where moving links are, see `MovingLinks.stand`."""
+        return self.moving.stand(self.state)
+
+    @cached_property
+    def centres(self) -> Array:
+        """Return the centres of spheres in the moving links, shape (s, 3)."""
+        return self.tables.spheres(self.placed)[1]
 
     @property
     def _poses_in_state(self) -> Array:
         """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
         q = self.state.q
-        key = self.moving.stand(self.state), q.tobytes()
+        key = self.stand, q.tobytes()
         return kept_few(
             self.moving, "poses in states", key, lambda: self.poses(q[np.newaxis])
         )
@@ -157,7 +167,7 @@ class PlacedPairs:
 
     def speeds(self, lower: Array, upper: Array) -> SpeedBounds:
         """Return how fast joints move links within limits, as for `rates`."""
-        key = self.moving.stand(self.state), lower.tobytes(), upper.tobytes()
+        key = self.stand, lower.tobytes(), upper.tobytes()
         return kept_few(
             self.moving,
             "speeds",

@@ -224,7 +224,8 @@ class PairKind:
             if self.numbers[k].size:
                 fields[numbers[k].name] = self.numbers[k]
             tables[name] = fields
-            chosen[name] = np.stack([places, np.ones_like(places)], axis=1)
+            chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
+            ranges_of_one[:, 0] = places
             if k in spans:
                 hull, ranges = spans[k]
                 chosen[hull] = ranges[places]

@@ -82,7 +82,7 @@ class CompiledPipeline:
             row[:] = address_of(records), len(records)
         counts = tuple((name, len(records)) for name, records in packed.items())
         parts = pipeline, packed, native.dtype.str, native.requested
-        has_calls = any(calls_in(pipeline.stages))
+        has_calls = bool(_calls(pipeline))
         return kernel_of(
             replace(
                 native,
@@ -144,6 +144,11 @@ def _restored(
         for name, records in tables.items()
     }
     return compile_pipeline(pipeline, dtype=dtype, lanes=requested or None)(given)
+
+
+@lru_cache(maxsize=64)
+def _calls(pipeline: Pipeline) -> tuple[Call, ...]:
+    return tuple(calls_in(pipeline.stages))
 
 
 @lru_cache(maxsize=64)
@@ -315,7 +320,7 @@ def check_calls(
     made_for = native.dtype, native.lanes
     # Machine code jumps to what a record says: each address must be one of a set of the
     # callees.
-    for call in calls_in(pipeline.stages):
+    for call in _calls(pipeline):
         for codes in (values for name, values in fields if name == call.code):
             is_known = np.zeros(len(codes), np.bool_)
             for each in callees:

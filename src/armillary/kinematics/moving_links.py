@@ -71,11 +71,13 @@ class FixedLinks(NamedTuple):
         bases: The manipulators whose movable bases are nearest below them, -1 where
             they are fixed to the moving link itself; shape (n,).
         matrices: Their poses in those bases, or in the moving links, shape (n, 4, 4).
+        on_bases: Which of them are on movable bases, shape (m,).
     """
 
     rows: Indices
     bases: Indices
     matrices: Array
+    on_bases: Indices
 
 
 class MovingLinks:
@@ -154,7 +156,8 @@ class MovingLinks:
             poses.append(pose)
         chosen = [number[link] for link in links]
         row_of, base_of = np.array([rows, bases], np.int64)[:, chosen]
-        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen])
+        on_bases = np.flatnonzero(base_of >= 0)
+        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen], on_bases)
 
     def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
         """Return where links are in the moving links that they move with.
@@ -171,8 +174,7 @@ class MovingLinks:
             standing = standing.copy()
             for k in tree.carried_bases:
                 standing[k] = self.mounted(tree, k).pose.matrix()
-        frames = fixed.matrices.copy()
-        on_bases = np.flatnonzero(fixed.bases >= 0)
+        frames, on_bases = fixed.matrices.copy(), fixed.on_bases
         frames[on_bases] = product_of_matrices(
             standing[fixed.bases[on_bases]], fixed.matrices[on_bases]
         )

@@ -103,7 +103,8 @@ class Tree:
             made = tuple(bases), tuple(parents)
             return replace(self, bases=made[0], parents=made[1], alike=None)
         # Bases only move: the links and what carries them are the same.
-        return replace(self, bases=tuple(bases), alike=self.alike or self)
+        alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
+        return type(self)(self.cell, tuple(bases), *kept, alike)
 
     def placed(self, changes: Mapping[int, Base]) -> Self:
         """Return what `attached` does, for poses of floats alone."""
