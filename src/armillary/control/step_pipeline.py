@@ -161,7 +161,7 @@ def step_pipeline(
         (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
         (*twists.stages, each(settings, *stages)),
         (StepColumns.answer.name,),
-        (*twists.scratch, *approach.scratch(columns)),
+        approach.scratch(columns),
     )
 
 

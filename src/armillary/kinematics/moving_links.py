@@ -349,7 +349,10 @@ def moving_links(cell: Workcell) -> MovingLinks:
 
 
 def straight_links(cell: Workcell) -> MovingLinks:
-    """Return the same by straight code however many there are, to be printed."""
+    """Return the same by straight code however many there are.
+
+    Pages print it, and controllers have the twists of links beside it.
+    """
     return kept(cell, "straight links", lambda: MovingLinks(cell, sys.maxsize))
 
 
@@ -407,7 +410,7 @@ class MovingTwists:
     """The twists of the moving links of a cell.
 
     Attributes:
-        moving: The links.
+        moving: The links, by straight code.
         joints: The joints that have a column, as indices into q.
     """
 
@@ -434,27 +437,16 @@ class MovingTwists:
             ATTACHED: index("carrier_twists", TWISTS),
             CARRIED: index("own", TWISTS),
         }
-        found = tuple(
+        return tuple(
             Table(table.name, (*table.fields, more[table.name]))
             if table.name in more
             else table
             for table in self.moving.tables
         )
-        if self.moving.scratch and self.moving.released.bases:
-            return *found, self.moving.base_table
-        return found
-
-    @property
-    def scratch(self) -> tuple[Port, ...]:
-        """Return the scratch of pipelines with the stages."""
-        return self.moving.scratch
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
         found = self.moving.records(state)
-        if self.moving.scratch and self.moving.released.bases:
-            bases = self.moving.standing(state).matrices
-            found[STATE_BASES] = {"bases": bases[np.newaxis]}
         if ATTACHED in found:
             attached, carried = found[ATTACHED], found[CARRIED]
             found[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
@@ -470,7 +462,7 @@ class MovingTwists:
                 many.
         """
         moving = self.moving
-        if not moving.is_compiled:
+        if not moving.is_straight:
             raise NotCompiled(
                 f"The motion of the {moving.count - 1} moving links of this cell "
                 "cannot be compiled, because of a script or their number."
