@@ -19,12 +19,14 @@ from benchmarks.measure import Figure, best_times, duration, faster, within
 ARMS, PARTS = 16, 4
 STATES, ROWS, FEW = 100_000, 100, 10
 LINKS = 20_000
+MANY = 2_000
 EDITS = 10_000
 
 
 def figures() -> Iterator[Figure]:
     """Yield the figures of large cells."""
     yield from pose_figures()
+    yield from many_frames_figures()
     yield from file_figures()
     yield from edit_figures()
     yield from grip_figures()
@@ -114,6 +116,37 @@ def pose_figures() -> Iterator[Figure]:
     whole = (time.process_time() - start) / STATES
     what = f"all {STATES} in one run, processor time of each"
     yield faster(what, whole, loop / FEW, at_least=50)
+
+
+def many_frames_figures() -> Iterator[Figure]:
+    """Yield the figure of all poses of a large cell, beside Pinocchio."""
+    import pinocchio as pin
+
+    # Memory of Pinocchio grows with the third power of the number of joints.
+    count = MANY // 100
+    cell = arm.Cell(manipulators=[tree(f"arm{k}", 100, 7, k) for k in range(count)])
+    state = cell.home
+    model, frames = as_pinocchio(cell, state)
+    data, q = model.createData(), np.zeros(len(state.q))
+
+    def copied() -> list[np.ndarray]:
+        pin.framesForwardKinematics(model, data, q)
+        return [data.oMf[k].homogeneous for k in frames]
+
+    start = time.process_time()
+    ours = cell.poses(state)
+    made = time.process_time() - start
+    assert np.abs(np.array(list(ours.values())) - copied()).max() < 1e-9
+    one, inside = best_times(
+        lambda: cell.poses(state),
+        lambda: pin.framesForwardKinematics(model, data, q),
+        turns=100,
+    )
+    (whole,) = best_times(copied, turns=30)
+    yield within(f"all poses of {MANY} frames", one, at_most=30e-6, peer=whole)
+    what = "the same, Pinocchio's poses left inside of it"
+    yield within(what, one, at_most=30e-6, peer=inside)
+    yield within("the first of them, processor time", made, at_most=2.0)
 
 
 def as_pinocchio(cell: arm.Cell, state: arm.State) -> tuple[Any, list[int]]:

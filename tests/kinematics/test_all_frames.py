@@ -9,6 +9,7 @@ import pytest
 
 from armillary import Cell, Link, Manipulator, Mount, Pose, State
 from armillary.errors import ShapeError
+from armillary.kinematics import all_frames
 from armillary.kinematics import poses as programs_of_poses
 from armillary.model.frame import Frame
 from armillary.testing.samples import random_joint, random_pose
@@ -16,11 +17,13 @@ from armillary.testing.samples import random_joint, random_pose
 SEEDS = range(4)
 
 
-@pytest.fixture(params=["compiled", "interpreted"])
+@pytest.fixture(params=["straight", "looped", "interpreted"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Have all poses compiled, or computed as for cells that are too large for that."""
-    if request.param == "interpreted":
+    """Have all poses by straight code, by loops, or by Python, as with scripts."""
+    if request.param != "straight":
         monkeypatch.setattr(programs_of_poses, "MOST_COMPILED", 0)
+    if request.param == "looped":
+        monkeypatch.setattr(all_frames, "MOST_STRAIGHT", 0)
     return request.param
 
 

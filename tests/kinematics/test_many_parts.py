@@ -9,6 +9,7 @@ from armillary import Cell, Link, Manipulator, Mount, Pose, State
 from armillary.errors import StateError
 from armillary.kinematics.placement import Placement
 from armillary.model.frame import Frame
+from armillary.testing.samples import random_pose
 
 COUNT = 60
 
@@ -82,3 +83,25 @@ def test_rigid_groups_follow_towers(cell: Cell) -> None:
     assert len(cell.rigid_with("p0/body", state)) == len(cell.frame_names)
     with pytest.raises(StateError, match="carried by the part itself"):
         state.attach("p0", f"p{COUNT - 1}/top")
+
+
+def test_many_parts_are_placed_at_once(cell: Cell) -> None:
+    random = np.random.default_rng(3)
+    names = [f"p{k}" for k in random.permutation(range(4, COUNT))]
+    poses = {name: random_pose(random) for name in names}
+    one_by_one = cell.home.place("p7", random_pose(random))
+    at_once = one_by_one.place_all(poses, relative_to="p7/top")
+    X = Pose.from_matrix(cell.pose("p7/top", one_by_one))
+    for name, pose in poses.items():
+        one_by_one = one_by_one.place(name, X @ pose)
+    assert at_once == one_by_one
+    assert at_once.tree.bases == one_by_one.tree.bases
+    matrices = [base.frame.pose.matrix() for base in at_once.tree.bases]
+    np.testing.assert_array_equal(at_once.tree.base_matrices, matrices)
+    assert cell.home.place_all({}) == cell.home
+    with pytest.raises(StateError, match="'p9' is attached to 'crane/hook'"):
+        cell.home.grip("p9", by="hook").place_all(poses)
+    with pytest.raises(StateError, match="sheared"):
+        cell.home.place_all(
+            {"p4": Pose(((2.0, 0, 0), (0, 1, 0), (0, 0, 1)), (0, 0, 0))}
+        )

@@ -28,6 +28,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import broadcast
+from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
@@ -397,7 +398,8 @@ class CollisionCheck:
     @cached_property
     def _shape_of_one(self) -> tuple[int, ...]:
         """Return the shape of joint positions that motions are quick for, or (0,)."""
-        is_known = speeds_are_known(self._placed.moving, self.state)
+        moving = straight_links(self.cell)
+        is_known = speeds_are_known(moving, self.state)
         if not (is_known and self._moves and self._may_be_free):
             return (0,)
         return (self._placed.moving.joints,)

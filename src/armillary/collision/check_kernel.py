@@ -6,8 +6,9 @@ for; all else is in records, so that another state, margin or rules compile noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +19,10 @@ from armillary.collision.columns import CheckColumns, records
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
+from armillary.collision.shape_pairs import Placed
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.model.fields import kept
 from armillary.trace import Port
 
@@ -27,6 +30,12 @@ __all__ = ["Tables", "check_kernel", "sphere_records"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+MOST_CACHED: Final = 8
+"""Questions whose latest records the tables of a check keep."""
+
+MOST_LEFT: Final = 3
+"""Codes of pairs, those of earlier states among them, for each pair of shapes."""
 
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
 """Records of some tables: for each an array for each of its fields."""
@@ -58,21 +67,118 @@ def check_kernel(
 
     # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
-    depth: ValueAsked = "value" if asked == "clearance" else "free"
-    if asked == "touching" and margin == 0.0:  # which side of 0 is all that counts
-        depth = "touch"
-    # Whether links touch is compared by squares of distances, clearance by distances.
-    called = pairs.called(depth, dtype, code.native.lanes)
-    columns = CheckColumns(moving, room)
-    near = margin + precision.rounding if asked == "touching" else None
-    tables = {
-        **moving.records(pairs.state),
-        **_limits(columns, pairs.tables, margin, precision),
-        **sphere_records(columns, pairs),
-        **_link_pairs(columns, pairs.tables, near),
-        **_shape_pairs(columns, pairs.tables, near, called),
-    }
-    return code(tables, called.callees)
+    question = _CheckQuestion(code, asked, margin, precision)
+    # States that attach the same differ in where bodies are: the records of the last
+    # one are those of this one, but for the bodies that moved.
+    latest = kept(pairs.tables, "latest records", dict[Any, CheckRecords])
+    before = latest.get(question.key)
+    now = before and before.moved(pairs)
+    if now is None:
+        now = CheckRecords.of(question, pairs)
+        if len(latest) >= MOST_CACHED:
+            latest.clear()
+    latest[question.key] = now
+    return now.records.kernel()
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _CheckQuestion:
+    """What is asked, of any pairs.
+
+    Attributes:
+        code: The code that answers it.
+        asked: The question.
+        margin: What is nearer touches [m].
+        precision: How it is decided.
+    """
+
+    code: CompiledPipeline
+    asked: Question
+    margin: float
+    precision: Precision
+
+    @property
+    def key(self) -> Hashable:
+        """Return what equal questions share."""
+        _, rounding, extent, most_q = self.precision
+        return id(self.code), self.margin, rounding, extent, most_q.tobytes()
+
+    @property
+    def near(self) -> float | None:
+        """Return below which distance spheres are near; None if that is not decided."""
+        # Whether links touch is compared by squares of distances, clearance by
+        # distances.
+        is_truth = self.asked == "touching"
+        return self.margin + self.precision.rounding if is_truth else None
+
+    def called(self, pairs: PlacedPairs, which: Indices) -> Called:
+        """Return the code of pairs of shapes."""
+        depth: ValueAsked = "value" if self.asked == "clearance" else "free"
+        if self.asked == "touching" and self.margin == 0.0:
+            depth = "touch"  # which side of 0 is all that counts
+        native = self.code.native
+        return pairs.called(depth, native.dtype, native.lanes, which)
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class CheckRecords:
+    """The records of a check.
+
+    Attributes:
+        question: What is asked.
+        records: The records of all tables.
+        placed: Where the shapes are.
+        stand: What decides where moving links are, as `MovingLinks.stand`.
+    """
+
+    question: _CheckQuestion
+    records: PipelineRecords
+    placed: Placed
+    stand: Hashable
+
+    @classmethod
+    def of(cls, question: _CheckQuestion, pairs: PlacedPairs) -> Self:
+        """Return the records of a check; see `check_kernel`."""
+        moving, tables, near = pairs.moving, pairs.tables, question.near
+        columns = CheckColumns(moving, tables.room)
+        called = question.called(pairs, tables.of_shapes)
+        every = {
+            **moving.records(pairs.state),
+            **_limits(columns, tables, question.margin, question.precision),
+            **sphere_records(columns, pairs),
+            **_link_pairs(columns, tables, near),
+            **_shape_pairs(columns, tables, near, called),
+        }
+        packed = PipelineRecords.of(question.code, every, called.callees)
+        return cls(question, packed, pairs.placed, pairs.stand)
+
+    def moved(self, pairs: PlacedPairs) -> Self | None:
+        """Return those of a check of the same tables in another state.
+
+        It is None where moving links stand elsewhere, or earlier states have left too
+        many records: then all are made anew.
+        """
+        tables, now = pairs.tables, pairs.placed
+        if pairs.stand != self.stand:
+            return None
+        is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
+        shapes = np.flatnonzero(is_other)
+        which = tables.with_shapes(shapes)
+        present = sum(len(each.codes) for each in self.records.callees)
+        if present + len(which) > MOST_LEFT * len(tables.of_shapes):
+            return None
+        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {}
+        # The spheres around shapes that moved, and around their links.
+        centres = pairs.centres
+        spheres = tables.spheres_of(shapes)
+        changes["spheres"] = spheres, {"centre": centres[spheres]}
+        # Pairs of these shapes have code with other tables.
+        called = self.question.called(pairs, tables.of_shapes[which])
+        changes["shape_pairs"] = which, {"distance": called.codes}
+        changed = self.records.changed(changes, called.callees)
+        return type(self)(self.question, changed, now, self.stand)
 
 
 def _limits(
@@ -128,7 +234,6 @@ def _shape_pairs(
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
     both, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
-    rows, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
     both_spheres: dict[Port, Any] = {
         columns.sphere_a: both[:, 0],
         columns.sphere_b: both[:, 1],
@@ -138,9 +243,9 @@ def _shape_pairs(
         columns.shape_a: shapes[:, 0],
         columns.shape_b: shapes[:, 1],
         columns.shape_reach: _reach(tables, shapes, near),
-        columns.X_A: rows[:, 0],
-        columns.X_B: rows[:, 1],
-        columns.distance: codes,
+        columns.X_A: tables.rows_of_shapes[:, 0],
+        columns.X_B: tables.rows_of_shapes[:, 1],
+        columns.distance: called.codes,
     }
     return {
         columns.sphere_pairs.name: records(both_spheres),

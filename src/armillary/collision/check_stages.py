@@ -75,7 +75,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
         ),
         STAGES[asked](columns, moving),
         (columns.found.name,),
-        (columns.centres,),
+        (columns.centres, *moving.scratch),
     )
 
 
@@ -117,25 +117,26 @@ def _placed_stages(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, .
     )
 
 
-def _usual(poses: Sequence[Matrix], q: Vector, most_q: Vector) -> Usual:
-    """Return 1 where all poses are numbers and q is not too large."""
-    # A sum is finite only if all that is summed is.
-    total: Number = sum(np.ravel(np.asarray(poses)).tolist(), 0.0)
-    is_usual = absolute(total) < np.inf  # false of NaN, too
-    for x, most in zip(q, most_q, strict=True):
+def _usual(q: Vector, most_q: Vector) -> Usual:
+    """Return 1 where q is not too large; poses are looked at with the spheres."""
+    is_usual = absolute(q[0]) <= most_q[0]  # false of NaN, too
+    for x, most in zip(q[1:], most_q[1:], strict=True):
         is_usual = is_usual & (absolute(x) <= most)
     return Usual(select(is_usual, 1.0, 0.0), 0.0)
 
 
 def _usual_poses(poses: Sequence[Matrix]) -> Usual:
-    """Return the same where poses are given, and positions are not."""
-    return _usual(poses, (), ())
+    """Return 1 where given poses are numbers."""
+    # A sum is finite only if all that is summed is.
+    total: Number = sum(np.ravel(np.asarray(poses)).tolist(), 0.0)
+    return Usual(select(absolute(total) < np.inf, 1.0, 0.0), 0.0)
 
 
 def _centre(carrier_pose: Matrix, centre: Vector, extent: Number) -> CentreInWorld:
     x, y, z = Pose.from_matrix(carrier_pose) @ three(centre)
+    # Where a number of a pose is NaN, so is the greatest coordinate from there on.
     most = maximum(maximum(absolute(x), absolute(y)), absolute(z))
-    return CentreInWorld((x, y, z), select(most > extent, most, extent))
+    return CentreInWorld((x, y, z), maximum(most, extent))
 
 
 def _sound(extent: Number, most_extent: Number, usual: Number) -> Number:

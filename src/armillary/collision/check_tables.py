@@ -6,16 +6,19 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
+from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
+from armillary.model.tree import Tree
 
 __all__ = ["CheckTables"]
 
@@ -29,7 +32,7 @@ AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CheckTables:
     """The pairs of a check as arrays, the same for states that attach the same.
 
@@ -37,6 +40,7 @@ class CheckTables:
 
     Attributes:
         tested: The pairs of links.
+        fixed: What the links with shapes are fixed to, in the order of their shapes.
         pairs: All pairs of shapes, those of a pair of links together.
         starts: The first pair of shapes of each pair of links, shape (k,).
         first: The first shape of each link, shape (l,); their number comes last.
@@ -52,6 +56,7 @@ class CheckTables:
     """
 
     tested: Pairs
+    fixed: FixedLinks
     pairs: ShapePairs
     starts: Indices
     first: Indices
@@ -65,13 +70,13 @@ class CheckTables:
     together: Indices
 
     @classmethod
-    def of(cls, tested: Pairs, shapes: Sequence[LinkShape], rows: Indices) -> Self:
+    def of(cls, tested: Pairs, shapes: Sequence[LinkShape], fixed: FixedLinks) -> Self:
         """Sort pairs.
 
         Args:
             tested: The pairs of links.
             shapes: The shapes of those links, sorted as `tested.links` is.
-            rows: The rows of the moving links that they move with.
+            fixed: What the links with shapes are fixed to, sorted alike.
 
         Raises:
             ModelError: Both shapes of a pair are half spaces.
@@ -93,6 +98,7 @@ class CheckTables:
         ]
         # Shapes that move with the same link stay as they are: such pairs are computed
         # once. Of the others, two spheres need no more than their bounding spheres.
+        rows = fixed.rows[owner]
         moves = rows[table[:, 0]] != rows[table[:, 1]]
         is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
         are_spheres = is_sphere[table].all(axis=1)
@@ -104,6 +110,7 @@ class CheckTables:
         around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
             tested,
+            fixed,
             pairs,
             starts,
             first,
@@ -115,16 +122,33 @@ class CheckTables:
             *map(np.flatnonzero, (*chosen, ~moves)),
         )
 
+    def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
+        """Return where the shapes are while bases are placed as in a tree."""
+        # One frame for each link, repeated for each of its shapes.
+        frames = moving.frames(tree, self.fixed)
+        return self.pairs.placed(self._shape_rows, frames[self._owners])
+
+    @cached_property
+    def _owners(self) -> Indices:
+        """Return the link of each shape, as positions in `fixed`."""
+        return np.repeat(np.arange(len(self.fixed.rows)), np.diff(self.first))
+
+    @cached_property
+    def _shape_rows(self) -> Indices:
+        return self.fixed.rows[self._owners]
+
+    @cached_property
+    def _sphere_rows(self) -> Indices:
+        return np.concatenate([self.fixed.rows, self._shape_rows])
+
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
         # The frame of a link is that of its first shape.
         first = self.first[:-1]
         frames, count = placed.frames[first], len(first)
         turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
-        return (
-            np.concatenate([placed.rows[first], placed.rows]),
-            np.concatenate([turned + frames[:, :3, 3], placed.centres]),
-        )
+        centres = np.concatenate([turned + frames[:, :3, 3], placed.centres])
+        return self._sphere_rows, centres
 
     @property
     def split(self) -> tuple[Indices, Indices, Indices]:
@@ -153,6 +177,62 @@ class CheckTables:
             room *= 4
         return room
 
+    def with_shapes(self, shapes: Indices) -> Indices:
+        """Return the pairs of `of_shapes` that some shapes are in.
+
+        shapes: Positions in `pairs.shapes`, shape (k,).
+
+        Returns:
+            Positions in `of_shapes`, sorted, shape (p,).
+        """
+        is_wanted = np.zeros(len(self.pairs.shapes), np.bool_)
+        is_wanted[shapes] = True
+        a, b = self._sides_of_shapes
+        return np.flatnonzero(is_wanted[a] | is_wanted[b])
+
+    def spheres_of(self, shapes: Indices) -> Indices:
+        """Return the numbers of the spheres around shapes and around their links.
+
+        shapes: Positions in `pairs.shapes`, sorted, shape (k,).
+        """
+        links = self._owners[shapes]
+        is_next = np.append(True, links[1:] != links[:-1])[: len(links)]
+        return np.concatenate([links[is_next], len(self.fixed.rows) + shapes])
+
+    @cached_property
+    def rows_of_shapes(self) -> Indices:
+        """Return the moving links of the two shapes of the pairs of `of_shapes`.
+
+        They are in the order in which the code of a pair takes their poses, shape
+        (p, 2).
+        """
+        return self.ordered_rows[self.of_shapes]
+
+    @cached_property
+    def ordered_rows(self) -> Indices:
+        """Return the same of all pairs of shapes, shape (k, 2)."""
+        rows = np.zeros((len(self.pairs.pairs), 2), np.int64)
+        for kind in self.pairs.kinds:
+            rows[kind.pairs] = self._shape_rows[kind.sides].T
+        return rows
+
+    @cached_property
+    def orders(self) -> Array:
+        """Return -1 for pairs whose second shape their code takes first, else 1.
+
+        Shape (k,).
+        """
+        orders = np.ones(len(self.pairs.pairs))
+        for kind in self.pairs.kinds:
+            is_turned = kind.sides[0] != self.pairs.pairs[kind.pairs, 0]
+            orders[kind.pairs] -= 2.0 * is_turned
+        return orders
+
+    @cached_property
+    def _sides_of_shapes(self) -> tuple[Indices, Indices]:
+        a, b = np.ascontiguousarray(self.pairs.pairs[self.of_shapes].T)
+        return a, b
+
     def sphere_numbers(self, pairs: Indices) -> Indices:
         """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
 
@@ -160,17 +240,21 @@ class CheckTables:
         """
         return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
-    def extent(self, placed: Placed, X: Array) -> float:
+    def extent(self, centres: Array, X: Array) -> float:
         """Return about how far from the world's origin shapes are [m].
 
-        X: Poses of moving links, shape (f, 3, 4).
+        Args:
+            centres: Those of spheres in the moving links, shape (s, 3).
+            X: Poses of moving links, shape (f, 3, 4).
         """
-        reach = np.abs(self._centres_at(placed, X)).max(axis=1) + self.radii
+        # The spheres around links are around those of their shapes.
+        centres = self._centres_at(centres[: len(self.first) - 1], X)
+        reach = np.abs(centres).max(axis=1) + self.radii[: len(centres)]
         return float(reach[np.isfinite(reach)].max(initial=0.0))
 
-    def _centres_at(self, placed: Placed, X: Array) -> Array:
-        """Return the centres of spheres in the world, (f, 3, 4) -> (s, 3)."""
-        rows, centres = self.spheres(placed)
+    def _centres_at(self, centres: Array, X: Array) -> Array:
+        """Return the centres of the first spheres in the world: (s, 3) -> (s, 3)."""
+        rows = self._sphere_rows[: len(centres)]
         turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
         return np.asarray(turned + X[rows, :, 3])
 

@@ -18,6 +18,7 @@ from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
 from armillary.kinematics.ending import Ending
+from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 
 __all__ = ["MotionProver", "MotionReason", "Motions", "sampled"]
@@ -114,10 +115,14 @@ class MotionProver:
 
     def check(self) -> None:
         """Raise a `ModelError` if nothing is known of how fast links move."""
-        moving, state = self.pairs.moving, self.pairs.state
+        moving, state = straight_links(self.pairs.moving.cell), self.pairs.state
         if speeds_are_known(moving, state):
             return
-        why = "closed loops" if state.passive.size else "scripts that are not compiled"
+        why = (
+            "closed loops"
+            if state.passive.size
+            else "scripts that are not compiled, or the number of its links"
+        )
         raise ModelError(
             f"Motions of this cell cannot be proven, because of {why}: how fast links "
             "move is not known. Test samples of them: check.motion(q0, q1, step=0.01)."
@@ -193,7 +198,8 @@ class MotionProver:
                 yield rows, kernel
         for row in np.flatnonzero(alone).tolist():
             box = PositionBox(lower[row], upper[row])
-            yield np.array([row]), self._made(box, self.pairs.speeds(*box))
+            speeds = self.pairs.speeds(*box, accelerations=True)
+            yield np.array([row]), self._made(box, speeds)
 
     def _levels(self, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
         """Return the level of the smallest box that contains each motion, (n,)."""
@@ -220,7 +226,7 @@ class MotionProver:
         """Return the kernel for motions in the box of a level, None without bounds."""
         if level not in self._known:
             box = self._box(level)
-            speeds = self.pairs.speeds(*box)
+            speeds = self.pairs.speeds(*box, accelerations=True)
             # Joints of users may have no bound of their speed in so large a box.
             _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
             is_known = bool(np.isfinite(levers).all())

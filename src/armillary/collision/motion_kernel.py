@@ -24,7 +24,7 @@ from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_links import MovingTwists, straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
@@ -66,13 +66,15 @@ def motion_kernel(
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    moving, room, kind = pairs.moving, pairs.tables.room, np.dtype(np.float64)
+    # Twists are computed beside poses, by straight code.
+    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
+    kind = np.dtype(np.float64)
 
     def made() -> CompiledPipeline:
         return compiled(motion_pipeline(moving, room), kind)
 
     code = kept(moving, ("motions", room), made)
-    called = pairs.called("free", kind, code.native.lanes)
+    called = pairs.called("free", kind, code.native.lanes, pairs.tables.of_shapes)
     columns = CheckColumns(moving, room)
     links, of_pairs = pairs.tables.levers(speeds, pairs.placed)
     limits: dict[Port, Any] = {
@@ -233,7 +235,7 @@ def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> T
     (a, b), (c, d) = (
         tables.pairs.pairs[which].T for which in (tables.of_spheres, tables.of_shapes)
     )
-    links, codes = called.rows[tables.of_shapes], called.codes[tables.of_shapes]
+    links = tables.rows_of_shapes
     spheres: dict[Port, Any] = {
         columns.sphere_ball_a: numbers[a],
         columns.sphere_ball_b: numbers[b],
@@ -253,7 +255,7 @@ def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> T
         columns.radius_b: radii[d],
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
-        columns.distance: codes,
+        columns.distance: called.codes,
     }
     return {
         columns.moving_sphere_pairs.name: records(spheres),

@@ -158,7 +158,8 @@ class NearestPairs:
         def made() -> KernelByRecord:
             code, columns = self._code(asked)
             full = "value" if asked == "distance" else "all"
-            called = self.pairs.called(full, DOUBLE, code.native.lanes)
+            every = np.arange(len(self.pairs.tables.pairs.pairs))
+            called = self.pairs.called(full, DOUBLE, code.native.lanes, every)
             tables = {
                 **sphere_records(columns, self.pairs),
                 columns.link_pairs.name: records(self._links(columns, asked)),
@@ -220,7 +221,8 @@ class NearestPairs:
         tables = self.pairs.tables
         of_spheres, of_shapes, _ = tables.split
         spheres, shapes = map(tables.sphere_numbers, (of_spheres, of_shapes))
-        sphere_rows, shape_rows = called.rows[of_spheres], called.rows[of_shapes]
+        rows = tables.ordered_rows
+        sphere_rows, shape_rows = rows[of_spheres], rows[of_shapes]
         both_spheres: dict[Port, Any] = {
             columns.sphere_a: spheres[:, 0],
             columns.sphere_b: spheres[:, 1],
@@ -238,7 +240,7 @@ class NearestPairs:
             columns.X_B: shape_rows[:, 1],
             columns.distance: called.codes[of_shapes],
             columns.shape_number: of_shapes,
-            columns.shape_order: called.orders[of_shapes],
+            columns.shape_order: tables.orders[of_shapes],
         }
         return {
             columns.sphere_pairs.name: records(both_spheres),

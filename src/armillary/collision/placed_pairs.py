@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
@@ -16,15 +17,12 @@ from armillary.collision.distance.pair import Distance, distance
 from armillary.collision.distance.pair_kernel import Asked, ValueAsked
 from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
-from armillary.collision.tested_shapes import (
-    placed_shapes,
-    tables_of,
-    tables_of_shapes,
-)
+from armillary.collision.tested_shapes import tables_of, tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
+from armillary.model.fields import kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -44,16 +42,11 @@ class Called(NamedTuple):
 
     Attributes:
         callees: What is called.
-        rows: The moving links of the two shapes of each pair, in the order that its
-            code takes their poses in, shape (k, 2).
         codes: Of each pair, shape (k, 2).
-        orders: -1 for pairs whose second shape the code takes first, else 1, (k,).
     """
 
     callees: Sequence[Callees]
-    rows: Indices
     codes: Indices
-    orders: Array
 
 
 @final
@@ -104,7 +97,7 @@ class PlacedPairs:
         tables = tables_of(cell, state, pairs, meshes, exact=exact)
         triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
         moving = moving_links(cell)
-        placed = placed_shapes(tables, moving, state.tree)
+        placed = tables.placed(moving, state.tree)
         return cls(tables, placed, moving, state, triangles)
 
     @classmethod
@@ -124,7 +117,7 @@ class PlacedPairs:
         """
         moving = moving_links(cell)
         tables = tables_of_shapes(pairs, shapes, moving, state.tree)
-        placed = placed_shapes(tables, moving, state.tree)
+        placed = tables.placed(moving, state.tree)
         return cls(tables, placed, moving, state)
 
     def poses(self, Q: Array) -> Array:
@@ -140,9 +133,33 @@ class PlacedPairs:
 
     @cached_property
     def extent(self) -> float:
-        """Return about how far from the world's origin shapes are [m]."""
-        X = self.poses(self.state.q[np.newaxis])[0]
-        return self.tables.extent(self.placed, X)
+        """Return about how far from the world's origin shapes are [m].
+
+        It is rounded up to one of four steps to the next power of 2, so that it stays
+        where bodies move a little.
+        """
+        X = self._poses_in_state[0]
+        mantissa, exponent = math.frexp(self.tables.extent(self.centres, X))
+        return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+
+    @cached_property
+    def stand(self) -> Hashable:
+        """Return what decides where moving links are, see `MovingLinks.stand`."""
+        return self.moving.stand(self.state)
+
+    @cached_property
+    def centres(self) -> Array:
+        """Return the centres of spheres in the moving links, shape (s, 3)."""
+        return self.tables.spheres(self.placed)[1]
+
+    @property
+    def _poses_in_state(self) -> Array:
+        """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
+        q = self.state.q
+        key = self.stand, q.tobytes()
+        return kept_few(
+            self.moving, "poses in states", key, lambda: self.poses(q[np.newaxis])
+        )
 
     def near(self, X: Array, within: float) -> Indices:
         """Return the pairs of links whose spheres are near, or NaN.
@@ -168,15 +185,25 @@ class PlacedPairs:
         count = len(self.tables.first) - 1
         return rows[:count], centres[:count]
 
-    def speeds(self, lower: Array, upper: Array) -> SpeedBounds:
+    def speeds(
+        self, lower: Array, upper: Array, *, accelerations: bool = False
+    ) -> SpeedBounds:
         """Return how fast links may move while joints are within limits.
 
         Args:
             lower: Least joint positions for which it holds, shape (joints,).
             upper: Greatest.
+            accelerations: Whether bounds of accelerations are wanted, too.
         """
+        key = self.stand, lower.tobytes(), upper.tobytes(), accelerations
         tree = self.state.tree
-        return SpeedBounds.of(self.moving, tree, lower, upper, accelerations=True)
+
+        def made() -> SpeedBounds:
+            return SpeedBounds.of(
+                self.moving, tree, lower, upper, accelerations=accelerations
+            )
+
+        return kept_few(self.moving, "speeds", key, made)
 
     @property
     def lanes(self) -> int | None:
@@ -186,28 +213,30 @@ class PlacedPairs:
         is_even = all(kind.is_closed_form for kind in self.tables.pairs.kinds)
         return None if is_even else 1
 
-    def called(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Called:
-        """Return the code of the distances of all pairs of shapes.
+    def called(
+        self, asked: Asked, dtype: np.dtype[Any], lanes: int, which: Indices
+    ) -> Called:
+        """Return the code of the distances of pairs of shapes.
 
         Args:
             asked: What it returns, as for `pair_kernel`.
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
+            which: The pairs, shape (k,), sorted.
         """
-        # The code of a kind of pairs takes its shapes in its own order, so that rows of
-        # poses are in that order, too.
+        # The code of a kind of pairs takes its shapes in its own order.
         pairs = self.tables.pairs
-        callees = [
-            kind.callees(self.placed, asked, dtype, lanes) for kind in pairs.kinds
-        ]
-        rows, codes = np.zeros((2, len(pairs.pairs), 2), np.int64)
-        orders = np.ones(len(pairs.pairs))
-        for kind, code in zip(pairs.kinds, callees, strict=True):
-            rows[kind.pairs] = self.placed.rows[kind.sides].T
-            codes[kind.pairs] = code.codes
-            is_turned = kind.sides[0] != pairs.pairs[kind.pairs, 0]
-            orders[kind.pairs] -= 2.0 * is_turned
-        return Called(callees, rows, codes, orders)
+        callees: list[Callees] = []
+        codes = np.zeros((len(which), 2), np.int64)
+        kinds, at = pairs.kind_of[which], pairs.index_of[which]
+        for k, kind in enumerate(pairs.kinds):
+            is_own = kinds == k
+            if is_own.any():
+                own = slice(None) if is_own.all() else np.flatnonzero(is_own)
+                code = kind.callees(self.placed, asked, dtype, lanes, at[own])
+                codes[own] = code.codes
+                callees.append(code)
+        return Called(callees, codes)
 
     # Distances, computed without a pipeline
 
@@ -258,7 +287,7 @@ class PlacedPairs:
         together = self.tables.together
         if not len(together):
             return np.inf
-        X = self.poses(self.state.q[np.newaxis])
+        X = self._poses_in_state
         rows = np.zeros_like(together)
         bounds = self.bounds(X, rows, together)
         order = np.argsort(bounds)

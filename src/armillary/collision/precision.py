@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.kinematics.moving_links import MovingLinks, poses_of_links
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State
+from armillary.model.fields import kept_few
 
 __all__ = ["Precision", "double_precision", "precision_of"]
 
@@ -68,6 +69,13 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     for joints of users, whose formulas may lose digits, four times the largest error of
     some poses.
     """
+    # Shapes that are fixed in the world do not count, but for the extent.
+    moves, placed = pairs.placed.rows > 0, pairs.placed
+    key = pairs.stand, pairs.extent, placed.centres[moves].tobytes()
+    return kept_few(pairs.tables, "precision", key, lambda: _precision(pairs))
+
+
+def _precision(pairs: PlacedPairs) -> Precision:
     double = double_precision(pairs)
     moving, state, extent = pairs.moving, pairs.state, pairs.extent
     if not speeds_are_known(moving, state):
@@ -82,12 +90,17 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     # A joint position q is wrong by q eps. A link that the joint moves is then wrong by
     # (speed of its points) q eps: `speeds` bounds that for points within a lever of the
     # link's origin. The speed of the world, the other side of each row, is 0.
-    speeds = SpeedBounds.of(moving, state.tree, -most_q, most_q)
+    speeds = pairs.speeds(-most_q, most_q)
     radii, placed = pairs.tables.pairs.radii, pairs.placed
-    finite = np.isfinite(radii)
-    levers = (np.linalg.norm(placed.centres, axis=1) + radii)[finite]
-    rows = np.stack([placed.rows[finite], np.zeros_like(placed.rows[finite])], axis=1)
-    ways = speeds.between(rows, np.stack([levers, np.zeros_like(levers)], axis=1))
+    # Of the shapes that move with one link, that with the longest lever moves farthest.
+    finite = np.isfinite(radii) & (placed.rows > 0)
+    longest = np.full(moving.count, -1.0)
+    reach = np.linalg.norm(placed.centres[finite], axis=1) + radii[finite]
+    np.maximum.at(longest, placed.rows[finite], reach)
+    rows = np.flatnonzero(longest >= 0.0)
+    both = np.stack([rows, np.zeros_like(rows)], axis=1)
+    levers = np.stack([longest[rows], np.zeros(len(rows))], axis=1)
+    ways = speeds.between(both, levers)
     unit = float(np.finfo(np.float32).eps)
     most = 2.0 * extent
     rounding = unit * (
@@ -95,7 +108,12 @@ def precision_of(pairs: PlacedPairs) -> Precision:
         + (FORMULAS + PER_JOINT * (4 + speeds.depth)) * most
     )
     if any(_is_of_users(joint) for joint in moving.joint_types):
-        rounding += 4.0 * _error_of_poses(moving, state, most_q, most)
+        key = pairs.stand, most_q.tobytes()
+        position, turn = kept_few(
+            moving, "errors", key, lambda: _errors_of_poses(moving, state, most_q)
+        )
+        # An error of a rotation moves a shape by as much as it is away.
+        rounding += 4.0 * (position + most * turn)
     if not rounding < COARSEST * extent:
         return double
     return Precision(np.dtype(np.float32), rounding, most, most_q)
@@ -105,19 +123,15 @@ def _is_of_users(joint: type[Any]) -> bool:
     return joint.__module__.partition(".")[0] != __name__.partition(".")[0]
 
 
-def _error_of_poses(
-    moving: MovingLinks, state: State, most_q: Array, reach: float
-) -> float:
-    """Return the largest error of some poses in float32 [m].
-
-    reach: How far from links shapes may be [m].
-    """
+def _errors_of_poses(
+    moving: MovingLinks, state: State, most_q: Array
+) -> tuple[float, float]:
+    """Return the largest errors of positions [m] and turns of some poses in float32."""
     # Both types get the same positions, rounded to float32: what differs is computed.
-    # An error of a rotation moves a shape by as much as it is away.
     rng = np.random.default_rng(0)
     Q = rng.uniform(-1.0, 1.0, (SAMPLES, moving.joints)) * most_q
     single = Q.astype(np.float32)
     exact = poses_of_links(moving, state)(single.astype(np.float64))
     error = np.abs(poses_of_links(moving, state, np.float32)(single) - exact)
     error = np.where(np.isfinite(exact), error, 0.0)
-    return float(error[..., 3].max() + reach * error[..., :3].max())
+    return float(error[..., 3].max()), float(error[..., :3].max())

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
-    SIZES,
+    SIZES_OF,
     Asked,
     ValueAsked,
     called_pipeline,
@@ -28,7 +28,10 @@ from armillary.collision.distance.support import hull_records
 from armillary.collision.distance.table import FORMULAS, is_listed
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
+from armillary.kernel.tables import pack_all
+from armillary.model.fields import kept
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace
@@ -131,7 +134,12 @@ class PairKind:
             which, at_rows = at[chosen], rows[chosen]
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
-            numbers = (column[which] for column in self.numbers.values())
+            places = self._uses[1][:, which]
+            numbers = (
+                values[place]
+                for values, place in zip(self.numbers, places, strict=True)
+                if values.size
+            )
             kernel = rows_kernel(*shapes, asked)
             links = X[at_rows, first], X[at_rows, second]
             values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
@@ -162,61 +170,96 @@ class PairKind:
             yield (_corners_only(a), _corners_only(b)), chosen
 
     @cached_property
-    def numbers(self) -> dict[str, Array]:
-        """Return the numbers of the shapes of each side that has some, `a` and `b`."""
+    def _uses(self) -> tuple[tuple[Indices, ...], Indices]:
+        """Return the shapes of each side, each once, and of which each pair has which.
+
+        The first has the positions of shapes for both sides, the second positions in
+        those, shape (2, m).
+        """
+        uses = [np.unique(side, return_inverse=True) for side in self.sides]
+        used, places = zip(*uses, strict=True)
+        return used, np.stack(places)
+
+    @cached_property
+    def numbers(self) -> tuple[Array, Array]:
+        """Return the numbers of the shapes of each side; (n, 0) where it has none."""
         # Those of each shape are looked up once, however many pairs it is in.
-        by_side: dict[str, Array] = {}
-        columns = PairColumns.a, PairColumns.b
-        for column, side in zip(columns, self.sides, strict=True):
-            used, inverse = np.unique(side, return_inverse=True)
-            shapes = [self.shapes[k].shape for k in map(int, used)]
-            rows = [numbers_of(shape) for shape in shapes]
-            if rows and rows[0]:
-                by_side[column.name] = np.array(rows, np.float64)[inverse]
-        return by_side
+        a, b = (
+            np.array([numbers_of(self.shapes[k].shape) for k in map(int, used)], float)
+            for used in self._uses[0]
+        )
+        return a, b
 
     def callees(
-        self, placed: Placed, asked: Asked, dtype: np.dtype[Any], lanes: int
+        self,
+        placed: Placed,
+        asked: Asked,
+        dtype: np.dtype[Any],
+        lanes: int,
+        at: Any = slice(None),
     ) -> Callees:
-        """Return the code of all pairs, to be called with poses of their links."""
-        pipeline, m = called_pipeline(*self.forms, asked), len(self.pairs)
-        tables: dict[str, Mapping[str, Any]] = {
-            SIZES: {
-                PairColumns.pose_a.name: placed.matrices[self.sides[0]],
-                PairColumns.pose_b.name: placed.matrices[self.sides[1]],
-                **self.numbers,
-            },
-            **RECORDS,
-        }
-        # Each pair has sizes of its own; all share the records of the search. Of the
-        # corners of all polyhedra, one behind the other, a pair has a part.
-        spans: dict[str, Any] = {
-            SIZES: np.stack([np.arange(m), np.ones(m, np.int64)], axis=1),
-            **{name: (0, _count(given)) for name, given in RECORDS.items()},
-        }
-        sides = PairColumns(*self.forms).sides
-        for chosen, side in zip(self.sides, sides, strict=True):
-            if isinstance(side.shape, ConvexPolyhedron):
-                used, inverse = np.unique(chosen, return_inverse=True)
-                shapes = [self.shapes[k].shape for k in map(int, used)]
-                hulls = [hull_records(shape, side) for shape in shapes]
-                corners = [hull[side.corners.name] for hull in hulls]
-                counts = np.array([len(some) for some in corners], np.int64)
-                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
-                tables[side.hull.name] = {side.corners.name: np.concatenate(corners)}
-                spans[side.hull.name] = ranges[inverse]
-        names = [table.name for table in pipeline.tables]
+        """Return the code of pairs, to be called with poses of their links.
+
+        Args:
+            placed: Where the shapes are.
+            asked: What it returns, as for `pair_kernel`.
+            dtype: The type that callers compute in.
+            lanes: How many rows they compute at once.
+            at: Which of the pairs; by default all.
+        """
+        pipeline = called_pipeline(*self.forms, asked)
+        constant, spans = kept(
+            self,
+            ("constant tables", asked, dtype.char),
+            lambda: self._constant_tables(pipeline, dtype),
+        )
+        # Each shape has one record, whatever pairs it is in.
+        tables: dict[str, Mapping[str, Any]] = {}
+        poses = PairColumns.pose_a, PairColumns.pose_b
+        numbers = PairColumns.a, PairColumns.b
+        chosen: dict[str, Any] = {}
+        for k, name in enumerate(SIZES_OF):
+            places = self._uses[1][k, at]
+            fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
+            if self.numbers[k].size:
+                fields[numbers[k].name] = self.numbers[k]
+            tables[name] = fields
+            chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
+            ranges_of_one[:, 0] = places
+            if k in spans:
+                hull, ranges = spans[k]
+                chosen[hull] = ranges[places]
+        for table in pipeline.tables:
+            chosen.setdefault(table.name, (0, len(constant.get(table.name, ()))))
         return Callees.of(
-            pipeline,
-            {name: tables[name] for name in names},
-            spans,
-            dtype=dtype,
-            lanes=lanes,
+            pipeline, tables, chosen, dtype=dtype, lanes=lanes, constant=constant
         )
 
+    def _constant_tables(
+        self, pipeline: Pipeline, dtype: np.dtype[Any]
+    ) -> tuple[dict[str, Array], dict[int, tuple[str, Indices]]]:
+        """Return the records that are the same wherever shapes are.
 
-def _count(records: Mapping[str, Any]) -> int:
-    return len(next(iter(records.values())))
+        The second value has for each side of polyhedra the name of its table, and the
+        range of the corners of each of the shapes that are used.
+        """
+        # All pairs share the records of the search. Of the corners of all polyhedra,
+        # one behind the other, a shape has a part.
+        tables: dict[str, Mapping[str, Any]] = {**RECORDS}
+        spans: dict[int, tuple[str, Indices]] = {}
+        for k, side in enumerate(PairColumns(*self.forms).sides):
+            if isinstance(side.shape, ConvexPolyhedron):
+                hulls = [
+                    hull_records(self.shapes[shape].shape, side)[side.corners.name]
+                    for shape in map(int, self._uses[0][k])
+                ]
+                counts = np.array([len(some) for some in hulls], np.int64)
+                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+                tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}
+                spans[k] = side.hull.name, ranges
+        wanted = [table for table in pipeline.tables if table.name not in SIZES_OF]
+        given = {table.name: tables[table.name] for table in wanted}
+        return pack_all(wanted, given, pipeline.columns, dtype), spans
 
 
 @final

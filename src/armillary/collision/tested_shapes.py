@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-import numpy as np
-
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.hulls import hull_of, warn_of_hulls
-from armillary.collision.shape_pairs import LinkShape, Placed
+from armillary.collision.shape_pairs import LinkShape
 from armillary.errors import ArmillaryError
 from armillary.kinematics.moving_links import MovingLinks, moving_links
 from armillary.kinematics.state import State
@@ -23,7 +21,6 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 
 __all__ = [
-    "placed_shapes",
     "shapes_of_links",
     "solids_of",
     "tables_of",
@@ -74,18 +71,6 @@ def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitiv
     ]
 
 
-def placed_shapes(tables: CheckTables, moving: MovingLinks, tree: Tree) -> Placed:
-    """Return where the shapes are while bases are attached as in a tree."""
-    # One pose for each link, repeated for each of its shapes.
-    first, shapes = tables.first, tables.pairs.shapes
-    links = [shapes[int(k)].link for k in first[:-1]]
-    fixed = [moving.fixed_to(tree, tree.cell.frame(name).link) for name in links]
-    rows = np.array([each.row for each in fixed], np.int64)
-    frames = np.array([each.pose.matrix() for each in fixed]).reshape(-1, 4, 4)
-    counts = np.diff(first)
-    return tables.pairs.placed(np.repeat(rows, counts), np.repeat(frames, counts, 0))
-
-
 def shapes_of_links(
     cell: Workcell,
     tested: Pairs,
@@ -129,11 +114,10 @@ def tables_of_shapes(
     Raises:
         ModelError: Both shapes of a pair are half spaces.
     """
-    # For each shape the moving link: pairs that move together have equal ones.
     used: list[int] = distinct_numbers(tested.indices).tolist()
-    links = [tree.cell.frame(tested.links[k]).link for k in used for _ in shapes[k]]
-    rows = np.array([moving.fixed_to(tree, link).row for link in links], np.int64)
-    return CheckTables.of(tested, [each for k in used for each in shapes[k]], rows)
+    links = [tree.cell.frame(tested.links[k]).link for k in used if shapes[k]]
+    every = [each for k in used for each in shapes[k]]
+    return CheckTables.of(tested, every, moving.fixed_links(tree, links))
 
 
 def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list[str]:

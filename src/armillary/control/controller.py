@@ -35,7 +35,7 @@ from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.moving_links import MovingTwists, moving_links
+from armillary.kinematics.moving_links import MovingTwists, straight_links
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
@@ -77,7 +77,7 @@ def controller_of(
     if not listed:
         raise ModelError("A controller needs a task, such as tasks.Frame('tool0').")
     # Kept with the links of the cell: controllers of the same joints share stages.
-    moving = moving_links(cell)
+    moving = straight_links(cell)
     twists = kept(
         moving, ("twists", chosen), lambda: MovingTwists(moving, tuple(chosen))
     )

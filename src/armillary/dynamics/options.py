@@ -28,6 +28,7 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY
@@ -36,11 +37,22 @@ from armillary.trace import Program
 
 __all__ = ["DynamicsOptions", "Options", "options_of"]
 
-MOST_BODIES: Final = 128
-"""Bodies of a compiled program; with more of them compiling takes longer than it saves.
+MOST_BODIES: Final = 256
+"""Bodies of a compiled program; compiling takes 25 to 60 ms for each of them.
 
 Loops are solved for and simulations run in compiled code only, without such a bound.
 """
+
+MOST_OF_MATRICES: Final = 128
+"""The same for `MATRICES`."""
+
+MATRICES: Final = {
+    "coriolis_matrix",
+    "forward_dynamics_derivatives",
+    "inertial_regressor",
+    "inverse_dynamics_derivatives",
+}
+"""Questions whose programs grow with the square of the number of bodies."""
 
 SAMPLES: Final = 3
 """Configurations in which a mass matrix is singular that is so everywhere."""
@@ -234,17 +246,32 @@ class DynamicsOptions:
             at = self._multibody(now, positions, selection, own, gravity)
             return equations(at, *further, *inputs)
 
-        is_small = physics.bodies <= MOST_BODIES
+        most = min(MOST_BODIES, MOST_OF_MATRICES) if name in MATRICES else MOST_BODIES
+        is_compiled = bool(physics.bodies <= most or selection.passive or is_repeated)
+        if not is_compiled:
+            self._warn_of_python(name, physics.bodies, most)
         return program_of(
             of_inputs,
             tree,
             selection,
             physics.shapes,
-            is_small or bool(selection.passive) or is_repeated,
+            is_compiled,
             name=name,
             output=output,
             **more,
         )
+
+    def _warn_of_python(self, name: str, bodies: int, most: int) -> None:
+        """Warn, once for a cell and a question, that Python computes it."""
+        warned = kept(self.cell, "dynamics in Python", set[str])
+        if name not in warned:
+            warned.add(name)
+            warn_user(
+                f"{name} of {bodies} bodies runs in Python, at some 0.1 ms for each of "
+                f"them and row: only up to {most} are compiled, since more would take "
+                "minutes. Ask cells of fewer manipulators, which are apart as far as "
+                "nothing couples them."
+            )
 
     def check_regular(self) -> None:
         """Refuse joints that move no mass wherever they are.

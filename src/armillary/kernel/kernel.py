@@ -355,23 +355,9 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
     The class has its documentation and its compiled call, besides which `batches` may
     replace `Kernel.__call__`.
     """
-    program = native.program
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
-        for name in _parameter_names(program.inputs)
-    ]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
-        for name in ("out", "threads")
-    ]
     # Python looks up `__call__` in the class: a builtin function there is called with
     # no frame of Python in between.
-    members: dict[str, object] = {
-        "__slots__": (),
-        "__module__": __name__,
-        "__doc__": _documentation(program),
-        "__signature__": inspect.Signature(parameters),
-    }
+    members: dict[str, object] = dict(_members(native.program))
     if batches:
         members["__call__"] = staticmethod(batches)
     if native.call:
@@ -381,11 +367,30 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
             native.call,
             native.dtype,
             batches or Kernel(native).__call__,
-            program.name,
+            native.program.name,
             native.owned,
             int(native.state[STATE.offsets["tables"] // 8]),
         )
     return type("Kernel", (Kernel,), members)(native)
+
+
+@lru_cache(maxsize=512)
+def _members(program: Computation) -> tuple[tuple[str, object], ...]:
+    """Return what the classes of all kernels of a program have."""
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY)
+        for name in _parameter_names(program.inputs)
+    ]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for name in ("out", "threads")
+    ]
+    return (
+        ("__slots__", ()),
+        ("__module__", __name__),
+        ("__doc__", _documentation(program)),
+        ("__signature__", inspect.Signature(parameters)),
+    )
 
 
 def _parameter_names(ports: Sequence[Port]) -> list[str]:

@@ -37,8 +37,9 @@ __all__ = [
     "Callees",
     "CompiledPipeline",
     "KernelByRecord",
-    "called_in",
+    "check_calls",
     "compile_pipeline",
+    "pack",
 ]
 
 Array = npt.NDArray[Any]
@@ -84,7 +85,11 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
-        native, _ = self._with_tables(tables, callees)
+        return self.bound(pack(self, tables or {}, callees), callees)
+
+    def bound(self, packed: Mapping[str, Array], callees: Sequence[Callees]) -> Kernel:
+        """Return a kernel with the records of tables, which `pack` has checked."""
+        native, _ = self._with_tables(packed, callees)
         return kernel_of(native)
 
     def by_record(
@@ -109,34 +114,29 @@ class CompiledPipeline:
             UnknownName: The same.
             ShapeError: The same.
         """
-        native, words = self._with_tables(tables, callees)
+        native, words = self._with_tables(pack(self, tables, callees), callees)
         number = self.pipeline.tables.index(self.pipeline.table(table))
         (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
         room = self.pipeline.columns[field.of][0]
         return KernelByRecord(native, words, number, places, room)
 
     def _with_tables(
-        self, tables: Mapping[str, Mapping[str, Any]] | None, callees: Sequence[Callees]
+        self, packed: Mapping[str, Array], callees: Sequence[Callees]
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        packed = pack_all(pipeline.tables, tables or {}, pipeline.columns, native.dtype)
-        for table in pipeline.tables:
-            table.check_count(len(packed[table.name]))
         words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
         for row, records in zip(words, packed.values(), strict=True):
             row[:] = address_of(records), len(records)
-        counts = {name: len(records) for name, records in packed.items()}
-        made_for = native.dtype, native.lanes
+        counts = tuple((name, len(records)) for name, records in packed.items())
         parts = pipeline, packed, native.dtype.str, native.requested
+        has_calls = bool(_calls(pipeline))
         made = replace(
             native,
-            operations=1 + _operations(pipeline.stages, counts, 1),
+            operations=1 + _row_operations(pipeline, counts),
             state=new_state(address_of(words)),
             tables=packed,
-            called=called_in(pipeline, packed, callees, made_for)
-            if any(calls_in(pipeline.stages))
-            else None,
+            called=_CalleeFinder(tuple(callees)) if has_calls else None,
             pickled=(_restored, parts),
             owned=(*native.owned, words, *packed.values(), *callees),
         )
@@ -202,6 +202,28 @@ class KernelByRecord:
         )
 
 
+def pack(
+    code: CompiledPipeline,
+    tables: Mapping[str, Mapping[str, Any]],
+    callees: Sequence[Callees],
+) -> dict[str, Array]:
+    """Return the records of the tables of a pipeline, checked.
+
+    Arguments and errors are those of `CompiledPipeline.__call__`.
+    """
+    pipeline = code.pipeline
+    packed = pack_all(pipeline.tables, tables, pipeline.columns, code.native.dtype)
+    for table in pipeline.tables:
+        table.check_count(len(packed[table.name]))
+    codes = [
+        (name, records[name])
+        for records in packed.values()
+        for name in records.dtype.names or ()
+    ]
+    check_calls(code, codes, callees)
+    return packed
+
+
 def compile_pipeline(
     pipeline: Pipeline, *, dtype: npt.DTypeLike = np.float64, lanes: int | None = None
 ) -> CompiledPipeline:
@@ -228,6 +250,17 @@ def _restored(
         for name, records in tables.items()
     }
     return compile_pipeline(pipeline, dtype=dtype, lanes=requested or None)(given)
+
+
+@lru_cache(maxsize=64)
+def _calls(pipeline: Pipeline) -> tuple[Call, ...]:
+    return tuple(calls_in(pipeline.stages))
+
+
+@lru_cache(maxsize=64)
+def _row_operations(pipeline: Pipeline, counts: tuple[tuple[str, int], ...]) -> int:
+    """Return about how many operations a row takes, with so many records."""
+    return _operations(pipeline.stages, dict(counts), 1)
 
 
 def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int) -> int:
@@ -294,6 +327,7 @@ class Callees:
         *,
         dtype: np.dtype[Any],
         lanes: int,
+        constant: Mapping[str, Array] | None = None,
     ) -> Self:
         """Compile a pipeline, unless that is done, and give it tables.
 
@@ -301,6 +335,7 @@ class Callees:
             pipeline: What is called.
             tables: For each table an array for each field, of all sets one behind the
                 other.
+            constant: Records of other tables, as `pack_all` returns them.
             spans: For each table the first record and the count of each set, shape
                 (sets, 2), or (2,) where all sets share records.
             dtype: The type that callers compute in.
@@ -309,25 +344,40 @@ class Callees:
         Raises:
             KernelError: As for `CompiledPipeline`.
         """
-        packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
+        given = constant or {}
+        rest = [table for table in pipeline.tables if table.name not in given]
+        found = {**given, **pack_all(rest, tables, pipeline.columns, dtype)}
+        packed = {table.name: found[table.name] for table in pipeline.tables}
         ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
         for table, span in zip(pipeline.tables, ranges, strict=True):
-            for wrong in span[span[:, 1] != 1, 1][:1].tolist():
-                table.check_count(wrong)
+            if table.is_single and len(span) and not (span[:, 1] == 1).all():
+                table.check_count(int(span[span[:, 1] != 1, 1][0]))
+        # See `pipeline_code.TABLE`: where the records of a set start, and how many.
         count = max(map(len, ranges), default=1)
         words = np.zeros((count, max(1, len(packed)), 2), np.int64)
         for k, (records, span) in enumerate(zip(packed.values(), ranges, strict=True)):
-            # See `pipeline_code.TABLE`: where the records of the set start, and how
-            # many.
-            words[:, k, 0] = address_of(records) + span[:, 0] * records.dtype.itemsize
+            np.multiply(span[:, 0], records.dtype.itemsize, out=words[:, k, 0])
+            words[:, k, 0] += address_of(records)
             words[:, k, 1] = span[:, 1]
-        code = _columns(pipeline, dtype.itemsize * 8, lanes)
-        codes = np.empty((count, 2), np.int64)
+        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
         # What a `Call` loads: the address of the code, and that of the words of the
         # set.
-        codes[:, 0] = code.address("columns")
-        codes[:, 1] = address_of(words) + np.arange(count) * words[:1].nbytes
+        codes = np.empty((count, 2), np.int64)
+        codes[:, 0] = entry
+        codes[:, 1] = np.arange(count)
+        codes[:, 1] *= words[:1].nbytes
+        codes[:, 1] += address_of(words)
         return cls(pipeline, packed, words, codes, code, (dtype, lanes))
+
+    def has(self, codes: Array) -> npt.NDArray[np.bool_]:
+        """Return which codes are of one of its sets: (n, 2) -> (n,)."""
+        if not len(self.codes):
+            return np.zeros(len(codes), np.bool_)
+        number, rest = np.divmod(
+            codes[:, 1] - self.codes[0, 1], max(1, self.words[:1].nbytes)
+        )
+        is_set = (number >= 0) & (number < len(self.codes)) & (rest == 0)
+        return np.asarray(is_set & (codes[:, 0] == self.codes[0, 0]))
 
     def set_at(self, address: int) -> dict[str, Array] | None:
         """Return the tables of the set that lies at an address, if there is one."""
@@ -360,32 +410,36 @@ class _CalleeFinder:
         raise KernelError("A call has an address that is not of one of its callees.")
 
 
-def called_in(
-    pipeline: Pipeline,
-    packed: Mapping[str, Array],
+def check_calls(
+    code: CompiledPipeline,
+    fields: Sequence[tuple[str, Array]],
     callees: Sequence[Callees],
-    made_for: tuple[np.dtype[Any], int],
-) -> _CalleeFinder:
-    """Return what calls of a pipeline run, having checked every address.
+) -> None:
+    """Check what calls of a pipeline run, every address in some records.
+
+    Args:
+        code: The pipeline.
+        fields: The names and values of fields of records.
+        callees: What the codes among them are of.
 
     Raises:
         KernelError: A code is not one of `callees`, or they take or return something
             else than is given.
     """
-    codes = [np.zeros((0, 2), np.int64), *(callee.codes for callee in callees)]
+    pipeline, native = code.pipeline, code.native
+    made_for = native.dtype, native.lanes
     # Machine code jumps to what a record says: each address must be one of a set of the
-    # callees. The words of a set say which, as no two lie at one place.
-    known = np.sort(np.concatenate(codes)[:, 1])
-    for call in calls_in(pipeline.stages):
-        for records in packed.values():
-            if call.code in (records.dtype.names or ()):
-                wanted = records[call.code][:, 1]
-                at = np.searchsorted(known, wanted)
-                if (at == len(known)).any() or (known[at] != wanted).any():
-                    raise KernelError(
-                        f"'{call.code}' of '{pipeline.name}' is not a code of what it "
-                        "is given to call."
-                    )
+    # callees.
+    for call in _calls(pipeline):
+        for codes in (values for name, values in fields if name == call.code):
+            is_known = np.zeros(len(codes), np.bool_)
+            for each in callees:
+                is_known |= each.has(codes)
+            if not is_known.all():
+                raise KernelError(
+                    f"'{call.code}' of '{pipeline.name}' is not a code of what it is "
+                    "given to call."
+                )
         inputs = [pipeline.shape_of(name) for name in call.inputs]
         outputs = [port.shape for port in call.outputs]
         for each in callees:
@@ -398,11 +452,12 @@ def called_in(
                     f"'{theirs.name}', which takes {takes} and returns {returns}, "
                     "in the same type and lanes."
                 )
-    return _CalleeFinder(tuple(callees))
 
 
 @lru_cache(maxsize=256)
-def _columns(pipeline: Pipeline, bits: int, lanes: int) -> Any:
+def _columns(pipeline: Pipeline, bits: int, lanes: int) -> tuple[Any, int]:
+    """Return the code that works on columns, and its address."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler  # imports LLVM
-    return compiler.compiled_columns(pipeline, bits, lanes)
+    code = compiler.compiled_columns(pipeline, bits, lanes)
+    return code, code.address("columns")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
@@ -113,22 +114,6 @@ class Table:
         for name in given:
             if name not in names:
                 raise unknown("field", name, names, owner=f"table '{self.name}'")
-        # A record as machine code lays it out; NumPy writes the fields where `Struct`
-        # says.
-        layout = self.layout(dtype.itemsize * 8)
-        by_kind = {"real": dtype, "code": np.dtype(np.int64)}
-        kinds = [by_kind.get(f.kind, np.dtype(np.int32)) for f in self.fields]
-        record = np.dtype(
-            {
-                "names": names,
-                "formats": [
-                    (kind, field.shape)
-                    for kind, field in zip(kinds, self.fields, strict=True)
-                ],
-                "offsets": [layout.offsets[name] for name in names],
-                "itemsize": layout.bytes,
-            }
-        )
         arrays = [self._values(field, given, sizes) for field in self.fields]
         counts = {len(array) for array in arrays}
         if len(counts) > 1:
@@ -139,12 +124,62 @@ class Table:
                 f"The fields of table '{self.name}' differ in length: {listed}."
             )
         count = counts.pop() if counts else 0
-        packed = np.zeros(count, record)
+        packed = np.zeros(count, _record(self, dtype))
         for name, array in zip(names, arrays, strict=True):
             packed[name] = array
         # Indices are checked once, here; machine code trusts them.
         packed.flags.writeable = False
         return packed
+
+    def changed(
+        self, packed: Array, rows: Array, given: Mapping[str, Any], sizes: Sizes
+    ) -> Array:
+        """Return a copy of records, `pack`ed, with other values of some fields.
+
+        Args:
+            packed: The records.
+            rows: The positions of those that change, each once, sorted, shape (m,).
+            given: An array for each field that does, shape (m, *field shape).
+            sizes: As for `pack`.
+
+        Raises:
+            KernelError: A field points beyond what is there.
+            UnknownName: There is no such field.
+            ShapeError: Shapes do not fit.
+        """
+        fields = {field.name: field for field in self.fields}
+        changed = packed.copy()
+        for name in given:
+            if name not in fields:
+                raise unknown("field", name, fields, owner=f"table '{self.name}'")
+            values = self._values(fields[name], given, sizes)
+            if len(values) != len(rows):
+                raise ShapeError(
+                    f"Field '{name}' of table '{self.name}' has {len(values)} values "
+                    f"for {len(rows)} records."
+                )
+            # All records at once are written in order, which is faster.
+            whole = len(rows) == len(changed)
+            changed[name][slice(None) if whole else rows] = values
+        changed.flags.writeable = False
+        return changed
+
+    def sizes(
+        self, columns: Mapping[str, tuple[int, ...]], counts: Mapping[str, int]
+    ) -> dict[tuple[str, str], int]:
+        """Return the number of entries of what its fields point into.
+
+        Args:
+            columns: The shapes of the columns of the pipeline.
+            counts: The number of records of each table.
+        """
+        return {
+            (field.kind, field.of): columns[field.of][0]
+            if field.kind == "index"
+            else counts[field.of]
+            for field in self.fields
+            if field.kind in {"index", "span"}
+        }
 
     def check_count(self, count: int) -> None:
         """Raise a `ShapeError` if there must be one record and `count` is another."""
@@ -185,6 +220,26 @@ class Table:
                 f"{size} entries."
             )
         return array
+
+
+@lru_cache(maxsize=256)
+def _record(table: Table, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return a record as machine code lays it out, with numbers of a type."""
+    # NumPy writes the fields where `Struct` says.
+    layout = table.layout(dtype.itemsize * 8)
+    by_kind = {"real": dtype, "code": np.dtype(np.int64)}
+    kinds = [by_kind.get(f.kind, np.dtype(np.int32)) for f in table.fields]
+    return np.dtype(
+        {
+            "names": [field.name for field in table.fields],
+            "formats": [
+                (kind, field.shape)
+                for kind, field in zip(kinds, table.fields, strict=True)
+            ],
+            "offsets": [layout.offsets[field.name] for field in table.fields],
+            "itemsize": layout.bytes,
+        }
+    )
 
 
 def pack_all(

@@ -15,6 +15,7 @@ from armillary.model.workcell import Workcell
 __all__ = [
     "NO_NUMBERS",
     "check_joints",
+    "check_rates",
     "distinct",
     "finite_numbers",
     "numbers_of",
@@ -51,6 +52,16 @@ def numbers_of(values: Any, name: str) -> Array:
         raise StateError(f"{name} holds a number that is not finite: {numbers}.")
     # An array over bytes cannot be made writeable again; one with its own memory can.
     return np.frombuffer(array.tobytes(), np.float64) if array.size else NO_NUMBERS
+
+
+def check_rates(rates: Array, positions: Array) -> None:
+    """Refuse rates of another number of joints than positions; none are right.
+
+    Raises:
+        StateError: Their number differs.
+    """
+    if rates.size and len(rates) != len(positions):
+        raise StateError(f"{len(rates)} rates for {len(positions)} positions.")
 
 
 def finite_numbers(values: Any, count: int) -> Array | None:

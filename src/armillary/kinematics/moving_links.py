@@ -6,10 +6,11 @@ bases are, is in tables: states of a cell compile nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,28 +23,37 @@ from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables
+from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, jacobian
-from armillary.kinematics.poses import FixedTo, ReleasedFrames
+from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
 from armillary.kinematics.state import State, branch_of
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
 from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
 from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of, product_of_matrices
 from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 
 __all__ = [
     "POSES",
     "TWISTS",
+    "FixedLinks",
     "MovingLinks",
     "MovingTwists",
     "moving_links",
     "poses_of_links",
+    "straight_links",
 ]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+MOST_STRAIGHT: Final = 24
+"""Links in straight code; loops are faster for more, and compile at once."""
 
 POSES: Final = "poses"
 """The column of the poses of moving links in the world, shape (n, 3, 4)."""
@@ -51,6 +61,23 @@ POSES: Final = "poses"
 STATE_BASES: Final = "state_bases"
 ATTACHED: Final = "attached_bases"
 CARRIED: Final = "carried_links"
+
+
+class FixedLinks(NamedTuple):
+    """What links are fixed to while bases are attached to the same frames.
+
+    Attributes:
+        rows: The rows of the moving links that they move with, shape (n,).
+        bases: The manipulators whose movable bases are nearest below them, -1 where
+            they are fixed to the moving link itself; shape (n,).
+        matrices: Their poses in those bases, or in the moving links, shape (n, 4, 4).
+        on_bases: Which of them are on movable bases, shape (m,).
+    """
+
+    rows: Indices
+    bases: Indices
+    matrices: Array
+    on_bases: Indices
 
 
 class MovingLinks:
@@ -66,9 +93,13 @@ class MovingLinks:
             made by `interpreted`.
     """
 
-    def __init__(self, cell: Workcell) -> None:
-        """Find the links; the program is traced when it is needed."""
+    def __init__(self, cell: Workcell, most_straight: int = MOST_STRAIGHT) -> None:
+        """Find the links; the program is traced when it is needed.
+
+        most_straight: So many links are left to straight code.
+        """
         self.cell = cell
+        self._most_straight = most_straight
         moving = [k for k, drives in enumerate(cell.joints.drives) if drives]
         self.links = (WORLD_LINK, *moving)
         self.count = len(self.links)
@@ -84,7 +115,8 @@ class MovingLinks:
         return self.released.selection
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return moving_links, (self.cell,)
+        is_usual = self._most_straight == MOST_STRAIGHT
+        return (moving_links if is_usual else straight_links), (self.cell,)
 
     def fixed_to(self, tree: Tree, link: int) -> FixedTo:
         """Return the moving link that a link is fixed to, and its pose in that."""
@@ -100,6 +132,53 @@ class MovingLinks:
         at = tree.bases[manipulator].frame
         row, pose = self.fixed_to(tree, at.link)
         return FixedTo(row, pose @ at.pose)
+
+    def fixed_links(self, tree: Tree, links: Sequence[int]) -> FixedLinks:
+        """Return what links are fixed to in all trees with the attachments of one."""
+        movable = {tree.base_link(k): k for k in tree.movable}
+        rows, bases, poses = [0], [-1], [IDENTITY]
+        number = {WORLD_LINK: 0}
+        for link in links:
+            if link in number:
+                continue
+            number[link] = len(rows)
+            pose, at, base = IDENTITY, link, -1
+            while at >= 0 and at not in self._rows and base < 0:
+                inner = tree.links[at].joint.precursor
+                pose = pose if inner.is_identity else inner @ pose
+                base = movable.get(at, -1)
+                if base < 0:
+                    pose = tree.placement(at) @ pose
+                    at = tree.parents[at]
+            row = self.mounted(tree, base).row if base >= 0 else self._rows[at]
+            rows.append(row)
+            bases.append(base)
+            poses.append(pose)
+        chosen = [number[link] for link in links]
+        row_of, base_of = np.array([rows, bases], np.int64)[:, chosen]
+        on_bases = np.flatnonzero(base_of >= 0)
+        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen], on_bases)
+
+    def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
+        """Return where links are in the moving links that they move with.
+
+        Args:
+            tree: One with the attachments that `fixed` was made for.
+            fixed: The links, as from `fixed_links`.
+
+        Returns:
+            Poses, shape (n, 4, 4).
+        """
+        standing = tree.base_matrices
+        if tree.carried_bases:
+            standing = standing.copy()
+            for k in tree.carried_bases:
+                standing[k] = self.mounted(tree, k).pose.matrix()
+        frames, on_bases = fixed.matrices.copy(), fixed.on_bases
+        frames[on_bases] = product_of_matrices(
+            standing[fixed.bases[on_bases]], fixed.matrices[on_bases]
+        )
+        return frames
 
     @property
     def coordinates(self) -> int:
@@ -118,7 +197,12 @@ class MovingLinks:
     @property
     def is_compiled(self) -> bool:
         """Return whether stages compute poses; otherwise they are an input."""
-        return self._program is not None
+        return self._loop is not None or self._program is not None
+
+    @property
+    def is_straight(self) -> bool:
+        """Return whether straight code computes poses, rather than loops or Python."""
+        return self._loop is None and self._program is not None
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -134,13 +218,12 @@ class MovingLinks:
             return ()
         tables = list(passive_tables(self.cell, self.selection))
         bases = len(self.released.bases)
+        if self._loop is not None:
+            tables += self._loop.tables
+        elif bases:
+            tables.append(self.base_table)
         if bases:
             tables += [
-                Table(
-                    STATE_BASES,
-                    (reals("bases", (bases, 4, 4)),),
-                    is_single=True,
-                ),
                 Table(
                     ATTACHED,
                     (
@@ -156,18 +239,51 @@ class MovingLinks:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages from the column `q` to `POSES`; NaN where none is known."""
-        if self._program is None:
+        if not self.is_compiled:
             return ()
         stages: list[Stage] = [*passive_stages(self.cell, self.selection)]
+        if self._loop is not None:
+            stages += self._loop.stages
+        elif self._program is not None:
+            stage = self._program
+            has_bases = bool(self.released.bases)
+            stages.append(Each(STATE_BASES, (stage,)) if has_bases else stage)
         if not self.released.bases:
-            return (*stages, self._program)
+            return tuple(stages)
         poses = {"carrier": (3, 4), "base_offset": (3, 4), "link": (3, 4)}
         on_bases = trace(on_base, name="attached_link", outputs=("link",), **poses)
         return (
             *stages,
-            Each(STATE_BASES, (self._program,)),
             Each(ATTACHED, (Each(CARRIED, (on_bases,), within="carried"),)),
         )
+
+    @property
+    def base_table(self) -> Table:
+        """Return the table of the poses of movable bases."""
+        field = reals("bases", (len(self.released.bases), 4, 4))
+        return Table(STATE_BASES, (field,), is_single=True)
+
+    @property
+    def scratch(self) -> tuple[Port, ...]:
+        """Return the scratch of pipelines with the stages: poses, where loops do."""
+        return () if self._loop is None else (self._loop.column,)
+
+    def stand(self, state: State) -> Hashable:
+        """Return what decides, besides q, where the links are in a state.
+
+        That are the poses of the movable bases that carry them, and the branch of
+        closed loops; what else stands in the cell does not count.
+        """
+        tree = state.tree
+        alike = tree.alike or tree
+        carriers = kept(alike, ("carriers", id(self)), lambda: self._carriers(alike))
+        return tuple(tree.bases[k].frame for k in carriers), state.passive.tobytes()
+
+    def _carriers(self, tree: Tree) -> tuple[int, ...]:
+        """Return the movable bases that carry moving links, in order."""
+        bases = map(tree.base_link, self.released.bases)
+        found = {k for base in bases for k in tree.bases_among(tree.ancestors(base))}
+        return tuple(sorted(found.intersection(tree.movable)))
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
@@ -179,16 +295,19 @@ class MovingLinks:
             needed = self.cell.loop_system.needed(self.selection.passive)
             records |= branch.tables(needed)
         if not self.released.bases:
+            if self._loop is not None:
+                records |= self._loop.records(np.empty((0, 4, 4)))
             return records
-        tree = state.tree
-        holders = {k: self.mounted(tree, k) for k in self.released.bases}
-        bases, levels = self.released.standing(tree, holders, world=0)
+        bases, levels = self.standing(state)
         # One table has the bases of all levels: its records are worked off in order.
         nothing = np.empty(0, np.int64)
         counts = np.concatenate([nothing, *(level.counts for level in levels)])
         offsets = [level.offsets[:, :3] for level in levels]
+        if self._loop is not None:
+            records |= self._loop.records(bases)
+        else:
+            records[STATE_BASES] = {"bases": bases[np.newaxis]}
         return records | {
-            STATE_BASES: {"bases": bases[np.newaxis]},
             ATTACHED: {
                 "carrier": np.concatenate(
                     [nothing, *(level.holders for level in levels)]
@@ -200,6 +319,12 @@ class MovingLinks:
                 "link": np.concatenate([nothing, *(level.rows for level in levels)])
             },
         }
+
+    def standing(self, state: State) -> StandingBases:
+        """Return where the movable bases are in a state."""
+        tree = state.tree
+        holders = {k: self.mounted(tree, k) for k in self.released.bases}
+        return self.released.standing(tree, holders, world=0)
 
     def interpreted(self, state: State, Q: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
         """Return the poses of moving links by Python: (n, joints) -> (n, count, 3, 4).
@@ -218,10 +343,23 @@ class MovingLinks:
     def _program(self) -> Program | None:
         return self.released.program(form="rows", name="links")
 
+    @cached_property
+    def _loop(self) -> FrameLoop | None:
+        column = Port(POSES, (self.count, 3, 4))
+        return self.released.loop(column, most=self._most_straight)
+
 
 def moving_links(cell: Workcell) -> MovingLinks:
     """Return the moving links of a cell, cached by the cell."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
+
+
+def straight_links(cell: Workcell) -> MovingLinks:
+    """Return the same by straight code however many there are.
+
+    Pages print it, and controllers have the twists of links beside it.
+    """
+    return kept(cell, "straight links", lambda: MovingLinks(cell, sys.maxsize))
 
 
 def poses_of_links(
@@ -241,11 +379,13 @@ def poses_of_links(
         return code(moving.records(state))
 
     kind = np.dtype(dtype).char
-    return kept(state, ("poses of links", kind), made)
+    return kept_few(moving, ("poses of links", kind), moving.stand(state), made)
 
 
 def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
-    pipeline = Pipeline("links", moving.inputs, moving.tables, moving.stages, (POSES,))
+    pipeline = Pipeline(
+        "links", moving.inputs, moving.tables, moving.stages, (POSES,), moving.scratch
+    )
     return compile_pipeline(pipeline, dtype=dtype)
 
 
@@ -276,7 +416,7 @@ class MovingTwists:
     """The twists of the moving links of a cell.
 
     Attributes:
-        moving: The links.
+        moving: The links, by straight code.
         joints: The joints that have a column, as indices into q.
     """
 
@@ -328,24 +468,19 @@ class MovingTwists:
                 many.
         """
         moving = self.moving
-        if not moving.is_compiled:
+        if not moving.is_straight:
             raise NotCompiled(
                 f"The motion of the {moving.count - 1} moving links of this cell "
                 "cannot be compiled, because of a script or their number."
             )
-        stages: list[Stage] = []
-        for stage in moving.stages:
-            if isinstance(stage, Each) and stage.table == ATTACHED:
-                stages.append(
-                    Each(ATTACHED, (Each(CARRIED, self._on_bases, within="carried"),))
-                )
-            elif isinstance(stage, Each) and stage.table == STATE_BASES:
-                stages.append(Each(STATE_BASES, (*stage.stages, self._program)))
-            else:
-                stages.append(stage)
-        if not moving.released.bases:
-            stages.append(self._program)
-        return tuple(stages)
+        # Twists of released links come behind their poses, then what is attached.
+        has_bases = bool(moving.released.bases)
+        released = moving.stages[:-1] if has_bases else moving.stages
+        twists: Stage = self._program
+        if not has_bases:
+            return *released, twists
+        on_bases = Each(CARRIED, self._on_bases, within="carried")
+        return *released, Each(STATE_BASES, (twists,)), Each(ATTACHED, (on_bases,))
 
     @property
     def _program(self) -> Program:

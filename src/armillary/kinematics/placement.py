@@ -11,7 +11,7 @@ import msgspec
 
 from armillary.errors import ModelError, StateError, quote
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.model.check_pose import rigid
+from armillary.model.check_pose import is_rigid, rigid
 from armillary.model.fields import ThreeFloats, default
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -19,7 +19,7 @@ from armillary.model.parents import endless
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import without_negative_zeros
+from armillary.spatial.vector import EYE, without_negative_zeros
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,12 +41,17 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Raises:
             StateError: The pose does not hold finite numbers.
         """
-        try:
-            given = rigid(self.pose, quote(self.manipulator))
-        except ModelError as error:
-            raise StateError(str(error)) from error
-        x, y, z = map(without_negative_zeros, given.rotation)
-        pose = Pose((x, y, z), without_negative_zeros(given.position))
+        pose = self.pose
+        if not is_rigid(pose):
+            try:
+                pose = rigid(pose, quote(self.manipulator))
+            except ModelError as error:
+                raise StateError(str(error)) from error
+        rotation, position = pose.rotation, pose.position
+        if rotation is not EYE:
+            x, y, z = map(without_negative_zeros, rotation)
+            rotation = x, y, z
+        pose = Pose(rotation, without_negative_zeros(position))
         msgspec.structs.force_setattr(self, "pose", pose)
 
 

@@ -14,15 +14,18 @@ import numpy.typing as npt
 
 from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
+from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.inputs import Inputs, program_of
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.tree import Tree
+from armillary.model.user_warning import warn_user
 from armillary.model.workcell import IN_WORLD, Workcell
 from armillary.spatial import dual_quaternion
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
-from armillary.trace import Program
+from armillary.trace import Port, Program
 
 __all__ = [
     "FORMS",
@@ -53,7 +56,7 @@ READERS: dict[str, Callable[[Any], Pose]] = {
 """How a pose comes into a program; quaternions of any length and either sign."""
 
 MOST_COMPILED: Final = 1_000
-"""Frames of a program; for more of them compiling takes longer than it saves."""
+"""Frames of straight code; for more of them compiling takes longer than it saves."""
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "matrix": (4, 4),
@@ -212,6 +215,8 @@ class ReleasedFrames:
         That is where there are too many, or a script moves them.
         """
         if not 0 < len(self.frames) <= MOST_COMPILED:
+            if self.frames and self.selection.passive:
+                self._warn_of_python()
             return None
         try:
             program = poses_program(
@@ -226,6 +231,36 @@ class ReleasedFrames:
         except NotCompiled:
             return None
         return None if isinstance(program, PythonProgram) else program
+
+    def _warn_of_python(self) -> None:
+        """Warn, once for a cell, that Python computes its poses."""
+        if kept(self.cell, "poses in Python", list[int]):
+            return
+        kept(self.cell, "poses in Python", list[int]).append(len(self.frames))
+        warn_user(
+            f"The poses of {len(self.frames)} frames are computed in Python, at some "
+            f"12 us for each: more than {MOST_COMPILED} are compiled only where no "
+            "closed loop moves any of them. Put the loops in a cell of their own."
+        )
+
+    def loop(self, column: Port, *, most: int) -> FrameLoop | None:
+        """Return the loops that compute many poses; None where there are none.
+
+        That is where a script or closed loop moves them, or nothing does.
+
+        Args:
+            column: The column of the poses, shape (frames, 3, 4) or (frames, 4, 4).
+            most: So many frames are left to straight code.
+        """
+        is_moved = len(self.selection.inputs) > 0
+        if self.selection.passive or not is_moved or len(self.frames) <= most:
+            return None
+        try:
+            return FrameLoop(
+                self.tree, self.frames, self.bases, self.selection, column=column
+            )
+        except NotCompiled:
+            return None
 
     def interpreted(self, tree: Tree, positions: npt.NDArray[Any]) -> Array:
         """Return the poses by Python: of n rows of positions, shape (n, frames, 4, 4).

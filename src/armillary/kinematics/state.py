@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, cast
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import FormatError, StateError, quote
-from armillary.kinematics.joint_vector import NO_NUMBERS, check_joints, numbers_of
+from armillary.kinematics.joint_vector import (
+    NO_NUMBERS,
+    check_joints,
+    check_rates,
+    numbers_of,
+)
 from armillary.kinematics.placement import (
     BaseVelocity,
     Placement,
@@ -21,13 +26,19 @@ from armillary.kinematics.placement import (
     check_carried,
     check_free,
     check_movable,
-    holder_of,
     in_order,
     name_of,
     placed_frame,
 )
+from armillary.kinematics.state_contents import (
+    START,
+    Contents,
+    differences,
+    state_line,
+    state_tables,
+    without_repeats,
+)
 from armillary.kinematics.violations import refuse_violations
-from armillary.model.display import MOST_NUMBERS, numbers, table
 from armillary.model.fields import EMPTY, TupleOf, Vector, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
@@ -54,113 +65,6 @@ Array = npt.NDArray[np.float64]
 
 
 _EMPTY: Final = default(NO_NUMBERS)
-
-# what states hold, as plain values; what people see of them, and what differs
-
-Numbers: TypeAlias = tuple[float, ...]
-START: Final = 0.0
-"""The time that JSON leaves out, which it knows by its identity [s]."""
-
-
-class Contents(
-    msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True
-):
-    """What a state holds, as plain values; see `State`. It is what JSON has of it."""
-
-    q: Numbers = ()
-    qd: Numbers = ()
-    passive: Numbers = ()
-    placements: tuple[Placement, ...] = ()
-    base_velocities: tuple[BaseVelocity, ...] = ()
-    time: float = START
-
-
-def state_line(contents: Contents, cell: Workcell | None) -> str:
-    """Return the cell, numbers and moved bases of a state in a line."""
-    q, qd, passive = contents.q, contents.qd, contents.passive
-    placements = contents.placements
-    of = "" if cell is None else f" of {quote(cell.name)}"
-    parts = [f"<State{of}: q={numbers(q)}"]
-    if any(qd):
-        parts.append(f"qd={numbers(qd)}")
-    if passive:
-        parts.append(f"passive={numbers(passive)}")
-    for each in placements[:MOST_NUMBERS]:
-        parts.append(f"{quote(each.manipulator)} on {quote(each.on)}")
-    if len(placements) > MOST_NUMBERS:
-        parts.append(f"... {len(placements)} moved bases in all")
-    if contents.time:
-        parts.append(f"at {contents.time:g} s")
-    return ", ".join(parts) + ">"
-
-
-def state_tables(contents: Contents, cell: Workcell | None) -> str:
-    """Return the joints and moved bases of a state as HTML."""
-    q, qd, passive = contents.q, contents.qd, contents.passive
-    names = range(len(q)) if cell is None else cell.joint_names
-    joints = [
-        (name, f"{position:.6g}", f"{rate:.6g}")
-        for name, position, rate in zip(names, q, qd or [0.0] * len(q), strict=True)
-    ]
-    followers = range(len(passive)) if cell is None else cell.passive_names
-    joints += [
-        (f"{name} (passive)", f"{position:.6g}", "")
-        for name, position in zip(followers, passive, strict=True)
-    ]
-    shown = table("State", ("joint", "q", "qd"), joints)
-    if contents.placements:
-        bases = ((each.manipulator, each.on) for each in contents.placements)
-        shown += table("Moved bases", ("manipulator", "on"), bases)
-    return shown
-
-
-def without_repeats(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse a JSON object that has a key twice; readers would keep the last.
-
-    Raises:
-        FormatError: It has.
-    """
-    names = [name for name, _ in pairs]
-    for name in names:
-        if names.count(name) > 1:
-            raise FormatError(f"This JSON is not a state: it has {quote(name)} twice.")
-
-
-def differences(
-    a: Contents, b: Contents, cell: Workcell | None
-) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Yield the name of what differs between two states, and its value in each.
-
-    cell: That of the first, if it is known; else joints are called by number.
-    """
-    n, m = len(a.q), len(a.passive)
-    joints: Sequence[str] = list(map(str, range(n)))
-    passive: Sequence[str] = [f"passive {k}" for k in range(m)]
-    if cell is not None:
-        joints, passive = cell.joint_names, cell.passive_names
-    for what, whole, names, here, there in (
-        ("", "q", joints, a.q, b.q),
-        ("rate of ", "q", joints, a.qd, b.qd),
-        ("", "passive", passive, a.passive, b.passive),
-    ):
-        if len(here) != len(there) or len(here) > len(names):
-            yield f"{what}{whole}", (here, there)
-            continue
-        for name, x, y in zip(names, here, there, strict=False):
-            if x != y:
-                yield f"{what}{name}", (x, y)
-    for what, before, after in (
-        ("base of ", a.placements, b.placements),
-        ("velocity of ", a.base_velocities, b.base_velocities),
-    ):
-        left = {each.manipulator: each for each in before}
-        right = {each.manipulator: each for each in after}
-        for name in sorted({*left, *right}):
-            if left.get(name) != right.get(name):
-                yield f"{what}{name}", (left.get(name), right.get(name))
-    if a.time != b.time:
-        yield "time", (a.time, b.time)
-
 
 # states: where everything of a cell is at a moment, and what is attached to what
 
@@ -209,8 +113,7 @@ class State(
             if given is not NO_NUMBERS:
                 msgspec.structs.force_setattr(self, name, numbers_of(given, name))
         msgspec.structs.force_setattr(self, "time", _time_of(self.time))
-        if self.qd.size and len(self.qd) != len(self.q):
-            raise StateError(f"{len(self.qd)} rates for {len(self.q)} positions.")
+        check_rates(self.qd, self.q)
         for name in ("placements", "base_velocities"):
             ordered = in_order(getattr(self, name), name)
             msgspec.structs.force_setattr(self, name, ordered)
@@ -288,12 +191,15 @@ class State(
     def _attached(self, tree: Tree, placements: Sequence[Placement]) -> Tree:
         changes: dict[int, Base] = {}
         for placement in placements:
-            at = self.cell.frame(placement.on)
-            frame = at._replace(pose=at.pose @ placement.pose)
-            mode = "loose" if placement.on == WORLD else "attached"
-            base = Base(frame, placement.on, placement.pose, mode)
+            on, pose = placement.on, placement.pose
+            if on == WORLD:
+                base = Base(FrameRef(WORLD_LINK, pose), on, pose, "loose")
+            else:
+                at = self.cell.frame(on)
+                frame = at._replace(pose=at.pose @ pose)
+                base = Base(frame, on, pose, "attached")
             changes[self.cell.index[placement.manipulator]] = base
-        return tree.attached(changes) if changes else tree
+        return tree.placed(changes) if changes else tree
 
     # joints
 
@@ -331,8 +237,11 @@ class State(
 
             before = self.positions.tolist()
             follow = replaced_passive(self.cell, positions.tolist(), before, passive)
-        rates = self.qd if qd is None else qd
-        when = self.time if time is None else time
+        rates = self.qd if qd is None else numbers_of(qd, "qd")
+        if follow is not self.passive:
+            follow = numbers_of(follow, "passive")
+        when = self.time if time is None else _time_of(time)
+        check_rates(rates, positions)
         changed = self._with(q=positions, qd=rates, passive=follow, time=when)
         if check_limits:
             where, rates = changed.positions.tolist(), changed.qd.tolist()
@@ -376,14 +285,40 @@ class State(
             StateError: It is attached or fixed.
             UnknownName: The manipulator or the frame does not exist.
         """
-        check_movable(self.cell, name)
-        if (holder := holder_of(self.tree, name)) is not None:
-            raise StateError(
-                f"{quote(name)} is attached to {quote(holder)}; release it before you "
-                "move it."
+        return self.place_all({name: pose}, relative_to=relative_to)
+
+    def place_all(self, poses: Mapping[str, Any], *, relative_to: str = WORLD) -> Self:
+        """Return the state with free bases moved, as `place` moves one.
+
+        Many are moved in a fraction of the time that one after the other takes.
+
+        Args:
+            poses: The poses of bases in `relative_to` by the names of manipulators that
+                are not attached, shape (4, 4) or a `Pose`.
+            relative_to: Any frame; it counts where it is in this state.
+
+        Raises:
+            StateError: One is attached or fixed.
+            UnknownName: A manipulator or the frame does not exist.
+        """
+        bases, number = self.tree.bases, self.cell.number
+        for name in poses:
+            check_movable(self.cell, name)
+            base = bases[number(name)]
+            if base.mode == "attached":
+                raise StateError(
+                    f"{quote(name)} is attached to {quote(base.on)}; release it before "
+                    "you move it."
+                )
+        given = map(pose_from, poses.values())
+        if relative_to != WORLD:
+            given = map(self._pose(self.cell.frame(relative_to)).__matmul__, given)
+        return self._placed(
+            *(
+                Placement(manipulator=name, pose=X)
+                for name, X in zip(poses, given, strict=True)
             )
-        X_WF = self._pose(self.cell.frame(relative_to))
-        return self._placed(Placement(manipulator=name, pose=X_WF @ pose_from(pose)))
+        )
 
     def with_velocity(
         self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
@@ -407,7 +342,8 @@ class State(
         V = BaseVelocity(manipulator=name, linear=linear, angular=angular)
         others = self._velocities_but(name)
         moves = any((*V.linear, *V.angular))
-        return self._with(base_velocities=(*others, V) if moves else others)
+        velocities = (*others, V) if moves else others
+        return self._with(base_velocities=in_order(velocities, "base_velocities"))
 
     def attach(
         self, part: str, to: str, *, pose: Any = None, replace: bool = False
@@ -571,23 +507,35 @@ class State(
     # inside
 
     def _with(self, **changes: Any) -> Self:
-        changed = msgspec.structs.replace(self, **changes)
+        """Return the state with other values of fields, such as states hold."""
+        # A copy is not checked again, as all that it holds has been.
+        struct: Any = msgspec.Struct
+        changed: Self = struct.__copy__(self)
+        for name, value in changes.items():
+            msgspec.structs.force_setattr(changed, name, value)
         if "cell" in self.__dict__:
             vars(changed)["cell"] = self.__dict__["cell"]
             if "placements" not in changes:
                 vars(changed)["tree"] = self.tree
         return changed
 
-    def _placed(self, placement: Placement) -> Self:
-        name = placement.manipulator
-        k = bisect_left(self.placements, name, key=name_of)
-        behind = k + (self._placement(name) is not None)
-        placed = (*self.placements[:k], placement, *self.placements[behind:])
-        changes: dict[str, Any] = {"placements": placed}
-        if placement.on != WORLD:  # what is attached moves as its parent does
-            changes["base_velocities"] = self._velocities_but(name)
-        changed = self._with(**changes)
-        vars(changed)["tree"] = self._attached(self.tree, [placement])
+    def _placed(self, *placements: Placement) -> Self:
+        changes: dict[str, Any] = {}
+        if len(placements) == 1:
+            (placement,) = placements
+            name = placement.manipulator
+            k = bisect_left(self.placements, name, key=name_of)
+            behind = k + (self._placement(name) is not None)
+            placed = (*self.placements[:k], placement, *self.placements[behind:])
+            if placement.on != WORLD:  # what is attached moves as its parent does
+                changes["base_velocities"] = self._velocities_but(name)
+        else:
+            # All of them are free in the world.
+            by_name = {each.manipulator: each for each in self.placements}
+            by_name.update((each.manipulator, each) for each in placements)
+            placed = in_order(by_name.values(), "placements")
+        changed = self._with(placements=placed, **changes)
+        vars(changed)["tree"] = self._attached(self.tree, placements)
         return changed
 
     def _placement(self, name: str) -> Placement | None:

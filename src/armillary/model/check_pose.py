@@ -7,8 +7,9 @@ from typing import Any, Final, NoReturn
 
 from armillary.errors import ArmillaryError, ModelError
 from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import EYE
 
-__all__ = ["rigid"]
+__all__ = ["is_rigid", "rigid"]
 
 ROTATION_TOLERANCE: Final = 1e-6
 
@@ -21,17 +22,26 @@ def rigid(pose: Any, name: str) -> Pose:
     Raises:
         ModelError: It is not a pose of numbers, or sheared, scaled or reflected.
     """
-    if pose is IDENTITY:
+    if is_rigid(pose):
         return pose
     if not (isinstance(pose, Pose) and _has_plain_floats(pose)):
         pose = _plain(pose, name)
-    error, volume = _distortion(pose)
+    if not is_rigid(pose):
+        _refuse(pose, name, _distortion(pose)[0])
+    return pose
+
+
+def is_rigid(pose: Any) -> bool:
+    """Return whether something is a pose of plain finite floats, and rigid."""
+    if pose is IDENTITY:
+        return True
+    if not (isinstance(pose, Pose) and _has_plain_floats(pose)):
+        return False
+    error, volume = (0.0, 1.0) if pose.rotation is EYE else _distortion(pose)
     x, y, z = pose.position
     # The difference of a number to itself is 0 only where that is finite.
     is_finite = volume - volume + x - x + y - y + z - z == 0.0
-    if not (is_finite and error <= ROTATION_TOLERANCE and volume > 0.0):
-        _refuse(pose, name, error)
-    return pose
+    return is_finite and error <= ROTATION_TOLERANCE and volume > 0.0
 
 
 def _plain(given: Any, name: str) -> Pose:
@@ -76,10 +86,13 @@ def _distortion(pose: Pose) -> tuple[float, float]:
 
 
 def _has_plain_floats(pose: Pose) -> bool:
-    parts: tuple[Any, ...] = (pose.rotation, pose.position)
-    if set(map(type, parts)) != {tuple} or len(parts[0]) != 3:
+    rotation: object = pose.rotation
+    position: object = pose.position
+    if type(rotation) is not tuple or type(position) is not tuple:
         return False
-    if set(map(type, parts[0])) != {tuple}:
+    if rotation is not EYE and (
+        len(pose.rotation) != 3 or {*map(type, pose.rotation)} != {tuple}
+    ):
         return False
     entries = pose.entries
-    return len(entries) == 12 and set(map(type, entries)) == {float}
+    return len(entries) == 12 and {*map(type, entries)} == {float}

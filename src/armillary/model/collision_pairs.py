@@ -454,12 +454,14 @@ class CollisionPairs:
         """
         if not self.rules.between:  # such rules list what they test
             return ()
-        owners = self._owners[pairs.indices]
-        tested = set(owners[owners[:, 0] == owners[:, 1], 0].tolist())
+        a, b = self._owners[pairs.indices].T
+        counts = np.bincount(self._owners, minlength=len(self.cell.manipulators))
+        counts[a[a == b]] = 0  # some pair of theirs is tested
+        several: list[int] = np.flatnonzero(counts > 1).tolist()
         return tuple(
-            manipulator.name
-            for k, manipulator in enumerate(self.cell.manipulators)
-            if k not in tested and self._is_left_out(np.flatnonzero(self._owners == k))
+            self.cell.manipulators[k].name
+            for k in several
+            if self._is_left_out(np.flatnonzero(self._owners == k))
         )
 
     def are_joined(self, tree: Tree, pairs: Pairs) -> Mask:
@@ -471,7 +473,7 @@ class CollisionPairs:
 
     def _is_left_out(self, own: Indices) -> bool:
         """Return whether no rule is about some pair of links that may meet."""
-        if len(own) < 2 or self._covers(own):
+        if self._covers(own):
             return False
         i, j = own[np.stack(np.triu_indices(len(own), 1))]
         may_meet = self._is_apart(i, j) & ~self._is_joined(i, j)

@@ -121,6 +121,24 @@ def kept(owner: object, name: Hashable, make: Callable[[], T]) -> T:
     return owner.__dict__.setdefault("kept", {}).setdefault(name, made)
 
 
+def kept_few(
+    owner: object, name: Hashable, key: Hashable, make: Callable[[], T], most: int = 8
+) -> T:
+    """Return what `make` gives, kept with its owner for each of the last few keys.
+
+    most: How many are kept; when there are more, all are forgotten.
+    """
+    made = kept(owner, name, dict[Hashable, T])
+    try:
+        return made[key]
+    except KeyError:
+        pass
+    value = make()
+    if len(made) >= most:
+        made.clear()
+    return made.setdefault(key, value)
+
+
 def reduced(struct: msgspec.Struct) -> tuple[Any, ...]:
     """Return how a struct is pickled: by its fields, without what it has kept."""
     values = {name: getattr(struct, name) for name in struct.__struct_fields__}

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from armillary.model.drive import Drive
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
@@ -15,9 +18,11 @@ from armillary.model.link_poses import common_ancestor
 from armillary.model.mount import WORLD
 from armillary.model.parents import ancestors, nearest, nearest_shared
 from armillary.model.workcell import IN_WORLD, Workcell
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 
 __all__ = ["Base", "Tree"]
+
+Array = npt.NDArray[np.float64]
 
 
 class Base(NamedTuple):
@@ -53,6 +58,8 @@ class Tree:
             where it is fixed, several coordinates where it is a mechanism.
         base_of: The manipulator whose base each link is, -1 for the others; the last is
             the world's.
+        alike: Another tree that attaches bases to the same frames, at other poses. What
+            only attachments decide is cached there, once for all such trees.
     """
 
     cell: Workcell
@@ -60,6 +67,7 @@ class Tree:
     parents: tuple[int, ...]
     drives: tuple[tuple[Drive, ...], ...]
     base_of: tuple[int, ...]
+    alike: Tree | None = None
 
     @classmethod
     def of(cls, cell: Workcell) -> Self:
@@ -83,20 +91,50 @@ class Tree:
 
     def attached(self, changes: Mapping[int, Base]) -> Self:
         """Return the tree with the bases of some manipulators attached elsewhere."""
-        bases, parents = list(self.bases), list(self.parents)
+        bases = list(self.bases)
+        stays = True
         for k, base in changes.items():
+            stays = stays and _is_alike(bases[k], base)
             bases[k] = base
-            parents[self.base_link(k)] = base.frame.link
-        return replace(self, bases=tuple(bases), parents=tuple(parents))
+        if not stays:
+            parents = list(self.parents)
+            for k, base in changes.items():
+                parents[self.base_link(k)] = base.frame.link
+            made = tuple(bases), tuple(parents)
+            return replace(self, bases=made[0], parents=made[1], alike=None)
+        # Bases only move: the links and what carries them are the same.
+        alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
+        return type(self)(self.cell, tuple(bases), *kept, alike)
+
+    def placed(self, changes: Mapping[int, Base]) -> Self:
+        """Return what `attached` does, for poses of floats alone."""
+        moved, before = self.attached(changes), vars(self).get("base_matrices")
+        if before is not None:
+            matrices = before.copy()
+            matrices[[*changes]] = matrices_of([b.frame.pose for b in changes.values()])
+            matrices.flags.writeable = False
+            vars(moved)["base_matrices"] = matrices
+        return moved
+
+    @cached_property
+    def base_matrices(self) -> Array:
+        """Return the pose of each base in the link that carries it, shape (m, 4, 4)."""
+        matrices = matrices_of([base.frame.pose for base in self.bases])
+        matrices.flags.writeable = False
+        return matrices
 
     @cached_property
     def movable(self) -> tuple[int, ...]:
         """Return the manipulators whose bases are not fixed: states may move them."""
+        if self.alike:
+            return self.alike.movable
         return tuple(k for k, base in enumerate(self.bases) if base.mode != "fixed")
 
     @cached_property
     def carried_bases(self) -> tuple[int, ...]:
         """Return the manipulators on links that states attach there or could move."""
+        if self.alike:
+            return self.alike.carried_bases
         return tuple(k for k in self.movable if self.bases[k].frame.link >= 0)
 
     @cached_property
@@ -105,6 +143,8 @@ class Tree:
 
         That may be itself; it is -1 where the world carries it so.
         """
+        if self.alike:
+            return self.alike.carriers
         bases = [self.base_link(k) for k in range(len(self.bases))]
         movable = {bases[k] for k in self.movable}
         carried_by = nearest(self.parents, bases, movable.__contains__)
@@ -116,6 +156,8 @@ class Tree:
 
         All trees of a cell have the same `carriers`.
         """
+        if self.alike:
+            return self.alike.levels
         carriers, attached = Tree.of(self.cell).carriers, set(self.carried_bases)
         above: dict[int, list[int]] = {}
         for k in self.carried_bases:
@@ -217,6 +259,8 @@ class Tree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Return the links that each link carries, those of the world last."""
+        if self.alike:
+            return self.alike.children
         children: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
         for link, parent in enumerate(self.parents):
             children[parent].append(link)
@@ -266,6 +310,8 @@ class Tree:
     @cached_property
     def _bases_on(self) -> dict[str, list[int]]:
         """Return the manipulators whose bases are attached to each frame."""
+        if self.alike:
+            return self.alike._bases_on
         by_frame: dict[str, list[int]] = {}
         for k, base in enumerate(self.bases):
             by_frame.setdefault(base.on, []).append(k)
@@ -293,3 +339,12 @@ class Tree:
             else:
                 first += map(self.base_link, self._bases_on.get(frame, ()))
         return self._descendants(first)
+
+
+def _is_alike(one: Base, other: Base) -> bool:
+    """Return whether two bases are attached to the same frame, at any poses."""
+    return (
+        one.frame.link == other.frame.link
+        and one.on == other.on
+        and (one.mode == "fixed") == (other.mode == "fixed")
+    )

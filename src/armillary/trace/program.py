@@ -97,7 +97,7 @@ class Program:
             text.update(b"loose")
         return text.hexdigest()
 
-    @property
+    @cached_property
     def operation_count(self) -> int:
         """Return the number of instructions that compute something."""
         return sum(step.name in OPS for step in self.instructions)

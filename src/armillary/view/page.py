@@ -22,8 +22,8 @@ import numpy.typing as npt
 from armillary.errors import ModelError, StateError, printable, shortened
 from armillary.kinematics.moving_links import (
     MovingLinks,
-    moving_links,
     poses_of_links,
+    straight_links,
 )
 from armillary.kinematics.poses import FixedTo
 from armillary.kinematics.state import State
@@ -142,7 +142,7 @@ def _recorded(
         lay_out(server)
         server.gui.set_panel_label(printable(shortened(cell.name)))
         scene = Scene(server, cell, found, state)
-        note = "" if moving_links(cell).is_compiled else UNCOMPILED
+        note = "" if straight_links(cell).is_straight else UNCOMPILED
         panel = PagePanel(server, cell, state, note)
         for layer in scene.layers:
             scene.show_layer(layer, True)  # so that the page holds it
@@ -299,7 +299,7 @@ def cell_data(
 
     state: The first one of the motion, if there is a motion.
     """
-    moving = moving_links(cell)
+    moving = straight_links(cell)
     states = [state]
     if motion is not None:
         states = [motion.state(k) for k in range(len(motion.times))]
@@ -398,7 +398,7 @@ def _motion(
         "q": np.array([each.q for each in states], np.float64),
     }
     is_alike = all(each.placements == first.placements for each in states)
-    if not carriers.moving.is_compiled or not is_alike or first.passive.size:
+    if not carriers.moving.is_straight or not is_alike or first.passive.size:
         about["poses"] = np.array([carriers.poses(each) for each in states])
     return about
 

@@ -29,7 +29,7 @@ from armillary.kernel.javascript import (
 )
 from armillary.kernel.pipeline import Pipeline
 from armillary.kinematics.inputs import PASSIVE
-from armillary.kinematics.moving_links import POSES, MovingLinks, moving_links
+from armillary.kinematics.moving_links import POSES, MovingLinks, straight_links
 from armillary.kinematics.state import State
 from armillary.model.closed_form import ClosedForm
 from armillary.model.end_effectors import frames_by_use
@@ -93,8 +93,8 @@ def kinematics_script(
     Raises:
         UnknownName: There is no such frame.
     """
-    moving = moving_links(cell)
-    if not moving.is_compiled:
+    moving = straight_links(cell)
+    if not moving.is_straight:
         members = [f"reason: {json.dumps(UNCOMPILED)}", "poses: null", "ik: {}"]
         return _expression(cell, state, members, "")
     solvers = inverse_members(cell, state, frames, closed)
@@ -107,7 +107,7 @@ def _expression(cell: Workcell, state: State, members: list[str], before: str) -
     members = [
         f"joints: [{', '.join(_joints(cell))}]",
         f"q: [{literals(state.q)}]",
-        f"links: {list(moving_links(cell).links)}",
+        f"links: {list(straight_links(cell).links)}",
         *members,
     ]
     result = "return {\n  " + ",\n  ".join(members) + ",\n};"
@@ -375,7 +375,7 @@ def solver_names(cell: Workcell, state: State) -> dict[str, str]:
         cell: The cell that has the frames.
         state: What is attached to what.
     """
-    moving = moving_links(cell)
+    moving = straight_links(cell)
     solvers: dict[str, str] = {}
     firsts: dict[int, str] = {}
     for name in frames_by_use(cell):

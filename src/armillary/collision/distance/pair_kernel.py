@@ -44,7 +44,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, select
 
-__all__ = ["SIZES", "Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
+__all__ = ["SIZES_OF", "Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
 
 Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
@@ -56,6 +56,9 @@ WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "tou
 
 SIZES: Final = "sizes"
 """The table of the poses and numbers of the two shapes."""
+
+SIZES_OF: Final = "sizes_a", "sizes_b"
+"""The tables of the pose and numbers of each shape, where many pairs are called."""
 
 
 @lru_cache(maxsize=1024)
@@ -172,8 +175,8 @@ def _pipeline(
     """Return the pipeline for two shapes of any sizes, each of one kind.
 
     sizes: Where poses and numbers of the shapes are: `rows` for inputs, of which each
-        row has its own, `table` for a table, `called` for one beside columns of poses;
-        `alone` for a table of the numbers, where there are no poses.
+        row has its own, `table` for a table, `called` for one for each shape, beside
+        columns of poses; `alone` for a table of the numbers, where there are no poses.
     """
     # The stages: where B is in A, how far their cores are apart, and the radii around
     # these. What differs are the sources of poses and numbers.
@@ -184,7 +187,8 @@ def _pipeline(
     if is_full or sizes in {"rows", "called"}:
         links = columns.X_A, columns.X_B
     own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
-    numbers = tuple(port for port in columns.numbers.values() if port)
+    by_side = columns.numbers.values()
+    numbers = tuple(port for port in by_side if port)
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
         *stages_of(
@@ -199,6 +203,12 @@ def _pipeline(
     inputs, tables = links, [*TABLES]
     if sizes == "rows":
         inputs = *links, *own, *numbers
+    elif sizes == "called":
+        # Many pairs share a shape, whose record is there once.
+        for name, pose, port in zip(SIZES_OF, own, by_side, strict=True):
+            fields = pose, *((port,) if port else ())
+            tables.append(Table(name, (*map(number_field, fields),), is_single=True))
+            stages = (each(tables[-1], *stages),)
     else:
         fields = tuple(map(number_field, (*own, *numbers)))
         tables.append(Table(SIZES, fields, is_single=True))

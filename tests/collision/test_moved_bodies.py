@@ -1,0 +1,109 @@
+"""Checks of states in which bodies moved: equal answers, for the work of what moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.collision import check_kernel
+from armillary.collision.check_tables import CheckTables
+from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.shapes import Box, Capsule, Sphere
+from armillary.testing.samples import random_pose
+from work import lines
+
+Q = np.random.default_rng(0).uniform(-3.0, 3.0, (40, 2))
+
+
+def scene(boxes: int) -> arm.Cell:
+    """Return an arm of two links among boxes, which are not tested with each other."""
+    links = [arm.Link(name="base")]
+    for k in range(2):
+        joint = arm.joints.Revolute(
+            axis=(0, k, 1 - k), precursor=arm.Pose.translation(0.1, 0, 0.4)
+        )
+        shapes = [Capsule(radius=0.05, length=0.3), Sphere(radius=0.1)]
+        links.append(
+            arm.Link(
+                name=f"l{k}", parent=links[-1].name, joint=joint, collisions=shapes
+            )
+        )
+    things = [
+        arm.Manipulator(
+            name=f"box{k}",
+            links=[arm.Link(name="body", collisions=[Box(size=(0.1, 0.2, 0.1))])],
+        )
+        for k in range(boxes)
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="arm", links=links), *things])
+    return cell.replace(rules=cell.rules.exclude("box*/*", "box*/*", reason="apart"))
+
+
+def assert_right(cell: arm.Cell, state: arm.State) -> None:
+    check = cell.collision(state)
+    expected = check.distances(Q).min(axis=1)  # which shares no records
+    np.testing.assert_allclose(check.clearance(Q), expected, atol=1e-9)
+    np.testing.assert_array_equal(check(Q), expected <= 0.0)
+    assert [bool(check(q)) for q in Q[:5]] == (expected[:5] <= 0.0).tolist()
+
+
+def test_answers_follow_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes, the arm and what it grips move, until all records are made anew."""
+    cell, rng = scene(6), np.random.default_rng(1)
+    anew = 0
+    whole = check_kernel.CheckRecords.of
+
+    def counted(*given: object) -> object:
+        nonlocal anew
+        anew += 1
+        return whole(*given)
+
+    monkeypatch.setattr(check_kernel.CheckRecords, "of", counted)
+    state = cell.home
+    for step in range(24):
+        name = f"box{rng.integers(6)}"
+        if step == 8:
+            state = state.place("arm", random_pose(rng))
+        elif step == 12:
+            state = state.grip("box1", by="arm/l1")
+        elif step == 16:
+            state = state.release("box1")
+        elif step % 6 == 5:
+            names = [f"box{k}" for k in range(6) if f"box{k}" not in state.attachments]
+            state = state.place_all({each: random_pose(rng) for each in names})
+        elif name not in state.attachments:
+            state = state.place(name, random_pose(rng))
+        assert_right(cell, state)
+    assert 6 <= anew < 24  # of 48 checks, of truths and of clearances
+
+
+def test_moved_boxes_analyse_nothing_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell, rng = scene(20), np.random.default_rng(2)
+    cell.collision()(Q[0])
+
+    def refuse(*given: object) -> None:
+        raise AssertionError("This does not depend on where bodies are.")
+
+    for kind in (CheckTables, SpeedBounds):
+        monkeypatch.setattr(kind, "of", refuse)
+    state = cell.home.place_all({f"box{k}": random_pose(rng) for k in range(20)})
+    assert_right(cell, state)
+
+
+def test_the_work_of_a_moved_box_does_not_grow_with_their_number() -> None:
+    X = arm.Pose.from_rpy(0.1, 0.2, 0.3, (1.0, 0.2, 0.3))
+    counts: list[int] = []
+    for boxes in (10, 40):
+        cell = scene(boxes)
+        state = cell.home.place_all(
+            {f"box{k}": arm.Pose.translation(0.9, 0.1, 0.01 * k) for k in range(boxes)}
+        )
+        cell.collision(state)(Q[0])
+        moved = [state.place("box3", X) for _ in range(2)]
+        cell.collision(moved[0])(Q[0])
+        counts.append(
+            lines(lambda s=state, c=cell: c.collision(s.place("box4", X))(Q[0]))
+        )
+    assert counts[1] < 1.3 * counts[0]
+    assert counts[1] < 3500
