@@ -16,6 +16,7 @@ from armillary.kernel.arguments import MAX_DIMENSIONS, described
 from armillary.kernel.builder import module_text
 from armillary.kernel.emit import emit_block
 from armillary.kernel.fastcall_entry import fastcall_entry
+from armillary.kernel.general_entry import general_entry
 from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
@@ -122,6 +123,18 @@ def compiled_columns(pipeline: Pipeline, bits: int, lanes: int) -> Code:
         level_of(pipeline),
         variables=True,
     )
+
+
+@lru_cache(maxsize=1)
+def general_code() -> Code:
+    """Return the code of the general way into all kernels."""
+    target = host()
+    key = key_of("general entry", target.identity)
+
+    def text() -> str:
+        return module_text(general_entry())
+
+    return loaded(key, target, text, 2, variables=True)
 
 
 def loaded(

@@ -11,7 +11,7 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -29,8 +29,10 @@ from armillary.kernel.arguments import (
     spread_out,
     ufunc_signature,
 )
-from armillary.kernel.buffers import empty
+from armillary.kernel.buffers import SMALLEST, empty
 from armillary.kernel.fallback import STATE, finish
+from armillary.kernel.general_binding import make_general_function
+from armillary.kernel.general_entry import MOST_BATCH
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.trace import Port, Program
@@ -46,6 +48,10 @@ __all__ = [
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
+
+OPERATIONS_HOLDING: Final = 200_000
+"""So many operations hold the global lock: releasing it costs as much, and more where
+other threads wait for it."""
 
 # Here NumPy does not warn: the branch that a row does not take may divide by zero.
 _SILENT = contextvars.Context()
@@ -362,20 +368,48 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
         "__doc__": _documentation(program),
         "__signature__": inspect.Signature(parameters),
     }
+    slow = batches or Kernel(native).__call__
     if batches:
         members["__call__"] = staticmethod(batches)
     if native.call:
         # A builtin has no descriptor, so it gets the arguments alone, without the
-        # kernel. Whatever is not one row of plain arrays goes to the slow callable.
+        # kernel. Whatever is not one row of plain arrays goes to the general entry, and
+        # what that does not take to the slow callable.
         members["__call__"] = binding.make_function(
             native.call,
             native.dtype,
-            batches or Kernel(native).__call__,
+            slow,
             program.name,
             native.owned,
             int(native.state[STATE.offsets["tables"] // 8]),
+            partial(_general, native, slow, takes_batches=batches is None),
         )
+    elif native.loop:
+        members["__call__"] = _general(native, slow, takes_batches=batches is None)
     return type("Kernel", (Kernel,), members)(native)
+
+
+def _general(
+    native: Native, slow: Callable[..., Array], *, takes_batches: bool
+) -> Callable[..., Array]:
+    """Return the general entry of a kernel, which leaves large batches to `slow`."""
+    from armillary.kernel import compiler  # has been imported for the kernel
+
+    row_bytes = max(port.size for port in native.program.outputs) * native.dtype.itemsize
+    for_one_thread = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
+    code = compiler.general_code()
+    return make_general_function(
+        code.address("general"),
+        native.loop,
+        native.program,
+        native.dtype,
+        native.state,
+        slow,
+        (code, *native.owned),
+        most_rows=min(for_one_thread, (SMALLEST - 1) // row_bytes),
+        release_from=-(-OPERATIONS_HOLDING // native.operations),
+        most_batch=MOST_BATCH if takes_batches else 0,
+    )
 
 
 def _parameter_names(ports: Sequence[Port]) -> list[str]:
