@@ -94,6 +94,7 @@ class InverseKinematics:
         """Return the solver of answers that touch nothing; it shares all else."""
         solver = object.__new__(type(self))
         vars(solver).update(vars(self), avoid=avoid)
+        vars(solver).pop("_quick_form", None)
         return solver
 
     @property
@@ -110,6 +111,13 @@ class InverseKinematics:
     def why_not_closed(self) -> str:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
+
+    @cached_property
+    def _quick_form(self) -> RecognisedForm | None:
+        """Return the closed form that may answer single targets at once, if any."""
+        form = self._form
+        is_quick = self.avoid is None and isinstance(form, RecognisedForm)
+        return form if is_quick else None
 
     @cached_property
     def _form(self) -> RecognisedForm | UserForm | str:
@@ -175,6 +183,12 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
+        is_usual = seed is arm_angle is method is threads is timeout is None
+        if is_usual and tolerance is TOLERANCE:
+            form = self._quick_form
+            found = None if form is None else form.answered(targets, near)
+            if found is not None:
+                return found
         query = query_of(
             self._problem,
             targets,
@@ -226,6 +240,11 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
+        if near is arm_angle is method is timeout is None and tolerance is TOLERANCE:
+            form = self._quick_form
+            answers = None if form is None else form.all_answered(targets)
+            if answers is not None:
+                return answers
         query = query_of(
             self._problem,
             targets,

@@ -36,9 +36,11 @@ from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery, Tolerance
+from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, is_plain_matrix
 from armillary.ik.reason import Reason, succeeded
+from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
+from armillary.kernel.arguments import FLOAT64
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.trace import Program
@@ -153,6 +155,59 @@ class RecognisedForm:
         if every:
             return marked(self._all(query), query)
         return nearest_free(self._nearest(query), self, query, self._problem)
+
+    def answered(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer to one target where the kernel finds it at once.
+
+        What is returned equals what `candidates` and `answer.py` make of it, with the
+        usual tolerance. None where the arguments are not plain arrays of one row, or
+        the answer is not settled: the general way then finds it, or says what is wrong.
+
+        Args:
+            target: As for a call of `InverseKinematics`.
+            near: The same.
+        """
+        if not is_plain_matrix(target):
+            return None
+        kernel, angles = self._best, self._home_angles
+        if near is None:
+            near = self._problem.home
+        elif angles or type(near) is not np.ndarray or near.dtype is not FLOAT64:
+            return None  # with a free elbow a search looks for what is nearer
+        else:
+            if near.shape != self._problem.home.shape or math.isnan(near.dot(near)):
+                return None
+            kernel = self._best_near
+        row: Array = kernel(target, self._usual, near, *angles)
+        n = len(row) - BEHIND_Q
+        reason = row.item(n + 2)
+        if reason != SOLVED and reason != SINGULAR:
+            return None
+        return Solution.of_row(row, n, _candidate)
+
+    def all_answered(self, target: Any) -> Answers | None:
+        """Return all answers to one target where the kernel finds them at once.
+
+        None as for `answered`, and where a branch must be put at a limit.
+        """
+        if self._arm.has_arm_angle or not is_plain_matrix(target):
+            return None
+        q, squares, numbers, outside = self._every(target, self._usual)
+        if outside.item():
+            return None
+        arrays = q, squares, numbers
+        return Answers.of_branches(arrays, self._problem, self.branches)
+
+    @cached_property
+    def _usual(self) -> Array:
+        return self.allowed(TOLERANCE)
+
+    @cached_property
+    def _home_angles(self) -> tuple[Array, ...]:
+        """Return the arm angle at home, of an arm that has one."""
+        if self.arm_angle is None:
+            return ()
+        return (np.asarray(self.arm_angle(self._problem.home)),)
 
     def _all(self, query: IKQuery) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
@@ -313,6 +368,18 @@ class RecognisedForm:
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def _candidate(row: Array) -> Candidates:
+    """Return the candidate that is a row of `best_program` with an answer."""
+    n = len(row) - BEHIND_Q
+    return Candidates(
+        q=row[:n].reshape(1, 1, n),
+        reason=row[n + 2 :].astype(np.int8),
+        residual=lambda: residual_of(row[n : n + 2]),
+        complete=True,
+        settled=True,
+    )
 
 
 def _strictly(
