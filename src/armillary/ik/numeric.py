@@ -47,7 +47,13 @@ from armillary.ik.loop_search import (
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, query_of
-from armillary.ik.reason import Reason
+from armillary.ik.reason import (
+    IN_COLLISION,
+    LIMITS,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    TIMEOUT,
+)
 from armillary.ik.search_step import largest_errors, residual_of_errors, step_program
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
@@ -307,17 +313,17 @@ class NumericSearch:
         """
         reasons = found.endings[:, 0].astype(np.int8)
         missed = np.flatnonzero(
-            (reasons == Reason.NOT_FOUND) | (reasons == Reason.TIMEOUT)
+            (reasons == NOT_FOUND) | (reasons == TIMEOUT)
         )
         far = self.problem.out_of_reach(rows[missed])
-        reasons[missed[far]] = Reason.OUT_OF_REACH
+        reasons[missed[far]] = OUT_OF_REACH
         left = missed[~far]
-        left = left[reasons[left] == Reason.NOT_FOUND]
+        left = left[reasons[left] == NOT_FOUND]
         if query.search_options is None and left.size:
             seeds = None if first is None else first[left]
             found.take(left, search(rows[left], self._plan(query, WHOLE), seeds=seeds))
             reasons[left] = found.endings[left, 0]
-            left = left[reasons[left] == Reason.NOT_FOUND]
+            left = left[reasons[left] == NOT_FOUND]
         lower, upper = self.problem.limits
         if query.explain and left.size and np.isfinite(upper - lower).any():
             self._explain(found, reasons, left, rows, query, search)
@@ -341,13 +347,13 @@ class NumericSearch:
         plan = self._plan(query, BEYOND, limited=False)
         beyond = search(np.ascontiguousarray(rows[left]), plan)
         left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
-        reasons[left] = Reason.LIMITS
+        reasons[left] = LIMITS
         seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
         within = search(rows[left], self._plan(query, ONCE), seeds=seeds)
         if within.failures < len(left):
             solved = _solved(within)
             found.take(left[solved], within.at(solved))
-            reasons[left[solved]] = Reason.SOLVED
+            reasons[left[solved]] = SOLVED
 
 
 def _solved(found: SearchResult) -> Truths:
@@ -569,7 +575,7 @@ def search_all(
             np.tile(seeds[:starts], (count, 1, 1)), search, query.at(rows)
         )
         both = asked.at(rows).joined(tried)
-        success = both.success | (both.reason == Reason.IN_COLLISION)
+        success = both.success | (both.reason == IN_COLLISION)
         q, residual = both.q, both.residual
         # Of equal answers the first is kept; whole turns are taken out before that.
         at = np.nonzero(success)
@@ -633,9 +639,9 @@ def _padded(found: list[tuple[Array, Array]], n: int) -> Candidates:
     """Return as many candidates for each target as any has, NaN where there are not."""
     shape = len(found), max((len(q) for q, _ in found), default=0)
     q, residual = np.full((*shape, n), np.nan), np.full((*shape, 2), np.nan)
-    reason = np.full(shape, Reason.NOT_FOUND, np.int8)
+    reason = np.full(shape, NOT_FOUND, np.int8)
     for k, (vectors, remains) in enumerate(found):
         q[k, : len(vectors)] = vectors
         residual[k, : len(vectors)] = remains
-        reason[k, : len(vectors)] = Reason.SOLVED
+        reason[k, : len(vectors)] = SOLVED
     return Candidates(q=q, reason=reason, residual=residual)

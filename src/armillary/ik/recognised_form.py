@@ -37,7 +37,7 @@ from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, is_plain_matrix
-from armillary.ik.reason import Reason, succeeded
+from armillary.ik.reason import LIMITS, succeeded
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import FLOAT64
@@ -347,7 +347,7 @@ class RecognisedForm:
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
         n = best.shape[1] - BEHIND_Q
-        blocked = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
+        blocked = np.flatnonzero(best[:, n + 2] == LIMITS)
         others = len(OTHER_ANGLES)
         for first in range(0, len(blocked), AT_ONCE):
             rows = blocked[first : first + AT_ONCE]

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
+from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel
 from armillary.kinematics.closing.solver import solved_on
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
+from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State, bound_state, branch_of, poses_in
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
@@ -29,21 +31,44 @@ __all__ = ["Poses", "pose", "poses"]
 Array = npt.NDArray[np.float64]
 FRAMES: Final = -3  # the axis of frames in an array of poses
 
+REPEATED: Final = 200
+"""Calls without a kernel that take about as long as to compile one."""
+
 
 def pose(
     cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
 ) -> Array:
     """Return the pose of a frame in a state, in `relative_to`, shape (4, 4).
 
-    It is computed without a kernel, so that no state asks for compilation.
+    It is computed without a kernel, so that no state asks for compilation, until it is
+    worth that: after REPEATED calls for the same frames, with the same attachments. The
+    last digits may differ then.
 
     Raises:
         UnknownName: A frame does not exist.
         StateError: The state is not one of this cell.
     """
-    bound, to = bound_state(cell, state), cell.frame(relative_to)
-    (X,) = poses_in(bound, [cell.frame(frame)], to)
+    bound = bound_state(cell, state)
+    asked = kept(bound.tree, (AskedPose, frame, relative_to), AskedPose)
+    if asked.kernel is not None and not bound.passive.size:
+        return asked.kernel(bound.q)
+    (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
+    asked.count += 1
+    if asked.count == REPEATED and not bound.passive.size:
+        asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
+
+
+@final
+class AskedPose:
+    """How often a pose was asked for with some attachments, and what gives it now."""
+
+    __slots__ = ("count", "kernel")
+
+    def __init__(self) -> None:
+        """Begin to count."""
+        self.count = 0
+        self.kernel: AnyKernel | None = None
 
 
 def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Poses:

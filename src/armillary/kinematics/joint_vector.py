@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import StateError, quote
+from armillary.kernel.arguments import FLOAT64
 from armillary.model.workcell import Workcell
 
 __all__ = [
@@ -36,17 +37,21 @@ def numbers_of(values: Any, name: str) -> Array:
     Raises:
         StateError: They are not one vector of finite numbers.
     """
-    try:
-        given = np.asarray(values)
-        if given.dtype.kind not in "fiubO":
-            raise TypeError(f"{given.dtype} is not a type of real numbers")
-        array = given.astype(np.float64) + 0.0  # not -0.0: texts and bytes differ
-    except (TypeError, ValueError, OverflowError) as error:
-        text = f"{name} must be a vector of numbers, not {values!r}."
-        raise StateError(text) from error
+    if type(values) is np.ndarray and values.dtype is FLOAT64:
+        array: Array = values + 0.0  # not -0.0: texts and bytes differ
+    else:
+        try:
+            given = np.asarray(values)
+            if given.dtype.kind not in "fiubO":
+                raise TypeError(f"{given.dtype} is not a type of real numbers")
+            array = given.astype(np.float64) + 0.0
+        except (TypeError, ValueError, OverflowError) as error:
+            text = f"{name} must be a vector of numbers, not {values!r}."
+            raise StateError(text) from error
     if array.ndim != 1:
         raise StateError(f"{name} must be one vector; a state holds no batch.")
-    if not np.isfinite(array).all():
+    # A sum of squares is quicker than a test of each number; it may overflow.
+    if not (math.isfinite(array.dot(array)) or np.isfinite(array).all()):
         numbers = tuple(array.tolist())
         raise StateError(f"{name} holds a number that is not finite: {numbers}.")
     # An array over bytes cannot be made writeable again; one with its own memory can.

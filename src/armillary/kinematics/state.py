@@ -322,13 +322,16 @@ class State(
             raise StateError(
                 f"q has {len(positions)} numbers; this state has {len(self.q)} joints."
             )
-        follow: Any = self.passive
-        if passive is not None or follow.size:
-            before = self.positions.tolist()
-            follow = replaced_passive(self.cell, positions.tolist(), before, passive)
-        rates = self.qd if qd is None else qd
-        when = self.time if time is None else time
-        changed = self._with(q=positions, qd=rates, passive=follow, time=when)
+        if qd is passive is time is None and not self.passive.size:
+            changed = self._at(positions)
+        else:
+            follow: Any = self.passive
+            if passive is not None or follow.size:
+                before, now = self.positions.tolist(), positions.tolist()
+                follow = replaced_passive(self.cell, now, before, passive)
+            rates = self.qd if qd is None else qd
+            when = self.time if time is None else time
+            changed = self._with(q=positions, qd=rates, passive=follow, time=when)
         if check_limits:
             where, rates = changed.positions.tolist(), changed.qd.tolist()
             refuse_violations(self.cell, where, rates)
@@ -564,6 +567,15 @@ class State(
         )
 
     # inside
+
+    def _at(self, positions: Array) -> Self:
+        """Return the state at other positions, as many, from `numbers_of`."""
+        # All else has been checked: it is copied without that.
+        changed = msgspec.Struct.__copy__(self)
+        msgspec.structs.force_setattr(changed, "q", positions)
+        if "cell" in self.__dict__:
+            vars(changed).update(cell=self.__dict__["cell"], tree=self.tree)
+        return changed
 
     def _with(self, **changes: Any) -> Self:
         changed = msgspec.structs.replace(self, **changes)
