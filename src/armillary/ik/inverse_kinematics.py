@@ -94,7 +94,7 @@ class InverseKinematics:
         """Return the solver of answers that touch nothing; it shares all else."""
         solver = object.__new__(type(self))
         vars(solver).update(vars(self), avoid=avoid)
-        vars(solver).pop("_quick_form", None)
+        vars(solver).pop("_quick_method", None)
         return solver
 
     @property
@@ -113,11 +113,11 @@ class InverseKinematics:
         return self._form if isinstance(self._form, str) else ""
 
     @cached_property
-    def _quick_form(self) -> RecognisedForm | None:
-        """Return the closed form that may answer single targets at once, if any."""
-        form = self._form
-        is_quick = self.avoid is None and isinstance(form, RecognisedForm)
-        return form if is_quick else None
+    def _quick_method(self) -> RecognisedForm | NumericSearch | None:
+        """Return what may answer single targets at once, if anything."""
+        if self.avoid is not None or isinstance(self._form, UserForm):
+            return None
+        return self.numeric if isinstance(self._form, str) else self._form
 
     @cached_property
     def _form(self) -> RecognisedForm | UserForm | str:
@@ -183,10 +183,13 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
-        is_usual = seed is arm_angle is method is threads is timeout is None
-        if is_usual and tolerance is TOLERANCE:
-            form = self._quick_form
-            found = None if form is None else form.answered(targets, near)
+        if (
+            seed is arm_angle is method is search_options is threads is timeout is None
+            and tolerance is TOLERANCE
+            and random_seed == 0
+        ):
+            quick = self._quick_method
+            found = None if quick is None else quick.answered(targets, near)
             if found is not None:
                 return found
         query = query_of(
@@ -241,10 +244,11 @@ class InverseKinematics:
                 angle is given and the arm has none, or needed and not given.
         """
         if near is arm_angle is method is timeout is None and tolerance is TOLERANCE:
-            form = self._quick_form
-            answers = None if form is None else form.all_answered(targets)
-            if answers is not None:
-                return answers
+            quick = self._quick_method
+            if isinstance(quick, RecognisedForm):
+                answers = quick.all_answered(targets)
+                if answers is not None:
+                    return answers
         query = query_of(
             self._problem,
             targets,

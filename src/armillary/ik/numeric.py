@@ -58,6 +58,7 @@ from armillary.ik.search_step import largest_errors, residual_of_errors, step_pr
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
+from armillary.kernel.arguments import FLOAT64
 from armillary.kernel.search import (
     Plan,
     Search,
@@ -66,7 +67,8 @@ from armillary.kernel.search import (
     make_plan,
     shared_search,
 )
-from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
+from armillary.kernel.search_code import CLOSE
+from armillary.kernel.search_layout import ENDING, INVALID, SOLVED, STOPPED
 from armillary.kernel.seed_table import SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
@@ -153,6 +155,62 @@ class NumericSearch:
             turn_near(found, first, self.problem)
         return _candidates(found, reasons)
 
+    def answered(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer to one target that a search finds at once.
+
+        What is returned equals what `candidates` finds with the usual options. None
+        where the arguments are not plain arrays, and where the first search fails, or
+        one from `near` ends far from it.
+
+        Args:
+            target: As for a call.
+            near: The same.
+        """
+        if near is None:
+            single = self._single
+            row = None if single is None else single(target)
+        else:
+            single = self._single_near
+            if single is None or type(near) is not np.ndarray:
+                return None
+            lower, upper = self.problem.finite_limits
+            if near.shape != lower.shape or near.dtype is not FLOAT64:
+                return None
+            if math.isnan(near.dot(near)):
+                return None
+            row = single(target, np.minimum(np.maximum(near, lower), upper))
+        if row is None or row.item(len(row) - 1) == 0.0:
+            return None
+        return Solution.of_row(row, len(self.problem.joints), self._candidate)
+
+    @cached_property
+    def _single(self) -> Callable[..., Any] | None:
+        return self._single_of(near=False, options=None)
+
+    @cached_property
+    def _single_near(self) -> Callable[..., Any] | None:
+        return self._single_of(near=True, options=LOCAL)
+
+    def _single_of(
+        self, *, near: bool, options: SearchOptions | None
+    ) -> Callable[..., Any] | None:
+        """Return the function of machine code for one target, if there is one."""
+        if self._closed is not None:
+            return None
+        goals = len(self.problem.goals)
+        shape = (goals, 4, 4) if goals > 1 else (4, 4)
+        usual = query_of(self.problem, np.broadcast_to(np.eye(4), shape))
+        search = self._search(near)
+        assert isinstance(search, Search)
+        return search.single(self._plan(usual, options))
+
+    def _candidate(self, row: Array) -> Candidates:
+        """Return the candidate that is a row of such a function."""
+        n = len(self.problem.joints)
+        ending = row[-1 - ENDING : -1].view(np.int64)
+        errors = row[n : -1 - ENDING]
+        return _candidates(SearchResult(row[None, :n], errors[None], ending[None], 0))
+
     def local(self, query: IKQuery) -> Candidates:
         """Return what is found from `near` alone, by steps as short as can be."""
         first = self._within(query)
@@ -220,7 +278,12 @@ class NumericSearch:
         if search is None:
             step = step_program(self.problem, near=near)
             guard = rigid_program(len(self.problem.goals))
-            search = shared_search(step, guard, tuple(self._scales.tolist()))
+            goals = len(self.problem.goals)
+            shape = (4, 4) if goals == 1 else (goals, 4, 4)
+            is_open = self._closed is None
+            search = shared_search(
+                step, guard, tuple(self._scales.tolist()), shape if is_open else None
+            )
             if self._closed is not None:
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
@@ -397,7 +460,6 @@ def _candidates(
 LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
 # From elsewhere: one of many.
 ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
-CLOSE = 0.5  # an answer of which no joint is farther is taken at once [m or rad]
 NEAR_AT_ONCE = 256  # targets: not many more are begun after a deadline
 SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
 EACH = 3  # starts of each spread

@@ -14,7 +14,14 @@ from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lan
 from armillary.kernel.memory import Struct, allocate, copy_bytes
 from armillary.trace import Port
 
-__all__ = ["WORDS", "fastcall_entry", "field", "slow_call"]
+__all__ = [
+    "WORDS",
+    "checked_array",
+    "fastcall_entry",
+    "field",
+    "new_array",
+    "slow_call",
+]
 
 WORDS: Final = Struct.of(
     array_type=(PTR, 1),
@@ -58,7 +65,7 @@ def fastcall_entry(
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
-        _checked(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
+        checked_array(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
         for k, port in enumerate(program.inputs)
     ]
     sizes = [
@@ -73,7 +80,7 @@ def fastcall_entry(
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
     # Made before it is needed: meanwhile the inputs reach the cache.
-    made = _new_array(f, words, result)
+    made = new_array(f, words, result)
     f.guard(made.differs(0), failed)
     more = [WORDS.load(words, "tables")] if has_tables else []
     bits = bits_of_lanes(real.lanes)
@@ -110,7 +117,7 @@ def field(structure: Value, offset: int, kind: Type) -> Value:
     return f.load(kind, f.address(structure, offset))
 
 
-def _checked(
+def checked_array(
     f: FunctionBuilder, array: Value, words: Value, port: Port, real: Type, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
@@ -143,7 +150,7 @@ def _spread(
     return buffer
 
 
-def _new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
+def new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
     """Call PyArray_New, which returns an array or null."""
     lengths = f.reserve(8 * len(port.shape), 8)
     for d, length in enumerate(port.shape):
