@@ -112,6 +112,15 @@ class InverseKinematics:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
 
+    def _answered(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer to one target that is found at once, if there is one."""
+        method = self._quick_method
+        if method is None:
+            return None
+        if method is self.numeric:
+            return self.numeric.answered(target, near)
+        return method.answered(target, near, self.numeric.answered)
+
     @cached_property
     def _quick_method(self) -> RecognisedForm | NumericSearch | None:
         """Return what may answer single targets at once, if anything."""
@@ -188,8 +197,7 @@ class InverseKinematics:
             and tolerance is TOLERANCE
             and random_seed == 0
         ):
-            quick = self._quick_method
-            found = None if quick is None else quick.answered(targets, near)
+            found = self._answered(targets, near)
             if found is not None:
                 return found
         query = query_of(

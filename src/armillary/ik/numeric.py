@@ -195,7 +195,7 @@ class NumericSearch:
         self, *, near: bool, options: SearchOptions | None
     ) -> Callable[..., Any] | None:
         """Return the function of machine code for one target, if there is one."""
-        if self._closed is not None:
+        if self._closed is not None or not self.problem.can_search:
             return None
         goals = len(self.problem.goals)
         shape = (goals, 4, 4) if goals > 1 else (4, 4)

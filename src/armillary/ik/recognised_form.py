@@ -14,6 +14,7 @@ are left to this module, as they are rare:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -156,33 +157,54 @@ class RecognisedForm:
             return marked(self._all(query), query)
         return nearest_free(self._nearest(query), self, query, self._problem)
 
-    def answered(self, target: Any, near: Any) -> Solution | None:
+    def answered(
+        self, target: Any, near: Any, local: Callable[[Any, Any], Solution | None]
+    ) -> Solution | None:
         """Return the answer to one target where the kernel finds it at once.
 
         What is returned equals what `candidates` and `answer.py` make of it, with the
-        usual tolerance. None where the arguments are not plain arrays of one row, or
-        the answer is not settled: the general way then finds it, or says what is wrong.
+        usual options. None where the arguments are not plain arrays of one row, or the
+        answer is not settled: the general way then finds it, or says what is wrong.
 
         Args:
             target: As for a call of `InverseKinematics`.
             near: The same.
+            local: What a search from `near` finds, None of what is no vector.
         """
         if not is_plain_matrix(target):
             return None
-        kernel, angles = self._best, self._home_angles
+        other, angles, kernel = None, self._home_angles, self._best
         if near is None:
             near = self._problem.home
-        elif angles or type(near) is not np.ndarray or near.dtype is not FLOAT64:
-            return None  # with a free elbow a search looks for what is nearer
-        else:
+        elif angles:
+            # The elbow is free: a search may find what is nearer than the answer at
+            # the arm angle of `near`.
+            other = local(target, near)
+            if other is None:
+                return None
+            angles = (np.asarray(self._angle_at(near)),)
+        elif type(near) is np.ndarray and near.dtype is FLOAT64:
             if near.shape != self._problem.home.shape or math.isnan(near.dot(near)):
                 return None
             kernel = self._best_near
+        else:
+            return None
         row: Array = kernel(target, self._usual, near, *angles)
         n = len(row) - BEHIND_Q
         reason = row.item(n + 2)
+        if reason == LIMITS and angles and other is None:
+            best, targets = row[np.newaxis], target[np.newaxis]
+            self._turn_elbow(
+                best, targets, self._usual, near, angles[0], threads=None
+            )
+            reason = row.item(n + 2)
         if reason != SOLVED and reason != SINGULAR:
             return None
+        if other is not None:
+            there = np.clip(near, *self._problem.finite_limits)
+            steps = (((q - there) ** 2).sum() for q in (other.q, row[:n]))
+            if next(steps) < next(steps):
+                return other
         return Solution.of_row(row, n, _candidate)
 
     def all_answered(self, target: Any) -> Answers | None:
@@ -208,6 +230,11 @@ class RecognisedForm:
         if self.arm_angle is None:
             return ()
         return (np.asarray(self.arm_angle(self._problem.home)),)
+
+    @cached_property
+    def _angle_at(self) -> Kernel:
+        assert self.arm_angle is not None
+        return self.arm_angle
 
     def _all(self, query: IKQuery) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
