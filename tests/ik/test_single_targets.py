@@ -134,8 +134,8 @@ WRONG: dict[str, tuple[Any, Any]] = {
     "short": (np.eye(4), lambda n: np.zeros(n - 1)),
     "two": (np.eye(4), lambda n: np.zeros((2, n))),
     "text": (np.eye(4), lambda _: "home"),
-    "target": (np.eye(3), lambda n: np.zeros(n)),
-    "complex": (np.eye(4, dtype=complex), lambda n: np.zeros(n)),
+    "target": (np.eye(3), np.zeros),
+    "complex": (np.eye(4, dtype=complex), np.zeros),
 }
 
 

@@ -146,7 +146,7 @@ def answered(call: Any, form: Form) -> Any:
     args, options = form
     try:
         result = call(*args, **options)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         return type(error), str(error)
     out = options.get("out")
     if isinstance(out, np.ndarray):
@@ -240,9 +240,7 @@ def test_several_inputs_and_results(many: Program):
             slow.calls = 0
             found = answered(entry, form)
             assert slow.calls == calls, form
-            python = answered(
-                lambda *x, **k: Kernel.__call__(slow.fast, *x, **k), form
-            )
+            python = answered(lambda *x, **k: Kernel.__call__(slow.fast, *x, **k), form)
             same(found, python)
     out = places(6)
     assert all(x is y for x, y in zip(entry(a, b, m, out=out), out, strict=True))
@@ -290,7 +288,7 @@ def test_nothing_leaks(many: Program, arm: Program):
         several(*inputs)
         several(*inputs, out=tuples)
         with pytest.raises(TypeError):
-            fast(single, outs=out)
+            fast(single, **{"outs": out})
 
     def counts() -> list[int]:
         gc.collect()

@@ -11,7 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.cell import device, differential_drive, tree_text
-from armillary.cell.methods import asks, asks_of_meshes, asks_once, edits, edits_with_meshes
+from armillary.cell.methods import (
+    asks,
+    asks_of_meshes,
+    asks_once,
+    edits,
+    edits_with_meshes,
+)
 from armillary.collision import check, pairs, violations, with_collisions
 from armillary.control import questions as control
 from armillary.dynamics import quantities, simulation

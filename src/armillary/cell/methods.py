@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, cast
 
 from armillary.model.fields import kept
 from armillary.model.shapes.mesh import MeshSource
@@ -81,13 +81,14 @@ def asks_once(
 
 def _names(given: object) -> object:
     """Return a list as a tuple, which can be a part of a key, all else as it is."""
-    return tuple(given) if type(given) is list else given
+    listed: Any = given
+    return tuple(listed) if type(given) is list else given
 
 
 def _is_name(given: object) -> bool:
     """Return whether something is a name, or a tuple of names: no other equals it."""
     if type(given) is tuple:
-        return all(type(each) is str for each in given)
+        return all(type(each) is str for each in cast("tuple[Any, ...]", given))
     return type(given) is str
 
 

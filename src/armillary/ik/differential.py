@@ -78,9 +78,9 @@ class Rates:
             n: How many joints there are.
         """
         rates, put = cls.__new__(cls), object.__setattr__
-        row.setflags(False)  # and so all parts of it
+        row.setflags(write=False)  # and so all parts of it
         reason = row[n + 3 : n + 4].astype(np.int8).reshape(())
-        reason.setflags(False)
+        reason.setflags(write=False)
         put(rates, "qd", row[:n])
         put(rates, "twist", row[n + 4 :])
         put(rates, "residual", row[n + 1 : n + 3])
@@ -272,7 +272,7 @@ class DifferentialSolver:
             return None
         n = len(self.joints)
         behind = (self._rates,) if self.limited else ()
-        return (n,), self._kernel(False, 1), np.ones(n), behind  # noqa: FBT003
+        return (n,), self._kernel(False, 1), np.ones(n), behind
 
     def _slow_down(self, rows: Array, ends: Array, given: dict[str, Array]) -> None:
         """Slow all rates down as far as passive joints need it."""

@@ -117,8 +117,8 @@ class InverseKinematics:
         method = self._quick_method
         if method is None:
             return None
-        if method is self.numeric:
-            return self.numeric.answered(target, near)
+        if isinstance(method, NumericSearch):
+            return method.answered(target, near)
         return method.answered(target, near, self.numeric.answered)
 
     @cached_property

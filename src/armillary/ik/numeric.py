@@ -375,9 +375,7 @@ class NumericSearch:
             first: Where it started, shape (count, n); None for the table.
         """
         reasons = found.endings[:, 0].astype(np.int8)
-        missed = np.flatnonzero(
-            (reasons == NOT_FOUND) | (reasons == TIMEOUT)
-        )
+        missed = np.flatnonzero((reasons == NOT_FOUND) | (reasons == TIMEOUT))
         far = self.problem.out_of_reach(rows[missed])
         reasons[missed[far]] = OUT_OF_REACH
         left = missed[~far]

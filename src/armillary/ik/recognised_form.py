@@ -52,6 +52,7 @@ AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
 MOST_TOLERANCES = 64
+_ANSWERED = SOLVED, SINGULAR
 ALL_ANGLES = np.arange(24) * math.tau / 24
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
@@ -194,11 +195,9 @@ class RecognisedForm:
         reason = row.item(n + 2)
         if reason == LIMITS and angles and other is None:
             best, targets = row[np.newaxis], target[np.newaxis]
-            self._turn_elbow(
-                best, targets, self._usual, near, angles[0], threads=None
-            )
+            self._turn_elbow(best, targets, self._usual, near, angles[0], threads=None)
             reason = row.item(n + 2)
-        if reason != SOLVED and reason != SINGULAR:
+        if reason not in _ANSWERED:
             return None
         if other is not None:
             there = np.clip(near, *self._problem.finite_limits)

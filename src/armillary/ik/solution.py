@@ -50,10 +50,10 @@ class Solution:
             found: Makes the candidates of a row when somebody asks for more.
         """
         solution = cls.__new__(cls)
-        row.setflags(False)
+        row.setflags(write=False)
         solution.q = row[:n]
         solution.success = _MET
-        solution._row = row, found  # noqa: SLF001
+        solution._row = row, found
         return solution
 
     @cached_property
@@ -159,9 +159,9 @@ class Answers:
             branches: What they are called.
         """
         answers = cls.__new__(cls)
-        answers._branches, answers._problem = arrays, problem  # noqa: SLF001
+        answers._branches, answers._problem = arrays, problem
         answers.q = arrays[0]
-        answers.q.setflags(False)
+        answers.q.setflags(write=False)
         answers.branches, answers.complete = branches, True
         return answers
 
@@ -212,8 +212,8 @@ class Answers:
         return f"<Answers: {text}{_nearly(self.reason, self.residual)}>"
 
 
-_MET: Truths = np.array(True)  # noqa: FBT003
-_MET.setflags(False)
+_MET: Truths = np.array(True)
+_MET.setflags(write=False)
 
 
 def _nearly(reason: Reasons, residual: Array) -> str:

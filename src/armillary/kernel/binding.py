@@ -210,7 +210,9 @@ def arrays_are_as_expected() -> bool:
     # @call reads them.
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
-    abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(numpy_table("_ARRAY_API")[_ABI_VERSION])
+    abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(
+        numpy_table("_ARRAY_API")[_ABI_VERSION]
+    )
     return abi_version() == _KNOWN_ABI and _lies_as_expected()
 
 

@@ -1,4 +1,4 @@
-"""The way in for all calls that `fastcall_entry` hands on: one function for all kernels.
+"""The way in for calls that `fastcall_entry` hands on: one function for all kernels.
 
 `@general` takes batches, `out=`, `threads=`, lists of numbers, arrays of other types
 and several results. It finds shapes and the loop of a kernel in the array that is its
@@ -24,7 +24,7 @@ from armillary.kernel.fastcall_entry import (
     field,
     slow_call,
 )
-from armillary.kernel.machine_type import F64, I8, I32, I64, PTR, VOID
+from armillary.kernel.machine_type import F64, I32, I64, PTR, VOID
 from armillary.kernel.memory import Struct, copy_bytes
 
 __all__ = ["MOST_OPERANDS", "PORT", "WORDS", "general_entry"]
@@ -197,9 +197,8 @@ class _GeneralEntry:
             name, value = f.load(PTR, names, k), f.load(PTR, values, k)
             is_given = value.differs(self.word("none"))
             is_out = name.equals(self.word("out_name"))
-            with f.when(is_out):
-                with f.when(is_given):
-                    self.out.set(value)
+            with f.when(is_out), f.when(is_given):
+                self.out.set(value)
             with f.when(~is_out):
                 # Names in a call are the very objects that the words have.
                 f.guard(name.equals(self.word("threads_name")), self.slow)

@@ -395,7 +395,9 @@ def _general(
     """Return the general entry of a kernel, which leaves large batches to `slow`."""
     from armillary.kernel import compiler  # has been imported for the kernel
 
-    row_bytes = max(port.size for port in native.program.outputs) * native.dtype.itemsize
+    row_bytes = (
+        max(port.size for port in native.program.outputs) * native.dtype.itemsize
+    )
     for_one_thread = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
     code = compiler.general_code()
     return make_general_function(

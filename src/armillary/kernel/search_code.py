@@ -415,11 +415,11 @@ class _SearchLoop:
     ) -> None:
         """Write the unknowns and errors of a lane as those of a problem."""
         errors = self.at.state.address(s, "errors")
-        for field, column, size in (
+        for name, column, size in (
             ("answers", now, self.at.n),
             ("residuals", errors, self.at.k),
         ):
-            row = self.at.row(f, field, index, size)
+            row = self.at.row(f, name, index, size)
             self.at.get(f, row, column, lane, size)
 
 
