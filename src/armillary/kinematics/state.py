@@ -571,7 +571,9 @@ class State(
     def _at(self, positions: Array) -> Self:
         """Return the state at other positions, as many, from `numbers_of`."""
         # All else has been checked: it is copied without that.
-        changed: Self = _COPY(self)
+        # (States are their own copies, those of a `Struct` are new.)
+        struct: Any = msgspec.Struct
+        changed: Self = struct.__copy__(self)
         msgspec.structs.force_setattr(changed, "q", positions)
         if "cell" in self.__dict__:
             vars(changed).update(cell=self.__dict__["cell"], tree=self.tree)
@@ -612,9 +614,6 @@ class State(
     def _pose(self, at: FrameRef) -> Pose:
         (X,) = poses_in(self, [at], IN_WORLD)
         return X
-
-
-_COPY: Final[Any] = vars(msgspec.Struct)["__copy__"]
 
 
 def link_poses(state: State) -> LinkPoses:
