@@ -47,13 +47,7 @@ from armillary.ik.loop_search import (
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, query_of
-from armillary.ik.reason import (
-    IN_COLLISION,
-    LIMITS,
-    NOT_FOUND,
-    OUT_OF_REACH,
-    TIMEOUT,
-)
+from armillary.ik.reason import IN_COLLISION, LIMITS, NOT_FOUND, OUT_OF_REACH, TIMEOUT
 from armillary.ik.search_step import largest_errors, residual_of_errors, step_program
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
@@ -197,12 +191,16 @@ class NumericSearch:
         """Return the function of machine code for one target, if there is one."""
         if self._closed is not None or not self.problem.can_search:
             return None
-        goals = len(self.problem.goals)
-        shape = (goals, 4, 4) if goals > 1 else (4, 4)
-        usual = query_of(self.problem, np.broadcast_to(np.eye(4), shape))
+        usual = query_of(self.problem, np.broadcast_to(np.eye(4), self._shape))
         search = self._search(near)
         assert isinstance(search, Search)
         return search.single(self._plan(usual, options))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Return the shape of one target."""
+        goals = len(self.problem.goals)
+        return (4, 4) if goals == 1 else (goals, 4, 4)
 
     def _candidate(self, row: Array) -> Candidates:
         """Return the candidate that is a row of such a function."""
@@ -278,12 +276,9 @@ class NumericSearch:
         if search is None:
             step = step_program(self.problem, near=near)
             guard = rigid_program(len(self.problem.goals))
-            goals = len(self.problem.goals)
-            shape = (4, 4) if goals == 1 else (goals, 4, 4)
-            is_open = self._closed is None
-            search = shared_search(
-                step, guard, tuple(self._scales.tolist()), shape if is_open else None
-            )
+            single = self._shape if self._closed is None else None
+            scales = tuple(self._scales.tolist())
+            search = shared_search(step, guard, scales, single)
             if self._closed is not None:
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
