@@ -170,6 +170,19 @@ def is_plain_matrix(targets: Any) -> bool:
     )
 
 
+def is_plain_vector(given: Any, like: Array) -> bool:
+    """Return whether joint positions are a vector of float64 as long as another.
+
+    None of them is NaN.
+    """
+    return (
+        type(given) is np.ndarray
+        and given.shape == like.shape
+        and given.dtype is FLOAT64
+        and not math.isnan(given.dot(given))
+    )
+
+
 def joint_vectors(problem: IKProblem, values: Any, name: str, batch: Batch) -> Array:
     """Return joint vectors, shape (n,) or (count, n); of a state those of its joints.
 

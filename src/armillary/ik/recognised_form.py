@@ -37,11 +37,16 @@ from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import TOLERANCE, IKQuery, Tolerance, is_plain_matrix
-from armillary.ik.reason import LIMITS, succeeded
+from armillary.ik.query import (
+    TOLERANCE,
+    IKQuery,
+    Tolerance,
+    is_plain_matrix,
+    is_plain_vector,
+)
+from armillary.ik.reason import LIMITS, OUT_OF_REACH, succeeded
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.arguments import FLOAT64
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.trace import Program
@@ -174,37 +179,56 @@ class RecognisedForm:
         """
         if not is_plain_matrix(target):
             return None
-        other, angles, kernel = None, self._home_angles, self._best
-        if near is None:
+        kernel, angles, is_given = self._best, self._home_angles, near is not None
+        if not is_given:
             near = self._problem.home
-        elif angles:
-            # The elbow is free: a search may find what is nearer than the answer at
-            # the arm angle of `near`.
-            other = local(target, near)
-            if other is None:
-                return None
-            angles = (np.asarray(self._angle_at(near)),)
-        elif type(near) is np.ndarray and near.dtype is FLOAT64:
-            if near.shape != self._problem.home.shape or math.isnan(near.dot(near)):
-                return None
-            kernel = self._best_near
-        else:
+        elif not is_plain_vector(near, self._problem.home):
             return None
+        elif angles:
+            angles = (np.asarray(self._angle_at(near)),)
+        else:
+            kernel = self._best_near
         row: Array = kernel(target, self._usual, near, *angles)
         n = len(row) - BEHIND_Q
         reason = row.item(n + 2)
-        if reason == LIMITS and angles and other is None:
+        if reason == OUT_OF_REACH:
+            return self._unreached(target, row[:n], near)
+        if reason == LIMITS and angles and not is_given:
             best, targets = row[np.newaxis], target[np.newaxis]
             self._turn_elbow(best, targets, self._usual, near, angles[0], threads=None)
             reason = row.item(n + 2)
         if reason not in _ANSWERED:
             return None
-        if other is not None:
+        if angles and is_given:
+            # The elbow is free: a search may find what is nearer than the answer at
+            # the arm angle of `near`.
+            other = local(target, near)
+            if other is None:
+                return None
             there = np.clip(near, *self._problem.finite_limits)
-            steps = (((q - there) ** 2).sum() for q in (other.q, row[:n]))
-            if next(steps) < next(steps):
+            steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
+            if steps[0] < steps[1]:
                 return other
         return Solution.of_row(row, n, _candidate)
+
+    def _unreached(self, target: Array, q: Array, near: Array) -> Solution:
+        """Return the nearest within limits to a target that is out of reach."""
+        problem, target = self._problem, target.copy()
+        wanted = np.minimum(np.maximum(near, self._finite[0]), self._finite[1])
+        q = problem.within(np.where(np.isnan(q), wanted, q))
+
+        def found(q: Array) -> Candidates:
+            return Candidates(
+                q=q[np.newaxis, np.newaxis],
+                reason=np.array([OUT_OF_REACH], np.int8),
+                residual=lambda: residual_of(problem.squares(q, target)),
+            )
+
+        return Solution.of_row(q, len(q), found, met=False)
+
+    @cached_property
+    def _finite(self) -> tuple[Array, Array]:
+        return self._problem.finite_limits
 
     def all_answered(self, target: Any) -> Answers | None:
         """Return all answers to one target where the kernel finds them at once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,19 +40,26 @@ class Solution:
         self.q = _closed(found.q.reshape(*batch, found.q.shape[-1]))
 
     @classmethod
-    def of_row(cls, row: Array, n: int, found: Callable[[Array], Candidates]) -> Self:
+    def of_row(
+        cls,
+        row: Array,
+        n: int,
+        found: Callable[[Array], Candidates],
+        *,
+        met: bool = True,
+    ) -> Self:
         """Return the answer to one target, of which only q is looked at now.
 
         Args:
-            row: Numbers of their own, of which q are the first n; what it solves is
-                met.
+            row: Numbers of their own, of which q are the first n.
             n: How many joints there are.
-            found: Makes the candidates of a row when somebody asks for more.
+            found: Makes the candidate of a row when somebody asks for more.
+            met: Whether it meets the target.
         """
         solution = cls.__new__(cls)
         row.setflags(write=False)
         solution.q = row[:n]
-        solution.success = _MET
+        solution.success = _TRUTHS[met]
         solution._row = row, found
         return solution
 
@@ -212,10 +219,6 @@ class Answers:
         return f"<Answers: {text}{_nearly(self.reason, self.residual)}>"
 
 
-_MET: Truths = np.array(True)
-_MET.setflags(write=False)
-
-
 def _nearly(reason: Reasons, residual: Array) -> str:
     """Return a hint at the tolerance where answers miss it by little."""
     near = (reason == Reason.NOT_FOUND) & (residual <= NEARLY).all(axis=-1)
@@ -231,3 +234,9 @@ def _nearly(reason: Reasons, residual: Array) -> str:
 def _closed(array: Any) -> Any:
     array.setflags(write=False)
     return array
+
+
+_TRUTHS: Final[tuple[Truths, Truths]] = (
+    _closed(np.array(False)),
+    _closed(np.array(True)),
+)
