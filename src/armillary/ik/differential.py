@@ -244,7 +244,7 @@ class DifferentialSolver:
             return None
         if q.dtype is not FLOAT64 or twist.dtype is not FLOAT64:
             return None
-        if not math.isfinite(q.dot(q) + twist.dot(twist)):
+        if not all(map(math.isfinite, (*q.tolist(), *twist.tolist()))):
             return None
         try:
             numbers = self._known_numbers[options]

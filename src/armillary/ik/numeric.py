@@ -379,6 +379,8 @@ class NumericSearch:
         far = self.problem.out_of_reach(rows[missed])
         reasons[missed[far]] = OUT_OF_REACH
         left = missed[~far]
+        if not left.size:
+            return reasons
         left = left[reasons[left] == NOT_FOUND]
         if query.search_options is None and left.size:
             seeds = None if first is None else first[left]
