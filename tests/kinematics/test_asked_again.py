@@ -11,7 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.cell.methods import asks_once
-from armillary.errors import StateError
+from armillary.errors import ArmillaryError, StateError
 from armillary.kinematics import all_frames
 
 
@@ -86,6 +86,9 @@ def test_a_pose_that_is_asked_again_has_a_kernel(monkeypatch: pytest.MonkeyPatch
             cell.pose("tool0", state, relative_to="tool0")
     with pytest.raises(StateError, match="a State is needed"):
         cell.pose("tool0", None)
+    for name in ("tool9", 5, ["tool0"]):
+        with pytest.raises(ArmillaryError):
+            cell.pose(name, cell.home)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ FRAMES: Final = -3  # the axis of frames in an array of poses
 REPEATED: Final = 200
 """Calls without a kernel that take about as long as to compile one."""
 
+MOST_JOINTS: Final = 64
+"""More would take seconds to compile in the middle of a program."""
+
 
 def pose(
     cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
@@ -49,13 +52,18 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound = bound_state(cell, state)
-    asked = kept(bound.tree, (AskedPose, frame, relative_to), AskedPose)
-    if asked.kernel is not None and not bound.passive.size:
+    known: dict[tuple[str, str], AskedPose] = kept(bound.tree, "asked poses", dict)
+    names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
+    asked = known.get(names) if are_texts else None
+    if asked is not None and asked.kernel is not None:
         return asked.kernel(bound.q)
     (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
-    asked.count += 1
-    if asked.count == REPEATED and not bound.passive.size:
-        asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
+    # Passive joints are those of the state, which a kernel would solve for.
+    if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
+        asked = known.setdefault(names, AskedPose())
+        asked.count += 1
+        if asked.count == REPEATED:
+            asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
 
 
