@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import Any, Concatenate, Final, ParamSpec, Protocol, Self, TypeVar, cast
 
@@ -72,6 +73,8 @@ def asks_once(
         except TypeError:  # lists have no hash
             named = [(name, _names(given)) for name, given in kwargs.items()]
             key = question, (*map(_names, args),), (*named,)
+            with suppress(KeyError, TypeError):
+                return known[key]
         if not all(map(_is_name, (*key[1], *(given for _, given in key[2])))):
             return question(workcell, *args, **kwargs)
         return kept(workcell, key, lambda: question(workcell, *args, **kwargs))

@@ -52,7 +52,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound = bound_state(cell, state)
-    known: dict[tuple[str, str], AskedPose] = kept(bound.tree, "asked poses", dict)
+    known = kept(bound.tree, "asked poses", dict[tuple[str, str], AskedPose])
     names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
     asked = known.get(names) if are_texts else None
     if asked is not None and asked.kernel is not None:
