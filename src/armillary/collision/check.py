@@ -38,6 +38,9 @@ __all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
+ORDINARY: Final = 1e38
+"""Numbers below this are numbers of float32, too."""
+
 BLOCK: Final = 1 << 17
 """Pairs of shapes, or frames, of the rows that are computed at once."""
 
@@ -199,11 +202,14 @@ class CollisionCheck:
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype:
+        greatest = max(map(abs, q.tolist()), default=0.0)
+        if q.dtype != kernel.dtype and not greatest < ORDINARY:
             with np.errstate(over="ignore"):
                 q = q.astype(kernel.dtype)
-        verdict = kernel(q)
-        return None if verdict == UNDECIDED else np.greater(verdict, UNDECIDED)
+        verdict = kernel(q).item()
+        if verdict == UNDECIDED:
+            return None
+        return np.True_ if verdict > UNDECIDED else np.False_
 
     @cached_property
     def _kernel_of_one(self) -> Kernel | None:

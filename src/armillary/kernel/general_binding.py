@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel import general_entry
-from armillary.kernel.arguments import Computation, compact_strides
+from armillary.kernel.arguments import FLOAT64, Computation, compact_strides
 from armillary.kernel.binding import (
     ARRAY_NEW,
     ARRAY_TYPE,
@@ -71,6 +71,7 @@ def make_general_function(  # noqa: PLR0913
     words = _GeneralWords(
         array_type=api[ARRAY_TYPE],
         dtype=id(dtype),
+        double_dtype=id(FLOAT64),
         new_array=api[ARRAY_NEW],
         type_number=dtype.num,
         vectorcall=address_of_function("PyObject_Vectorcall"),

@@ -8,6 +8,7 @@ the slow callable, in Python, before anything is written.
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from armillary.kernel.arguments import MAX_DIMENSIONS
@@ -24,7 +25,7 @@ from armillary.kernel.fastcall_entry import (
     field,
     slow_call,
 )
-from armillary.kernel.machine_type import F64, I32, I64, PTR, VOID
+from armillary.kernel.machine_type import F32, F64, I32, I64, PTR, VOID
 from armillary.kernel.memory import Struct, copy_bytes
 
 __all__ = ["MOST_OPERANDS", "PORT", "WORDS", "general_entry"]
@@ -38,6 +39,7 @@ MOST_BATCH: Final = 8
 WORDS: Final = Struct.of(
     array_type=(PTR, 1),
     dtype=(PTR, 1),
+    double_dtype=(PTR, 1),  # float64
     new_array=(PTR, 1),
     type_number=(I64, 1),
     vectorcall=(PTR, 1),
@@ -95,10 +97,17 @@ COUNT, LIST_ITEMS, NUMBER = 16, 24, 16
 TYPE_NUMBER = 28
 HALF = 23
 
+LEAST_SHORT: Final = 2.0**-126
+"""The least float32 with all its digits."""
+
+MOST_SHORTENED: Final = 4096
+"""So many numbers are shortened here, more by NumPy, on the way through Python."""
+
 
 def general_entry() -> list[FunctionBuilder]:
     """Return @general, behind what it calls."""
-    return [_converted_function(), _bounds_function(), _GeneralEntry().function()]
+    parts = _shortened_function(), _converted_function(), _bounds_function()
+    return [*parts, _GeneralEntry().function()]
 
 
 class _GeneralEntry:
@@ -334,8 +343,6 @@ class _GeneralEntry:
 
     def make_results(self) -> None:
         f = self.f
-        number = self.word("type_number").to(I32, "trunc")
-        null, zero = f.constant(PTR, 0), f.constant(I32, 0)
         with f.loop(self.outputs) as k:
             port = self.port(self.inputs + k)
             rank = PORT.load(port, "rank")
@@ -343,9 +350,7 @@ class _GeneralEntry:
             with f.loop(rank) as d:
                 f.store(PORT.load(port, "shape", d), core, d)
             ndim = (self.batch_rank.get() + rank).to(I32, "trunc")
-            kind = self.word("array_type")
-            given = kind, ndim, self.batch, number, null, null, zero, zero, null
-            made = f.call(self.word("new_array").text, PTR, *given)
+            made = _new_array(f, self.words, ndim, self.batch)
             f.guard(made.differs(0), self.failed)
             self.own(made)
             self.add_result(k, port, made)
@@ -427,6 +432,9 @@ def _converted_function() -> FunctionBuilder:
         return f.call(word(name).text, PTR, *given)
 
     with f.when(kind.equals(word("array_type"))):
+        is_double = field(thing, DESCRIPTION, PTR).equals(word("double_dtype"))
+        with f.when(is_double & word("item").equals(4)):
+            f.ret(f.call("@shortened", PTR, words, thing))
         number = field(field(thing, DESCRIPTION, PTR), TYPE_NUMBER, I32)
         number = number.to(I64, "sext")
         # No number of these can overflow, about which NumPy would warn.
@@ -454,12 +462,7 @@ def _converted_function() -> FunctionBuilder:
         items.set(single)
     shape = f.reserve(8, 8)
     f.store(size, shape)
-    null, zero = f.constant(PTR, 0), f.constant(I32, 0)
-    number, ndim = (x.to(I32, "trunc") for x in (word("type_number"), rank))
-    made = call(
-        "new_array", word("array_type"), ndim, shape, number, null, null, zero, zero,
-        null,
-    )  # fmt: skip
+    made = _new_array(f, words, rank.to(I32, "trunc"), shape)
     f.guard(made.differs(0), nothing)
     numbers, refused = field(made, DATA, PTR), f.label()
     with f.loop(size) as k:
@@ -472,6 +475,55 @@ def _converted_function() -> FunctionBuilder:
     f.start(nothing)
     f.ret(f.constant(PTR, 0))
     return f
+
+
+def _shortened_function() -> FunctionBuilder:
+    """Return @shortened, which makes an array of float32 from a short one of float64.
+
+    It returns null where a number overflows, or loses digits as it is too small: NumPy
+    has something to say about that.
+    """
+    f = FunctionBuilder("shortened", PTR, hints=["noinline"], words=PTR, thing=PTR)
+    words, thing = f["words"], f["thing"]
+    nothing, refused = f.label(), f.label()
+    needed = COMPACT | ALIGNED
+    f.guard((field(thing, FLAGS, I32) & needed).equals(needed), nothing)
+    count = f.variable(I64, 1)
+    ndim, dimensions = field(thing, NDIM, I32), field(thing, DIMENSIONS, PTR)
+    with f.loop(ndim.to(I64, "sext")) as d:
+        length = f.load(I64, dimensions, d)
+        f.guard(length <= MOST_SHORTENED, nothing)
+        count.set(count.get() * length)
+        f.guard(count.get() <= MOST_SHORTENED, nothing)
+    made = _new_array(f, words, ndim, dimensions)
+    f.guard(made.differs(0), nothing)
+    source, target = field(thing, DATA, PTR), field(made, DATA, PTR)
+    with f.loop(count.get()) as k:
+        number = f.load(F64, source, k)
+        short = number.to(F32, "fptrunc")
+        is_normal = (abs(short) >= LEAST_SHORT) & (abs(short) < math.inf)
+        # Zeros, infinities and NaN are what they are.
+        is_special = number.equals(0.0) | ~(abs(number) < math.inf)
+        f.guard(is_normal | is_special, refused)
+        f.store(short, target, k)
+    f.ret(made)
+    f.start(refused)
+    f.call(WORDS.load(words, "decrement").text, VOID, made)
+    f.jump(nothing)
+    f.start(nothing)
+    f.ret(f.constant(PTR, 0))
+    return f
+
+
+def _new_array(
+    f: FunctionBuilder, words: Value, ndim: Value, dimensions: Value
+) -> Value:
+    """Call PyArray_New, which returns an array or null."""
+    number = WORDS.load(words, "type_number").to(I32, "trunc")
+    null, zero = f.constant(PTR, 0), f.constant(I32, 0)
+    kind = WORDS.load(words, "array_type")
+    given = kind, ndim, dimensions, number, null, null, zero, zero, null
+    return f.call(WORDS.load(words, "new_array").text, PTR, *given)
 
 
 def _number(f: FunctionBuilder, words: Value, item: Value, refused: str) -> Value:
