@@ -209,7 +209,8 @@ class CollisionCheck:
         verdict = kernel(q).item()
         if verdict == UNDECIDED:
             return None
-        return np.True_ if verdict > UNDECIDED else np.False_
+        truth: Any = np.True_ if verdict > UNDECIDED else np.False_
+        return truth
 
     @cached_property
     def _kernel_of_one(self) -> Kernel | None:
