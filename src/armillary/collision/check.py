@@ -202,8 +202,7 @@ class CollisionCheck:
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
-        greatest = max(map(abs, q.tolist()), default=0.0)
-        if q.dtype != kernel.dtype and not greatest < ORDINARY:
+        if q.dtype != kernel.dtype and not _is_ordinary(q):
             with np.errstate(over="ignore"):
                 q = q.astype(kernel.dtype)
         verdict = kernel(q).item()
@@ -464,3 +463,9 @@ class CollisionCheck:
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, self._placed.poses(Q[rows])
+
+
+def _is_ordinary(q: Array) -> bool:
+    """Return whether no number of a vector overflows in float32."""
+    numbers: list[float] = q.tolist()
+    return max(map(abs, numbers), default=0.0) < ORDINARY

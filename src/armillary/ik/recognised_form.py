@@ -175,7 +175,7 @@ class RecognisedForm:
         Args:
             target: As for a call of `InverseKinematics`.
             near: The same.
-            local: What a search from `near` finds, None of what is no vector.
+            local: What a search from `near` finds, None where there is none.
         """
         if not is_plain_matrix(target):
             return None

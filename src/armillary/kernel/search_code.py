@@ -93,8 +93,8 @@ def _single_function(at: SearchLayout, port: Port) -> FunctionBuilder:
     It takes its parameters; where these are fewer than the problem has, also the first
     start, which is the rest of them. It returns an array of the unknowns, the errors,
     the whole numbers of the ending, and 1 where the problem is solved, and no unknown
-    is farther than CLOSE from a start that was given, else 0. What is no plain array
-    goes to the slow callable.
+    is farther than CLOSE from a start that was given, else 0. Anything but
+    plain arrays goes to the slow callable.
 
     Args:
         at: The layout of the search.
