@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from armillary.kernel import Kernel, binding, compile
+from armillary.kernel import (
+    Kernel,
+    binding,
+    compile,
+    general_binding,
+    general_entry,
+)
 from armillary.kernel.kernel import OPERATIONS_PER_THREAD, _general
 from armillary.trace import Program, trace
 
@@ -22,6 +28,25 @@ MANY = np.random.default_rng(5).normal(size=(11, 7))
 pytestmark = pytest.mark.skipif(
     not binding.arrays_are_as_expected(), reason="arrays lie otherwise here"
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "elsewhere"),
+    [
+        ("COUNT", 8),
+        ("LIST_ITEMS", 40),
+        ("NUMBER", 8),
+        ("TYPE_NUMBER", 24),
+        ("HALF", 22),
+        ("ALIGNED", 0x200),
+    ],
+)
+def test_other_layouts_are_noticed(
+    name: str, elsewhere: int, monkeypatch: pytest.MonkeyPatch
+):
+    assert general_binding._lie_as_expected()
+    monkeypatch.setattr(general_entry, name, elsewhere)
+    assert not general_binding._lie_as_expected()
 
 
 class Reading(np.ndarray):

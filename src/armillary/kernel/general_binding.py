@@ -5,29 +5,78 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import general_entry
+from armillary.kernel import general_entry as entry
 from armillary.kernel.arguments import FLOAT64, Computation, compact_strides
 from armillary.kernel.binding import (
     ARRAY_NEW,
     ARRAY_TYPE,
     FROM_ARRAY,
     address_of_function,
+    arrays_are_as_expected,
     builtin_function,
     numpy_table,
 )
+from armillary.kernel.fastcall_entry import FLAGS
 
-__all__ = ["make_general_function"]
+__all__ = ["make_general_function", "objects_are_as_expected"]
+
+
+@lru_cache(maxsize=1)
+def objects_are_as_expected() -> bool:
+    """Tell whether objects of Python and NumPy lie in memory as @general reads them."""
+    return arrays_are_as_expected() and _lie_as_expected()
+
+
+def _lie_as_expected() -> bool:
+    """Tell whether the fields of known objects are where @general reads them.
+
+    An address is followed only after the fields that are numbers were found in place.
+    """
+
+    def word(thing: object, offset: int) -> int:
+        return ctypes.c_int64.from_address(id(thing) + offset).value
+
+    def number(thing: object, offset: int) -> int:
+        return ctypes.c_int32.from_address(id(thing) + offset).value
+
+    def real(thing: object) -> float:
+        return ctypes.c_double.from_address(id(thing) + entry.NUMBER).value
+
+    listed, several = [1.5, 2.5, 3.5], (1.5, 2.5, 3.5)
+    items = list(map(id, listed))
+    sizes = word(listed, entry.COUNT), word(several, entry.COUNT)
+    if sizes != (3, 3) or list.__basicsize__ < entry.LIST_ITEMS + 8:
+        return False
+    in_list = (ctypes.c_int64 * 3).from_address(word(listed, entry.LIST_ITEMS))
+    in_tuple = (ctypes.c_int64 * 3).from_address(id(several) + tuple.__basicsize__)
+    array = np.zeros((2, 3))
+    read_only, turned = np.frombuffer(b"12345678", np.float64), array.T
+    shifted = np.frombuffer(b"." + bytes(16), np.uint8)[1:].view(np.float64)
+    known = entry.COMPACT | entry.ALIGNED | entry.WRITEABLE
+    flags = [number(a, FLAGS) & known for a in (array, read_only, turned, shifted)]
+    kinds = [np.dtype(kind) for kind in (np.bool_, np.int64, np.float16, np.float64)]
+    return (
+        list(in_list) == items
+        and list(in_tuple) == list(map(id, several))
+        and (real(1.5), real(np.float64(2.5))) == (1.5, 2.5)
+        and flags[:3]
+        == [known, entry.COMPACT | entry.ALIGNED, entry.ALIGNED | entry.WRITEABLE]
+        and not flags[3] & entry.ALIGNED
+        and all(number(kind, entry.TYPE_NUMBER) == kind.num for kind in kinds)
+        and kinds[2].num == entry.HALF
+    )
 
 
 class _GeneralWords(ctypes.Structure):
     """What @general finds in the array that is its `self`."""
 
-    _fields_ = tuple((word, ctypes.c_int64) for word in general_entry.WORDS.offsets)
+    _fields_ = tuple((word, ctypes.c_int64) for word in entry.WORDS.offsets)
     owned: tuple[object, ...]
 
 
@@ -42,7 +91,7 @@ def make_general_function(  # noqa: PLR0913
     *,
     most_rows: int,
     release_from: int,
-    most_batch: int = general_entry.MOST_BATCH,
+    most_batch: int = entry.MOST_BATCH,
 ) -> Callable[..., Any]:
     """Return a builtin function whose body is @general, for a kernel.
 
@@ -60,7 +109,7 @@ def make_general_function(  # noqa: PLR0913
     """
     ports = [*program.inputs, *program.outputs]
     item = dtype.itemsize
-    table = np.zeros((len(ports), general_entry.PORT.bytes // 8), np.int64)
+    table = np.zeros((len(ports), entry.PORT.bytes // 8), np.int64)
     for row, port in zip(table, ports, strict=True):
         rank = len(port.shape)
         row[:3] = rank, port.size, port.size * item

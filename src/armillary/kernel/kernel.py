@@ -31,7 +31,10 @@ from armillary.kernel.arguments import (
 )
 from armillary.kernel.buffers import SMALLEST, empty
 from armillary.kernel.fallback import STATE, finish
-from armillary.kernel.general_binding import make_general_function
+from armillary.kernel.general_binding import (
+    make_general_function,
+    objects_are_as_expected,
+)
 from armillary.kernel.general_entry import MOST_BATCH
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
@@ -371,6 +374,10 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
     slow = batches or Kernel(native).__call__
     if batches:
         members["__call__"] = staticmethod(batches)
+    make_general = None
+    if native.loop and objects_are_as_expected():
+        is_whole = batches is None
+        make_general = partial(_general, native, slow, takes_batches=is_whole)
     if native.call:
         # A builtin has no descriptor, so it gets the arguments alone, without the
         # kernel. Whatever is not one row of plain arrays goes to the general entry, and
@@ -382,10 +389,10 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
             program.name,
             native.owned,
             int(native.state[STATE.offsets["tables"] // 8]),
-            partial(_general, native, slow, takes_batches=batches is None),
+            make_general,
         )
-    elif native.loop:
-        members["__call__"] = _general(native, slow, takes_batches=batches is None)
+    elif make_general is not None:
+        members["__call__"] = make_general()
     return type("Kernel", (Kernel,), members)(native)
 
 
