@@ -21,10 +21,9 @@ from armillary.ik.rates_pipeline import (
 )
 from armillary.ik.reason import RateReason
 from armillary.ik.targets import as_joints, as_reals
-from armillary.kernel.arguments import FLOAT64
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import closed_kernel, passive_records
 from armillary.kinematics.inputs import Inputs
@@ -38,7 +37,6 @@ from armillary.model.workcell import Workcell
 Array = npt.NDArray[np.float64]
 
 MOST_OPTIONS = 64
-_TWIST = (6,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -237,15 +235,9 @@ class DifferentialSolver:
             options: `damping`, `step`, `sharp` and `tolerance`.
         """
         single = self._single
-        if single is None or type(q) is not np.ndarray or type(twist) is not np.ndarray:
+        if single is None or type(twist) is not np.ndarray:
             return None
-        shape, kernel, shared, behind = single
-        if q.shape != shape or twist.shape != _TWIST:
-            return None
-        if q.dtype is not FLOAT64 or twist.dtype is not FLOAT64:
-            return None
-        if not all(map(math.isfinite, (*q.tolist(), *twist.tolist()))):
-            return None
+        kernel, shared, behind = single
         try:
             numbers = self._known_numbers[options]
         except KeyError:
@@ -254,7 +246,10 @@ class DifferentialSolver:
                 self._known_numbers[options] = numbers
         except TypeError:  # a list has no hash
             return None
-        return kernel(q, twist[np.newaxis], shared, numbers, *behind)
+        row = kernel(q, twist[np.newaxis], shared, numbers, *behind)
+        if row is None or not all(map(math.isfinite, (*q.tolist(), *twist.tolist()))):
+            return None
+        return row
 
     @cached_property
     def _known_numbers(self) -> dict[tuple[Any, ...], Array]:
@@ -264,7 +259,7 @@ class DifferentialSolver:
     def _single(self) -> tuple[Any, ...] | None:
         """Return what a call for one twist takes; None where a kernel is not enough.
 
-        That is the shape of q, the kernel, the weights, and what stands behind them.
+        That is the kernel, the weights, and what stands behind them.
         """
         if len(self.tasks) > 1 or not self._counting.all():
             return None
@@ -272,7 +267,7 @@ class DifferentialSolver:
             return None
         n = len(self.joints)
         behind = (self._rates,) if self.limited else ()
-        return (n,), self._kernel(False, 1), np.ones(n), behind
+        return for_plain_rows(self._kernel(False, 1)), np.ones(n), behind
 
     def _slow_down(self, rows: Array, ends: Array, given: dict[str, Array]) -> None:
         """Slow all rates down as far as passive joints need it."""

@@ -47,7 +47,7 @@ from armillary.ik.query import (
 from armillary.ik.reason import LIMITS, OUT_OF_REACH, succeeded
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
 from armillary.trace import Program
 
@@ -177,18 +177,18 @@ class RecognisedForm:
             near: The same.
             local: What a search from `near` finds, None where there is none.
         """
-        if not is_plain_matrix(target):
-            return None
-        kernel, angles, is_given = self._best, self._home_angles, near is not None
+        single, angles, is_given = self._single, self._home_angles, near is not None
         if not is_given:
-            near = self._problem.home
-        elif not is_plain_vector(near, self._problem.home):
-            return None
-        elif angles:
+            near = self._home
+        elif not angles:
+            single = self._single_near
+        elif is_plain_vector(near, self._home):
             angles = (np.asarray(self._angle_at(near)),)
         else:
-            kernel = self._best_near
-        row: Array = kernel(target, self._usual, near, *angles)
+            return None
+        row = single(target, self._usual, near, *angles)
+        if row is None:
+            return None
         n = len(row) - BEHIND_Q
         reason = row.item(n + 2)
         if reason == OUT_OF_REACH:
@@ -225,6 +225,18 @@ class RecognisedForm:
             )
 
         return Solution.of_row(q, len(q), found, met=False)
+
+    @cached_property
+    def _home(self) -> Array:
+        return self._problem.home
+
+    @cached_property
+    def _single(self) -> Callable[..., Array | None]:
+        return for_plain_rows(self._best)
+
+    @cached_property
+    def _single_near(self) -> Callable[..., Array | None]:
+        return for_plain_rows(self._best_near)
 
     @cached_property
     def _finite(self) -> tuple[Array, Array]:

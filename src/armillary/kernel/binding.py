@@ -167,6 +167,10 @@ def make_function(
     return builtin_function(call, words, name, (dtype, slow, *owned))
 
 
+def nothing(*_: Any, **__: Any) -> None:
+    """Return nothing, for calls that machine code leaves to others."""
+
+
 class _FirstCall:
     """What stands for a function until it is called, which makes the function."""
 

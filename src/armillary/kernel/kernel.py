@@ -165,6 +165,17 @@ class Kernel:
                 return None
         return [np.asarray(array, order="C") for array in arrays]
 
+    def for_plain_rows(self) -> Callable[..., Array | None]:
+        """Return a function of one row of plain arrays, which is quicker than checks.
+
+        Of anything else it returns None, also where arrays lie otherwise in memory, or
+        the kernel has several outputs.
+        """
+        native = self._native
+        if not native.call:
+            return binding.nothing
+        return _single_rows(native, binding.nothing)
+
     def with_batches(self, compute: Callable[..., Array]) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
 
@@ -382,18 +393,27 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
         # A builtin has no descriptor, so it gets the arguments alone, without the
         # kernel. Whatever is not one row of plain arrays goes to the general entry, and
         # what that does not take to the slow callable.
-        members["__call__"] = binding.make_function(
-            native.call,
-            native.dtype,
-            slow,
-            program.name,
-            native.owned,
-            int(native.state[STATE.offsets["tables"] // 8]),
-            make_general,
-        )
+        members["__call__"] = _single_rows(native, slow, make_general)
     elif make_general is not None:
         members["__call__"] = make_general()
     return type("Kernel", (Kernel,), members)(native)
+
+
+def _single_rows(
+    native: Native,
+    slow: Callable[..., Any],
+    make_slow: Callable[[], Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
+    """Return the entry of single rows, which leaves all else to `slow`."""
+    return binding.make_function(
+        native.call,
+        native.dtype,
+        slow,
+        native.program.name,
+        native.owned,
+        int(native.state[STATE.offsets["tables"] // 8]),
+        make_slow,
+    )
 
 
 def _general(

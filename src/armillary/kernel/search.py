@@ -21,6 +21,7 @@ from armillary.kernel.binding import (
     address_of,
     arrays_are_as_expected,
     make_function,
+    nothing,
 )
 from armillary.kernel.search_code import search_code
 from armillary.kernel.search_layout import CALL, SOLVED
@@ -283,7 +284,7 @@ class Search:
         owned = self._code, plan
         kind = np.dtype(np.float64)
         return make_function(
-            address, kind, _nothing, "single", owned, tables=plan.address
+            address, kind, nothing, "single", owned, tables=plan.address
         )
 
     def chain(
@@ -339,10 +340,6 @@ class Search:
             MONOTONIC,
         )
         return self._search(plan.address, call)
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    """Return nothing, for calls that are not for machine code."""
 
 
 def _compiled(
