@@ -174,8 +174,13 @@ class NumericSearch:
             return Solution.of_row(row, len(self.problem.joints), self._candidate)
         if near is not None:
             return None
-        query, found = query_of(self.problem, target), self._result(row, 1)
-        reasons = self._settle(found, _rows(query), query, self._search(False), None)
+        found, rows = self._result(row, 1), target.reshape(1, -1)
+        is_missed = found.endings[0, 0] == NOT_FOUND
+        if is_missed and self.problem.out_of_reach(rows)[0]:  # as `_settle` finds first
+            reasons = np.array([OUT_OF_REACH], np.int8)
+        else:
+            query = query_of(self.problem, target)
+            reasons = self._settle(found, rows, query, self._search(False), None)
         return Solution(_candidates(found, reasons), ())
 
     @cached_property
