@@ -102,7 +102,7 @@ def answer_rows(name: str, robot: Robot, asked: float) -> list[Row]:
     q = robot.random_q(1)[0]
     target = robot.cell.fk(robot.tip, joints=robot.joints)(q)
     near, far = q + 0.02, target.copy()
-    far[:3, 3] *= 10.0
+    far[0, 3] += 5.0
     differential = robot.cell.differential_ik(robot.tip, joints=robot.joints)
     twist = np.array([0.01, 0.0, 0.02, 0.0, 0.1, 0.0])
     return [
