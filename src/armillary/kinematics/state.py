@@ -576,7 +576,8 @@ class State(
         changed: Self = struct.__copy__(self)
         msgspec.structs.force_setattr(changed, "q", positions)
         if "cell" in self.__dict__:
-            vars(changed).update(cell=self.__dict__["cell"], tree=self.tree)
+            known = vars(changed)
+            known["cell"], known["tree"] = self.__dict__["cell"], self.tree
         return changed
 
     def _with(self, **changes: Any) -> Self:
