@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,10 @@ def test_alone_is_as_in_a_batch(asked: Any, has_near: bool, queries: Counted):
         general = ik(targets[k], threads=1, **options(k))
         queries.count = 0
         alone = ik(targets[k], **options(k))
+        if k % 8 == 0:
+            again = pickle.loads(pickle.dumps(ik(targets[k], **options(k))))
+            assert str(again) == str(alone)
+            np.testing.assert_array_equal(again.residual, general.residual)
         same(alone, general, PARTS)
         for name in ("q", "reason", "residual"):
             np.testing.assert_array_equal(getattr(alone, name), getattr(batch, name)[0])
@@ -101,6 +106,8 @@ def test_all_of_one_is_as_in_a_batch(queries: Counted):
             np.testing.assert_array_equal(getattr(alone, name), getattr(general, name))
         assert not alone.q.flags.writeable
         assert (alone.complete, alone.branches) == (True, general.branches)
+    again = pickle.loads(pickle.dumps(ik.all(targets[0])))
+    np.testing.assert_array_equal(again.residual, ik.all(targets[0]).residual)
     assert queries.count <= 2  # branches that are put at a limit
 
 

@@ -341,3 +341,13 @@ def test_nothing_leaks(many: Program, arm: Program):
     for _ in range(100):
         use()
     assert max(abs(x - y) for x, y in zip(before, counts(), strict=True)) < 20
+
+
+def test_plain_rows_alone(arm: Program, many: Program):
+    single = compile(arm).for_plain_rows()
+    same(single(Q), compile(arm)(Q))
+    for args, options in (((Q[None],), {}), ((Q.tolist(),), {}), ((Q[:3],), {})):
+        assert single(*args, **options) is None
+    assert single(Q, out=room()) is None
+    assert single(np.full(7, 1e13)) is None  # beyond the fast formulas
+    assert compile(many).for_plain_rows()(np.ones(3), np.array(1.0)) is None
