@@ -52,7 +52,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound = bound_state(cell, state)
-    known = kept(bound.tree, "asked poses", dict[tuple[str, str], AskedPose])
+    known = kept(bound.tree, "asked poses", AskedPose.none)
     names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
     asked = known.get(names) if are_texts else None
     if asked is not None and asked.kernel is not None:
@@ -72,6 +72,11 @@ class AskedPose:
     """How often a pose was asked for with some attachments, and what gives it now."""
 
     __slots__ = ("count", "kernel")
+
+    @staticmethod
+    def none() -> dict[tuple[str, str], AskedPose]:
+        """Return that nothing was asked for: by frame and `relative_to`."""
+        return {}
 
     def __init__(self) -> None:
         """Begin to count."""
