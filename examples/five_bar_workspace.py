@@ -1,7 +1,7 @@
 # needs: examples
 """Draw where a five-bar reaches in each of its assemblies, and how well it moves there.
 
-A million random joint positions give tool points and Jacobians on each branch. The
+Half a million random joint positions give tool points and Jacobians on each branch. The
 colour of a point of the picture is the area that the tool covers there per area of
 joint positions, |det J|, on average.
 
@@ -23,7 +23,7 @@ INK = "#22303c"
 
 cell = arm.example("five_bar")
 lower, upper = cell.limits
-Q = np.random.default_rng(0).uniform(lower, upper, (1_000_000, 2))
+Q = np.random.default_rng(0).uniform(lower, upper, (500_000, 2))
 
 
 def area_per_area(state):

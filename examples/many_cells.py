@@ -1,4 +1,4 @@
-"""A data set: thousands of cells at once reach for targets among balls of their own.
+"""A data set: over a thousand cells at once reach for targets among balls of their own.
 
 Each row of a batch is a cell with its own start, target and balls. The controller takes
 a step of all of them in one call. Rows that did not keep the margin say so, by their
@@ -16,7 +16,7 @@ import numpy as np
 import armillary as arm
 from armillary import tasks
 
-COUNT, STEPS, RATE = 3000, 400, 200.0  # [1/s]
+COUNT, STEPS, RATE = 1500, 400, 200.0  # [1/s]
 MARGIN, RADIUS = 0.02, 0.1  # [m]
 ACCELERATION = 30.0  # [rad/s^2]
 

@@ -39,6 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    gc.set_threshold(20_000, 20, 20)  # most that a test makes lasts as long as it does
     # Shells ignore Ctrl-C for what runs in the background; tests send it to programs.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,6 +47,12 @@ def pytest_configure() -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     return f"cases drawn by: --seed={config.getoption('seed')}"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out, where no peers are asked for, the folder that imports them."""
+    is_asked = not str(config.option.markexpr).startswith("not peers")
+    return None if is_asked or collection_path != ROOT / "tests" / "peers" else True
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -70,6 +77,15 @@ def pytest_collection_finish() -> None:
     # Thousands of tests stay until the end: no collection of garbage looks at them.
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    # So do kernels, programs and modules that a file leaves behind: without this, a
+    # collection takes a second or two in the end, and some tests ask for many.
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture

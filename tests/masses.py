@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -87,6 +88,13 @@ def rates_by_q(kernel: Callable[[np.ndarray], np.ndarray], Q: np.ndarray) -> np.
     )
 
 
+@cache
+def heavy_example(name: str, seed: int) -> arm.Cell:
+    """Return an example with inertias: the same cell each time, with its kernels."""
+    return with_inertias(arm.example(name), seed)
+
+
+@cache
 def heavy_cell(kind: str) -> arm.Cell:
     """Return a cell with masses and drives: an example, a linkage, or a random one."""
     if kind == "random":

@@ -549,7 +549,7 @@ def test_no_question_is_forgotten(prefix: str) -> None:
     assert not known & without
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", TABLE)
 def test_rows_are_answered_as_if_alone(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -574,7 +574,7 @@ def test_rows_are_answered_as_if_alone(
         _compare(case, order, expected, out=True)
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("value", VALUES)
 def test_a_bad_row_changes_no_other(name: str, value: float) -> None:

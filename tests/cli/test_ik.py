@@ -68,7 +68,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "arm.cell.json"
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("way", [[], ["--degrees"], ["--method", "numeric"]])
 def test_fk_turns_it_back(run, file: str, form, way: list[str]):
@@ -93,7 +93,7 @@ def test_joints_are_aligned_and_named(run, file: str):
     assert np.allclose(shown, numbers(whole(result.out))[1:], rtol=0, atol=1e-11)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 @pytest.mark.parametrize("kind", ["csv", "npy"])
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
@@ -114,7 +114,7 @@ def test_files(
     assert np.abs(DEVICE.fk()(q) - X).max() < 5e-6
 
 
-@pytest.mark.sampled(14)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("batch", [(), (0,), (23,), (23, 1), (1, 23), (0, 3)])
 @pytest.mark.parametrize("core", [(4, 4), (7,)])
 @pytest.mark.parametrize("order", ["C", "F"])

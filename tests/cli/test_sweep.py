@@ -291,6 +291,7 @@ def test_dask_that_is_not_installed(sweep, monkeypatch):
     assert "armillary[sweep]" in result.err
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")  # of the cluster itself
 def test_it_runs_on_a_cluster(sweep):
     distributed = pytest.importorskip("distributed")
@@ -308,6 +309,7 @@ def test_it_runs_on_a_cluster(sweep):
     assert "0 computed now: all rows were already there" in sweep(*FK).out
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_interrupts_lose_nothing(sweep, robot: arm.Cell):
     X = robot.fk("tool0")(robot.samples(60_000).rows(0, 60_000))

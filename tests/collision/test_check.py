@@ -33,7 +33,7 @@ from strategies import cells_and_states, laws
 Array = np.ndarray
 EXACT = 1e-8
 BESIDE = arm.Pose.translation(1, 0, 1)
-KINDS = ("box", "sphere", "capsule", "lozenge", "cone", "polyhedron")
+KINDS = ("box", "capsule", "cone", "polyhedron")
 
 
 def by_hand(cell: arm.Cell, state: arm.State, check: CollisionCheck, Q: Array) -> Any:
@@ -89,7 +89,7 @@ def agree(
 @pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore:No pair of links of")  # of random cells
 @given(cells_and_states(), st.sampled_from([0.0, 0.3, 3.0]), st.integers(0, 2**32))
-@laws(12)
+@laws(6)
 def test_random_cells_with_attachments_and_moved_bases(
     drawn: tuple[arm.Cell, arm.State], margin: float, seed: int
 ):
@@ -122,7 +122,7 @@ def chain(name: str, shapes: list[tuple[Primitive, ...]]) -> arm.Manipulator:
 def several_kinds() -> arm.Cell:
     """Two arms with two shapes of some kind at each link, over a floor."""
     small = [SOLIDS[kind].scaled(0.3) for kind in KINDS]
-    twos = list(zip(small, small[3:] + small[:3], strict=True))
+    twos = list(zip(small, small[2:] + small[:2], strict=True))
     floor = HalfSpace.below((0, 0, -0.5), (0, 0, 1))
     return arm.Cell(
         manipulators=[
@@ -185,7 +185,7 @@ def test_batches_of_any_shape():
 @pytest.mark.thorough
 def test_batches_of_several_blocks(monkeypatch: pytest.MonkeyPatch):
     check = several_kinds().collision()
-    Q = np.random.default_rng(4).uniform(-1, 1, (50, 12))
+    Q = np.random.default_rng(4).uniform(-1, 1, (50, 8))
     whole = check.distances(Q), check.clearance(Q), check(Q)
     monkeypatch.setattr("armillary.collision.check.BLOCK", 1000)
     parts = check.distances(Q), check.clearance(Q), check(Q)
@@ -346,6 +346,7 @@ def answers(check: CollisionCheck, Q: Array) -> tuple[Array, Array]:
     return check(Q), check.distances(Q)
 
 
+@pytest.mark.thorough
 def test_a_check_survives_another_process():
     ball = arm.Link(name="body", collisions=[Sphere(radius=0.1)])
     part = arm.Manipulator(name="ball", links=[ball])

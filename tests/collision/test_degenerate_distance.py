@@ -164,7 +164,7 @@ def test_the_inner_of_two_nested_balls_leaves_through_the_nearest_side():
     np.testing.assert_allclose(found.points, [(2, 0, 0), (0.5, 0, 0)], atol=1e-4)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("second", KINDS)
 def test_far_from_the_origin_it_is_as_near(second: str):
     shapes = shapes_of_size(1.0)
@@ -199,14 +199,16 @@ def test_nan_stays_in_its_row(first: str, second: str, kind: Any):
         np.testing.assert_array_equal(np.isnan(found.points).all(axis=(1, 2)), bad)
 
 
+ONE_OF_EACH_TYPE = [*{type(shapes_of_size(1.0)[kind]): kind for kind in KINDS}.values()]
+
+
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("first", KINDS[:-1])
+@pytest.mark.parametrize("first", ONE_OF_EACH_TYPE[:-1])
 def test_single_precision_is_near(first: str, seed: int):
-    """To another shape, drawn for each, since each pair of shapes is a kernel."""
+    """To another shape, drawn for each, since each pair of types is a kernel."""
     shapes = shapes_of_size(1.0)
-    others = KINDS[KINDS.index(first) :]
     draw = random.Random(f"{seed} {first}")
-    second = draw.choice(others)
+    second = draw.choice(KINDS[KINDS.index(first) :])
     a, b = shapes[first], shapes[second]
     exact = distance(a, np.eye(4), b, LATTICE)
     found = distance_kernel(a, b, dtype="float32")(LATTICE.astype("float32"))
@@ -294,7 +296,7 @@ def test_a_shape_of_the_user_takes_part():
     egg = Egg(ball=1, tip=2.0, shell=0.1)  # the whole number is an input, too
     X = LATTICE.copy()
     X[:, :3, 3] *= 4.0
-    for shape in shapes_of_size(1.0).values():
+    for shape in map(shapes_of_size(1.0).get, ONE_OF_EACH_TYPE):
         free = X[distance(egg, np.eye(4), shape, X).value > 0.0]
         assert len(free)
         prove(egg, np.eye(4), shape, free, 1e-8)
@@ -350,7 +352,7 @@ def squared_distance(p: list[Fraction], u: list[Fraction], half: list[Fraction])
     )
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [(0.4, 0.3, 0.6), (0.4, 0.2, 0.0), (0.4, 0.0, 0.0)])
 @pytest.mark.parametrize("turned", [1e-16, 1e-12, 1e-9, 1e-6, 1e-3])
 def test_nearly_parallel_segments_are_exact(

@@ -35,7 +35,7 @@ def controller(cell: arm.Cell, task: Any, conflict: str) -> Any:
     )
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("conflict", ["bend", "slow"])
 @pytest.mark.parametrize("degrees", [10.0, 90.0, 150.0, 179.99, 180.0])
 @pytest.mark.parametrize("task", [tasks.AlignAxis("tool0"), tasks.LookAt("tool0")])

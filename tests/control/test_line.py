@@ -14,6 +14,7 @@ R = arm.RateReason
 GAIN = 10.0
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("rate", [100.0, 500.0])
 def test_the_direction_is_left_only_where_a_linear_program_finds_no_rates(
     rail: arm.Cell, rate: float

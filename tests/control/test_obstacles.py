@@ -59,6 +59,7 @@ def test_joined_obstacles_are_those_of_all_parts(capsule: arm.Cell) -> None:
     rng = np.random.default_rng(2)
     ends = rng.uniform(-0.8, 0.8, (COUNT, 1, 2, 3))
     ends[::7, :, 1] = ends[::7, :, 0]
+    ends[1::7, :, 1] = ends[1::7, :, 0] + [0.0, 0.0, 0.3]  # parallel to the capsule
     rods = arm.Obstacles(ends, 0.05, velocities=[0.1, 0.2, 0.3])
     boxes = arm.Obstacles.boxes(random_poses(rng, COUNT)[:, None], (0.1, 0.2, 0.3))
     both = arm.Obstacles.joined(rods, boxes)

@@ -61,6 +61,7 @@ def lexicographic(
     return x
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_each_level_is_the_best_within_those_before_it(
     rail: arm.Cell, seed: int

@@ -100,6 +100,8 @@ def test_wrong_requests_are_refused(control: Any, target: Any) -> None:
         control.simulate(RAIL, target, STEPS)
     with pytest.raises(ShapeError, match=r"\(..., 7\)"):
         control.simulate(RAIL[:6], [target, None], STEPS)
+    with pytest.raises(ShapeError, match="needs qd of shape"):
+        control.simulate(RAIL, [target, None], STEPS, qd=RAIL[:6])
 
     def coming(time: float) -> arm.Obstacles:
         count = 1 if time < 5.5 * DT else 2

@@ -159,7 +159,7 @@ def test_rates_of_wrong_shapes_are_refused(rail: arm.Cell) -> None:
     q, qd, X = HOME, np.zeros(7), rail.fk("tool0")(HOME)
     with pytest.raises(ShapeError, match="one for each task"):
         control(q, qd, [X, None], target_rates=[None])
-    with pytest.raises(ShapeError, match="target_rate_0"):
+    with pytest.raises(ShapeError, match=r"target_rates\[0\] of shape"):
         control(q, qd, [X, None], target_rates=[np.eye(4), None])
     bad = control(q, qd, [X, None], target_rates=[np.full(6, np.nan), None])
     assert bad.reason == arm.RateReason.INVALID

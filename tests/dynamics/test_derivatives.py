@@ -14,7 +14,7 @@ from armillary.errors import ShapeError
 from armillary.spatial import rotation
 from armillary.spatial.pose import Pose
 from arms import ScaraForward
-from masses import vectors, with_drives, with_inertias
+from masses import heavy_example, vectors, with_drives, with_inertias
 
 Array = np.ndarray
 Function = Callable[..., Any]
@@ -63,31 +63,31 @@ def assert_derivatives(cell: arm.Cell, given: Array, **about: Any) -> None:
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_derivatives_are_those_of_differences(name: str) -> None:
-    cell = with_inertias(arm.example(name), 0)
+    cell = heavy_example(name, 0)
     assert_derivatives(cell, vectors(cell, 1, 4))
 
 
 def test_loops_with_motors_friction_and_springs() -> None:
-    cell = with_drives(with_inertias(arm.example("delta"), 0), 1)
+    cell = with_drives(heavy_example("delta", 0), 1)
     q, qd, qdd = vectors(cell, 2, 4)
     assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
 
 
 def test_motors_friction_and_springs_of_an_arm() -> None:
-    cell = with_drives(with_inertias(arm.example("pan_tilt"), 3), 4)
+    cell = with_drives(heavy_example("pan_tilt", 3), 4)
     q, qd, qdd = vectors(cell, 5, 4)
     assert_derivatives(cell, np.array([q, qd + np.sign(qd), qdd]))
 
 
 def test_chosen_joints_and_a_gravity_of_its_own() -> None:
-    cell = with_inertias(arm.example("ur5e_on_oval"), 6)
+    cell = heavy_example("ur5e_on_oval", 6)
     names = [cell.joint_names[k] for k in (4, 0, 2)]
     given = vectors(cell, 7, 4)[:, :, (4, 0, 2)]
     assert_derivatives(cell, given, joints=names, gravity=(1.0, -2.0, 3.0))
 
 
 def test_long_chains_run_as_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    cell = with_inertias(arm.example("irb2400"), 8)
+    cell = heavy_example("irb2400", 8)
     given = vectors(cell, 9, 3)
     compiled = cell.inverse_dynamics_derivatives()(*given)
     monkeypatch.setattr(options, "MOST_BODIES", 3)
@@ -143,7 +143,7 @@ def test_mechanisms_of_several_coordinates() -> None:
 @pytest.mark.parametrize("name", ["irb2400", "delta"])
 def test_free_bases(name: str) -> None:
     """The base is displaced and turned in the axes of the world, rates stay."""
-    cell = with_inertias(arm.example(name), 9)
+    cell = heavy_example(name, 9)
     base = cell.manipulators[0].name
     cell = cell.mount(base, bolted=False)
     rng = np.random.default_rng(3)
@@ -176,7 +176,7 @@ def test_free_bases(name: str) -> None:
 
 
 def test_gripped_parts_count() -> None:
-    cell = with_inertias(arm.example("irb2400"), 2)
+    cell = heavy_example("irb2400", 2)
     inertia = arm.SpatialInertia.from_centre(5.0, (0.1, 0.2, 0.3), np.eye(3))
     links = [arm.Link(name="body", inertia=inertia)]
     part = arm.Manipulator(name="part", links=links)
@@ -186,7 +186,7 @@ def test_gripped_parts_count() -> None:
 
 
 def test_float32() -> None:
-    cell = with_inertias(arm.example("ur10_on_rail"), 0)
+    cell = heavy_example("ur10_on_rail", 0)
     given = vectors(cell, 1, 20)
     exact = cell.inverse_dynamics_derivatives()(*given)
     narrow = cell.inverse_dynamics_derivatives(dtype=np.float32)(*given)
@@ -197,7 +197,7 @@ def test_float32() -> None:
 
 def test_far_from_the_origin_nothing_is_lost() -> None:
     """All is about the first joint, so a base far away changes no digit."""
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     name = cell.manipulators[0].name
     far = cell.mount(name, pose=Pose.translation(1e9, -1e9, 1e9))
     given = vectors(cell, 1, 5)

@@ -10,6 +10,7 @@ from armillary.errors import ModelError, UnknownName
 from masses import HEAVY, heavy_cell, rates_by_q, vectors
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_the_kinetic_energy_is_that_of_the_mass_matrix(kind: str) -> None:
     cell = heavy_cell(kind)
@@ -21,7 +22,7 @@ def test_the_kinetic_energy_is_that_of_the_mass_matrix(kind: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-11)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_gravity_torques_are_the_slope_of_the_potential_energy(kind: str) -> None:
     cell = heavy_cell(kind)
@@ -32,7 +33,7 @@ def test_gravity_torques_are_the_slope_of_the_potential_energy(kind: str) -> Non
     np.testing.assert_allclose(slope, expected, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_torques_less_friction_are_what_changes_the_energy(kind: str) -> None:
     """The power of the motors is the rate of both energies and what friction takes."""

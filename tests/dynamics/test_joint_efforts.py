@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import armillary as arm
 from armillary.model.tree import Tree
-from masses import vectors, with_drives, with_inertias
+from masses import heavy_example, vectors, with_drives, with_inertias
 from random_cells import CellMaker
 
 
@@ -46,7 +45,7 @@ def test_joints_need_what_their_motors_and_springs_take(
 
 def test_passive_joints_of_loops_have_friction_too() -> None:
     """Power is conserved: what friction takes is what independent joints put in."""
-    bare = with_inertias(arm.example("five_bar"), 0)
+    bare = heavy_example("five_bar", 0)
     cell = with_drives(bare, 0)
     q, qd, _ = vectors(cell, 1)
     q = cell.home.q + 0.2 * (q - cell.home.q)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from masses import with_inertias
+from masses import heavy_example, with_inertias
 from random_cells import CellMaker
 
 GRAVITY = np.array([0.7, -0.3, -9.81])
@@ -79,7 +79,7 @@ def check(cell: arm.Cell, seed: int, spread: float = 0.3) -> None:
     mass_matrix = cell.mass_matrix()
     rng = np.random.default_rng(seed)
     n = len(cell.joint_names)
-    for _ in range(4):
+    for _ in range(2):
         q = cell.home.q + rng.uniform(-spread, spread, n)
         qd, qdd = rng.uniform(-1.0, 1.0, (2, n))
         torque = inverse(q, qd, qdd)
@@ -95,20 +95,20 @@ def check(cell: arm.Cell, seed: int, spread: float = 0.3) -> None:
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "name",
-    ["ur5e_on_oval", "ur10_on_rail", "two_arms_positioner", "palletiser", "scara"],
+    ["ur5e_on_oval", "two_arms_positioner", "palletiser"],
 )
 def test_example_cells(name: str) -> None:
-    check(with_inertias(arm.example(name), 1), 2)
+    check(heavy_example(name, 1), 2)
 
 
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["delta", "five_bar", "stewart"])
 def test_closed_loops(name: str) -> None:
-    check(with_inertias(arm.example(name), 1), 3, spread=0.05)
+    check(heavy_example(name, 1), 3, spread=0.05)
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_cells(random_cell: CellMaker, seed: int) -> None:
     check(with_inertias(random_cell(seed), seed), seed)
 

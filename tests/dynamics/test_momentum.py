@@ -50,6 +50,7 @@ def test_they_are_sums_over_links(kind: str) -> None:
         np.testing.assert_allclose(at_tip[3:], shifted, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_the_jacobian_is_the_slope_of_the_centre(kind: str) -> None:
     cell = heavy_cell(kind)

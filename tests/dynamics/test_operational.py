@@ -12,6 +12,7 @@ from masses import HEAVY, heavy_cell, vectors
 TIPS = {"irb2400": "tool0", "ur5e_on_oval": "tool0", "ur10_on_rail": "tool0"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", TIPS)
 def test_the_inertia_is_what_accelerations_of_the_frame_take(kind: str) -> None:
     """A wrench on the frame at rest accelerates it by the inverse of the inertia."""
@@ -27,7 +28,7 @@ def test_the_inertia_is_what_accelerations_of_the_frame_take(kind: str) -> None:
     np.testing.assert_allclose(inertia, inertia.swapaxes(1, 2), rtol=1e-6, atol=1e-7)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("kind", "tip", "position", "rotation"),
     [
@@ -57,7 +58,7 @@ def test_torques_of_the_null_space_leave_the_frame(
     np.testing.assert_allclose(np.trace(N, axis1=1, axis2=2), free, atol=1e-8)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", HEAVY)
 def test_wrenches_are_worth_the_power_that_they_give(kind: str) -> None:
     cell = heavy_cell(kind)

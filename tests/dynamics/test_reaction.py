@@ -91,7 +91,7 @@ def test_of_a_link_it_is_what_its_joint_transmits(kind: str) -> None:
         np.testing.assert_allclose(found, torque[:, i], atol=1e-9)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["irb2400", "random", "delta", "five_bar"])
 def test_the_world_changes_the_momentum_of_everything(kind: str) -> None:
     """Its reaction is the rate of momentum, and the weight of all, also of the base."""

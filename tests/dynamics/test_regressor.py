@@ -10,7 +10,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, UnknownName
 from armillary.spatial.pose import Pose
-from masses import vectors, with_inertias, with_links
+from masses import heavy_example, vectors, with_inertias, with_links
 
 EXAMPLES = ("irb2400", "ur5e_on_oval", "scara", "pan_tilt", "delta")
 
@@ -23,13 +23,14 @@ def assert_regressor(cell: arm.Cell, *given: Any, **about: Any) -> None:
     np.testing.assert_allclose(Y @ phi, torque, rtol=1e-11, atol=1e-11)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_torques_are_linear_in_the_parameters(name: str) -> None:
-    cell = with_inertias(arm.example(name), 0)
+    cell = heavy_example(name, 0)
     assert_regressor(cell, *vectors(cell, 1))
 
 
+@pytest.mark.thorough
 def test_couplings_branches_and_curved_joints(random_cell: Any) -> None:
     for seed in range(3):
         cell = with_inertias(random_cell(seed), seed)
@@ -51,7 +52,7 @@ def test_gripped_parts_free_bases_and_chosen_joints(random_cell: Any) -> None:
 
 
 def test_links_that_are_asked_for_have_the_columns() -> None:
-    cell = with_inertias(arm.example("irb2400"), 2)
+    cell = heavy_example("irb2400", 2)
     given = vectors(cell, 3, 4)
     whole = cell.inertial_regressor()(*given)
     links = [link.name for link in cell.manipulators[0].links[1:]]
@@ -71,7 +72,7 @@ def test_a_payload_is_identified_without_an_inertia() -> None:
     )
     part = arm.Manipulator(name="part", links=[arm.Link(name="body")])
     known = part.replace(links=[part.links[0].replace(inertia=body)])
-    cell = with_inertias(arm.example("irb2400"), 2)
+    cell = heavy_example("irb2400", 2)
     flange = list(cell.manipulators[0].links)[-1].name
     given = vectors(cell, 6, 20)
     torques = []

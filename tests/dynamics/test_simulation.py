@@ -14,7 +14,7 @@ from armillary.dynamics import options
 from armillary.dynamics.simulation import METHODS
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from four_bar import four_bar
-from masses import with_inertias
+from masses import heavy_example, with_inertias
 
 G = 9.81
 POINT = np.zeros((3, 3))
@@ -70,6 +70,7 @@ def energy_drift(cell: arm.Cell, path: Any, up: Any = (0.0, 0.0, 1.0)) -> float:
 # order
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_fall_with_the_order_of_the_method(method: str) -> None:
     cell = double_pendulum()
@@ -84,6 +85,7 @@ def test_errors_fall_with_the_order_of_the_method(method: str) -> None:
     assert abs(slopes - METHODS[method].order).max() < 0.15
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_errors_of_a_free_body_fall_with_the_order_of_the_method(method: str) -> None:
     cell = body(0.1, 0.2, 0.25)
@@ -161,7 +163,7 @@ def test_a_four_bar_keeps_its_energy() -> None:
 
 
 def test_a_delta_keeps_its_energy_until_its_loops_open() -> None:
-    cell = with_inertias(arm.example("delta"), 0)
+    cell = heavy_example("delta", 0)
     start = cell.home.replace(qd=[0.3, -0.2, 0.1])
     path = cell.simulate(start, dt=1e-4, steps=3000, every=10)
     assert energy_drift(cell, path) <= 1e-8
@@ -250,7 +252,7 @@ def test_rotations_remain_rotations() -> None:
 
 
 def test_rows_of_a_batch_are_those_of_single_simulations() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     rng = np.random.default_rng(1)
     Q, torques = rng.uniform(-1, 1, (3, 1, 6)), rng.uniform(-5, 5, (4, 20, 6))
     path = cell.simulate(cell.home, dt=1e-3, steps=20, q=Q, torque=torques)
@@ -266,7 +268,7 @@ def test_rows_of_a_batch_are_those_of_single_simulations() -> None:
 
 
 def test_torques_may_be_constant_a_table_or_a_function() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     constant = np.arange(6.0)
     table = np.tile(constant, (12, 1))
     calls: list[float] = []

@@ -15,7 +15,7 @@ from armillary.errors import (
     StateError,
     UnknownName,
 )
-from masses import vectors, with_inertias
+from masses import heavy_example, vectors, with_inertias
 
 BOX = arm.SpatialInertia.from_centre(
     3.0, (0.02, -0.05, 0.1), np.diag([0.02, 0.03, 0.04])
@@ -29,7 +29,7 @@ def part(name: str = "part") -> arm.Manipulator:
 
 def cell_with_part(*, bolted_to: str = "") -> arm.Cell:
     """Return an arm on a rail and a part, loose beside it or bolted to a frame."""
-    cell = with_inertias(arm.example("ur10_on_rail"), 0)
+    cell = heavy_example("ur10_on_rail", 0)
     pose = arm.Pose.from_rpy(0.3, -0.2, 0.9, (0.1, 0.2, 0.05))
     if bolted_to:
         return cell.add(part(), on=bolted_to, pose=pose)
@@ -74,7 +74,7 @@ def test_another_grip_compiles_nothing() -> None:
 
 
 def test_gravity_and_moved_bases_are_inputs() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     name = cell.manipulators[0].name
     turned = arm.Pose.from_rpy(0.5, -1.1, 0.4, (1.0, 2.0, 3.0))
     given = vectors(cell, 2)
@@ -89,7 +89,7 @@ def test_gravity_and_moved_bases_are_inputs() -> None:
 
 
 def test_other_joints_are_locked() -> None:
-    cell = with_inertias(arm.example("ur10_on_rail"), 3)
+    cell = heavy_example("ur10_on_rail", 3)
     q, qd, qdd = vectors(cell, 4)
     names = [cell.joint_names[k] for k in (4, 0, 2)]
     chosen = [4, 0, 2]
@@ -107,7 +107,7 @@ def test_other_joints_are_locked() -> None:
 
 
 def test_a_gripped_mechanism_moves_with_its_holder() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     gripper = arm.example("two_finger_gripper").manipulators[0]
     loose = with_inertias(cell.add(gripper, bolted=False), 1)
     bolted = with_inertias(cell.add(gripper, on="tool0"), 1)
@@ -133,7 +133,7 @@ def test_a_free_part_falls() -> None:
 
 
 def test_momentum_is_kept_where_nothing_holds_a_robot() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     name = cell.manipulators[0].name
     cell = cell.mount(name, bolted=False)
     about = {"free_bases": [name], "gravity": (0.0, 0.0, 0.0)}
@@ -179,13 +179,13 @@ def test_faults_are_explained() -> None:
 
 
 def test_a_cell_without_moving_joints_needs_nothing() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     assert cell.inverse_dynamics(joints=[])([], [], []).shape == (0,)
     assert cell.forward_dynamics(joints=[])([], [], []).shape == (0,)
 
 
 def test_rows_of_nan_stay_alone() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     q, qd, qdd = vectors(cell, 1)
     whole = cell.forward_dynamics()(q, qd, qdd)
     qd[3, 2] = np.nan
@@ -195,7 +195,7 @@ def test_rows_of_nan_stay_alone() -> None:
 
 
 def test_massless_joints_are_named() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     m = cell.manipulators[0]
     bare = m.replace(links=[*m.links[:-1], m.links[-1].replace(inertia=None)])
     last = m.links[-1].coordinate
@@ -304,7 +304,7 @@ def test_where_locked_joints_are_is_not_remembered() -> None:
 
 def test_joints_are_a_list() -> None:
     """What can be read only once would leave a kernel of no joints behind."""
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     names = cell.joint_names[2:4]
     for wrong in ((name for name in names), set(names), 3):
         for state in (None, cell.home):
@@ -319,7 +319,7 @@ def test_joints_are_a_list() -> None:
 
 
 def test_faults_of_types_are_explained() -> None:
-    cell = with_inertias(arm.example("irb2400"), 0)
+    cell = heavy_example("irb2400", 0)
     with pytest.raises(KernelError, match="'double!' is not a dtype"):
         cell.inverse_dynamics(dtype="double!")
     with pytest.raises(UnknownName, match="no frame named"):

@@ -291,6 +291,7 @@ def test_every_class_of_ours_has_a_row():
         assert row.holds(joint)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_random_cells_are_kept(seed: int):
     rng = random.Random(seed)
@@ -508,6 +509,7 @@ ACTINS_SHAPES: list[tuple[str, list[tuple[tuple[float, float, float], bool]]]] =
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("text", "points"), ACTINS_SHAPES, ids=lambda x: str(x)[4:12])
 def test_shapes_of_actin_are_read(text: str, points: Any):
     cell, report = read(extents(text))
@@ -1007,6 +1009,7 @@ def chain(count: int) -> Workcell:
     return Workcell(name="w", manipulators=(Manipulator(name="m", links=tuple(links)),))
 
 
+@pytest.mark.thorough
 def test_long_chains_are_kept_or_refused():
     cell = chain(2000)
     assert read(write(cell)[0])[0] == cell
@@ -1068,6 +1071,7 @@ def test_faulty_files(text: str, why: str):
     assert any(f"error[{why}]" in line for line in refusals(text))
 
 
+@pytest.mark.thorough
 def test_the_work_of_deep_and_wide_files_is_linear():
     deep = "<mn:childLinks><mn:manipulatorLink>" * 20_000
     text = two_link_file(GENERAL, deep)

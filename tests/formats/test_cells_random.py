@@ -36,7 +36,7 @@ def exactly(value: object) -> str:
     return repr(msgspec.to_builtins(value))
 
 
-@laws(30)
+@laws(15)
 @given(cells())
 def test_native_files_hold_everything(cell: Cell) -> None:
     report = Report()
@@ -58,7 +58,7 @@ def poses(cell: Cell, q: dict[str, float], names: list[str]) -> Any:
     return [X.matrix() for X in poses_of(state.tree, state.q, frames, world)]
 
 
-@laws(25)
+@laws(15)
 @given(cells(TURNING_OR_SLIDING), st.data())
 def test_urdf_to_native_to_urdf_keeps_the_kinematics(
     cell: Cell, data: st.DataObject
@@ -99,7 +99,7 @@ def test_other_files_of_cells_keep_the_kinematics(
     np.testing.assert_allclose(poses(back, q, frames), expected, rtol=0, atol=1e-12)
 
 
-@laws(25)
+@laws(15)
 @given(manipulators("robot", TURNING_OR_SLIDING), st.data())
 def test_one_robot_keeps_its_names(robot: Any, data: st.DataObject) -> None:
     cell = Cell(name="robot", manipulators=(robot,))

@@ -421,6 +421,7 @@ def test_many_faults_are_reported_at_once():
     ]
 
 
+@pytest.mark.thorough
 def test_a_long_chain_in_the_worst_order():
     links = [f'{{"name": "l{k + 1}", "parent": "l{k}"}}' for k in range(20_000)]
     cell, report = read(tree(*reversed(links), '{"name": "l0"}'))

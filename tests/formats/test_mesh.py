@@ -1296,6 +1296,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
 }
 
 
+@pytest.mark.sampled(60)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_files_get_a_clear_error_after_little_work(name: str):
     ending, data, why = HOSTILE[name]

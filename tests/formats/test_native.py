@@ -1084,6 +1084,7 @@ def test_damage_is_an_error_or_a_cell(text, data):
         assert write(read(write(cell))) == write(cell)
 
 
+@pytest.mark.thorough
 def test_a_chain_of_100_000_links_is_read_and_written():
     links = ",".join(f'{{"name":"l{k + 1}","parent":"l{k}"}}' for k in range(100_000))
     cell = read(one_manipulator(f'[{{"name":"l0"}},{links}]'))

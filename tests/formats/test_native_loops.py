@@ -87,6 +87,7 @@ def faults(text: str, tmp_path) -> list[str]:
 LOOP = '{"loop": "closure", "a": "tip", "b": "end", "position": "xy"}'
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("loop", "expected"),
     [

@@ -142,7 +142,7 @@ def test_open_loops_start_where_they_were_closed():
     )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("control", ["finger", "distance"])
 def test_the_robotiq_gripper_comes_back(shared: Path, control: str):
     folder = shared / "data/robwork/testfiles/devices/Robotiq-2-finger-85"

@@ -288,7 +288,7 @@ DISTANCE = tuple(
 )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("control", "active", "rows"), [("finger", FINGER, 12), ("distance", DISTANCE, 18)]
 )

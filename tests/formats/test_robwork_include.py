@@ -313,6 +313,7 @@ def test_chain_of_includes_is_bounded(write: Write):
     assert [d.code for d in found] == ["include-limit"]
 
 
+@pytest.mark.thorough
 def test_include_bomb_is_bounded(write: Write):
     for k in range(12):
         write(f"{k}.xml", f'<Include file="{k + 1}.xml"/>' * 10)

@@ -253,7 +253,6 @@ def test_missing_setups_are_reported_and_kept(tmp_path: Path):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("body", "code"),
     [
@@ -277,6 +276,7 @@ def test_hostile_setups_are_little_work(body: str, code: str, tmp_path: Path):
     assert work.lines < 40_000_000
 
 
+@pytest.mark.thorough
 def test_many_files_are_bounded(tmp_path: Path):
     (tmp_path / "p.xml").write_text(proximity(exclude("*", "*") * 1000))
     many = '<ProximitySetup file="p.xml"/>' * 2000

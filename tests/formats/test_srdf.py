@@ -493,6 +493,7 @@ def test_a_urdf_is_not_a_srdf():
             read_onto(ROBOT, text.encode(), "a.srdf", Report())
 
 
+@pytest.mark.thorough
 def test_too_many_and_too_deep_elements_are_refused():
     many = '<disable_collisions link1="base" link2="hand"/>' * 300_000
     for body in (many, "<group>" * 20_000):

@@ -289,6 +289,7 @@ def test_a_mimic_on_a_fixed_joint_does_nothing():
     assert codes(report) == ["fixed-mimic"]
 
 
+@pytest.mark.thorough
 def test_a_long_chain_of_mimics_is_refused_after_little_work():
     text = fingers("", *(f'<mimic joint="j{k}"/>' for k in range(1500)))
     with counted() as work:
@@ -1033,6 +1034,7 @@ def test_all_faults_are_reported_at_once():
     ]
 
 
+@pytest.mark.thorough
 def test_thousands_of_wrong_names_are_little_work():
     count = 1000
     text = robot(

@@ -177,6 +177,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_what_expressions_may_not_read_or_take(tmp_path: Path, name: str, monkeypatch):
     if name == "time":

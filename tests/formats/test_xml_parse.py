@@ -378,6 +378,7 @@ def test_a_deep_document_is_refused_with_a_message():
     )
 
 
+@pytest.mark.thorough
 def test_a_deep_document_is_loaded_and_freed_when_it_is_allowed():
     root = parse(DEEP, "f.xml", budget=Budget({XML_DEPTH: 100_000}))
     assert sum(1 for _ in root.walk()) == 100_000
@@ -400,6 +401,7 @@ def test_nothing_holds_a_tree_after_its_last_use():
     assert after - before < 200
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("head", "tail"),
     [
@@ -433,6 +435,7 @@ def test_the_work_of_long_attributes_and_texts_is_linear():
     assert growth(read, 10) < 2.1
 
 
+@pytest.mark.thorough
 def test_a_chain_of_a_hundred_thousand_links_is_loaded():
     link = b'<link name="l%d"/><joint name="j%d"><parent link="l%d"/></joint>\n'
     data = b"<r>" + b"".join(link % (i, i, i) for i in range(100_000)) + b"</r>"

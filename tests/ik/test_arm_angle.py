@@ -197,6 +197,16 @@ def test_limits_hold_and_the_elbow_turns_where_they_need_it() -> None:
     steps = np.where(kept.success, (kept.q**2).sum(axis=-1), np.inf).min(axis=1)
     some = np.isfinite(steps)
     assert np.allclose((answer.q[some] ** 2).sum(axis=-1), steps[some])
+    # where that angle is blocked, it is the nearest answer at 15 others
+    blocked = targets[~some][:200]
+    least = np.full(len(blocked), np.inf)
+    for turn in np.arange(1, 16) * 2.0 * np.pi / 16:
+        every = ik.all(blocked, arm_angle=home + turn)
+        steps = np.where(every.success, (every.q**2).sum(axis=-1), np.inf)
+        least = np.minimum(least, steps.min(axis=1))
+    assert np.isfinite(least).mean() > 0.9
+    steps = (answer.q[~some][:200] ** 2).sum(axis=-1)
+    np.testing.assert_allclose(steps[least < np.inf], least[least < np.inf])
     assert np.abs(ik(targets, near=q).q - q).max() < 1e-7
     given = ik(targets, arm_angle=angle)
     assert given.success.all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,12 @@ def with_posts(cell: arm.Cell, *posts: tuple[Any, tuple[float, ...]]) -> arm.Cel
         mounts=[*cell.mounts, *mounts],
         rules=rules,
     )
+
+
+@cache
+def among_posts(name: str) -> arm.Cell:
+    """Return an example among the same posts, with the kernels of other tests."""
+    return with_posts(arm.example(name), *POSTS)
 
 
 def drawn(cell: arm.Cell, count: int, seed: int = 0) -> Array:
@@ -89,7 +96,7 @@ def laws_hold(cell: arm.Cell, X: Array, **options: Any) -> Any:
 
 
 def test_the_nearest_free_branch_is_taken():
-    cell = with_posts(arm.example("irb2400"), *POSTS)
+    cell = among_posts("irb2400")
     check, X = cell.collision(), hostile(cell, 2000)
     for options in ({}, {"near": drawn(cell, 2000, 2)}):
         found = laws_hold(cell, X, **options)
@@ -109,7 +116,7 @@ def test_the_nearest_free_branch_is_taken():
 
 
 def test_a_search_finds_free_answers():
-    cell = with_posts(arm.example("ur10_on_rail"), *POSTS)
+    cell = among_posts("ur10_on_rail")
     check, Q = cell.collision(), drawn(cell, 400)
     found = laws_hold(cell, cell.fk("tool0")(Q))
     assert {"SOLVED", "IN_COLLISION"} == found.summary().keys()
@@ -124,7 +131,7 @@ def test_a_search_finds_free_answers():
 
 def test_answers_do_not_depend_on_the_batch():
     for name in ("irb2400", "ur10_on_rail"):
-        cell = with_posts(arm.example(name), *POSTS)
+        cell = among_posts(name)
         ik, Q = cell.ik("tool0", avoid=cell.collision()), drawn(cell, 40, 3)
         X = cell.fk("tool0")(Q)
         for options in ({}, {"near": Q}):
@@ -142,7 +149,7 @@ def test_answers_do_not_depend_on_the_batch():
 
 def test_all_tells_which_branches_touch():
     for name in ("irb2400", "ur10_on_rail"):
-        cell = with_posts(arm.example(name), *POSTS)
+        cell = among_posts(name)
         check, X = cell.collision(), cell.fk("tool0")(drawn(cell, 50, 4))
         plain = cell.ik("tool0").all(X)
         found = cell.ik("tool0", avoid=check).all(X)
@@ -160,7 +167,7 @@ def test_all_tells_which_branches_touch():
 
 def test_the_best_answer_is_free():
     for name in ("irb2400", "ur10_on_rail"):
-        cell = with_posts(arm.example(name), *POSTS)
+        cell = among_posts(name)
         check, Q = cell.collision(), drawn(cell, 30, 5)
         X = cell.fk("tool0")(Q)
         ik = cell.ik("tool0", avoid=check)
@@ -390,7 +397,7 @@ def test_paths_change_the_branch_where_they_must(name: str):
 
 
 def test_a_solver_that_avoids_survives_pickling():
-    cell = with_posts(arm.example("irb2400"), *POSTS)
+    cell = among_posts("irb2400")
     ik = cell.ik("tool0", avoid=cell.collision(margin=0.02))
     X = cell.fk("tool0")(drawn(cell, 50, 12))
     again = pickle.loads(pickle.dumps(ik))
@@ -401,7 +408,7 @@ def test_a_solver_that_avoids_survives_pickling():
 
 
 def test_a_deadline_ends_the_search_for_free_answers():
-    cell = with_posts(arm.example("ur10_on_rail"), *POSTS)
+    cell = among_posts("ur10_on_rail")
     ik = cell.ik("tool0", avoid=cell.collision())
     X = cell.fk("tool0")(drawn(cell, 2000, 13))
     ik(X[:50])

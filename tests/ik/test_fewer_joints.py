@@ -74,7 +74,7 @@ def sample(cell: Cell, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
     return q, cell.fk("tool")(q)
 
 
-@pytest.mark.sampled(20)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("family", "pattern"),
     [(family, pattern) for family, row in PATTERNS.items() for pattern in row],

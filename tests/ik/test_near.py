@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from armillary.ik.reason import Reason
 from armillary.kernel.search import SearchOptions
 from arms import arm_of_axes
 
+example = cache(arm.example)
+"""The same cell each time, with the kernels of other tests."""
+
 
 def _at_limits(cell: Cell, count: int) -> np.ndarray:
     """Return random q with one joint of each at a limit."""
@@ -29,7 +33,7 @@ def _at_limits(cell: Cell, count: int) -> np.ndarray:
 
 
 def test_a_singular_wrist_takes_its_free_joint_from_near() -> None:
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = np.random.default_rng(0).uniform(-0.9, 0.9, (50, 6))
     q[:, 4] = 0.0
@@ -46,7 +50,7 @@ def test_a_singular_wrist_takes_its_free_joint_from_near() -> None:
 
 
 def test_answers_at_limits_are_verified_at_the_tolerance() -> None:
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = _at_limits(cell, 500)
     targets = fk(q).astype(np.float32)
@@ -67,7 +71,7 @@ def test_answers_at_limits_are_verified_at_the_tolerance() -> None:
 @pytest.mark.parametrize("shift", [1e-8, 3e-7, 5e-7])
 def test_a_target_off_by_less_than_the_tolerance_is_met_at_limits(shift: float) -> None:
     """`near` itself is an answer: no other branch is as near, and none is blocked."""
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = _at_limits(cell, 3000)
     targets = fk(q)
@@ -87,7 +91,7 @@ def test_a_servo_loop_through_two_singularities_at_once_does_not_jump(
     beside: float,
 ) -> None:
     """The wrist's centre is on axis 1 while axes 4 and 6 align."""
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     s = np.linspace(-1.0, 1.0, 401)[:, None]
     middle = np.array([0.3, -0.8, -0.036426543283135784, 0.4, 0.0, 0.2])
@@ -102,7 +106,7 @@ def test_a_servo_loop_through_two_singularities_at_once_does_not_jump(
 
 
 def test_a_slide_at_its_limit_answers_as_far_as_the_tolerance() -> None:
-    cell = arm.example("scara")
+    cell = example("scara")
     frame = cell.manipulators[-1].links[-1].name
     ik, fk = cell.ik(frame), cell.fk(frame)
     q = np.array([0.3, 0.8, cell.limits[1][2], 0.2])
@@ -118,7 +122,7 @@ def test_a_slide_at_its_limit_answers_as_far_as_the_tolerance() -> None:
 
 
 def test_near_beyond_limits_is_brought_inside() -> None:
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = np.random.default_rng(0).uniform(-0.9, 0.9, (100, 6))
     for near in (10.0, -10.0, 1e6):
@@ -126,11 +130,16 @@ def test_near_beyond_limits_is_brought_inside() -> None:
         answer = ik(fk(q), near=np.full(6, near))
         assert answer.success.all()
         assert np.array_equal(answer.q, ik(fk(q), near=wanted).q)
+    X, numeric = fk(q[:20]), {"method": "numeric"}
+    for near in (10.0, -10.0):
+        wanted = np.clip(np.full(6, near), *cell.limits)
+        answer = ik(X, near=np.full(6, near), **numeric)
+        assert np.array_equal(answer.q, ik(X, near=wanted, **numeric).q)
 
 
 @pytest.mark.parametrize("method", ["closed", "numeric"])
 def test_near_must_be_numbers(method: str) -> None:
-    ik = arm.example("irb2400").ik("tool0")
+    ik = example("irb2400").ik("tool0")
     near = np.zeros((2, 6))
     near[1, 3] = np.nan
     with pytest.raises(ShapeError, match="near must contain joint positions, but 1 of"):
@@ -147,20 +156,20 @@ def _iiwa(limit: float | np.ndarray = LIMITS) -> Cell:
 
 
 CELLS = {
-    "irb2400": (lambda: arm.example("irb2400"), "tool0", 6),
-    "ur10": (lambda: arm.example("ur10_on_rail"), "tool0", 6),
-    "scara": (lambda: arm.example("scara"), None, 4),
-    "iiwa": (_iiwa, "tool", 7),
-    "oval": (lambda: arm.example("ur5e_on_oval"), "tool0", 7),
+    "irb2400": (lambda: example("irb2400"), "tool0", 6),
+    "ur10": (lambda: example("ur10_on_rail"), "tool0", 6),
+    "scara": (lambda: example("scara"), None, 4),
+    "iiwa": (cache(_iiwa), "tool", 7),
+    "oval": (lambda: example("ur5e_on_oval"), "tool0", 7),
 }
 
 
 # Here the free motion comes close to a singular pose that the path keeps away from.
-DRIFTS = {("iiwa", "xy", 0), ("oval", "xyz", 2), ("oval", "xy", 2)}
+DRIFTS = {("iiwa", "xy", 0)}
 
 
-@pytest.mark.sampled(10)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("rotation", ["xyz", "xy", ""])
 @pytest.mark.parametrize("name", CELLS)
 def test_a_servo_loop_steps_as_its_path_does(
@@ -232,6 +241,7 @@ def test_a_joint_at_its_limit_does_not_turn_where_the_wrist_is_singular(
         q = answer.q
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("rotation", ["xyz", ""])
 @pytest.mark.parametrize("name", ["ur10", "oval"])
 def test_a_search_gives_the_nearest_of_many_answers(name: str, rotation: str) -> None:
@@ -258,6 +268,7 @@ def test_a_search_gives_the_nearest_of_many_answers(name: str, rotation: str) ->
     assert not turns[:, -6:].any()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["irb2400", "ur10", "iiwa", "oval"])
 def test_answers_near_a_vector_meet_fine_tolerances(name: str) -> None:
     """The pull to the vector does not keep the error from vanishing."""
@@ -279,6 +290,7 @@ def test_answers_near_a_vector_meet_fine_tolerances(name: str) -> None:
     assert (moved <= 1.01 * least + 1e-4).mean() >= 0.99
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("method", ["closed", "numeric"])
 @pytest.mark.parametrize("far", [1e5, -1e7, 1e12])
 def test_answers_near_a_far_vector_reach_the_target(far: float, method: str) -> None:
@@ -294,7 +306,7 @@ def test_answers_near_a_far_vector_reach_the_target(far: float, method: str) -> 
 
 
 def test_an_answer_that_whole_turns_bring_within_limits_is_solved() -> None:
-    cell = arm.example("ur10_on_rail")
+    cell = example("ur10_on_rail")
     joints = list(cell.joint_names[-6:])
     ik = cell.ik("tool0", joints=joints)
     rng = np.random.default_rng(0)
@@ -315,7 +327,7 @@ def test_an_answer_that_whole_turns_bring_within_limits_is_solved() -> None:
 def test_the_residual_of_missed_targets_is_their_true_distance_and_angle(
     method: str,
 ) -> None:
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = np.random.default_rng(0).uniform(*cell.limits, (40, 6))
     targets = fk(q)
@@ -374,7 +386,7 @@ def test_a_joint_at_its_limit_leaves_the_rest_to_the_others(k: int) -> None:
 
 def test_a_target_within_the_tolerance_of_limits_is_solved() -> None:
     """The joints that are not at limits make up for what the other may not do."""
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik, fk = cell.ik("tool0"), cell.fk("tool0")
     q = _at_limits(cell, 1000)
     X = fk(q)
@@ -394,7 +406,7 @@ def test_a_target_within_the_tolerance_of_limits_is_solved() -> None:
 
 def test_a_servo_step_is_one_search() -> None:
     """Whatever is within 0.5 of `near` is taken at once, of many targets as of one."""
-    cell = arm.example("irb2400")
+    cell = example("irb2400")
     ik = cell.ik("tool0")
     problem = ik.numeric.problem
     q = np.random.default_rng(0).uniform(0.2, 0.8, (20, 6))

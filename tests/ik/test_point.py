@@ -80,7 +80,7 @@ def sample(cell: Cell, count: int = 200) -> tuple[np.ndarray, np.ndarray]:
     return q, targets
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", [*TURNS, *PATTERNS])
 def test_every_branch_reaches_the_point(kind: str) -> None:
     cell = random_arm(kind)

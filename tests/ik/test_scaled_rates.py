@@ -55,7 +55,7 @@ def _kernel(sizes: tuple[int, ...], n: int, k: int, null: bool, limit: int) -> K
         columns.task_rows,
         columns.task_wanted,
         columns.metric,
-        columns.rest,
+        columns.begin_rates,
         columns.low,
         columns.high,
         columns.damping,

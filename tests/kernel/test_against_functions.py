@@ -123,7 +123,7 @@ FORMULAS: dict[str, tuple[Function, int]] = {
 }
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize(("function", "bound"), FORMULAS.values(), ids=FORMULAS)
 def test_a_formula_is_the_function(function: Function, bound: int, kind: str):
@@ -159,6 +159,7 @@ CONSTANTS = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("lanes", [1, None])
 @pytest.mark.parametrize(("function", "q", "kind"), CONSTANTS.values(), ids=CONSTANTS)
 def test_constants_at_the_ends_of_the_range(function, q, kind, lanes):
@@ -359,7 +360,7 @@ def poses(joint: arm.Joint, q: np.ndarray) -> np.ndarray:
     return batch
 
 
-@pytest.mark.sampled(16)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("beam", [k / 10 for k in range(1, 31)])
 def test_a_lift_reaches_the_ends_of_its_stroke(beam: float):
     joint = ScissorLift(beam=beam)

@@ -235,6 +235,7 @@ def test_every_operation_is_in_the_table_program(table: Program):
     assert {step.name for step in table.instructions} >= OPS.keys()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
 def test_every_operation_on_every_number_of_lanes(
@@ -246,6 +247,7 @@ def test_every_operation_on_every_number_of_lanes(
     assert count > 0.95 * len(rows) * len(table.results)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("name", ["arm", "track", "many", "long"])
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 def test_every_batch(

@@ -384,6 +384,7 @@ def test_finalizers_may_call_kernels():
     assert run(FINALIZER) == "called\n" * 21
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted otherwise")
 def test_hundreds_of_kernels_come_and_go():
     run(MANY)

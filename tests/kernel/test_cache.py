@@ -434,6 +434,7 @@ for turn in range(60):
 """
 
 
+@pytest.mark.thorough
 def test_processes_that_write_at_once(place: Path):
     running = [
         subprocess.Popen(

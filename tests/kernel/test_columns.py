@@ -17,14 +17,14 @@ from armillary.kernel.columns import (
     each,
     index_field,
     number_field,
-    record_at,
     repeat,
     when,
 )
-from armillary.kernel.pipeline import At, Call, Each, Pipeline, When, While, program
+from armillary.kernel.packed import Packed, Part
+from armillary.kernel.pipeline import Call, Each, Pipeline, When, While, program
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, index, reals
-from armillary.trace import Port
+from armillary.trace import Port, evaluate
 
 
 class SpeedColumns(Columns):
@@ -32,8 +32,18 @@ class SpeedColumns(Columns):
     high = Column("greatest rates of joints", "c", unit="rad/s")
     x = Column("rates of joints", "c", unit="rad/s")
     scale = Column("part of the rates")
+    plane = Column("a plane of rates", "plane")
     rows = Numbered("rows of a task", "m", "c")
     total = Column("sum of rows times rates")
+
+
+class Plane(Packed):
+    slopes = Part("a", "c")
+    bound = Part("b")
+
+
+class Slab(Plane):
+    frame = Part("axes", 2, 2)
 
 
 class Bounds(NamedTuple):
@@ -80,6 +90,41 @@ def test_what_a_signature_leaves_open_is_passed():
     assert made.inputs[1:] == (Port("rows_0", (1, 2)), Port("rows_1", (2, 2)))
 
 
+def lowered(plane: Slab, scale: Any) -> Slab:
+    return plane.replaced(bound=plane.bound - scale * plane.frame[1][0])
+
+
+def room(x: Any, plane: Plane) -> Any:
+    return sum((a * b for a, b in zip(plane.slopes, x, strict=True)), 0.0) - plane.bound
+
+
+def test_a_packed_column_has_named_parts():
+    columns = SpeedColumns(c=2, plane=Slab.size(c=2))
+    assert columns.plane.shape == (7,)
+    made = columns.stage(lowered, writes=columns.plane)
+    np.testing.assert_array_equal(
+        evaluate(made, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.5]),
+        [1.0, 2.0, 0.0, 4.0, 5.0, 6.0, 7.0],
+    )
+    # The size of the columns tells what stands behind the parts that are read.
+    made = columns.stage(room, writes=columns.scale)
+    assert evaluate(made, [10.0, 20.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0]) == [47.0]
+
+
+def test_parts_of_arrays_are_views():
+    numbers = np.zeros((3, 7))
+    slab = Slab(numbers)
+    slab.frame, slab.bound, slab.slopes = np.eye(2), [1.0, 2.0, 3.0], 5.0
+    np.testing.assert_array_equal(numbers[1], [5.0, 5.0, 2.0, 1.0, 0.0, 0.0, 1.0])
+    assert slab.frame.shape == (3, 2, 2)
+    with pytest.raises(KernelError, match="Slab does not have 4 numbers"):
+        Slab(numbers[0, :4])
+    with pytest.raises(KernelError, match="Plane needs the part 'bound'"):
+        Plane.of(slopes=[1.0])
+    with pytest.raises(UnknownName, match="slopes"):
+        Plane.of(slope=[1.0], bound=2.0)
+
+
 def test_a_pipeline_of_stages_computes():
     columns = SpeedColumns(c=2)
     inputs = columns.x, columns.low, columns.high, columns.scale
@@ -96,7 +141,6 @@ def test_regions_and_fields_are_those_of_names():
     table = Table("t", (number_field(columns.low), index_field(columns.x, columns.low)))
     assert table.fields == (reals("low", (2,)), index("x", "low"))
     assert each(table, stage, active=columns.scale) == Each("t", (stage,), "", "scale")
-    assert record_at(table, stage, record=columns.scale) == At("t", (stage,), "scale")
     assert when(columns.scale, stage) == When("scale", (stage,))
     assert repeat(columns.scale, stage, limit=3) == While("scale", (stage,), 3)
     made = call("distance", (columns.low,), (columns.high,))

@@ -503,6 +503,7 @@ def test_exact_operations_are_those_of_numpy(kind: Kind, name: str):
 # Every width gives the same bits.
 
 
+@pytest.mark.sampled(60)
 @KINDS
 @pytest.mark.parametrize("name", OPS)
 @pytest.mark.parametrize("lanes", LANES)

@@ -380,6 +380,7 @@ def test_the_error_state_of_numpy_is_left_alone(arm: Program):
         assert np.geterr() == before
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("name", ["arm", "track", "many", "long"])
 def test_bad_numbers_stay_in_their_row(
@@ -504,6 +505,7 @@ def test_special_constants():
         exactly(single, np.array(numbers, np.float32))
 
 
+@pytest.mark.thorough
 def test_large_outputs():
     links = trace(
         lambda q: np.array(

@@ -36,6 +36,7 @@ def test_every_long_operation_is_used(all_long: Program):
     assert all(length_of(key) > 8 for key in LONG)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("lanes", [1, 2, 8, 16])
 @pytest.mark.parametrize("kind", ["float64", "float32"])
 def test_called_operations_give_the_same_bits(

@@ -64,6 +64,7 @@ def counting(limit: int = 100) -> Pipeline:
     return Pipeline("counting", (Port("q", ()),), (), stages, ("n", "last"))
 
 
+@pytest.mark.sampled(4)
 @LANES
 @TYPES
 def test_lanes_that_have_ended_keep_their_numbers(lanes: int, kind: str):

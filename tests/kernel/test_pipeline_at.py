@@ -51,7 +51,7 @@ def chosen(records: Array, where: Array) -> Array:
     return found
 
 
-@pytest.mark.sampled(22)
+@pytest.mark.sampled(6)
 @LANES
 @TYPES
 @pytest.mark.parametrize("count", [0, 1, 2, 37])
@@ -78,6 +78,7 @@ def test_a_field_that_is_not_read_costs_nothing():
     np.testing.assert_array_equal(y, records["b"])
 
 
+@pytest.mark.sampled(6)
 @LANES
 @TYPES
 def test_rows_follow_chains_of_different_length(lanes: int, kind: str, inline: None):
@@ -122,6 +123,7 @@ def test_rows_follow_chains_of_different_length(lanes: int, kind: str, inline: N
     np.testing.assert_array_equal(at, -1.0)
 
 
+@pytest.mark.sampled(3)
 @LANES
 def test_a_table_is_read_at_two_columns_and_another_beside_it(lanes: int, inline: None):
     """Interpolation between records is that of NumPy, at the ends, too."""
@@ -157,6 +159,7 @@ def test_a_table_is_read_at_two_columns_and_another_beside_it(lanes: int, inline
     np.testing.assert_allclose(y, wanted, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.sampled(3)
 @LANES
 def test_regions_around_the_same_table_hide_each_other(lanes: int, inline: None):
     """The inner record counts inside, the outer one again behind; in any region."""
@@ -190,6 +193,7 @@ def test_regions_around_the_same_table_hide_each_other(lanes: int, inline: None)
         np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.sampled(6)
 @LANES
 @TYPES
 def test_rows_outside_of_a_region_keep_their_numbers(

@@ -104,6 +104,7 @@ def inline(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(pipeline_code, "INLINE", -1)
 
 
+@pytest.mark.sampled(4)
 @LANES
 @TYPES
 def test_records_choose_what_is_called(lanes: int, kind: str, inline: None):

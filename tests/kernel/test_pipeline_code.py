@@ -32,6 +32,7 @@ def doubling(size: int) -> Pipeline:
     )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("lanes", [1, 2, 4, 16])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("kind", ["float64", "float32"])

@@ -85,6 +85,7 @@ for k, program in enumerate(programs):
 """
 
 
+@pytest.mark.thorough
 @linux
 def test_maps_with_holes_of_a_few_pages():
     assert run(SCATTERED) == "reserved\n"
@@ -161,6 +162,7 @@ assert not forks._acquired
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_thread_that_compiles_may_fork_itself():
     """As a finalizer or a signal handler may."""
@@ -203,6 +205,7 @@ assert status == 0
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forks_while_another_thread_computes_a_cached_property():
     """Before Python 3.12 such properties have a lock."""
@@ -334,6 +337,7 @@ done = []
 """
 
 
+@pytest.mark.thorough
 def test_the_columns_of_a_pipeline_may_be_larger_than_a_stack():
     small = "threading.stack_size(128 * 1024)\n"
     call = "t = threading.Thread(target=compute)\nt.start()\nt.join()\nprint(done)\n"
@@ -350,4 +354,4 @@ if child == 0:
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 """
-    run(PIPELINE + fork)
+    run(PIPELINE.replace("3000", "300") + fork)

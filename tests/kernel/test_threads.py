@@ -345,6 +345,7 @@ def test_batches_while_the_interpreter_ends(args: list[str]):
     assert printed(AT_EXIT, *args) == 0
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted otherwise")
 def test_a_million_rows_need_little_more_than_their_arrays():
     assert printed(MEMORY) < 25

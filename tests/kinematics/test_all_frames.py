@@ -59,6 +59,7 @@ def tower(seed: int) -> tuple[Cell, State]:
     return cell, state.replace(q=random.normal(size=len(state.q)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_towers_of_parts_stand_where_single_poses_say(seed: int, way: str) -> None:
     cell, state = tower(seed)
@@ -67,6 +68,7 @@ def test_towers_of_parts_stand_where_single_poses_say(seed: int, way: str) -> No
         np.testing.assert_allclose(poses[name], cell.pose(name, state), atol=1e-11)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2), (0,)])
 def test_many_positions_are_as_many_states(

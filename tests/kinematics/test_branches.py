@@ -11,6 +11,8 @@ import pytest
 
 import armillary as arm
 from armillary import Pose
+from armillary.errors import ModelError
+from armillary.kinematics.closing import branches
 from four_bar import four_bar
 
 Array = npt.NDArray[np.float64]
@@ -89,6 +91,7 @@ def circle(radius: float, degrees: list[int]) -> Array:
     return radius * np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], 1)
 
 
+@pytest.mark.thorough
 def test_a_stewart_platform_has_those_of_brute_force() -> None:
     """Eight are above the base, eight below it."""
     cell = stewart()
@@ -214,6 +217,7 @@ def three_legs_by_hand() -> int:
     return len(distinct(np.concatenate([np.cos(found), np.sin(found)], axis=1)))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1.0, *SIZES])
 def test_three_legs_have_the_same_joints_and_assemblies_at_every_size(
     size: float,
@@ -238,6 +242,7 @@ def test_rods_that_flip_are_counted_once() -> None:
 # Names
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", SIZES)
 def test_names_stay_in_scaled_cells(size: float) -> None:
     cell = stewart()
@@ -250,6 +255,7 @@ def test_names_stay_in_scaled_cells(size: float) -> None:
         np.testing.assert_allclose(X[:3, 3], Y[:3, 3] / size, atol=1e-6)
 
 
+@pytest.mark.thorough
 def test_names_do_not_depend_on_what_was_asked_before() -> None:
     cell = arm.example("stewart")
     states = list(cell.branches().items())
@@ -262,32 +268,48 @@ def test_names_do_not_depend_on_what_was_asked_before() -> None:
             assert cell.bind(arm.State.from_json(state.to_json())).branch == name
 
 
-def test_a_range_that_home_does_not_reach_has_names_as_well() -> None:
-    """A crank that cannot turn round has another range, behind two dead points."""
+def long_crank(coupler: float, rocker: float, **limits: float) -> arm.Cell:
+    """Return a four-bar whose crank cannot turn round."""
     bar = four_bar()
+    longer = arm.joints.Revolute(precursor=Pose.translation(0.2, 0, 0))
     links = [
-        *bar.links[:2],
+        bar.links[0],
+        bar.links[1].replace(limits=arm.Limits(**limits)),
         bar.links[2].replace(
-            frames=[arm.Frame(name="tip", pose=Pose.translation(0.12, 0, 0))]
+            joint=longer,
+            frames=[arm.Frame(name="tip", pose=Pose.translation(coupler, 0, 0))],
         ),
         bar.links[3].replace(
-            frames=[arm.Frame(name="end", pose=Pose.translation(0.13, 0, 0))]
+            frames=[arm.Frame(name="end", pose=Pose.translation(rocker, 0, 0))]
         ),
     ]
-    longer = arm.joints.Revolute(precursor=Pose.translation(0.2, 0, 0))
-    links[2] = links[2].replace(joint=longer)
     posture = arm.Posture(name="up", joints=["crank"], q=[0.6])
-    cell = arm.Cell(
+    return arm.Cell(
         manipulators=[bar.replace(links=links, postures=[posture], home="up")]
     )
+
+
+def test_the_middle_of_limits_numbers_its_assemblies() -> None:
+    """None of the other places lies in the range that home does not reach."""
+    cell = long_crank(0.06, 0.17, lower=-4.5, upper=3.5)
+    assert [*cell.branches([-0.6])] == ["3", "4"]
+    assert [*cell.branches([0.6])] == ["home", "2"]
+
+
+def test_a_range_that_home_does_not_reach_has_names_as_well() -> None:
+    """A crank that cannot turn round has another range, behind two dead points."""
+    cell = long_crank(0.06, 0.17)
     one = [*cell.branches([0.6])], [*cell.branches([-0.6])]
     fresh = pickle.loads(pickle.dumps(cell))
     other = [*fresh.branches([-0.6])], [*fresh.branches([0.6])]
     assert one == other[::-1]
     assert one[0] == ["home", "2"]
+    assert "home" not in one[1]
     for state in cell.branches([-0.7]).values():
         fk = cell.fk("rocker", state=state)
         np.testing.assert_allclose(fk(state.q), cell.pose("rocker", state), atol=1e-9)
+        closed = cell.close_loops(state.q, state=state)
+        np.testing.assert_allclose(closed.passive, state.passive, atol=1e-9)
         assert state.replace(q=[-0.65]).branch == state.branch
 
 
@@ -301,3 +323,13 @@ def test_half_a_turn_is_one_position() -> None:
     cell = arm.Cell(manipulators=[bar.replace(links=links)])
     for q in np.linspace(-3.0, 3.0, 7):
         assert len(cell.branches([q])) == 2
+
+
+def test_more_assemblies_than_can_be_listed_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two four-bars have two each."""
+    cell = arm.Cell(manipulators=[four_bar(name="left"), four_bar(name="right")])
+    monkeypatch.setattr(branches, "MOST", 3)
+    with pytest.raises(ModelError, match="ask a cell with fewer loops"):
+        cell.branches()

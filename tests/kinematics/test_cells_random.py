@@ -66,7 +66,7 @@ def holders(state: State, part: str) -> list[str]:
 # Gripping.
 
 
-@laws(30)
+@laws(15)
 @given(cells_and_states(), st.data())
 def test_grip_then_release_leaves_the_pose_in_the_world(
     made: tuple[Cell, State], data: st.DataObject
@@ -91,7 +91,7 @@ def test_grip_then_release_leaves_the_pose_in_the_world(
     )
 
 
-@laws(30)
+@laws(15)
 @given(cells_and_states(), st.data())
 def test_attach_keeps_the_pose_in_the_parent(
     made: tuple[Cell, State], data: st.DataObject
@@ -110,7 +110,7 @@ def test_attach_keeps_the_pose_in_the_parent(
     close(foot(cell, there, part, on=frame), X.matrix())
 
 
-@laws(30)
+@laws(15)
 @given(cells_and_states())
 def test_each_manipulator_is_mounted_on_one_frame(made: tuple[Cell, State]) -> None:
     cell, state = made
@@ -124,7 +124,7 @@ def test_each_manipulator_is_mounted_on_one_frame(made: tuple[Cell, State]) -> N
     assert set(held) <= set(movable(state))
 
 
-@laws(30)
+@laws(15)
 @given(cells_and_states(), st.data())
 def test_nothing_comes_to_hold_itself(
     made: tuple[Cell, State], data: st.DataObject
@@ -152,7 +152,7 @@ def test_nothing_comes_to_hold_itself(
 # Values.
 
 
-@laws(30)
+@laws(15)
 @given(cells_and_states())
 def test_states_come_back(made: tuple[Cell, State]) -> None:
     cell, state = made
@@ -165,7 +165,7 @@ def test_states_come_back(made: tuple[Cell, State]) -> None:
     assert np.array_equal(everywhere(cell, back), everywhere(cell, state))
 
 
-@laws(25)
+@laws(15)
 @given(cells(), st.data())
 def test_the_difference_leads_from_one_state_to_the_other(
     cell: Cell, data: st.DataObject
@@ -222,7 +222,7 @@ def test_all_ways_to_poses_agree(made: tuple[Cell, State], data: st.DataObject) 
     close(interpret(fk.program, np.array(state.q)), expected)
 
 
-@laws(25)
+@laws(15)
 @given(cells_and_states(), st.data())
 def test_rigid_groups_are_rigid(made: tuple[Cell, State], data: st.DataObject) -> None:
     cell, state = made
@@ -239,7 +239,7 @@ def test_rigid_groups_are_rigid(made: tuple[Cell, State], data: st.DataObject) -
 # Collision rules.
 
 
-@laws(25)
+@laws(15)
 @given(cells_and_states(), st.data())
 def test_rules_follow_attachments(
     made: tuple[Cell, State], data: st.DataObject
@@ -373,7 +373,7 @@ def test_pairs_are_those_of_the_rules_read_link_by_link(
 # Editing.
 
 
-@laws(25)
+@laws(15)
 @given(cells(), st.data())
 def test_edits_can_be_undone(cell: Cell, data: st.DataObject) -> None:
     on = data.draw(st.sampled_from(cell.frame_names))
@@ -395,7 +395,7 @@ def test_edits_can_be_undone(cell: Cell, data: st.DataObject) -> None:
         assert back == cell
 
 
-@laws(25)
+@laws(15)
 @given(cells())
 def test_what_carries_others_stays(cell: Cell) -> None:
     standing = {m.on.partition("/")[0] for m in cell.mounts}
@@ -411,7 +411,7 @@ def test_what_carries_others_stays(cell: Cell) -> None:
                 cell.remove(manipulator.name)
 
 
-@laws(25)
+@laws(15)
 @given(cells(), st.sampled_from([0.25, 3.0]), st.data())
 def test_a_scaled_cell_moves_along_a_scaled_path(
     cell: Cell, factor: float, data: st.DataObject
@@ -435,7 +435,7 @@ def test_a_scaled_cell_moves_along_a_scaled_path(
     assert scaled.scaled(1.0 / factor).approx_equal(cell, 1e-9)
 
 
-@laws(25)
+@laws(15)
 @given(cells())
 def test_nearly_equal_cells_differ_by_little(cell: Cell) -> None:
     assert cell.approx_equal(pickle.loads(pickle.dumps(cell)), 0.0)

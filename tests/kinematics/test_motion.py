@@ -63,6 +63,7 @@ def states(cell: Any, seed: int) -> list[State]:
     return [state, on_tool, on_tray, on_tool.grip("tray", by="part_top")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_twists_are_the_slopes_of_poses(random_cell: Any, seed: int) -> None:
     cell = random_cell(seed)

@@ -338,6 +338,7 @@ def test_a_state_is_not_an_array_of_q(random_cell: Any) -> None:
         cell.fk("part_top")(cell.home)
 
 
+@pytest.mark.thorough
 def test_poses_stay_orthonormal_over_ten_thousand_grips() -> None:
     links = [Link(name="base")]
     for k in range(3):

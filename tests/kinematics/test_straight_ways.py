@@ -44,6 +44,7 @@ def compare(linkage, Q, steps):
     return cell, found, arrived
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("family", ["five-bar", "3-RRR", *FREE])
 def test_joints_that_turn_freely_follow_straight_ways(family: str) -> None:
     """From one to six inputs: no other assembly, none left out near home."""
@@ -63,6 +64,21 @@ def test_joints_that_turn_freely_follow_straight_ways(family: str) -> None:
             continue
         np.testing.assert_allclose(X, cell.pose(link, state), atol=1e-8)
         assert state.branch == "home"
+
+
+def test_where_one_linkage_of_two_is_blocked_states_go_around() -> None:
+    linkage, q = free("five-bar", 100), [0.07, 2.7]
+    (bar,) = linkage.cell().manipulators
+    names = linkage.cell().joint_names, linkage.cell().passive_names
+    with np.errstate(all="ignore"):
+        straight = followed(linkage, *names, np.array([q]), STEPS)
+    assert np.isnan(straight).any()
+    pair = [bar.replace(name="left"), bar.replace(name="right")]
+    cell = arm.Cell(manipulators=pair)
+    state = cell.home.replace(q=[*q, 0.0, 0.0])
+    assert state.branch == "home"
+    closed = cell.close_loops(state.q)
+    np.testing.assert_allclose(closed.passive, state.passive, atol=1e-8)
 
 
 def three_arms(home: list[float]) -> arm.Cell:

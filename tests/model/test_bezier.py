@@ -16,6 +16,7 @@ def points_on(coefficients: np.ndarray, low: float, high: float) -> np.ndarray:
     return np.vander(w, 4, increasing=True) @ coefficients
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("cubic", CUBICS)
 def test_control_points_are_those_of_the_same_curve(cubic: np.ndarray):
     low, high = np.sort(RANDOM.uniform(-1.0, 2.0, 2))

@@ -51,6 +51,7 @@ TRACK = OvalTrack(straight=2.0, radius=0.5)
 MOVED = TRACK.prepend(Pose.translation(0.0, 0.0, 2.0))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("joint", "low", "high", "expected"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ import pytest
 from armillary.errors import ModelError
 from armillary.model.bounding_volumes import bounding_spheres, convex_parts
 from armillary.model.geometry.triangles import Triangles, distances_to_triangles
-from armillary.model.shapes import Box, Capsule, HalfSpace, Sphere
+from armillary.model.shapes import Box, Capsule, ConvexPolyhedron, HalfSpace, Sphere
 from armillary.shapes import Primitive, distance
 from armillary.spatial.pose import Pose
 from solids import SOLIDS, beyond
@@ -48,8 +48,8 @@ def on_spheres(spheres: tuple[Sphere, ...], random: np.random.Generator) -> Arra
     )
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", SOLIDS)
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", [*SOLIDS][::2])
 def test_spheres_contain_primitives_and_state_their_excess(name: str):
     random = np.random.default_rng(3)
     pose = Pose.translation(0.3, -0.2, 0.1) @ Pose.rotation_x(0.7)
@@ -76,11 +76,11 @@ def test_spheres_contain_primitives_and_state_their_excess(name: str):
 @pytest.mark.thorough
 def test_more_spheres_fit_better():
     arm = Capsule(radius=0.05, length=0.4)
-    found = [bounding_spheres(arm, count=n).excess for n in (1, 3, 5)]
+    found = [bounding_spheres(arm, count=n).excess for n in (1, 5)]
     assert found == sorted(found, reverse=True)
     assert found[0] == pytest.approx(0.2, rel=0.01)
     # Spheres of radius r in a row, d apart, reach r - 0.05 with r^2 = 0.05^2 + d^2 / 4.
-    assert found[2] <= 2.0 * (math.hypot(0.05, 0.5 * 0.4 / 4) - 0.05)
+    assert found[1] <= 2.0 * (math.hypot(0.05, 0.5 * 0.4 / 4) - 0.05)
     ball, excess = bounding_spheres(Sphere(radius=0.1), count=1)
     assert excess <= 2e-4
     assert ball[0].radius == pytest.approx(0.1, rel=1e-3)
@@ -150,9 +150,10 @@ BODIES: dict[str, Callable[[], tuple[Triangles, Array]]] = {
 }
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("count", [1, 5])
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize(
+    ("name", "count"), [(name, 5 - 4 * (k % 2)) for k, name in enumerate(BODIES)]
+)
 def test_spheres_contain_triangles_and_what_they_enclose(name: str, count: int):
     triangles, points = BODIES[name]()
     spheres, excess = bounding_spheres(triangles, count=count)
@@ -167,8 +168,8 @@ def test_spheres_contain_triangles_and_what_they_enclose(name: str, count: int):
 
 def test_spheres_are_the_same_each_time_and_have_looks():
     triangles, _ = BODIES["bracket"]()
-    a = bounding_spheres([triangles, L_SHAPE[0]], count=5, name="arm")
-    assert a == bounding_spheres([triangles, L_SHAPE[0]], count=5, name="arm")
+    a = bounding_spheres([triangles, L_SHAPE[0]], count=2, name="arm")
+    assert a == bounding_spheres([triangles, L_SHAPE[0]], count=2, name="arm")
     assert {s.name for s in a.spheres} == {"arm"}
 
 
@@ -184,15 +185,13 @@ def test_what_has_no_spheres_is_an_error():
         bounding_spheres(point)
 
 
-PARTS = ["bracket", "reversed", "without a triangle", "plate", "far away"]
+PARTS = ["reversed", "without a triangle", "plate", "far away"]
 
 
-@pytest.mark.sampled(1)
-@pytest.mark.parametrize("name", PARTS)
-def test_convex_parts_contain_a_body(name: str):
-    pytest.importorskip("coacd")
-    triangles, points = BODIES[name]()
-    parts = convex_parts(triangles, tolerance=0.04, name="part")
+def out_of_parts(
+    parts: Sequence[ConvexPolyhedron], triangles: Triangles, points: Array
+) -> float:
+    """How far the worst of some points and the corners is outside of all parts."""
     points = np.vstack([points, triangles.corners.reshape(-1, 3)])
     height = np.full(len(points), np.inf)
     for part in parts:
@@ -201,7 +200,16 @@ def test_convex_parts_contain_a_body(name: str):
         normals /= np.linalg.norm(normals, axis=1, keepdims=True)
         above = points @ normals.T - np.einsum("ij,ij->i", normals, a)
         height = np.minimum(height, above.max(axis=1))
-    assert height.max() <= 1e-9
+    return float(height.max())
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", PARTS)
+def test_convex_parts_contain_a_body(name: str):
+    pytest.importorskip("coacd")
+    triangles, points = BODIES[name]()
+    parts = convex_parts(triangles, tolerance=0.04, name="part")
+    assert out_of_parts(parts, triangles, points) <= 1e-9
     assert {part.name for part in parts} == {"part"}
 
 
@@ -215,9 +223,10 @@ def test_parts_are_the_same_each_time():
 @pytest.mark.thorough
 def test_a_bracket_has_two_parts_or_so(capfd: pytest.CaptureFixture[str]):
     pytest.importorskip("coacd")
-    triangles, _ = BODIES["bracket"]()
+    triangles, points = BODIES["bracket"]()
     parts = convex_parts(triangles)
     assert 2 <= len(parts) <= 5
+    assert out_of_parts(parts, triangles, points) <= 1e-9
     assert sum(part.volume for part in parts) < 1.25 * 0.009
     assert capfd.readouterr() == ("", "")
     for tolerance in (1e-6, math.nan, math.inf):

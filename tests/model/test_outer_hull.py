@@ -53,6 +53,7 @@ def distance_from_hull(point: Array, points: Array) -> float:
     return float(np.linalg.norm((points - point).T @ w))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CLOUDS)
 @pytest.mark.parametrize("part", [0.03, 0.006])
 def test_it_contains_all_points_and_reaches_no_farther_than_said(

@@ -55,6 +55,7 @@ def test_lengths_are_found_however_long(straight: float, radius: float):
     assert scaled == Oval(3.0 * straight, 3.0 * radius)
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("kind", sorted(JOINT_TYPES))
 def test_what_built_in_joints_declare_is_what_is_found(kind: str):
     random = np.random.default_rng(7)

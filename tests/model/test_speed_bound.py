@@ -47,6 +47,7 @@ def fastest(joint: Joint, low: float, high: float, count: int = 801) -> np.ndarr
     return np.nanmax(speeds, axis=0)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", sorted(set(JOINT_TYPES) - {"Curve"}))
 @pytest.mark.parametrize("seed", range(3))
 def test_bounds_hold_and_are_tight(kind: str, seed: int):

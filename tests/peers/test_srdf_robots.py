@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from armillary.cell.cell import Cell
 from armillary.collision.pairs import applied_rules
 from armillary.errors import FormatError
 from armillary.formats import registry
-from armillary.formats.diagnostic import Severity
+from armillary.formats.diagnostic import Report, Severity
+from armillary.model.workcell import Workcell
 
 pytestmark = pytest.mark.peers
 
@@ -35,6 +37,7 @@ WITHOUT_URDF = {"cassie_v2.srdf"}
 BROKEN_URDF = {"alex_psyonic_hands.srdf": {"unknown-joint"}}
 
 
+@cache
 def files(suffix: str) -> list[Path]:
     try:
         found = importlib.metadata.files("example-robot-data")
@@ -59,6 +62,12 @@ def urdf_of(path: Path) -> Path:
     return found
 
 
+@cache
+def loaded(path: Path) -> tuple[Workcell, Report]:
+    """A robot with its SRDF, read once for all tests."""
+    return registry.read(urdf_of(path), srdf=path)
+
+
 def name_of(path: Path) -> str:
     return f"{path.parents[1].name}-{path.stem}"
 
@@ -79,7 +88,7 @@ def test_what_is_found_in_them_is_written_down(golden: Callable[[str, str], None
             lines.append(f"{name_of(path)}: no URDF")
             continue
         try:
-            cell, report = registry.read(urdf_of(path), srdf=path)
+            cell, report = loaded(path)
         except FormatError as error:
             found = error.diagnostics
             codes = {d.code for d in found if d.severity is Severity.ERROR}
@@ -103,7 +112,7 @@ def test_what_is_found_in_them_is_written_down(golden: Callable[[str, str], None
 @pytest.mark.parametrize("path", LOADED, ids=name_of)
 def test_they_come_back_from_a_file_of_ours(path: Path, tmp_path: Path):
     urdf = urdf_of(path)
-    cell, _ = registry.read(urdf, srdf=path)
+    cell, _ = loaded(path)
     saved = registry.save(cell, tmp_path / "again.srdf")
     again, _ = registry.read(urdf, srdf=tmp_path / "again.srdf")
     (before,), (after,) = cell.manipulators, again.manipulators
@@ -125,7 +134,7 @@ def test_they_come_back_from_a_file_of_ours(path: Path, tmp_path: Path):
 def test_pairs_are_those_of_pinocchio(path: Path):
     pin = pytest.importorskip("pinocchio")
     urdf = urdf_of(path)
-    cell, _ = registry.read(urdf, srdf=path)
+    cell, _ = loaded(path)
     model = pin.buildModelFromUrdf(str(urdf))
     geometry = pin.buildGeomFromUrdf(
         model,
@@ -188,7 +197,7 @@ def _linked(model: Any, geometry: Any) -> set[tuple[str, str]]:
 def test_postures_are_those_of_pinocchio(path: Path):
     pin = pytest.importorskip("pinocchio")
     urdf = urdf_of(path)
-    (robot,) = registry.read(urdf, srdf=path)[0].manipulators
+    (robot,) = loaded(path)[0].manipulators
     model = pin.buildModelFromUrdf(str(urdf))
     pin.loadReferenceConfigurations(model, str(path), False)
     theirs = {each.key(): each.data() for each in model.referenceConfigurations}

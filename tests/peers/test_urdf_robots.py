@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ def robot_files() -> list[Path]:
 FILES = robot_files()
 
 
+@cache
 def read(path: Path) -> Workcell:
     return FORMAT.read(path.read_bytes(), str(path), ReadOptions(), Report())
 

@@ -19,6 +19,7 @@ def texts(path: Path) -> list[str]:
     return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text("utf-8"))
 
 
+@pytest.mark.thorough
 def test_figures_are_those_of_the_script(tmp_path: Path):
     pytest.importorskip("matplotlib")
     script = str(FIGURES / "draw.py")  # it compares what it draws with joints

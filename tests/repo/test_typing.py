@@ -58,39 +58,41 @@ body.links = ()
 arm.joints.Revolute(axis=3)
 shape = arm.Cell().fk("world")("text").sape
 """
+FILES = {"user.py": USER, "wrong.py": WRONG}
 
 
-def errors_in(path: Path) -> list[int]:
-    """The lines in which pyright finds an error."""
+@pytest.fixture(name="errors", scope="module")
+def errors_fixture(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+    """The lines in which pyright finds an error, by the name of the file."""
+    folder = tmp_path_factory.mktemp("typing")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
     pyright = shutil.which("pyright", path=str(Path(sys.executable).parent))
     if pyright is None:
         pytest.skip("pyright is not installed")
     done = subprocess.run(
-        [pyright, "--outputjson", "--pythonpath", sys.executable, str(path)],
+        [pyright, "--outputjson", "--pythonpath", sys.executable, *FILES],
         capture_output=True,
         text=True,
         check=False,
-        cwd=path.parent,
+        cwd=folder,
     )
     if not done.stdout.startswith("{"):
         pytest.skip(f"pyright does not run here: {done.stderr}")
-    found = json.loads(done.stdout)["generalDiagnostics"]
-    return [each["range"]["start"]["line"] for each in found]
+    errors: dict[str, list[int]] = {name: [] for name in FILES}
+    for each in json.loads(done.stdout)["generalDiagnostics"]:
+        errors[Path(each["file"]).name].append(each["range"]["start"]["line"])
+    return errors
 
 
 def test_the_package_is_marked_as_typed():
     assert (files("armillary") / "py.typed").is_file()
 
 
-@pytest.mark.thorough
-def test_a_users_file_passes(tmp_path: Path):
-    path = tmp_path / "user.py"
-    path.write_text(USER)
-    assert errors_in(path) == []
+def test_a_users_file_passes(errors: dict[str, list[int]]):
+    assert errors["user.py"] == []
     exec(compile(USER, "user.py", "exec", dont_inherit=True), {})
 
 
-def test_mistakes_are_found(tmp_path: Path):
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
-    assert errors_in(path) == [3, 4, 5, 6]
+def test_mistakes_are_found(errors: dict[str, list[int]]):
+    assert errors["wrong.py"] == [3, 4, 5, 6]

@@ -50,6 +50,7 @@ def test_it_is_what_threads_give(cell: arm.Cell, client, tmp_path: Path):
     assert np.array_equal(found["q"], cell.ik("tool0")(X).q)
 
 
+@pytest.mark.thorough
 def test_functions_without_a_module(client):
     found = arm.sweep(
         {"a": lambda rows: 2.0 * rows}, ROWS, executor=client.get_executor(), chunk=9
@@ -57,6 +58,7 @@ def test_functions_without_a_module(client):
     assert np.array_equal(found["a"], 2.0 * ROWS)
 
 
+@pytest.mark.thorough
 def test_a_worker_is_killed(client, tmp_path: Path):
     ask = partial(sweep_functions.ends_once, str(tmp_path / "ended"))
     pool = client.get_executor()

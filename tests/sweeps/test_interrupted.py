@@ -78,6 +78,7 @@ def test_another_argument_is_another_question(tmp_path: Path):
         arm.sweep({"a": other}, ROWS, tmp_path / "out", executor="threads")
 
 
+@pytest.mark.thorough
 def test_drafts_of_killed_workers_are_removed(tmp_path: Path):
     folder, left = tmp_path / "out" / "a", []
 
@@ -102,6 +103,7 @@ def test_a_worker_is_killed(tmp_path: Path):
     assert np.array_equal(found["ends_once"], ROWS.sum(axis=1))
 
 
+@pytest.mark.thorough
 def test_an_executor_of_the_user_is_left_open(tmp_path: Path):
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         for name in ("one", "two"):
@@ -125,6 +127,7 @@ except arm.errors.SweepError as error:
 """
 
 
+@pytest.mark.thorough
 def test_programs_without_a_file():
     """As notebooks are: other processes cannot import their functions."""
     for more in (["-c", PROGRAM_WITHOUT_FILE], ["-"]):

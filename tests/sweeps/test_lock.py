@@ -106,6 +106,14 @@ def test_what_ended_processes_leave_does_not_block(tmp_path: Path):
         pass
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="open files cannot be removed")
+@pytest.mark.usefixtures("locks")
+def test_a_lock_whose_file_is_removed_ends_quietly(tmp_path: Path):
+    with lock.only_sweep(tmp_path / "out"):
+        (file,) = tmp_path.iterdir()
+        file.unlink()
+
+
 @pytest.mark.parametrize("said", ['{"process": 1, "machine": "other"}', "", "[]"])
 def test_other_machines_are_not_overruled(tmp_path: Path, monkeypatch, said: str):
     """Where nobody can know whether a sweep goes on: the message names the file."""
@@ -123,6 +131,17 @@ def test_other_machines_are_not_overruled(tmp_path: Path, monkeypatch, said: str
     assert (tmp_path / ".out.own").read_text() == said
 
 
+def test_other_errors_of_the_system_are_not_taken_for_missing_locks(
+    tmp_path: Path, monkeypatch
+):
+    def fails(handle: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(lock, "_lock", fails)
+    with pytest.raises(OSError, match="output"), lock.only_sweep(tmp_path / "out"):
+        pass
+
+
 HOLDS = """
 import os, sys
 from pathlib import Path
@@ -137,6 +156,7 @@ with only_sweep(Path(sys.argv[1])):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
 def test_a_killed_process_holds_nothing(tmp_path: Path):
     path = tmp_path / "out"

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import SweepError
 from armillary.sweeps.progress import ERASE, ProgressBar
 
 
@@ -59,3 +64,22 @@ def test_nothing_done_and_too_much_done():
         progress.at(100)
     assert "   0%, 0 s left" in terminal.getvalue()
     assert " 100%, 0 s left" in terminal.getvalue()
+
+
+def test_sweeps_count_rows_that_are_done_or_have_failed(monkeypatch):
+    shown = []
+
+    def at(self: ProgressBar, done: int, note: str = "") -> None:
+        shown.append((done, note))
+
+    def ask(rows):
+        if (rows == 3.0).any():
+            raise ValueError("three")
+        return rows[:, 0]
+
+    monkeypatch.setattr(ProgressBar, "at", at)
+    rows = np.arange(6.0)[:, None]
+    with pytest.raises(SweepError, match="1 of 3 chunks failed"):
+        arm.sweep(ask, rows, executor="threads", chunk=2, progress=True)
+    assert [done for done, _ in shown] == [2, 4, 6]
+    assert shown[-1][1] == "1 chunks failed"

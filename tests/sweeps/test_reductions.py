@@ -100,7 +100,8 @@ def test_nan_is_neither_true_nor_anywhere():
         value = np.array([np.nan, 0.0, 2.0])[rows[:, 0].astype(int)]
         places = points[rows[:, 0].astype(int)]
         unknown = np.where(rows[:, :1] == 0.0, np.nan, places)
-        return {"value": value, "place": places, "unknown": unknown}
+        down = -rows[:, 0]
+        return {"value": value, "place": places, "unknown": unknown, "down": down}
 
     box = {"lower": (0, 0, 0), "upper": (0.4, 0.2, 0.2), "size": 0.2}
     reduce = {
@@ -109,6 +110,7 @@ def test_nan_is_neither_true_nor_anywhere():
         "known": arm.sweeps.Voxels(**box, of="unknown"),
         "bins": arm.sweeps.Histogram(of="value", edges=[0.0, 1.0, 3.0]),
         "groups": arm.sweeps.Best(of="value", by=1),
+        "first": arm.sweeps.Best(of="down"),
     }
     rows = [[0.0], [1.0], [2.0]]
     found = arm.sweep(ask, rows, reduce=reduce, executor="threads", chunk=2)
@@ -118,6 +120,7 @@ def test_nan_is_neither_true_nor_anywhere():
     assert np.array_equal(found["bins_count"], [1, 1])
     assert np.array_equal(found["groups_value"], [np.nan, 0.0, 2.0], equal_nan=True)
     assert np.array_equal(found["groups_row"], [-1, 1, 2])
+    assert (found["first_row"], found["first_value"]) == (0, 0.0)
 
 
 def test_voxels_of_samples():
@@ -247,7 +250,7 @@ def sweeps_refused():
     yield sweeps.Histogram(of="g_value", edges=[1, 0]), SweepError, "ascend"
     box = {"lower": LOWER, "upper": UPPER}
     yield sweeps.Voxels(**box, size=0.0), SweepError, "size > 0"
-    yield sweeps.Voxels(**box, size=1e-6), SweepError, "larger voxels"
+    yield sweeps.Voxels(**box, size=1e-6), SweepError, "voxels of 8 bytes .* use larger"
     yield sweeps.Voxels(**box, size=1e-320), SweepError, "larger voxels"
     inverted = {"lower": UPPER, "upper": LOWER, "size": 1.0}
     yield sweeps.Voxels(**inverted), SweepError, "lower < upper"

@@ -543,6 +543,7 @@ def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
     assert np.array_equal(found["pose"], fk(samples.rows(0, COUNT)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digests_are_those_of_other_processes(seed: int):
     """Also of sets, whose order differs from process to process."""

@@ -350,7 +350,7 @@ ALSO = {
 }
 
 
-@pytest.mark.sampled(22)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("kind", "law", "message"), BROKEN, ids=[kind.__name__ for kind, _, _ in BROKEN]
 )

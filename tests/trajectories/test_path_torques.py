@@ -50,7 +50,7 @@ def torques_at_points(cell: arm.Cell, timed: TimedPath, row: int) -> Array:
     )
 
 
-@pytest.mark.sampled(1)
+@pytest.mark.thorough
 @pytest.mark.parametrize("friction", [False, True])
 def test_limits_hold_at_all_points(cell: arm.Cell, friction: bool):
     if friction:

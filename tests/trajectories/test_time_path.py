@@ -225,6 +225,7 @@ def test_acceleration_limits_of_the_model_are_the_default():
         bare.time_path(np.array([[0.0] * 7, [0.1] * 7]))
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("knots", [2, 5, 12])
 def test_one_kernel_or_piece_by_piece(cell: arm.Cell, knots: int):
     """Curves that are given by their derivatives go another way."""

@@ -91,7 +91,7 @@ def test_page_plays_a_motion(opened: Any) -> None:
     _wait_for(page, Q[0])
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", arm.example_names())
 def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
     cell = arm.example(name)
@@ -106,6 +106,7 @@ def test_page_computes_the_poses_of_examples(opened: Any, name: str) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_page_says_why_a_script_does_not_move(opened: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr("armillary.kinematics.poses.MOST_COMPILED", 0)
     cell = arm.example("scara")
@@ -221,6 +222,7 @@ def test_hints_of_sliders_give_the_limits_of_angles_in_degrees_too() -> None:
     assert elbow == "ur5e/elbow: -3.14159 to 3.14159 rad (-180 to 180 degrees)"
 
 
+@pytest.mark.thorough
 def test_names_with_markup_are_text(opened: Any) -> None:
     name = "<img src=x onerror=alert(1)><script>alert(1)"
     part = arm.Manipulator(name=name, links=[arm.Link(name="base")])

@@ -60,6 +60,7 @@ def test_a_number_box_moves_its_joint(shown: Any) -> None:
     assert np.array_equal(viewer.state.q[2:], cell.home.q[2:])
 
 
+@pytest.mark.thorough
 def test_a_state_of_python_reaches_the_browser(shown: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)
@@ -79,6 +80,7 @@ def test_undo_and_redo(shown: Any) -> None:
     until(lambda: viewer.state == changed)
 
 
+@pytest.mark.thorough
 def test_the_gizmo_moves_the_tool(shown: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     bent = cell.home.replace(q=[0.0, 1.5, -1.5, 1.5, -1.5, -1.5, 0.0])
@@ -123,6 +125,7 @@ def test_two_browsers_show_the_same(shown: Any, browser: Any) -> None:
     other.close()
 
 
+@pytest.mark.thorough
 def test_a_browser_that_was_cut_off_shows_the_present_state(shown: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)
@@ -147,6 +150,7 @@ def test_grip_and_release(shown: Any) -> None:
     until(lambda: viewer.state.parent("part") == "world")
 
 
+@pytest.mark.thorough
 def test_a_motion_plays_and_stops(shown: Any) -> None:
     cell = arm.example("ur5e_on_oval")
     viewer, page = shown(cell)

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from armillary.control.columns import TINY, ActiveConstraints, StepColumns
 from armillary.ik.active_rows import FREE
-from armillary.ik.scaled_rates import when_near
+from armillary.ik.scaled_rates import RateRow, when_near
 from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -125,7 +125,7 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     Args:
         columns: The columns.
         rows: The table of inequalities, whose fields `row`, `is_near` and `row_number`
-            are a_k, b_k and two more numbers; 1 for those that count; and k.
+            are the `RateRow`, with more behind it; 1 for those that count; and k.
     """
     # Step 1 of Goldfarb and Idnani: choose the constraint that is broken most.
     choose = when(
@@ -230,14 +230,15 @@ def _scan_bounds(
     return x, Broken(worst, normal, number)
 
 
-def _scan_row(row: Vector, row_number: Number, x: Vector, broken: Broken) -> Broken:
+def _scan_row(row: RateRow, row_number: Number, x: Vector, broken: Broken) -> Broken:
     """Return the constraint that is broken most, of this row and those before."""
     worst, worst_row, worst_number = broken
-    c = len(x)
     # a x - b, below 0 where the row is broken. Ties keep the earlier one.
-    room = inner(list(row[:c]), list(x)) - row[c]
+    room = inner(row.slopes, list(x)) - row.bound
     is_worse = room < worst
-    normal = [select(is_worse, a, b) for a, b in zip(row[:c], worst_row, strict=True)]
+    normal = [
+        select(is_worse, a, b) for a, b in zip(row.slopes, worst_row, strict=True)
+    ]
     return Broken(
         select(is_worse, room, worst),
         normal,

@@ -19,7 +19,7 @@ from armillary.collision.tested_shapes import solids_of
 from armillary.control.active_set import TORQUE
 from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
 from armillary.control.columns import StepColumns
-from armillary.control.obstacles import OBSTACLE, BoundingCapsule, capsule_around
+from armillary.control.obstacles import CAPSULE_WIDTH, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingTwists
@@ -53,7 +53,7 @@ class ApproachPairs:
     twists: MovingTwists
     check: CollisionCheck | None
     slots: int
-    width: int = OBSTACLE
+    width: int = CAPSULE_WIDTH
     others: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:

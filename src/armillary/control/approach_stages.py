@@ -6,9 +6,8 @@ so it never passes the margin, and can be stopped before it while all joints bra
 What obstacles do by themselves goes on meanwhile: of a speed u that they come with, and
 a time T of braking, u T / 2 is taken from the room.
 
-A row is a x >= b, with a = n' (J_b - J_a). Behind a and b it holds by how much the
-distance rises without the joints [m/s], and the room [m]. Links are paired with links
-in the table `pairs`, and capsules around links with obstacles in the table `contacts`.
+A row is an `InequalityRow` a x >= b, with a = n' (J_b - J_a). Links are paired with
+links in the table `pairs`, and capsules around links with obstacles in `contacts`.
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from typing import Final, NamedTuple
 
 from armillary.control.columns import (
     ApproachLimit,
+    InequalityRow,
     PairsSoFar,
     StepColumns,
     WorldCapsule,
 )
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
-from armillary.control.obstacles import OBSTACLE
+from armillary.control.obstacles import CapsuleNumbers, obstacle_numbers
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, code, span
@@ -199,7 +199,8 @@ class ChangingDistance(NamedTuple):
 def approach_stages(tables: ApproachTables) -> tuple[Stage, ...]:
     """Return the stages that write rows, and the columns of `PairsSoFar`.
 
-    They read `speeds`, the greatest speed of each joint, `ApproachLimit` and `rest`.
+    They read `speeds`, the greatest speed of each joint, `full_braking`, and the
+    columns of `ApproachLimit`.
     """
     # Rows of different kinds share columns, and are numbered through.
     stages: list[Stage] = [tables.columns.stage(_begin)]
@@ -303,15 +304,16 @@ def _may_touch(
     # Spheres around both segments: their centres and half of their lengths.
     a, b = three(capsule.end_a), three(capsule.end_b)
     middle, own = scale(0.5, add(a, b)), 0.5 * norm(subtract(b, a))
-    p, q = three(obstacle[:3]), three(obstacle[3:6])
-    if len(obstacle) == OBSTACLE:
+    numbers = obstacle_numbers(obstacle)
+    if isinstance(numbers, CapsuleNumbers):
+        p, q = map(three, numbers.ends)
         centre, other = scale(0.5, add(p, q)), 0.5 * norm(subtract(q, p))
-    else:  # a box: its centre, and half of its diagonal
-        centre, other = p, norm(q)
+    else:  # half of the diagonal of a box
+        centre, other = three(numbers.centre), norm(three(numbers.half))
     between = norm(subtract(middle, centre))
-    bound = between - own - other - capsule.capsule_radius - obstacle[9]
+    bound = between - own - other - capsule.capsule_radius - numbers.radius
     # The obstacle counts as one more joint, with its speed as the rate.
-    speed = norm(three(obstacle[6:9]))
+    speed = norm(three(numbers.velocity))
     return _matters(
         bound, [*capsule_rates, 1.0], [*speeds, speed], limit, least_distance, speed
     )
@@ -355,9 +357,9 @@ def _pair_row(
     pair_number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
+) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a pair of links."""
     # d' = n'(v_b - v_a): the velocities of the nearest points along the normal.
     n = three(nearest.normal)
@@ -368,7 +370,7 @@ def _pair_row(
         strict=True,
     )
     distance = ChangingDistance(nearest.value, [b - a for a, b in approach], 0.0)
-    return _row(distance, pair_number, velocity, limit, rest, so_far)
+    return _row(distance, pair_number, velocity, limit, full_braking, so_far)
 
 
 def _contact_row(
@@ -378,16 +380,17 @@ def _contact_row(
     contact_number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
+) -> tuple[InequalityRow, PairsSoFar]:
     """Return the row of a capsule and an obstacle, whose normal leads to the link."""
     # The normal leads from the obstacle to the link, so that only the link has J.
     gap = gap_to_obstacle(capsule, obstacle)
     slopes = _along(link.capsule_pose, link.capsule_twists, gap.point, gap.normal)
-    drift = 0.0 - dot(three(obstacle[6:9]), gap.normal)
+    velocity_of = three(obstacle_numbers(obstacle).velocity)
+    drift = 0.0 - dot(velocity_of, gap.normal)
     distance = ChangingDistance(gap.value, slopes, drift)
-    return _row(distance, contact_number, velocity, limit, rest, so_far)
+    return _row(distance, contact_number, velocity, limit, full_braking, so_far)
 
 
 def _along(X: Matrix, twists: Matrix, point: Vector3, n: Vector3) -> list[Number]:
@@ -410,10 +413,10 @@ def _row(
     number: Number,
     velocity: Vector,
     limit: ApproachLimit,
-    rest: Vector,
+    full_braking: Vector,
     so_far: PairsSoFar,
-) -> tuple[Vector, PairsSoFar]:
-    """Return a row a x >= b with what b is made of, and what is known so far.
+) -> tuple[InequalityRow, PairsSoFar]:
+    """Return a row, and what is known so far.
 
     Where joints can change a distance by hardly anything, as where links turn about an
     axis of symmetry, its row is rounding: it is 0, and b is far below.
@@ -423,7 +426,7 @@ def _row(
         number: The number of the pair.
         velocity: Limits of rates.
         limit: How fast pairs may approach.
-        rest: The rates of maximum braking.
+        full_braking: The rates of maximum braking.
         so_far: What is known of the pairs before.
     """
     value, slopes, drift = distance
@@ -437,15 +440,16 @@ def _row(
     still = drift + (slopes[c] if len(slopes) > c else 0.0)
     # An obstacle goes on while joints brake: half of the braking time, as these do.
     room = value - limit.margin - 0.5 * limit.braking_time * maximum(0.0 - drift, 0.0)
-    row = [select(is_able, a, 0.0) for a in slopes[:c]]
-    wanted = least_rise(row, room, still, limit.pace)
+    a = [select(is_able, slope, 0.0) for slope in slopes[:c]]
+    wanted = least_rise(a, room, still, limit.pace)
     # A row that joints cannot meet must not make the program infeasible.
     wanted = select(is_able, wanted, 0.0 - NO_PAIRS)
     # A pair inside the margin that joints cannot move is to be reported, too.
-    breaks = inner(row, list(rest)) < wanted - BROKEN
+    breaks = inner(a, list(full_braking)) < wanted - BROKEN
     strains = select(breaks, 1.0, select(is_able, 0.0, select(room < 0.0, 1.0, 0.0)))
     is_less = value < so_far.least_distance
-    return [*row, wanted, still, room], PairsSoFar(
+    row = InequalityRow.of(slopes=a, bound=wanted, still=still, room=room)
+    return row, PairsSoFar(
         select(is_less, value, so_far.least_distance),
         select(is_less, number, so_far.nearest),
         maximum(strains, so_far.is_strained),
@@ -453,7 +457,7 @@ def _row(
 
 
 def least_rise(
-    row: Sequence[Number], room: Number, still: Number, pace: Number
+    slopes: Sequence[Number], room: Number, still: Number, pace: Number
 ) -> Number:
     """Return b of a pair: the least speed at which joints raise its distance [m/s].
 
@@ -462,13 +466,13 @@ def least_rise(
     where the distance is greatest, and joints come to rest there.
 
     Args:
-        row: By how much its distance rises with each joint.
+        slopes: By how much its distance rises with each joint.
         room: The distance beyond the margin [m].
         still: By how much the distance rises without the joints [m/s].
         pace: The gain of the velocity damper [1/s].
     """
     limit = 0.0 - pace * room
     # s^2 / (s^2 + FLAT^2) fades where no joint changes the distance.
-    square = inner(list(row), list(row))
+    square = inner(list(slopes), list(slopes))
     away = minimum(limit, AWAY) * square / (square + FLAT * FLAT)
     return select(room < 0.0, away, limit) - still

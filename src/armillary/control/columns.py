@@ -4,8 +4,8 @@ Sizes: n joints of the cell, of which c are moved; C columns of twists, one more
 if the others move too; R rows of all `tasks` that have rows, m of one task; `levels` of
 priority. A task is numbered, k, by its place in the list of tasks. There is `room` for
 inequality rows, each of `row` numbers, and `slots` for obstacles, each of `width`
-numbers; `passive` joints are moved by loops. A symmetric matrix of c rows has `half`
-numbers, those of its lower half.
+numbers, see `obstacles.py`; `passive` joints are moved by loops. A symmetric matrix of
+c rows has `half` numbers, those of its lower half.
 
 A formula reads a column by a parameter of that name, and writes one by a field of the
 `NamedTuple` that it returns; see `kernel/columns.py`. Groups of columns that several
@@ -18,8 +18,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from armillary.collision.check_stages import CENTRES
-from armillary.ik.scaled_rates import RATE, RateColumns
+from armillary.ik.scaled_rates import RATE, RateColumns, RateRow
 from armillary.kernel.columns import Column, Numbered
+from armillary.kernel.packed import Part
 from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
@@ -30,6 +31,7 @@ __all__ = [
     "VECTOR",
     "ActiveConstraints",
     "ApproachLimit",
+    "InequalityRow",
     "PairsSoFar",
     "StepColumns",
     "WorldCapsule",
@@ -51,6 +53,17 @@ MASS_ROWS: Final = "mass_rows"
 """Columns of this module that fields of tables are positions in."""
 
 PLACE: Final = "rad or m"
+
+
+class InequalityRow(RateRow):
+    """An inequality a x >= b of rates: of a pair, a contact or a limit of torques.
+
+    With a of a pair, its distance rises by a x + `still`. Rows of torques have no room
+    and nothing that is still: these are 0.
+    """
+
+    still = Part("by how much the distance rises without the joints", unit="m/s")
+    room = Part("the distance beyond the margin, less what obstacles take", unit="m")
 
 
 class StepColumns(RateColumns):
@@ -116,6 +129,7 @@ class StepColumns(RateColumns):
     # Bounds of rates
     braking_time = Column("time of maximum braking from the present rates", unit="s")
     pace = Column("part of its room that a pair may lose per time", unit="1/s")
+    full_braking = Column("rates of maximum braking by accelerations", "c", unit=RATE)
     speeds = Column("greatest rates of all joints in this step", "n", unit=RATE)
     passed = Column("above 0 where a joint will pass a limit, or torques are missed")
     sources = Column("which limits bounds of rates come from", "c")
@@ -125,7 +139,7 @@ class StepColumns(RateColumns):
     # Inequality rows, of pairs and of torques
     approach_rows = Column("rows of pairs, contacts and torques", "room", "row")
     approach_nears = Column("above 0 for rows that count", "room", 1)
-    row = Column("a, b of a x >= b, and what b is made of", "row", into=ROWS)
+    row = Column("the row, see `InequalityRow`", "row", into=ROWS)
     is_near = Column("above 0 where the row counts", 1, into=NEARS)
 
     # Pairs of links, in tables: spheres around shapes, then the shapes
@@ -181,8 +195,8 @@ class StepColumns(RateColumns):
     torque_row = Column("the row of that limit", "row", into=ROWS)
     torque_near = Column("above 0 where that row counts", 1, into=NEARS)
     torque_excess = Column("by how much the rates miss rows of torques, at most")
-    full_rest = Column("rates of maximum braking, without limits of torques", "c")
-    rest_part = Column("part of that braking that torques allow")
+    braking = Column("the hardest braking that torques allow", "c", unit=RATE)
+    braking_part = Column("part of full braking that torques allow")
 
     # Pairs inside the margin
     separating = Column("rates that meet all rows", "c", unit=RATE)
@@ -214,8 +228,7 @@ class StepColumns(RateColumns):
     has_level = Column("above 0 while levels are left")
 
     # Rates in the direction of a task
-    braking = Column("rates of maximum braking", "c", unit=RATE)
-    is_aside = Column("1 where `rest` is not along the direction")
+    is_aside = Column("1 where rates that separate pairs are not along the direction")
     touched = Column("number of the row that x is nearest to, -1 for none")
     nearest_part = Column("how far x is from that row, in parts of its size")
     holding = Column("numbers of the constraints that hold x", "2c+1")
@@ -268,7 +281,8 @@ class StepColumns(RateColumns):
     def sizes_of_program(c: int) -> dict[str, int]:
         """Return the sizes of a quadratic program of c rates."""
         half = c * (c + 1) // 2
-        return {"c": c, "2c+1": 2 * c + 1, "half": half, "row": c + 3}
+        row = InequalityRow.size(c=c)
+        return {"c": c, "2c+1": 2 * c + 1, "half": half, "row": row}
 
 
 # Columns that several formulas read together

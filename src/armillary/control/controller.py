@@ -18,7 +18,7 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
 from armillary.control.approach import ApproachPairs
-from armillary.control.obstacles import OBSTACLE, Obstacles
+from armillary.control.obstacles import CAPSULE_WIDTH, Obstacles
 from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
 from armillary.control.simulation import ControlledMotion, simulated
@@ -31,6 +31,7 @@ from armillary.control.torque_limits import TorqueLimits
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
+from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.kernels import Joints, selection_of
@@ -227,8 +228,8 @@ class StepKernels:
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
         # Payloads and moved bases of the state are in tables of the tasks, too.
-        for found in self.stages:
-            tables |= found.records(self.state)
+        for task in self.stages:
+            tables |= task.records(self.state)
         return code(tables, callees)
 
     def _code(self, lanes: int | None) -> CompiledPipeline:
@@ -336,18 +337,35 @@ class Controller:
         """Find the rates of the next step, from targets and then their rates."""
         # In the order of the inputs of `step_pipeline`: masses and obstacles last.
         given = [q, qd, *inputs]
-        if self.torques is not None:
-            given.append(self.torques.dynamics(q, qd))
         # Without obstacles there is a kernel of its own, which has no columns for them.
         count = slots = 0
-        width = OBSTACLE
+        width = CAPSULE_WIDTH
+        around: list[Array] = []
         if obstacles is not None:
             count, numbers = self._obstacles(obstacles)
             if count:
                 slots, width = numbers.shape[-2:]
-                given.append(numbers)
+                around = [numbers]
         kernel, layout = self._ready(slots, count, width)
-        return Step(kernel(*given), layout)
+        try:
+            masses = [] if self.torques is None else [self.torques.dynamics(q, qd)]
+            return Step(kernel(*given, *masses, *around), layout)
+        except ShapeError:
+            arguments = list(zip(self._arguments, given, strict=True))
+            arguments += [(Port("obstacles", (slots, width)), one) for one in around]
+            check_arguments("controller", arguments)
+            raise
+
+    @property
+    def _arguments(self) -> list[Port]:
+        """Return q, qd, targets and their rates, by the names of arguments."""
+        shape = (len(self.cell.joint_names),)
+        ports = [Port("q", shape), Port("qd", shape)]
+        for side, name in enumerate(("targets", "target_rates")):
+            for k, stages in enumerate(self.stages):
+                own = name if self.is_single else f"{name}[{k}]"
+                ports.append(Port(own, stages.ports[side].shape))
+        return ports
 
     def simulate(
         self,
@@ -383,15 +401,11 @@ class Controller:
             ModelError: `steps` is not above 0; or as for a call.
         """
         inputs = [*self._targets(targets), *self._target_rates(target_rates)]
-        ports = [Port("q", (len(self.cell.joint_names),))]
-        # What simulations check: joint positions, targets, rates of targets.
-        ports += [target for target, _ in (each.ports for each in self.stages)]
-        ports += [rate for _, rate in (each.ports for each in self.stages)]
         start = q, self._still if qd is None else qd
         return simulated(
             self._stepped,
             self._brake,
-            ports,
+            self._arguments,
             self.numbers.dt,
             start,
             inputs,
@@ -416,7 +430,7 @@ class Controller:
         )
         # Joints that the controller does not move keep their rates.
         rates = qd.copy()
-        rates[chosen] = bounds.rest
+        rates[chosen] = bounds.full_braking
         return q + own.dt * rates, rates
 
     def _targets(self, targets: Any) -> list[Any]:
@@ -478,12 +492,12 @@ class Controller:
     def _ready(self, slots: int, count: int, width: int) -> tuple[Kernel, StepLayout]:
         """Return the kernel of a step with so many obstacles, and what it answers."""
         # One look-up in a dictionary: a step takes a few microseconds.
-        found = self._kernels.get((slots, count, width))
-        if found is None:
+        ready = self._kernels.get((slots, count, width))
+        if ready is None:
             step = self._step(slots, width)
             made = step.with_obstacles(count), step.layout
-            found = self._kernels.setdefault((slots, count, width), made)
-        return found
+            ready = self._kernels.setdefault((slots, count, width), made)
+        return ready
 
     @cached_property
     def _kernels(self) -> dict[tuple[int, int, int], tuple[Kernel, StepLayout]]:
@@ -512,7 +526,7 @@ class Controller:
     def _settings(self) -> Mapping[str, Any]:
         # One record: each value is a list of length 1.
         own, chosen = self.numbers, list(self.twists.joints)
-        found: dict[str, Any] = {
+        record: dict[str, Any] = {
             "lower": [own.lower[chosen]],
             "upper": [own.upper[chosen]],
             "velocity": [own.velocity[chosen]],
@@ -526,18 +540,18 @@ class Controller:
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:
             most, levels = max(weights), priority_levels(self.stages)
-            found["weights"] = [weights]
-            found["judged"] = [[weight >= 0.01 * most for weight in weights]]
-            found["priority_level"] = [levels]
-            found["firm_weights"] = [firm_weights(weights, levels)]
+            record["weights"] = [weights]
+            record["judged"] = [[weight >= 0.01 * most for weight in weights]]
+            record["priority_level"] = [levels]
+            record["firm_weights"] = [firm_weights(weights, levels)]
         # A gain above the rate of steps would overshoot: an error decreases by its own
         # length at most in a step.
         rate = 1.0 / own.dt
         for each in self.stages:
             gain = min(each.task.gain, rate)
             given = {each.columns.gain().name: gain, **each.settings(self.state)}
-            found |= {name: [value] for name, value in given.items()}
-        return found
+            record |= {name: [value] for name, value in given.items()}
+        return record
 
 
 def _as_list(given: Any) -> list[Any] | None:

@@ -53,36 +53,32 @@ def aside(
 
 
 def line_stages(columns: StepColumns, solve: Sequence[Stage]) -> tuple[Stage, ...]:
-    """Return the stages that write rates in the direction of a task into `rest`.
-
-    Those of braking, which were there, are then in `braking`.
+    """Return the stages that write rates in the direction of a task: `begin_rates`.
 
     Args:
         columns: The columns of the task.
         solve: The stages of the active-set method.
     """
     return (
-        columns.stage(_begin, writes=(columns.braking, columns.rest, columns.is_aside)),
+        columns.stage(_begin, writes=(columns.begin_rates, columns.is_aside)),
         when(
             columns.is_aside,
             columns.stage(_model),
             *solve,
-            columns.stage(_chosen, writes=columns.rest),
+            columns.stage(_chosen, writes=columns.begin_rates),
         ),
     )
 
 
-def _begin(
-    rest: Vector, separating: Vector, task: TaskRows
-) -> tuple[Vector, Vector, Number]:
-    """Return braking, rates that separate pairs, and whether these are aside."""
+def _begin(separating: Vector, task: TaskRows) -> tuple[Vector, Number]:
+    """Return the rates that separate pairs, and whether these are aside."""
     # `separating` is braking where that meets all rows; it is what remains if the
     # direction cannot be had.
     got = [inner(row, list(separating)) for row in task.rows]
-    return list(rest), list(separating), aside(got, task.wanted)[1]
+    return list(separating), aside(got, task.wanted)[1]
 
 
-def _model(braking: Vector, task: TaskRows) -> LeastSquares:
+def _model(full_braking: Vector, task: TaskRows) -> LeastSquares:
     """Return H = 1 + K J' (1 - u u') J and g = -r."""
     # A projection is its own square: one of J' and J suffices.
     across = [aside(column, task.wanted)[0] for column in zip(*task.rows, strict=True)]
@@ -93,13 +89,13 @@ def _model(braking: Vector, task: TaskRows) -> LeastSquares:
         ]
         for i, a in enumerate(across)
     ]
-    return LeastSquares(packed(H), [0.0 - rate for rate in braking])
+    return LeastSquares(packed(H), [0.0 - rate for rate in full_braking])
 
 
-def _chosen(x: Vector, finished: Number, rest: Vector, task: TaskRows) -> Vector:
+def _chosen(x: Vector, finished: Number, separating: Vector, task: TaskRows) -> Vector:
     """Return x where it has the direction, else the rates that separate pairs."""
     got = [inner(row, list(x)) for row in task.rows]
     is_aside = aside(got, task.wanted)[1]
     # Rows or bounds may rule out every x along the direction.
     is_found = select(finished > 0.0, 1.0 - is_aside, 0.0)
-    return [select(is_found > 0.0, a, b) for a, b in zip(x, rest, strict=True)]
+    return [select(is_found > 0.0, a, b) for a, b in zip(x, separating, strict=True)]

@@ -11,34 +11,60 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of
+from armillary.kernel.packed import Packed, Part, width_of
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Capsule, ConvexPolyhedron, Sphere
 from armillary.spatial.pose import Pose
 
 __all__ = [
-    "OBSTACLE",
-    "OF_BOXES",
+    "CAPSULE_WIDTH",
     "BoundingCapsule",
+    "BoxNumbers",
+    "CapsuleNumbers",
     "Obstacles",
     "as_boxes",
     "capsule_around",
+    "obstacle_numbers",
     "obstacles_of",
 ]
 
 Array = npt.NDArray[np.float64]
-
-OBSTACLE: Final = 10
-"""Numbers of a capsule: both ends, its velocity and its radius."""
-
-OF_BOXES: Final = 19
-"""Numbers of an obstacle among which are boxes: its centre, half of its sides, its
-velocity, its radius, and its rotation."""
 
 SLOTS: Final = (16, 64, 256)
 """Room for obstacles; more of them than before compile other code."""
 
 ROTATED: Final = 1e-6
 """How far a rotation times its transpose may be from 1."""
+
+
+class CapsuleNumbers(Packed):
+    """The numbers of an obstacle where all are capsules."""
+
+    ends = Part("the ends of its segment", 2, 3, unit="m")
+    velocity = Part("its velocity", 3, unit="m/s")
+    radius = Part("its radius", unit="m")
+
+
+class BoxNumbers(Packed):
+    """The numbers of an obstacle where one is a box; all are boxes then, or rounded."""
+
+    centre = Part("its centre", 3, unit="m")
+    half = Part("half of its sides", 3, unit="m")
+    velocity = Part("its velocity", 3, unit="m/s")
+    radius = Part("the radius of its edges", unit="m")
+    rotation = Part("its rotation", 3, 3)
+
+
+CAPSULE_WIDTH: Final = CapsuleNumbers.size()
+BOX_WIDTH: Final = BoxNumbers.size()
+
+
+def obstacle_numbers(numbers: Any) -> CapsuleNumbers | BoxNumbers:
+    """Return the numbers of obstacles by their names; their count tells the kind.
+
+    numbers: A list of traced numbers, or an array, shape (..., 10) or (..., 19).
+    """
+    return (BoxNumbers if width_of(numbers) == BOX_WIDTH else CapsuleNumbers)(numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,8 +201,8 @@ class Obstacles:
             ShapeError: The shapes do not fit.
             ModelError: There are too many.
         """
-        count, found = self.in_slots
-        return found[..., :count, :]
+        count, in_slots = self.in_slots
+        return in_slots[..., :count, :]
 
     @cached_property
     def in_slots(self) -> tuple[int, Array]:
@@ -205,30 +231,32 @@ class Obstacles:
         boxes = None
         if self.sizes is not None or self.rotations is not None:
             boxes = self._boxes(count)
-            batch = np.broadcast_shapes(batch, boxes.shape[:-1])
+            batch = np.broadcast_shapes(batch, boxes.half.shape[:-1])
         # Arrays have one of three lengths; empty slots are 0, and never read.
         slots = SLOTS[0] if count <= SLOTS[0] else min(s for s in SLOTS if s >= count)
-        width = OBSTACLE if boxes is None else OF_BOXES
-        found = np.zeros((*batch[:-1], slots, width))
-        own = found[..., :count, :]
-        own[..., :6] = ends.reshape(*shape[:-2], 6)
-        own[..., 6:9] = velocities
-        own[..., 9] = radii
-        # A box has its centre in place of two ends, then half of its sides.
-        if boxes is not None:
-            own[..., :3] = ends.mean(axis=-2)
-            own[..., 3:6], own[..., 10:] = boxes[..., :3], boxes[..., 3:]
-        found.setflags(write=False)
-        return count, found
+        width = CAPSULE_WIDTH if boxes is None else BOX_WIDTH
+        in_slots = np.zeros((*batch[:-1], slots, width))
+        filled = in_slots[..., :count, :]
+        if boxes is None:
+            own = CapsuleNumbers(filled)
+            own.ends = ends
+        else:
+            own = BoxNumbers(filled)
+            own.centre = ends.mean(axis=-2)
+            own.half, own.rotation = boxes
+        own.velocity, own.radius = velocities, radii
+        in_slots.setflags(write=False)
+        return count, in_slots
 
-    def _boxes(self, count: int) -> Array:
-        """Return half of the sides of boxes and their rotations, shape (..., k, 12)."""
+    def _boxes(self, count: int) -> _Sides:
+        """Return half of the sides of boxes and their rotations."""
         try:
             half = 0.5 * numbers_of("sizes", self.sizes)
             R = numbers_of("rotations", self.rotations)
             batch = np.broadcast_shapes((count,), half.shape[:-1], R.shape[:-2])
-            found = np.empty((*batch, 12))
-            found[..., :3], found[..., 3:] = half, R.reshape(*R.shape[:-2], 9)
+            sides = _Sides(
+                np.broadcast_to(half, (*batch, 3)), np.broadcast_to(R, (*batch, 3, 3))
+            )
         except (TypeError, ValueError):
             raise ShapeError(
                 f"There are {count} boxes by their centres; their sizes have the shape "
@@ -239,7 +267,14 @@ class Obstacles:
                 "Each box has a size, and none has a side below 0. Boxes are made by "
                 "Obstacles.boxes(poses, sizes)."
             )
-        return found
+        return sides
+
+
+class _Sides(NamedTuple):
+    """Half of the sides of boxes, shape (..., k, 3), and rotations, (..., k, 3, 3)."""
+
+    half: Array
+    rotation: Array
 
 
 def _refuse_negative(radii: Array) -> None:
@@ -281,19 +316,19 @@ def _common(ends: Array, radii: Array, velocities: Array) -> tuple[int, ...]:
 
 def obstacles_of(numbers: Array) -> Obstacles:
     """Return the obstacles that have such `numbers`."""
-    batch, radii, velocities = numbers.shape[:-1], numbers[..., 9], numbers[..., 6:9]
-    if numbers.shape[-1] == OBSTACLE:
-        return Obstacles(numbers[..., :6].reshape(*batch, 2, 3), radii, velocities)
-    at = numbers[..., :3]
-    ends, R = np.stack([at, at], axis=-2), numbers[..., 10:].reshape(*batch, 3, 3)
-    return Obstacles(ends, radii, velocities, 2.0 * numbers[..., 3:6], R)
+    own = obstacle_numbers(numbers)
+    if isinstance(own, CapsuleNumbers):
+        return Obstacles(own.ends, own.radius, own.velocity)
+    ends = np.stack([own.centre, own.centre], axis=-2)
+    return Obstacles(ends, own.radius, own.velocity, 2.0 * own.half, own.rotation)
 
 
 def as_boxes(numbers: Array) -> Array:
     """Return capsules as boxes of one side: shape (..., k, 19) from (..., k, 10)."""
-    if numbers.shape[-1] == OF_BOXES:
+    own = obstacle_numbers(numbers)
+    if isinstance(own, BoxNumbers):
         return numbers
-    a, b = numbers[..., :3], numbers[..., 3:6]
+    a, b = own.ends[..., 0, :], own.ends[..., 1, :]
     length = np.linalg.norm(b - a, axis=-1)
     # The z axis of the box is that of the segment; any axis will do for a sphere.
     z = np.where(length[..., None] > 0.0, b - a, (0.0, 0.0, 1.0))
@@ -302,12 +337,11 @@ def as_boxes(numbers: Array) -> Array:
     aside = np.eye(3)[np.abs(z).argmin(axis=-1)]
     x = np.cross(aside, z)
     x /= np.linalg.norm(x, axis=-1, keepdims=True)
-    found = np.zeros((*numbers.shape[:-1], OF_BOXES))
-    found[..., :3], found[..., 5] = 0.5 * (a + b), 0.5 * length
-    found[..., 6:10] = numbers[..., 6:10]
-    R = np.stack([x, np.cross(z, x), z], axis=-1)
-    found[..., 10:] = R.reshape(*R.shape[:-2], 9)
-    return found
+    boxes = BoxNumbers(np.zeros((*numbers.shape[:-1], BOX_WIDTH)))
+    boxes.centre, boxes.half[..., 2] = 0.5 * (a + b), 0.5 * length
+    boxes.velocity, boxes.radius = own.velocity, own.radius
+    boxes.rotation = np.stack([x, np.cross(z, x), z], axis=-1)
+    return boxes.numbers
 
 
 class BoundingCapsule(NamedTuple):
@@ -369,8 +403,8 @@ def _around(points: Array) -> BoundingCapsule:
     # Principal axes of the points: one of them is near the best axis.
     _, _, axes = np.linalg.svd(points - centre, full_matrices=True)
     # The smallest of three: about each principal axis.
-    found = [_about(points, axis) for axis in axes]
-    return min(found, key=_volume)
+    capsules = [_about(points, axis) for axis in axes]
+    return min(capsules, key=_volume)
 
 
 def _about(points: Array, axis: Array) -> BoundingCapsule:

@@ -44,7 +44,7 @@ class StepBounds(NamedTuple):
     Attributes:
         low: The least rates, shape (c,).
         high: The greatest rates, shape (c,).
-        rest: The rates of maximum braking, all joints in proportion, shape (c,).
+        full_braking: The rates of maximum braking, all joints in proportion, (c,).
         passed: Above 0 where a joint will pass a limit.
         braking_time: How long maximum braking takes from here [s].
         sources: For each joint, shape (c,), 3 times the index in `SOURCES` of the limit
@@ -53,7 +53,7 @@ class StepBounds(NamedTuple):
 
     low: Vector
     high: Vector
-    rest: Vector
+    full_braking: Vector
     passed: Number
     braking_time: Number
     sources: Vector
@@ -76,7 +76,7 @@ def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepB
     high: list[Number] = []
     sources: list[Number] = []
     passed: Number = 0.0
-    braking: Number = 0.0
+    braking_time: Number = 0.0
     # Each joint by itself.
     for x, v, down, up, most, a in zip(q, qd, *limits, strict=True):
         # By how much a rate may change in this step.
@@ -98,13 +98,13 @@ def rate_bounds(q: Vector, qd: Vector, limits: JointLimits, dt: Number) -> StepB
         )
         speed = select(v < 0.0, 0.0 - v, v)
         # The joint that needs longest to come to rest.
-        braking = maximum(braking, speed / a)
+        braking_time = maximum(braking_time, speed / a)
     # In proportion: all joints come to rest in the time that the slowest needs.
-    share = maximum(1.0 - dt / maximum(braking, dt), 0.0)
-    rest = [
+    share = maximum(1.0 - dt / maximum(braking_time, dt), 0.0)
+    full_braking = [
         minimum(maximum(share * v, a), b) for v, a, b in zip(qd, low, high, strict=True)
     ]
-    return StepBounds(low, high, rest, passed, braking, sources)
+    return StepBounds(low, high, full_braking, passed, braking_time, sources)
 
 
 def _source(bound: Number, wanted: Number, most: Number, stops: Number) -> Number:

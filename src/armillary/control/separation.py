@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from armillary.control.active_set import BOUND, LeastSquares, packed
 from armillary.control.approach_stages import NO_PAIRS, least_rise
-from armillary.control.columns import STUCK, TINY, StepColumns
+from armillary.control.columns import STUCK, TINY, InequalityRow, StepColumns
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import each, repeat, when
@@ -33,6 +33,7 @@ from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number, Vector
+from armillary.trace import Port
 from armillary.trace.functions import maximum, minimum, select
 
 __all__ = ["DEEP", "separation_stages"]
@@ -51,19 +52,19 @@ DEEP: Final = 5e-4
 
 
 def separation_stages(
-    columns: StepColumns, rows: Table, solve: Sequence[Stage]
+    columns: StepColumns, rows: Table, solve: Sequence[Stage], braking: Port
 ) -> tuple[Stage, ...]:
     """Return the stages that change rows of pairs so that some rates meet all of them.
 
-    They read `is_strained`, `rest`, `low`, `high`, `pace`, and the rows. They change
+    They read `is_strained`, `low`, `high`, `pace`, and the rows. They change
     the numbers b of rows, and write `separating`, rates that meet all of them, and
-    `stuck`, the numbers of inseparable pairs. A row holds its slopes a, b, by how much
-    the distance rises without the joints [m/s], and the room beyond the margin [m].
+    `stuck`, the numbers of inseparable pairs.
 
     Args:
         columns: The columns.
-        rows: The table of rows.
+        rows: The table of rows, see `InequalityRow`.
         solve: The stages of the active-set method.
+        braking: The rates that r is at first.
     """
 
     def for_each_near(stage: Stage) -> Stage:
@@ -74,7 +75,7 @@ def separation_stages(
     unmet = columns.unmet_rows
     gathered = columns.row, *model, broken
     return (
-        columns.stage(_begin, writes=begun),
+        columns.stage(_begin, braking=braking, writes=begun),
         # Where braking meets all rows, nothing is done: that is nearly always.
         when(
             columns.is_strained,
@@ -93,9 +94,9 @@ def separation_stages(
     )
 
 
-def _begin(rest: Vector) -> tuple[Vector, Vector, Number, Number]:
+def _begin(braking: Vector) -> tuple[Vector, Vector, Number, Number]:
     """Return braking, which holds where it breaks no row, and that no pair is stuck."""
-    return list(rest), [FREE + 0.0 * rest[0]] * STUCK, 1.0, 1.0
+    return list(braking), [FREE + 0.0 * braking[0]] * STUCK, 1.0, 1.0
 
 
 def _start(separating: Vector) -> tuple[LeastSquares, Number]:
@@ -108,19 +109,18 @@ def _start(separating: Vector) -> tuple[LeastSquares, Number]:
 
 
 def _gather(
-    row: Vector,
+    row: InequalityRow,
     row_number: Number,
     pace: Number,
     separating: Vector,
     model: LeastSquares,
     broken_rows: Number,
-) -> tuple[Vector, LeastSquares, Number]:
+) -> tuple[InequalityRow, LeastSquares, Number]:
     """Return a row that r meets, and H and g with 1/2 (b - a x)^2 added.
 
     That is added for pairs alone, and only where r breaks their row.
     """
-    *a, b, still, room = row
-    is_pair = row_number < BOUND
+    a, is_pair = row.slopes, row_number < BOUND
     wanted = _wanted(row, pace)
     # r is `separating`: braking at first, then what was found.
     reached = inner(a, list(separating))
@@ -132,16 +132,20 @@ def _gather(
     g = [x - y * wanted for x, y in zip(model.gradient, counts, strict=True)]
     # While rates are sought, rows require no more than r gives. Rows of torques keep
     # what they require.
-    eased = select(is_pair, minimum(wanted, reached), b)
-    return [*a, eased, still, room], LeastSquares(H, g), broken_rows + breaks
+    eased = select(is_pair, minimum(wanted, reached), row.bound)
+    return row.replaced(bound=eased), LeastSquares(H, g), broken_rows + breaks
 
 
-def _wanted(row: Vector, pace: Number) -> Number:
+def _wanted(row: InequalityRow, pace: Number) -> Number:
     """Return b of a row of a pair as it was at first, from the room that it holds."""
-    *a, b, still, room = row
-    # Rows that joints cannot move are rounding: their b is far below.
-    is_able = b > -0.5 * NO_PAIRS
-    return select(is_able, least_rise(a, room, still, pace), b)
+    is_able = _is_able(row)
+    at_first = least_rise(row.slopes, row.room, row.still, pace)
+    return select(is_able, at_first, row.bound)
+
+
+def _is_able(row: InequalityRow) -> Any:
+    """Return whether joints can move a pair; else its row is rounding, b far below."""
+    return row.bound > -0.5 * NO_PAIRS
 
 
 def _taken(x: Vector) -> tuple[Vector, Number]:
@@ -150,25 +154,26 @@ def _taken(x: Vector) -> tuple[Vector, Number]:
 
 
 def _count(
-    row: Vector,
+    row: InequalityRow,
     row_number: Number,
     pace: Number,
     separating: Vector,
     unmet_rows: Number,
 ) -> Number:
     """Return how many rows are broken, of pairs so far."""
-    is_met = _is_met(row, _wanted(row, pace), inner(row[:-3], list(separating)))
+    wanted = _wanted(row, pace)
+    is_met = _is_met(row, wanted, inner(row.slopes, list(separating)))
     return unmet_rows + select(row_number < BOUND, select(is_met, 0.0, 1.0), 0.0)
 
 
-def _is_met(row: Vector, wanted: Number, rises: Number) -> Any:
+def _is_met(row: InequalityRow, wanted: Number, rises: Number) -> Any:
     """Return whether a row is met but for what nearness to r takes from it.
 
     The second sum keeps a row, even alone, from being met to the last bit: of what it
     requires beyond r, about e^2 / |a|^2 is lost.
     """
-    *a, eased, _, _ = row
-    lost = 10.0 * KEEPING * KEEPING * (wanted - eased)
+    a = row.slopes
+    lost = 10.0 * KEEPING * KEEPING * (wanted - row.bound)
     return (rises - wanted) * inner(a, a) >= 0.0 - lost
 
 
@@ -180,28 +185,27 @@ def _goes_on(broken_rows: Number, unmet_rows: Number, finished: Number) -> Numbe
 
 
 def _require(
-    row: Vector,
+    row: InequalityRow,
     row_number: Number,
     pace: Number,
     separating: Vector,
     bounds: RateLimits,
     stuck: Vector,
     finished: Number,
-) -> tuple[Vector, Vector]:
+) -> tuple[InequalityRow, Vector]:
     """Return a row with its final b, and `stuck` with its pair if that is inseparable.
 
     In the row as it is read, b is what `_gather` has left of it.
     """
-    *a, eased, still, room = row
-    is_able = eased > -0.5 * NO_PAIRS  # else the row is rounding, and left out
-    wanted = least_rise(a, room, still, pace)
+    a, still, is_able = row.slopes, row.still, _is_able(row)
+    wanted = least_rise(a, row.room, still, pace)
     rises = inner(a, list(separating))
     is_met = _is_met(row, wanted, rises)
     # Where the solver did not finish, rows require what they did at first.
     is_met = select(is_met, 1.0, 1.0 - finished)
     # A row that is met keeps its b; others ask for what was found.
     b = select(is_met > 0.0, wanted, minimum(wanted, rises))
-    b = select(is_able, b, eased)
+    b = select(is_able, b, row.bound)
     # The greatest speed at which bounds of rates let the distance rise.
     most: Number = still
     # Each joint adds what the better of its two bounds gives.
@@ -211,7 +215,7 @@ def _require(
     stays = rises + still < minimum(STILL, maximum(0.5 * most, TINY))
     stays = select(is_able, select(stays, 1.0, 0.0), 1.0)
     # Pairs at the margin are not reported: they need not part.
-    is_stuck = select(room < 0.0 - DEEP, stays, 0.0)
+    is_stuck = select(row.room < 0.0 - DEEP, stays, 0.0)
     is_pair = select(row_number < BOUND, 1.0, 0.0)
     # The first slot of `stuck` that is free, if any, gets the number of the pair.
     left: Number = is_pair * is_stuck
@@ -220,4 +224,4 @@ def _require(
         here = select(number < 0.0, left, 0.0)
         named.append(select(here > 0.0, row_number, number))
         left = left - here
-    return [*a, select(is_pair > 0.0, b, eased), still, room], named
+    return row.replaced(bound=select(is_pair > 0.0, b, row.bound)), named

@@ -133,7 +133,7 @@ def simulated(
     Args:
         control: The function that computes a step.
         brake: What follows a step that is `INVALID`, where it began with numbers.
-        ports: The shapes of joint positions, of the targets, and of their rates.
+        ports: The names and shapes of positions, rates, targets, and rates of targets.
         dt: The length of a step [s].
         start: Positions and rates to begin with.
         targets: A target for each task, then the rate of each.
@@ -148,10 +148,10 @@ def simulated(
     count = whole_number("steps", steps, least=1)
     listed = [
         _at_steps(target, port, count, dt)
-        for target, port in zip(targets, ports[1:], strict=True)
+        for target, port in zip(targets, ports[2:], strict=True)
     ]
     around = _obstacles_at(obstacles, count, dt)
-    (q,), (qd,) = (as_inputs(_named(ports[0]), [given]) for given in start)
+    q, qd = as_inputs(_named(*ports[:2]), start)
     # The first step says the batch and the number of results.
     first = control(q, qd, [at(0) for at in listed], obstacles=around(0))
     numbers = first.numbers
@@ -172,12 +172,12 @@ def simulated(
     _check_counts(slots)
     # The instants go behind the batch, as results are documented; no copy is made.
     path.flags.writeable = False
-    found = np.moveaxis(path, 0, -2)
+    motion = np.moveaxis(path, 0, -2)
     return ControlledMotion(
         np.arange(count + 1) * np.float64(dt),
-        found[..., :n],
-        found[..., n : 2 * n],
-        Step(found[..., 1:, :], first.layout),
+        motion[..., :n],
+        motion[..., n : 2 * n],
+        Step(motion[..., 1:, :], first.layout),
         around,
     )
 
@@ -219,9 +219,9 @@ def _go_on(after: Array, before: Array, n: int, brake: Brake) -> None:
         after[row][:n], after[row][n : 2 * n] = q, qd
 
 
-def _named(port: Port) -> Program:
-    """Return a program of an input, for messages."""
-    return Program("simulate", (port,), (), (), ())
+def _named(*ports: Port) -> Program:
+    """Return a program of inputs, for messages."""
+    return Program("simulate", ports, (), (), ())
 
 
 def _at_steps(target: Any, port: Port, count: int, dt: float) -> OfTime:
@@ -303,10 +303,10 @@ def _of_row(
     around: OfTime, batch: tuple[int, ...], place: tuple[int, ...], k: int
 ) -> Obstacles | None:
     """Return the obstacles of one row of a batch."""
-    found = around(k)
-    if found is None:
+    obstacles = around(k)
+    if obstacles is None:
         return None
-    each = found.numbers
+    each = obstacles.numbers
     # Obstacles without a batch are those of every row.
     whole = np.broadcast_to(each, (*batch, *each.shape[-2:]))
     numbers: Any = whole[place]

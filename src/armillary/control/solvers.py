@@ -17,7 +17,7 @@ from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
 from armillary.control.unreached import unreached_stages
 from armillary.ik.active_rows import FREE
-from armillary.ik.scaled_rates import rate_stages, when_near
+from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
 from armillary.kernel.columns import each, repeat
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -55,14 +55,14 @@ class Solver(NamedTuple):
         stages: They write `x`, `finished` and `tasks_scale`, and the columns below.
         holding: The numbers of active constraints.
         pressures: Their multipliers.
-        braking: The rates of braking.
+        begin: The rates that the way to `x` begins with.
         line: The task whose direction is kept, if one is.
     """
 
     stages: tuple[Stage, ...]
     holding: Port
     pressures: Port
-    braking: Port
+    begin: Port
     line: TaskStages | None = None
 
 
@@ -103,7 +103,7 @@ def bending(
         *best,
         columns.stage(_whole, writes=columns.tasks_scale),
     )
-    return Solver(stages, columns.slots, columns.multipliers, columns.rest)
+    return Solver(stages, columns.slots, columns.multipliers, columns.full_braking)
 
 
 def _unreached(
@@ -443,7 +443,11 @@ def slowing(
     stages = (
         *_unreached(columns, tasks, twists, keeps_direction=True),
         # Rounding of the line is too much for limits of torques, M (x - v) / dt.
-        *(() if has_torques else line_stages(first.columns, solve)),
+        *(
+            [columns.stage(_begin_at_braking, writes=columns.begin_rates)]
+            if has_torques
+            else line_stages(first.columns, solve)
+        ),
         hierarchy,
         *rate_stages(columns, [len(each.weights) for each in listed], rows, null=True),
         columns.stage(_none_touched),
@@ -453,8 +457,13 @@ def slowing(
             writes=(columns.holding, columns.holding_pressures, columns.tasks_scale),
         ),
     )
-    braking = columns.rest if has_torques else columns.braking
-    return Solver(stages, columns.holding, columns.holding_pressures, braking, first)
+    # Where motion must end in time, braking counts more than limits of torques do.
+    begin = columns.full_braking if has_torques else columns.begin_rates
+    return Solver(stages, columns.holding, columns.holding_pressures, begin, first)
+
+
+def _begin_at_braking(braking: Vector) -> Vector:
+    return list(braking)
 
 
 def _hierarchy(
@@ -498,20 +507,19 @@ def _none_touched(x: Vector) -> Touched:
 
 
 def _touch(
-    row: Vector, row_number: Number, x: Vector, slots: Vector, nearest: Touched
+    row: RateRow, row_number: Number, x: Vector, slots: Vector, nearest: Touched
 ) -> Touched:
     """Return the row that x is nearest to so far, beside those in slots.
 
     A row that depends on those of tasks holds x by their scale, and is in no slot.
     """
     touched, nearest_part = nearest
-    c = len(x)
     greatest: Number = 1.0
     # The distance of x from the row, in parts of what rounding is measured by.
     for rate in x:
         greatest = maximum(greatest, absolute(rate))
-    size = greatest * sum(map(absolute, row[:c]), TINY)
-    part = (inner(list(row[:c]), list(x)) - row[c]) / size
+    size = greatest * sum(map(absolute, row.slopes), TINY)
+    part = (inner(row.slopes, list(x)) - row.bound) / size
     # Rows in slots are reported with their multipliers already.
     for slot in slots:
         part = select(slot == row_number, 1.0, part)

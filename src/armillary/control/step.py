@@ -80,8 +80,8 @@ class Step:
         Infinite where no pair is kept apart.
         """
         # NO_PAIRS stands for no pair in the kernel, infinity in results.
-        found = self.numbers[..., 2 * self._n + 2]
-        return np.where(found >= NO_PAIRS, np.inf, found)
+        least = self.numbers[..., 2 * self._n + 2]
+        return np.where(least >= NO_PAIRS, np.inf, least)
 
     @property
     def success(self) -> npt.NDArray[np.bool_]:
@@ -99,10 +99,10 @@ class Step:
         if self.numbers.ndim == 1:
             return self._texts(self.numbers)
         batch = self.numbers.shape[:-1]
-        found = np.empty(batch, object)
+        texts = np.empty(batch, object)
         for at in np.ndindex(*batch):
-            found[at] = self._texts(self.numbers[at])
-        return found
+            texts[at] = self._texts(self.numbers[at])
+        return texts
 
     @property
     def nearest(self) -> Any:
@@ -113,10 +113,10 @@ class Step:
         numbers = self.numbers[..., 2 * self._n + 3]
         if self.numbers.ndim == 1:
             return self._pair(float(numbers))
-        found = np.empty(numbers.shape, object)
+        names = np.empty(numbers.shape, object)
         for at in np.ndindex(*numbers.shape):
-            found[at] = self._pair(float(numbers[at]))
-        return found
+            names[at] = self._pair(float(numbers[at]))
+        return names
 
     @property
     def inseparable(self) -> Any:
@@ -129,11 +129,11 @@ class Step:
         # Behind q, qd, reason, scale, distance and pair.
         begin = 2 * self._n + 4
         numbers = self.numbers[..., begin : begin + STUCK]
-        found = np.empty(numbers.shape[:-1], object)
-        for at in np.ndindex(*found.shape):
+        names = np.empty(numbers.shape[:-1], object)
+        for at in np.ndindex(*names.shape):
             pairs = map(self._pair, numbers[at].tolist())
-            found[at] = tuple(pair for pair in pairs if pair is not None)
-        return found[()] if self.numbers.ndim == 1 else found
+            names[at] = tuple(pair for pair in pairs if pair is not None)
+        return names[()] if self.numbers.ndim == 1 else names
 
     def summary(self) -> dict[str, int]:
         """Return the number of rows of each reason, most frequent first."""

@@ -34,21 +34,21 @@ The stages, in their order:
 | `MovingTwists.stages` | `q`, `qd` | poses and twists of links |
 | those of each task | poses, twists, `target`, `target_rate`, `gain` | `rows`, `wanted`, or `diagonal`, `pull` |
 | `_request_sum` | these | `request_sum`, NaN where one is |
-| `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `rest` (maximum braking), `pace`, `braking_time`, `passed`, `sources`, `speeds` |
-| `approach_stages` | poses, twists, `obstacles`, `speeds`, `velocity`, `rest`, `margin`, `pace`, `braking_time` | the rows of pairs, `least_distance`, `is_strained` |
-| `torque_stages` | `mass_rows` | the rows of torques; `rest` within them |
-| `separation_stages` | rows, `rest` | rows that some rates meet, `separating`, `stuck` |
-| `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints; `slowing` also `braking` and `rest` |
+| `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `full_braking`, `pace`, `braking_time`, `passed`, `sources`, `speeds` |
+| `approach_stages` | poses, twists, `obstacles`, `speeds`, `velocity`, `full_braking`, `margin`, `pace`, `braking_time` | the rows of pairs, `least_distance`, `is_strained` |
+| `torque_stages` | `mass_rows`, `full_braking` | the rows of torques; `braking` within them |
+| `separation_stages` | rows, `braking` | rows that some rates meet, `separating`, `stuck` |
+| `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints; `slowing` also `begin_rates` |
 | `torque_guard` | `x`, rows of torques | `x`, braking where these are missed |
-| `safe_stages` | `x`, `rest`, rows | `x`, `scale`, `is_stoppable`, `has_near` |
-| `stop_stages` | `x`, `rest`, `braking`, `has_near` | `x`, `scale`, `is_stoppable`, from distances where motion would stop |
+| `safe_stages` | `x`, the begin of its way, rows | `x`, `scale`, `is_stoppable`, `has_near` |
+| `stop_stages` | `x`, the begin of its way, `full_braking`, `has_near` | `x`, `scale`, `is_stoppable`, from distances where motion would stop |
 | `torque_verdict` | `x`, rows of torques | `passed` |
 | `_reason` | `x`, `rows`, `wanted`, active constraints | `reason` |
 | `_answer` | all of these | `answer` |
 
-`rest` is written more than once: `torque_stages` brake within torques, `line_stages` of
-`slowing` put rates in the direction of the first task in its place, and `torque_guard`
-restores maximum braking. Columns are declared in `columns.py`.
+Without limits of torques `braking` is `full_braking`. The way to `x` begins with that;
+with `conflict="slow"` and no limits of torques, with the `begin_rates` in the direction
+of the first task. Columns are declared in `columns.py`.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -124,6 +124,7 @@ def step_pipeline(
     pairs = approach.tables(columns)
     settings = _settings(columns, tasks)
     torques = torque_table(columns) if has_torques else None
+    braking = columns.braking if has_torques else columns.full_braking
     # Rows (1) to (7) of the program are columns by then; the solver finds x.
     rows, solve = pairs.rows, active_set_stages(columns, pairs.rows)
     if conflict == "bend":
@@ -139,11 +140,11 @@ def step_pipeline(
         ),
         *approach_stages(pairs),
         *(torque_stages(columns, torques, twists.joints) if torques else ()),
-        *separation_stages(columns, rows, solve),
+        *separation_stages(columns, rows, solve, braking),
         *solver.stages,
         *(torque_guard(columns, torques) if torques else ()),
-        *safe_stages(columns, rows, twists.joints),
-        *stop_stages(twists, pairs, solver.braking),
+        *safe_stages(columns, rows, twists.joints, solver.begin),
+        *stop_stages(twists, pairs, solver.begin),
         *(torque_verdict(columns, torques) if torques else ()),
         _reason_stage(columns, tasks, solver),
         _answer_stage(columns, twists, solver, has_obstacles=approach.slots > 0),

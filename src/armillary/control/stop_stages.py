@@ -12,6 +12,7 @@ passes a corner on the way may come nearer there; docs/control.md says by how mu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -22,7 +23,7 @@ from armillary.control.approach_stages import (
     NO_PAIRS,
     ApproachTables,
 )
-from armillary.control.columns import StepColumns, WorldCapsule
+from armillary.control.columns import InequalityRow, StepColumns, WorldCapsule
 from armillary.control.obstacle_distance import gap_to_obstacle, placed_capsule
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
@@ -37,7 +38,7 @@ from armillary.trace.functions import absolute, maximum, minimum, select
 __all__ = ["safe_stages", "stop_stages"]
 
 TRIES: Final = 4
-"""Rates that are tried: `x`, half and a quarter of the way from `rest`, and `rest`."""
+"""Rates that are tried: `x`, half and a quarter of the way to it, and its begin."""
 
 LOST: Final = 1e-4
 """What of the margin may be lost on a stopping path [m]."""
@@ -53,13 +54,6 @@ SLACK_SPEED: Final = 2.5e-3
 
 BROKEN: Final = 1e-9
 """By how much a distance may fall faster than is allowed [m/s]."""
-
-
-class RatesToTry(NamedTuple):
-    """The best rates, and those that the way to them begins with."""
-
-    x: Vector
-    rest: Vector
 
 
 # Where rows say that pairs come too near
@@ -98,7 +92,7 @@ class PositionLimits(NamedTuple):
 
 
 def safe_stages(
-    columns: StepColumns, rows: Table, joints: tuple[int, ...]
+    columns: StepColumns, rows: Table, joints: tuple[int, ...], begin: Port
 ) -> tuple[Stage, ...]:
     """Return stages that scale rates towards braking where pairs would come too near.
 
@@ -107,6 +101,12 @@ def safe_stages(
     for braking in the next step as well. Between braking x_0 and the best x_1 the left
     side is a product of two numbers, of which v is linear and T is convex. Joints stop
     at their limits while others still brake, so rates count as far as these let them.
+
+    Args:
+        columns: The columns.
+        rows: The table of rows.
+        joints: Indices of the joints that are moved.
+        begin: The rates x_0 that the way to x begins with.
     """
     # Torques have rows, too, but no distances: they are left out.
     row = (
@@ -115,10 +115,12 @@ def safe_stages(
     )
     return (
         columns.stage(
-            partial(_begin_safe, joints=joints), writes=columns.group(Reach, Safety)
+            partial(_begin_safe, joints=joints),
+            begin=begin,
+            writes=columns.group(Reach, Safety),
         ),
         each(rows, *row),
-        columns.stage(_scaled, writes=columns.x),
+        columns.stage(_scaled, begin=begin, writes=columns.x),
     )
 
 
@@ -128,17 +130,18 @@ def _is_pair(is_near: Vector, row_number: Number) -> Number:
 
 def _begin_safe(
     q: Vector,
-    rates: RatesToTry,
+    x: Vector,
+    begin: Vector,
     limits: PositionLimits,
     dt: Number,
     *,
     joints: tuple[int, ...],
 ) -> tuple[Reach, Safety]:
-    """Return how far joints go while braking from `rest`, and from x."""
+    """Return how far joints go while braking from the begin of the way, and from x."""
     # Braking may have to begin from other rates than x; the longer reach counts.
     at = [q[k] for k in joints]
-    brake_way, brake_reach = _way(at, rates.rest, limits, dt)
-    full_way, full_reach = _way(at, rates.x, limits, dt)
+    brake_way, brake_reach = _way(at, begin, limits, dt)
+    full_way, full_reach = _way(at, x, limits, dt)
     reach = Reach(brake_way, brake_reach, full_way, maximum(brake_reach, full_reach))
     return reach, Safety(1.0, 1.0, 0.0)
 
@@ -165,18 +168,17 @@ def _way(
     return way, reach
 
 
-def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
+def _safe_row(row: InequalityRow, reach: Reach, safety: Safety) -> Safety:
     """Return the safety with one more row.
 
     Args:
-        row: The row: a, b, the rise of the distance without the joints, the room.
+        row: The row.
         reach: How far joints go.
         safety: By the rows before.
     """
     brake_way, brake_reach, full_way, full_reach = reach
     scale, is_stoppable, has_near = safety
-    c = len(full_way)
-    a, still, room = list(row[:c]), row[c + 1], maximum(row[c + 2], 0.0)
+    a, still, room = row.slopes, row.still, maximum(row.room, 0.0)
     # Approaches, the speeds at which the distance falls: of braking, and of x.
     least = 0.0 - (still + inner(a, list(brake_way)))  # the approach while braking
     most = 0.0 - (still + inner(a, list(full_way)))
@@ -202,10 +204,10 @@ def _safe_row(row: Vector, reach: Reach, safety: Safety) -> Safety:
     return Safety(scale, is_stoppable, maximum(has_near, 1.0))
 
 
-def _scaled(rates: RatesToTry, bounds: RateLimits, scale: Number) -> Vector:
+def _scaled(x: Vector, begin: Vector, bounds: RateLimits, scale: Number) -> Vector:
     return [
         minimum(maximum(r + scale * (v - r), a), b)
-        for v, r, a, b in zip(*rates, *bounds, strict=True)
+        for v, r, a, b in zip(x, begin, *bounds, strict=True)
     ]
 
 
@@ -221,7 +223,7 @@ class BestStop(NamedTuple):
 
 
 def stop_stages(
-    twists: MovingTwists, tables: ApproachTables, brake: Port
+    twists: MovingTwists, tables: ApproachTables, begin: Port
 ) -> tuple[Stage, ...]:
     """Return the stages that change `x` and `scale` where stopping would be too late.
 
@@ -230,14 +232,14 @@ def stop_stages(
     Args:
         twists: Of the moving links.
         tables: Those of pairs.
-        brake: The rates that are tried last, those of braking. If they are not `rest`,
-            rates of `rest` are tried before them.
+        begin: The rates that the way to x begins with. If they are not those of maximum
+            braking, these are tried after them.
     """
     columns, chosen = tables.columns, twists.joints
-    # With `conflict="slow"` the way begins at `rest`, in the direction of the task;
-    # maximum braking is one more try, with a scale below 0.
-    has_more = brake != columns.rest
-    last = brake if has_more else None
+    # With `conflict="slow"` the way begins in the direction of the task; maximum
+    # braking is one more try, with a scale below 0.
+    has_more = begin != columns.full_braking
+    rates = [columns.x, begin, *([columns.full_braking] if has_more else [])]
     least_scale = -1.0 if has_more else 0.0
     tried = columns.stop_scale, columns.stopping
     best = columns.best_scale, columns.best_least
@@ -249,7 +251,7 @@ def stop_stages(
             columns.stopping,
             columns.stage(
                 partial(_end_of_braking, chosen=chosen),
-                brake=last,
+                rates=rates,
                 writes=(columns.q, columns.stop_least),
             ),
             *twists.moving.stages,
@@ -260,7 +262,9 @@ def stop_stages(
             ),
             limit=TRIES + has_more,
         ),
-        columns.stage(_ended, brake=last, writes=(columns.q, columns.x, columns.scale)),
+        columns.stage(
+            _ended, rates=rates, writes=(columns.q, columns.x, columns.scale)
+        ),
     )
 
 
@@ -272,11 +276,10 @@ def _begin(q: Vector, has_near: Number) -> tuple[Vector, *tuple[Number, ...]]:
 def _end_of_braking(
     start: Vector,
     qd: Vector,
-    rates: RatesToTry,
+    rates: Sequence[Vector],
     stop_scale: Number,
     limits: PositionLimits,
     dt: Number,
-    brake: Vector | None = None,
     *,
     chosen: tuple[int, ...],
 ) -> tuple[Vector, Number]:
@@ -287,7 +290,7 @@ def _end_of_braking(
     """
     moved = list(qd)
     time: Number = 0.0
-    tried = _between(rates, stop_scale, brake)
+    tried = _between(rates, stop_scale)
     # Joints that the controller does not move go on at their rates, and count in T.
     for k, v, most in zip(chosen, tried, limits.acceleration, strict=True):
         moved[k] = v
@@ -333,34 +336,34 @@ def _judged(
 
 def _ended(
     start: Vector,
-    rates: RatesToTry,
+    rates: Sequence[Vector],
     bounds: RateLimits,
     scale: Number,
     best_scale: Number,
-    brake: Vector | None = None,
 ) -> tuple[Vector, Vector, Number]:
     """Return the positions that the step began with, the rates and the scale."""
-    best = _between(rates, best_scale, brake)
+    best = _between(rates, best_scale)
     # Where the first try is safe, x stays as it is, to the last bit.
     x = [
         select(best_scale < 1.0, minimum(maximum(r, a), b), v)
-        for v, r, a, b in zip(rates.x, best, *bounds, strict=True)
+        for v, r, a, b in zip(rates[0], best, *bounds, strict=True)
     ]
     return list(start), x, scale * maximum(best_scale, 0.0)
 
 
-def _between(rates: RatesToTry, scale: Number, brake: Vector | None) -> list[Number]:
+def _between(rates: Sequence[Vector], scale: Number) -> list[Number]:
     """Return the rates that are tried with a scale of 0 to 1, or below 0 for braking.
 
-    From a scale of 0 on they are `rest` + scale (x - `rest`).
+    From a scale of 0 on they are begin + scale (x - begin).
 
-    brake: The rates of braking; None where `rest` has them.
+    rates: x, the begin of the way to it, and maximum braking if that is not the begin.
     """
+    x, begin, *others = rates
+    tried = [r + scale * (v - r) for v, r in zip(x, begin, strict=True)]
     # Below 0 the first list is not used.
-    tried = [r + scale * (v - r) for v, r in zip(*rates, strict=True)]
-    if brake is None:
-        return tried
-    return [select(scale < 0.0, b, a) for a, b in zip(tried, brake, strict=True)]
+    for braking in others:
+        tried = [select(scale < 0.0, b, a) for a, b in zip(tried, braking, strict=True)]
+    return tried
 
 
 def _distances(tables: ApproachTables) -> list[Stage]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.columns import TINY, StepColumns
+from armillary.control.columns import TINY, InequalityRow, StepColumns
 from armillary.dynamics.inverse import inverse_dynamics
 from armillary.dynamics.mass_matrix import mass_matrix
 from armillary.dynamics.multibody import Multibody
@@ -106,10 +106,10 @@ def torque_table(columns: StepColumns) -> Table:
 def torque_stages(
     columns: StepColumns, table: Table, chosen: tuple[int, ...]
 ) -> tuple[Stage, ...]:
-    """Return the stages that write the rows of torques, and brake within them.
+    """Return the stages that write the rows of torques, and `braking` within them.
 
-    `rest` becomes the hardest braking within the limits, between full braking, which is
-    kept in `full_rest`, and continuing at the same rates; all is linear.
+    That is the hardest braking within the limits, between `full_braking` and continuing
+    at the same rates; all is linear.
 
     Args:
         columns: The columns.
@@ -124,12 +124,12 @@ def torque_stages(
                 writes=(columns.torque_row, columns.torque_near),
             ),
         ),
-        columns.stage(_begin_braking, writes=(columns.full_rest, columns.rest_part)),
+        columns.stage(_whole_braking, writes=columns.braking_part),
         each(
             table,
-            columns.stage(partial(_part, chosen=chosen), writes=columns.rest_part),
+            columns.stage(partial(_part, chosen=chosen), writes=columns.braking_part),
         ),
-        columns.stage(partial(_softened, chosen=chosen), writes=columns.rest),
+        columns.stage(partial(_softened, chosen=chosen), writes=columns.braking),
     )
 
 
@@ -141,7 +141,7 @@ def _torque_row(
     dt: Number,
     *,
     chosen: tuple[int, ...],
-) -> tuple[Vector, Vector]:
+) -> tuple[InequalityRow, Vector]:
     """Return side (M (x - v) / dt + h) >= -torque as a row, divided by |M| / dt."""
     # Only joints that are moved count: others keep their rates, M (x - v) is 0.
     M = [mass_row[k] for k in chosen]
@@ -152,71 +152,65 @@ def _torque_row(
     b = inner(a, [qd[k] for k in chosen]) - room * dt / length
     # Joints without mass or without a limit have no row.
     counts = select(length > 1e-100, select(torque < np.inf, 1.0, 0.0), 0.0)
-    return [*a, b, 0.0, 0.0], [counts]
+    return InequalityRow.of(slopes=a, bound=b, still=0.0, room=0.0), [counts]
 
 
-def _begin_braking(rest: Vector) -> tuple[Vector, Number]:
-    return list(rest), 1.0
+def _whole_braking(dt: Number) -> Number:
+    return 1.0 + 0.0 * dt
 
 
 def _part(
-    torque_row: Vector,
+    torque_row: InequalityRow,
     torque_near: Vector,
     qd: Vector,
-    rest: Vector,
-    rest_part: Number,
+    full_braking: Vector,
+    braking_part: Number,
     *,
     chosen: tuple[int, ...],
 ) -> Number:
     """Return the part of full braking that this row and those before it allow."""
-    c = len(rest)
-    a, b = list(torque_row[:c]), torque_row[c]
+    a, b = torque_row.slopes, torque_row.bound
     # What is left of the row with the present rates, and with full braking.
     coasting = inner(a, [qd[k] for k in chosen]) - b
-    braking = inner(a, list(rest)) - b
+    braking = inner(a, list(full_braking)) - b
     # Coasting meets the row and braking misses it: the row is met up to that part.
     is_short = select(braking < 0.0, torque_near[0], 0.0) * maximum(coasting, 0.0)
     # All rows together: the least part that any of them allows.
-    part = minimum(rest_part, coasting / maximum(coasting - braking, TINY))
-    return select(is_short > 0.0, part, rest_part)
+    part = minimum(braking_part, coasting / maximum(coasting - braking, TINY))
+    return select(is_short > 0.0, part, braking_part)
 
 
 def _softened(
     qd: Vector,
-    rest: Vector,
+    full_braking: Vector,
     low: Vector,
     high: Vector,
-    rest_part: Number,
+    braking_part: Number,
     *,
     chosen: tuple[int, ...],
 ) -> Vector:
     """Return that part of the way from the present rates to full braking."""
     # Clipping keeps rounding from leading beyond bounds of rates.
     softened: list[Number] = []
-    for k, r, a, b in zip(chosen, rest, low, high, strict=True):
+    for k, r, a, b in zip(chosen, full_braking, low, high, strict=True):
         v = qd[k]
-        rate = minimum(maximum(v + rest_part * (r - v), a), b)
-        softened.append(select(rest_part < 1.0, rate, r))
+        rate = minimum(maximum(v + braking_part * (r - v), a), b)
+        softened.append(select(braking_part < 1.0, rate, r))
     return softened
 
 
 def torque_guard(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
     """Return the stages that brake where the best rates take more than the limits.
 
-    That is where nothing between the bounds of rates keeps them. They also restore the
-    full braking in `rest`.
+    That is where nothing between the bounds of rates keeps them.
     """
-    guarded = columns.stage(_guarded, writes=(columns.x, columns.rest))
-    return *_excess(columns, table), guarded
+    return *_excess(columns, table), columns.stage(_guarded, writes=columns.x)
 
 
-def _guarded(
-    x: Vector, full_rest: Vector, torque_excess: Number
-) -> tuple[Vector, Vector]:
+def _guarded(x: Vector, full_braking: Vector, torque_excess: Number) -> Vector:
     # No rates between the bounds keep the limits: full braking is the least evil.
     is_met = torque_excess <= 0.0
-    rates = [select(is_met, a, b) for a, b in zip(x, full_rest, strict=True)]
-    return rates, list(full_rest)
+    return [select(is_met, a, b) for a, b in zip(x, full_braking, strict=True)]
 
 
 def torque_verdict(columns: StepColumns, table: Table) -> tuple[Stage, ...]:
@@ -243,10 +237,9 @@ def _no_excess(dt: Number) -> Number:
 
 
 def _missed(
-    torque_row: Vector, torque_near: Vector, x: Vector, torque_excess: Number
+    torque_row: InequalityRow, torque_near: Vector, x: Vector, torque_excess: Number
 ) -> Number:
-    c = len(x)
-    a, b = list(torque_row[:c]), torque_row[c]
+    a, b = torque_row.slopes, torque_row.bound
     # Rounding counts in parts of the row, whose a has unit length.
     least = b - BROKEN * (1.0 + absolute(b))
     short = select(torque_near[0] > 0.0, least - inner(a, list(x)), 0.0)

@@ -95,10 +95,10 @@ class Bodies(NamedTuple):
 
         tree: The links, where all base poses are floats.
         """
-        found = [SpatialInertia.zero() for _ in self.rows]
+        inertias = [SpatialInertia.zero() for _ in self.rows]
         for link, (body, pose) in self.fixed.items():
             inertia = tree.links[link].inertia if link >= 0 else None
             if inertia is not None and body != GROUND:
                 own = inertia.transformed(pose @ tree.links[link].primary)
-                found[body] += own
-        return found
+                inertias[body] += own
+        return inertias

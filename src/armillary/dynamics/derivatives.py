@@ -183,12 +183,12 @@ class DerivativeRecursion:
         if row.is_free:
             # The acceleration v' of its origin is given; the spatial one is v' + v x w.
             rate = add6(rate, (*cross(twist[:3], twist[3:]), *ZERO))
-            found = self._of_free_base(k, columns, twist, rate)
+            moving = self._of_free_base(k, columns, twist, rate)
         else:
-            found, rate = self._of_joint(k, pose, columns, twist, rate)
+            moving, rate = self._of_joint(k, pose, columns, twist, rate)
         self._poses.append(pose)
         self._motions.append((twist, rate))
-        self._columns.append([column for column in found if column.of in self._rates])
+        self._columns.append([column for column in moving if column.of in self._rates])
         return Behind.of(bodies.inertias[k].transformed(pose), twist, rate)
 
     def _of_joint(
@@ -237,7 +237,7 @@ class DerivativeRecursion:
             for d, (of, by, _) in enumerate(drives)
             if of in self._rates
         ]
-        found: list[DerivativeColumn] = []
+        made: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             product = cross_twist(V, add6(rates[c], own[c]))
             second = add6(add6(cross_twist(A, column), product), more[c])
@@ -246,8 +246,8 @@ class DerivativeRecursion:
             by_q = Change(rates[c], second)
             by_qd = Change(column, scale6(2.0, rates[c]))
             own_joint = [by[c] for by in partials]
-            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, own_joint))
-        return found, A
+            made.append(DerivativeColumn(drive.of, column, by_q, by_qd, own_joint))
+        return made, A
 
     def _of_free_base(
         self, k: int, columns: list[Vector6], V: Vector6, A: Vector6
@@ -258,7 +258,7 @@ class DerivativeRecursion:
         seen from the base.
         """
         drives = self._bodies.rows[k].drives
-        found: list[DerivativeColumn] = []
+        made: list[DerivativeColumn] = []
         for c, (drive, column) in enumerate(zip(drives, columns, strict=True)):
             # Turning the base by one of its columns turns the other ones back.
             partials = [ZERO6] * 3 + [cross_twist(column, T) for T in columns[3:]]
@@ -269,8 +269,8 @@ class DerivativeRecursion:
                 second = add6(cross_twist(A, column), cross_twist(V, turned))
                 by_q = Change(turned, second)
                 by_qd = Change(column, add6(turned, (*turned[:3], *ZERO)))
-            found.append(DerivativeColumn(drive.of, column, by_q, by_qd, partials))
-        return found
+            made.append(DerivativeColumn(drive.of, column, by_q, by_qd, partials))
+        return made
 
     # from the leaves back
 
@@ -398,9 +398,9 @@ def _along_loops(
     second = jvp(first, [*bodies.directions(rates), *motion])
     once: dict[int, dict[int, Number]] = {}
     twice: dict[int, dict[int, Number]] = {}
-    for found, values in (once, first), (twice, second):
+    for derivatives, values in (once, first), (twice, second):
         for (k, i), x in zip(keys, values, strict=True):
-            found.setdefault(k, {})[i] = x
+            derivatives.setdefault(k, {})[i] = x
     by_q, by_qd, by_qdd = recursion.entries
     doubled = {k: {i: 2.0 * x for i, x in row.items()} for k, row in once.items()}
     whole_q = total(

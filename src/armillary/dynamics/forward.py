@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -118,14 +119,49 @@ def massless(bodies: Multibody) -> set[int]:
     # Elimination: a pivot that nearly vanishes beside its own diagonal entry belongs to
     # a coordinate along which no mass moves, given the ones before.
     diagonal = H.diagonal().copy()
-    found: set[int] = set()
+    coordinates: set[int] = set()
     for k, i in enumerate(order):
         if H[k, k] <= SINGULAR * diagonal[k]:
-            found.add(bodies.coordinates.independent[i])
+            coordinates.add(bodies.coordinates.independent[i])
             continue
         row = H[k, k + 1 :]
         H[k + 1 :, k + 1 :] -= np.outer(row, row) / H[k, k]
-    return found
+    return coordinates
+
+
+class _Elimination(NamedTuple):
+    """The joint of a body in the articulated body algorithm.
+
+    Attributes:
+        momenta: U = I^A S, for each of its coordinates.
+        factor: Of D = S' U, with the inertias of motors.
+        left: u = tau - S' p^A, the forces that are left for acceleration.
+    """
+
+    momenta: list[Vector6]
+    factor: LDLFactor
+    left: list[Number]
+
+    def through_joint(
+        self, inertia: ArticulatedInertia, wrench: Vector6, product: Vector6
+    ) -> tuple[ArticulatedInertia, Vector6]:
+        """Return what the parent feels through the joint, as it gives way.
+
+        I^a = I^A - U D^-1 U', p^a = p^A + I^a c + U D^-1 u.
+
+        Args:
+            inertia: I^A.
+            wrench: p^A.
+            product: c.
+        """
+        U, factor, left = self
+        solved = [factor.solve(entries) for entries in zip(*U, strict=True)]
+        for force, row in zip(U, zip(*solved, strict=True), strict=True):
+            inertia = inertia.less(force, six(row))
+        wrench = add6(wrench, inertia.apply(product))
+        for x, force in zip(factor.solve(left), U, strict=True):
+            wrench = add6(wrench, scale6(x, force))
+        return inertia, wrench
 
 
 def by_articulated_bodies(
@@ -152,7 +188,7 @@ def by_articulated_bodies(
     armatures: dict[int, Number] = {}
     for drive, dynamics in joint_dynamics(bodies):
         add_to(armatures, drive.of, drive.multiplier**2 * dynamics.armature)
-    steps: list[tuple[list[Vector6], LDLFactor, list[Number]]] = []
+    steps: list[_Elimination] = []
     # From the leaves: U = I^A S, D = S' U with the motors' inertia, u = tau - S' p^A.
     for k in reversed(range(count)):
         articulated, S = inertias[k], bodies.columns[k]
@@ -164,31 +200,24 @@ def by_articulated_bodies(
         left = [
             given[m] - own.get(m, 0.0) - power(column, wrenches[k]) for m, column in S
         ]
-        steps.append((U, factor, left))
+        step = _Elimination(U, factor, left)
+        steps.append(step)
         parent = rows[k].parent
         if parent == GROUND:
             continue
-        # What the parent feels through a joint that gives way: I^a = I^A - U D^-1 U',
-        # p^a = p^A + I^a c + U D^-1 u.
-        rest = articulated
-        solved = [factor.solve(entries) for entries in zip(*U, strict=True)]
-        for force, row in zip(U, zip(*solved, strict=True), strict=True):
-            rest = rest.less(force, six(row))
-        wrench = add6(wrenches[k], rest.apply(products[k]))
-        for x, force in zip(factor.solve(left), U, strict=True):
-            wrench = add6(wrench, scale6(x, force))
-        inertias[parent] += rest.transformed(bodies.poses[k])
+        felt, wrench = step.through_joint(articulated, wrenches[k], products[k])
+        inertias[parent] += felt.transformed(bodies.poses[k])
         carried = transform_wrench(bodies.poses[k], wrench)
         wrenches[parent] = add6(wrenches[parent], carried)
     A: list[Vector6] = []
-    found: dict[int, Number] = {}
+    accelerations: dict[int, Number] = {}
     # From the ground: a = X a_parent + c, q'' = D^-1 (u - U' a), A = a + S q''.
     for k, (momenta, factor, left) in enumerate(reversed(steps)):
         parent = bodies.ground if rows[k].parent == GROUND else A[rows[k].parent]
         a = add6(inverse_transform_twist(bodies.poses[k], parent), products[k])
         x = factor.solve([u - power(a, F) for u, F in zip(left, momenta, strict=True)])
         for (m, column), value in zip(bodies.columns[k], x, strict=True):
-            found[m] = value
+            accelerations[m] = value
             a = add6(a, scale6(value, column))
         A.append(a)
-    return [found[k] for k in bodies.coordinates.independent]
+    return [accelerations[k] for k in bodies.coordinates.independent]

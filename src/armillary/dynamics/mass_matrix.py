@@ -48,12 +48,12 @@ def mass_matrix(bodies: Multibody) -> Rows:
 
 def entries_of(bodies: Multibody) -> Entries:
     """Return the entries by all coordinates, on and above the diagonal."""
-    found: Entries = {}
+    entries: Entries = {}
     inertias, rows = bodies.composites, bodies.rows
     columns = bodies.columns
 
     def put(k: int, m: int, value: Number) -> None:
-        add_to(found, (k, m) if k <= m else (m, k), value)
+        add_to(entries, (k, m) if k <= m else (m, k), value)
 
     def put_with(others: Iterable[tuple[int, Vector6]], m: int, force: Vector6) -> None:
         for other, column in others:
@@ -74,7 +74,7 @@ def entries_of(bodies: Multibody) -> Entries:
                 force = transform_wrench(bodies.poses[above], force)
                 above = rows[above].parent
                 put_with(columns[above], m, force)
-    return found
+    return entries
 
 
 # the matrix of Coriolis and centrifugal forces
@@ -105,7 +105,7 @@ def coriolis_matrix(bodies: Multibody, qd: Sequence[Number]) -> Rows:
 
 def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
     """Return the entries by all coordinates."""
-    found: Entries = {}
+    entries: Entries = {}
     rows, V = bodies.rows, bodies.velocities(rates)
     columns = [_moving_columns(bodies, k, V[k], rates) for k in range(len(rows))]
     # B of a body and all behind it, in its frame; the last is that of the ground.
@@ -124,7 +124,7 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
             momentum = inertia.apply(each.column)
             turned = B.apply_transposed(each.column)
             for other in columns[k]:
-                add_to(found, (other.of, each.of), power(other.column, caused))
+                add_to(entries, (other.of, each.of), power(other.column, caused))
             above = k
             while rows[above].parent != GROUND:
                 X = bodies.poses[above]
@@ -133,11 +133,11 @@ def _entries_of(bodies: Multibody, rates: Mapping[int, Number]) -> Entries:
                 turned = transform_wrench(X, turned)
                 above = rows[above].parent
                 for other in columns[above]:
-                    add_to(found, (other.of, each.of), power(other.column, caused))
+                    add_to(entries, (other.of, each.of), power(other.column, caused))
                     back = power(other.rate, momentum) + power(other.column, turned)
-                    add_to(found, (each.of, other.of), back)
+                    add_to(entries, (each.of, other.of), back)
         changing[rows[k].parent] += B.transformed(bodies.poses[k])
-    return found
+    return entries
 
 
 class _Moving(NamedTuple):
@@ -160,8 +160,10 @@ def _moving_columns(
 
 def _rates_of_weights(bodies: Multibody, rates: Mapping[int, Number]) -> Weights:
     """Return the time derivatives of `Multibody.weights` that are not constant."""
-    found: dict[int, Mapping[int, Number]] = {}
+    changes: dict[int, Mapping[int, Number]] = {}
     for k in bodies.coordinates.passive:
         own = bodies.weights[k]
-        found[k] = dict(zip(own, bodies.rates_of([*own.values()], rates), strict=True))
-    return found
+        changes[k] = dict(
+            zip(own, bodies.rates_of([*own.values()], rates), strict=True)
+        )
+    return changes

@@ -126,11 +126,11 @@ class Multibody:
     @cached_property
     def world_poses(self) -> list[Pose]:
         """Return the pose of each body in the world."""
-        found: list[Pose] = []
+        in_world: list[Pose] = []
         for pose, body in zip(self.poses, self.rows, strict=True):
             above = body.parent
-            found.append(pose if above == GROUND else found[above] @ pose)
-        return found
+            in_world.append(pose if above == GROUND else in_world[above] @ pose)
+        return in_world
 
     @cached_property
     def composites(self) -> list[SpatialInertia]:
@@ -138,10 +138,10 @@ class Multibody:
 
         The last is that of all, in the world.
         """
-        found = [*self.inertias, SpatialInertia.zero()]
+        inertias = [*self.inertias, SpatialInertia.zero()]
         for k, parent in reversed(list(enumerate(self.parents))):
-            found[parent] += found[k].transformed(self.poses[k])
-        return found
+            inertias[parent] += inertias[k].transformed(self.poses[k])
+        return inertias
 
     def gathered(self, wrenches: Sequence[Vector6]) -> list[Vector6]:
         """Return the sum of wrenches on each body and on all that it carries.
@@ -151,12 +151,10 @@ class Multibody:
         Args:
             wrenches: Of each body, about the origin of its frame, and written there.
         """
-        found = [*wrenches, ZERO6]
+        sums = [*wrenches, ZERO6]
         for k, parent in reversed(list(enumerate(self.parents))):
-            found[parent] = add6(
-                found[parent], transform_wrench(self.poses[k], found[k])
-            )
-        return found
+            sums[parent] = add6(sums[parent], transform_wrench(self.poses[k], sums[k]))
+        return sums
 
     # coordinates that follow others
 
@@ -188,13 +186,13 @@ class Multibody:
             rates: Of all of them.
             qdd: Of the independent ones.
         """
-        found = self.all_rates(qdd)
+        accelerations = self.all_rates(qdd)
         passive = self.coordinates.passive
         if passive:
             bias = self.rates_of([rates[k] for k in passive], rates)
             for k, more in zip(passive, bias, strict=True):
-                found[k] = found[k] + more
-        return found
+                accelerations[k] = accelerations[k] + more
+        return accelerations
 
     def rates_of(self, values: Sequence[Number], rates: Rates) -> list[Number]:
         """Return the time derivatives of functions of positions of joints.
@@ -211,11 +209,11 @@ class Multibody:
 
     def projected(self, forces: Mapping[int, Number]) -> list[Number]:
         """Return the forces of independent coordinates that are worth those of all."""
-        found = self.zeros
+        projected = self.zeros
         for k, row in self.weights.items():
             for i, rate in row.items():
-                found[i] = found[i] + rate * forces.get(k, 0.0)
-        return found
+                projected[i] = projected[i] + rate * forces.get(k, 0.0)
+        return projected
 
     @cached_property
     def indices(self) -> dict[int, int]:
@@ -228,13 +226,13 @@ class Multibody:
 
         By coordinate, then by the index of the independent one in vectors.
         """
-        found: dict[int, dict[int, Number]] = {
+        weights: dict[int, dict[int, Number]] = {
             k: {i: 1.0} for k, i in self.indices.items()
         }
         for k in self.coordinates.passive:
             through = self.passive_rates[k].items()
-            found[k] = {self.indices[j]: x for j, x in through if j in self.indices}
-        return found
+            weights[k] = {self.indices[j]: x for j, x in through if j in self.indices}
+        return weights
 
     # motion
 
@@ -248,14 +246,14 @@ class Multibody:
 
     def velocities(self, rates: Rates) -> list[Vector6]:
         """Return the twist of each body, in its frame."""
-        found: list[Vector6] = []
+        twists: list[Vector6] = []
         for k, body in enumerate(self.rows):
             own = self.body_rate(k, rates)
             if body.parent != GROUND:
-                carried = inverse_transform_twist(self.poses[k], found[body.parent])
+                carried = inverse_transform_twist(self.poses[k], twists[body.parent])
                 own = add6(carried, own)
-            found.append(own)
-        return found
+            twists.append(own)
+        return twists
 
     def accelerations(self, rates: Rates, accelerations: Rates) -> Accelerations:
         """Return the twist and the spatial acceleration of each body, in its frame.
@@ -340,9 +338,9 @@ def joint_efforts(
         rates: Of all coordinates that move.
         accelerations: Of all coordinates that move.
     """
-    found: dict[int, Number] = {}
+    efforts: dict[int, Number] = {}
     for drive, dynamics in joint_dynamics(bodies):
         by, k = drive.multiplier, drive.of
         rate, acceleration = by * rates.get(k, 0.0), by * accelerations.get(k, 0.0)
-        add_to(found, k, by * dynamics.effort(drive.at(bodies.q), rate, acceleration))
-    return found
+        add_to(efforts, k, by * dynamics.effort(drive.at(bodies.q), rate, acceleration))
+    return efforts

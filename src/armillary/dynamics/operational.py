@@ -244,9 +244,9 @@ def reaction(
     total = inertial_wrench(carried, *moved)
     for k in cut.bodies:
         total = add6(total, transform_wrench(bodies.poses[k], wrenches[k]))
-    found = inverse_transform_wrench(X, total)
+    wrench = inverse_transform_wrench(X, total)
     if axes == cut.frame:
-        return found
+        return wrench
     R_WF = frame_pose(bodies, cut.frame).rotation
     R_WA = frame_pose(bodies, axes).rotation
-    return turn(transpose(R_WA), turn(R_WF, found))
+    return turn(transpose(R_WA), turn(R_WF, wrench))

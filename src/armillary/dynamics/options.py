@@ -339,10 +339,10 @@ class DynamicsOptions:
                 "free_bases= takes a list of names of manipulators, not "
                 f"{quote(given)}."
             )
-        found = tuple(map(self.cell.number, cast("Sequence[str]", given)))
-        if len(set(found)) < len(found):
+        numbers = tuple(map(self.cell.number, cast("Sequence[str]", given)))
+        if len(set(numbers)) < len(numbers):
             raise ModelError(f"free_bases= names a manipulator twice: {given}.")
-        return found
+        return numbers
 
     def _inertias(
         self, tree: Tree, bodies: Bodies, *, is_needed: bool = True

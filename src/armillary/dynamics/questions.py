@@ -275,8 +275,8 @@ def inertial_parameters(
         ModelError: As for `inertial_regressor`.
     """
     checked = options_of(cell, options)
-    found = [cell.links[link].inertia for link in _links(checked, links)]
-    rows = [(each or SpatialInertia.zero()).parameters for each in found]
+    inertias = [cell.links[link].inertia for link in _links(checked, links)]
+    rows = [(each or SpatialInertia.zero()).parameters for each in inertias]
     return np.array(rows, dtype=np.float64).ravel()
 
 
@@ -291,7 +291,7 @@ def _links(checked: DynamicsOptions, names: Sequence[str] | None) -> tuple[int, 
             f"links= takes a list of names of links, not {quote(names)}; None is all "
             "that joints move."
         )
-    found: list[int] = []
+    chosen: list[int] = []
     tree = Tree.of(cell)
     for name in names:
         link = cell.frame(name).link
@@ -302,7 +302,7 @@ def _links(checked: DynamicsOptions, names: Sequence[str] | None) -> tuple[int, 
                 if link >= 0
                 else "The world has no inertia; name links."
             )
-        found.append(link)
-    if len(set(found)) < len(found):
+        chosen.append(link)
+    if len(set(chosen)) < len(chosen):
         raise ModelError(f"links= names a link twice: {list(names)}.")
-    return tuple(found)
+    return tuple(chosen)

@@ -111,15 +111,15 @@ class Positions(NamedTuple):
 
     def rates(self, moved: Numbers, qd: Numbers) -> list[Number]:
         """Return the rates of those numbers, where positions have `moved` by them."""
-        found = list(qd)
+        rates = list(qd)
         for k in range(len(self.bases)):
             # t' = w - t x w / 2 + t x (t x w) / 12, the series of dexp^-1 at the head
             # of this part, whose next term is of order 4 in |t|.
             (_, t), (_, w) = _halves(moved, k), _halves(qd, k)
             once = cross(t, w)
             twice = scale(1.0 / 12.0, cross(t, once))
-            found[6 * k + 3 : 6 * k + 6] = add(subtract(w, scale(0.5, once)), twice)
-        return found
+            rates[6 * k + 3 : 6 * k + 6] = add(subtract(w, scale(0.5, once)), twice)
+        return rates
 
     def where(self, truth: Any, other: Positions) -> Positions:
         """Return these positions where it is true, elsewhere the others."""
@@ -603,12 +603,12 @@ def _torque_source(
         *bases, q, qd = given
         for array in given:
             array.flags.writeable = False
-        (found,) = as_inputs(wanted, [torque(step * clock.dt, *bases, q, qd)])
+        (torques,) = as_inputs(wanted, [torque(step * clock.dt, *bases, q, qd)])
         try:
-            return np.broadcast_to(found, (*batch, *port.shape))
+            return np.broadcast_to(torques, (*batch, *port.shape))
         except ValueError:
             raise ShapeError(
-                f"The torques of a function have shape {found.shape}; here they are "
+                f"The torques of a function have shape {torques.shape}; here they are "
                 f"{(*batch, *port.shape)}, a row for each of the batch."
             ) from None
 

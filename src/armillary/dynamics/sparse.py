@@ -32,13 +32,13 @@ def both_halves(upper: Entries) -> Entries:
 
 def product(left: Weights, entries: Entries, right: Weights, size: int) -> Rows:
     """Return left' E right, row by row, shape (size, size)."""
-    found: Rows = [[0.0] * size for _ in range(size)]
+    rows: Rows = [[0.0] * size for _ in range(size)]
     for (k, m), entry in entries.items():
         for j, y in right.get(m, {}).items():
             moved = entry * y
             for i, x in left.get(k, {}).items():
-                found[i][j] = found[i][j] + x * moved
-    return found
+                rows[i][j] = rows[i][j] + x * moved
+    return rows
 
 
 def total(first: Rows, *more: Rows) -> Rows:

@@ -90,14 +90,14 @@ class Trajectory:
         q[list(self.joints)] = self.q[place]
         qd[list(self.joints)] = self.qd[place][first:]
         when = self.start.time + float(self.time[place[-1]])
-        found = self.start.replace(q=q, qd=qd, time=when)
+        state = self.start.replace(q=q, qd=qd, time=when)
         velocities = self.base_velocities[place]
         for name, X, V in zip(
             self.free_bases, self.base_poses[place], velocities, strict=True
         ):
-            found = found.place(name, X)
-            found = found.with_velocity(name, linear=V[:3], angular=V[3:])
-        return found
+            state = state.place(name, X)
+            state = state.with_velocity(name, linear=V[:3], angular=V[3:])
+        return state
 
     def _place(self, k: int, row: Any) -> tuple[int, ...]:
         try:

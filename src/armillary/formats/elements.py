@@ -153,8 +153,8 @@ def numbers(count: int | None) -> Kind[Report]:
 
     def read(element: Element, key: str, report: Report, default: Any) -> Any:
         is_required = default is REQUIRED
-        found = element.numbers(key, count, report, required=is_required)
-        return found if found is not None or is_required else default
+        numbers = element.numbers(key, count, report, required=is_required)
+        return numbers if numbers is not None or is_required else default
 
     return Kind(read)
 

@@ -107,10 +107,12 @@ class Roots:
         """
         home = Path(os.path.realpath(base))
         try:
-            found, _ = self._in_package(
+            candidates, _ = self._in_package(
                 f"package://{name}", PACKAGE, f"//{name}/.", home
             )
-            folders = [Path(os.path.realpath(each)) for each in found if each.is_dir()]
+            folders = [
+                Path(os.path.realpath(each)) for each in candidates if each.is_dir()
+            ]
             if folders:
                 return folders[0]
             raise _refusal(
@@ -160,19 +162,19 @@ class Roots:
                 f"{quote(reference)} does not name a file of a {kind}",
                 f"Write {kind}://name/path/of/the/file.",
             )
-        found: list[Path] = []
+        packages: list[Path] = []
         if name in self._packages:
             folders = [self._packages[name]]
         else:
             folders = [folder / name for folder in self._folders]
             known = (Path(os.path.realpath(f)) for f in folders_of(name, home, kind))
-            found = [folder for folder in known if folder.is_dir()]
-            folders += found
+            packages = [folder for folder in known if folder.is_dir()]
+            folders += packages
         if folders:
             # Some tools write a space as %20 here, some write it as it is.
             ways = dict.fromkeys((rest, unquote(rest).replace("\0", "")))
             candidates = [f / way.lstrip("/") for f in folders for way in ways]
-            return candidates, found
+            return candidates, packages
         likely = nearest(name, self._packages)
         guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
         beside = folder_beside(name, home, kind)

@@ -147,12 +147,7 @@ def read(  # noqa: PLR0913
             `lenient` are both given; `self_collision` is not True, False or None; or
             the file takes no arguments.
     """
-    if strict and lenient:
-        raise ModelError(
-            "strict=True refuses what lenient=True guesses; choose one of them."
-        )
-    if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
-        raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
+    report = _report_of(strict, lenient, swapped_limits)
     wanted: Any = self_collision
     if type(wanted) not in {bool, np.bool_, type(None)}:
         raise ModelError(
@@ -169,7 +164,6 @@ def read(  # noqa: PLR0913
     )
     name = os.fspath(path)
     data = read_bytes(name)
-    report = Report(strict=strict, lenient=lenient, swapped_limits=swapped_limits or "")
     with gc_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and chosen is not xacro.FORMAT:
@@ -183,6 +177,17 @@ def read(  # noqa: PLR0913
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
     return _with_self(cell, name, chosen, wanted, report), report
+
+
+def _report_of(strict: bool, lenient: bool, swapped_limits: str | None) -> Report:
+    """Return a report with the options of `read` that decide what is a fault."""
+    if strict and lenient:
+        raise ModelError(
+            "strict=True refuses what lenient=True guesses; choose one of them."
+        )
+    if swapped_limits is not None and swapped_limits not in SWAPPED_LIMITS:
+        raise unknown("reading of swapped limits", swapped_limits, SWAPPED_LIMITS)
+    return Report(strict=strict, lenient=lenient, swapped_limits=swapped_limits or "")
 
 
 def _with_self(

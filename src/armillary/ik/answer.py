@@ -56,40 +56,40 @@ def answer(
     if not forms:
         return numeric.candidates(query)
     first, *others = forms
-    found = first.candidates(query)
-    if found.settled:
-        return found
+    candidates = first.candidates(query)
+    if candidates.settled:
+        return candidates
     problem = numeric.problem
     wanted = np.clip(query.wanted, *problem.finite_limits)
-    found = found.nearest(wanted)
-    if (found.reason == OUT_OF_REACH).all():  # nothing is tried
-        _put_at_limits(found, problem, query, wanted)
-        return found
+    candidates = candidates.nearest(wanted)
+    if (candidates.reason == OUT_OF_REACH).all():  # nothing is tried
+        _put_at_limits(candidates, problem, query, wanted)
+        return candidates
     if query.near is not None and problem.can_search:
-        found = _approached(found, numeric, query, wanted)
-        if found.success.all():
-            return found
-    reason = found.reason[:, 0]
+        candidates = _approached(candidates, numeric, query, wanted)
+        if candidates.success.all():
+            return candidates
+    reason = candidates.reason[:, 0]
     blocked = reason == LIMITS
     touching = reason == IN_COLLISION
     doubt = reason == NOT_FOUND
-    if found.complete and problem.can_search and query.arm_angle is None:
-        _met_at_limits(found, numeric, query)
-        blocked = found.reason[:, 0] == LIMITS
-    _put_at_limits(found, problem, query, wanted)
-    if not found.complete:
+    if candidates.complete and problem.can_search and query.arm_angle is None:
+        _met_at_limits(candidates, numeric, query)
+        blocked = candidates.reason[:, 0] == LIMITS
+    _put_at_limits(candidates, problem, query, wanted)
+    if not candidates.complete:
         doubt = doubt | blocked
     rows = np.flatnonzero(doubt)
     # a search would not keep a given arm angle
     if rows.size and query.arm_angle is None and (others or problem.can_search):
-        left = query.at(rows, near=None, seed=found.q[rows, 0])
-        found.take(rows, answer(others, numeric, left))
+        left = query.at(rows, near=None, seed=candidates.q[rows, 0])
+        candidates.take(rows, answer(others, numeric, left))
         found_there = succeeded(reason) | (reason == IN_COLLISION)
         reason[blocked & ~found_there] = LIMITS
     rows = np.flatnonzero(touching)
-    if rows.size and not found.complete and query.arm_angle is None:
-        _search_free(found, numeric, query, rows)
-    return found
+    if rows.size and not candidates.complete and query.arm_angle is None:
+        _search_free(candidates, numeric, query, rows)
+    return candidates
 
 
 def _approached(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.objective import Purpose, check_purpose, limit_distance
 from armillary.ik.problem import with_moved_loops
 from armillary.ik.rates_pipeline import (
@@ -21,6 +21,7 @@ from armillary.ik.rates_pipeline import (
 )
 from armillary.ik.reason import RateReason
 from armillary.ik.targets import as_joints, as_reals
+from armillary.kernel.arguments import check_arguments, numbers_of
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
@@ -33,6 +34,7 @@ from armillary.model.fields import kept
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.trace import Port
 
 Array = npt.NDArray[np.float64]
 
@@ -325,16 +327,24 @@ class DifferentialSolver:
     def _counting(self) -> npt.NDArray[np.bool_]:
         return np.array([task.rows for task in self.tasks])
 
-    def _numbers(
-        self, damping: float, step: float, sharp: bool, tolerance: tuple[float, float]
-    ) -> Array:
+    def _numbers(self, damping: Any, step: Any, sharp: Any, tolerance: Any) -> Array:
+        damping, step = _one_number("damping", damping), _one_number("step", step)
+        sharp = _one_number("sharp", sharp)
         if not 0.0 < damping < math.inf:
             raise ShapeError(f"The damping is {damping}; it must be above 0.")
         if not 0.0 <= step < math.inf:
             raise ShapeError(f"The step is {step} s; it must be 0 or more.")
-        if not all(size >= 0.0 for size in tolerance):
+        try:
+            linear, angular = tolerance
+        except (TypeError, ValueError):
+            raise ShapeError(
+                "tolerance is two numbers, linear [m/s] and angular [rad/s], not "
+                f"{quote(tolerance)}."
+            ) from None
+        sizes = [_one_number("tolerance", size) for size in (linear, angular)]
+        if not all(size >= 0.0 for size in sizes):
             raise ShapeError(f"The tolerances are {tolerance}; they must be 0 or more.")
-        return np.array([damping * damping, step, self.gain, float(sharp), *tolerance])
+        return np.array([damping * damping, step, self.gain, sharp, *sizes])
 
     def _kernel(self, null: bool, lanes: int | None) -> AnyKernel:
         """Return the kernel with or without given rates for the freedom left.
@@ -391,7 +401,17 @@ class DifferentialSolver:
         ranks = {name: 2 if name == "twists" else 1 for name in given}
         is_single = all(array.ndim == ranks[name] for name, array in given.items())
         kernel = self._kernel("null" in given, 1 if is_single else None)
-        return kernel(*given.values())
+        try:
+            return kernel(*given.values())
+        except ShapeError:
+            vector = (len(self.joints),)
+            shapes = {"q": vector, "twists": (len(self.tasks), 6), "weights": vector}
+            shapes["null"] = vector
+            check_arguments(
+                "differential_ik",
+                [(Port(k, shapes[k]), v) for k, v in given.items() if k in shapes],
+            )
+            raise
 
     def _answer(self, rows: Array, given: dict[str, Array]) -> Rates:
         """Return what the rows of the kernel say, in the caller's terms."""
@@ -473,10 +493,22 @@ def task_of(
     return RatesTask(named_twist(cell, *names), kept)
 
 
+def _one_number(name: str, value: Any) -> float:
+    """Return a number; an array of one dimension or more is refused."""
+    if type(value) is float:
+        return value
+    array = numbers_of(name, value)
+    if array.ndim:
+        raise ShapeError(f"{name} is one number; an array of {array.shape} was given.")
+    return float(array)
+
+
 def _weights(values: Any, n: int) -> Array:
     array = as_reals(values, "weights")
     if not ((array > 0.0) & (array < math.inf)).all():
-        raise ShapeError("Weights are above 0 and finite.")
+        raise ShapeError(
+            f"weights must be above 0 and finite; {quote(values)} was given."
+        )
     return as_joints(array if array.ndim else np.full(n, array), "weights", n)
 
 

@@ -171,11 +171,11 @@ def _jacobians(
     tree: Tree, q: Vector, tasks: Sequence[RatesTask], inputs: Sequence[int]
 ) -> list[Rows]:
     """Return the six rows of each task's Jacobian."""
-    found: list[Rows] = []
+    jacobians: list[Rows] = []
     for task in tasks:
         columns = jacobian(tree, q, task.twist)
-        found.append([[columns[i][k] for i in inputs] for k in range(6)])
-    return found
+        jacobians.append([[columns[i][k] for i in inputs] for k in range(6)])
+    return jacobians
 
 
 def _pull(

@@ -6,7 +6,7 @@ iteration finds how everything moves, looks through the rows for the first that 
 to, and moves there. So the code does not grow with the rows, and rows that do not count
 in a step cost nothing.
 
-The way begins with rates `rest`, where bounds and rows are met; a row that is missed
+The way begins with `begin_rates`, where bounds and rows are met; a row that is missed
 there may not get worse. `cell.differential_ik` begins at 0 and has bounds alone,
 controllers with `conflict="slow"` begin with braking.
 
@@ -31,6 +31,7 @@ from armillary.ik.task_priority import (
     Progress,
 )
 from armillary.kernel.columns import Column, Columns, Numbered, each, repeat, when
+from armillary.kernel.packed import Packed, Part
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
@@ -42,6 +43,7 @@ __all__ = [
     "RATE",
     "RateColumns",
     "RateProblem",
+    "RateRow",
     "Way",
     "corner_stages",
     "rate_stages",
@@ -55,7 +57,7 @@ BROKEN: Final = 1e-9
 """Of a row, times the greatest rate or 1: how much it may be missed by."""
 
 ROUNDING: Final = 1e-6
-"""Part of the way from rest to x that may be given up for such rows."""
+"""Part of the way to x that may be given up for such rows."""
 
 FEW: Final = 3
 """Active rows for which there is code of its own; there are seldom more."""
@@ -64,18 +66,25 @@ RATE: Final = "rad/s or m/s"
 """The unit of rates of joints."""
 
 
+class RateRow(Packed):
+    """An inequality a'x >= b, the record of a table; a table may have more in it."""
+
+    slopes = Part("a", "c")
+    bound = Part("b")
+
+
 class RateColumns(Columns):
     """What the stages of rates read and write.
 
-    Sizes: c rates; R rows of tasks in `tasks` levels, m of one level; a record of a row
-    has `row` numbers.
+    Sizes: c rates; R rows of tasks in `tasks` levels, m of one level; a record of an
+    inequality has `row` numbers.
     """
 
     # The problem, see `Hierarchy`
     task_rows = Column("J of all levels, the highest first", "R", "c")
     task_wanted = Column("v: requested values of J x", "R")
     metric = Column("diagonal of W", "c")
-    rest = Column("rates that the way begins with", "c", unit=RATE)
+    begin_rates = Column("rates that the way begins with", "c", unit=RATE)
     low = Column("least rates", "c", unit=RATE)
     high = Column("greatest rates", "c", unit=RATE)
     damping = Column(
@@ -85,7 +94,7 @@ class RateColumns(Columns):
     null = Column("rates r for the freedom that tasks leave", "c", unit=RATE)
 
     # Inequalities, records of a table
-    row = Column("a, b of a'x >= b, and what b is made of", "row")
+    row = Column("the inequality, see `RateRow`", "row")
     is_near = Column("above 0 where the row counts", 1)
     row_number = Column("its number")
     near = Column("above 0 where a row counts")
@@ -93,7 +102,7 @@ class RateColumns(Columns):
     # How far the hierarchy has been followed, see `Progress` and `Slots`
     trace = Column("trace of J W^-1 J', of all levels")
     filter = Numbered("1 - M^8 of a level", "m", "m")
-    z = Column("rates beyond `rest`", "c", unit=RATE)
+    z = Column("rates beyond `begin_rates`", "c", unit=RATE)
     remaining = Column("1 - t of the present level")
     level = Column("its number from 1; 0 before the first")
     scales = Column("t of each level", "tasks")
@@ -122,13 +131,13 @@ class RateColumns(Columns):
     # The answer
     x = Column("rates", "c", unit=RATE)
     finished = Column("0 where x is not the best: too many iterations, or rounding")
-    part = Column("part of the way from rest to x on which all rows hold")
+    part = Column("part of the way to x on which all rows hold")
 
     @staticmethod
     def sizes_of(c: int, levels: Sequence[int], row: int = 0) -> dict[str, int]:
         """Return the sizes of a hierarchy of c rates, and levels of so many rows."""
-        R = sum(levels)
-        return {"c": c, "R": R, "R+c": R + c, "tasks": len(levels), "row": row or c + 1}
+        R, row = sum(levels), row or RateRow.size(c=c)
+        return {"c": c, "R": R, "R+c": R + c, "tasks": len(levels), "row": row}
 
 
 class RateProblem(NamedTuple):
@@ -152,7 +161,7 @@ class Way(NamedTuple):
     """A hierarchy, the rates that the way begins with, and the bounds of rates."""
 
     problem: RateProblem
-    rest: Vector
+    begin_rates: Vector
     limits: RateLimits
 
 
@@ -268,15 +277,15 @@ def _follower_of(
     sizes: tuple[int, ...],
     prepared: Sequence[Any] | None = None,
 ) -> Follower:
-    """Return the follower of a way, as motion z = x - rest."""
-    (rows, wanted, *others), rest, (low, high) = way
-    beyond = [v - inner(row, rest) for v, row in zip(wanted, rows, strict=True)]
+    """Return the follower of a way, as motion z = x - begin_rates."""
+    (rows, wanted, *others), begin_rates, (low, high) = way
+    beyond = [v - inner(row, begin_rates) for v, row in zip(wanted, rows, strict=True)]
     bounds = RateLimits(
-        [minimum(a - at, 0.0) for a, at in zip(low, rest, strict=True)],
-        [maximum(b - at, 0.0) for b, at in zip(high, rest, strict=True)],
+        [minimum(a - at, 0.0) for a, at in zip(low, begin_rates, strict=True)],
+        [maximum(b - at, 0.0) for b, at in zip(high, begin_rates, strict=True)],
     )
     if null is not None:
-        null = [r - at for r, at in zip(null, rest, strict=True)]
+        null = [r - at for r, at in zip(null, begin_rates, strict=True)]
     return _follower(RateProblem(rows, beyond, *others), bounds, null, sizes, prepared)
 
 
@@ -357,12 +366,12 @@ def _corner(
     return at, follower.has_more(at)
 
 
-# With inequalities, on a way that begins at `rest`
+# With inequalities, on a way that begins at `begin_rates`
 
 
 def _begun(way: Way, null: Vector | None = None, *, sizes: tuple[int, ...]) -> Any:
     """Return what does not change on the way, and everything at its start."""
-    c = len(way.rest)
+    c = len(way.begin_rates)
     trace, filters = _follower_of(way, null, sizes).prepared
     return (
         trace,
@@ -388,7 +397,7 @@ def _level(
     many: Number = 0.0
     for number in slots.slots[FEW:]:
         many = select(number > FREE, 1.0, many)
-    nothing = Hit(FAR, FREE, [0.0] * len(way.rest))
+    nothing = Hit(FAR, FREE, [0.0] * len(way.begin_rates))
     return at, nothing, 1.0 - many, many
 
 
@@ -405,14 +414,14 @@ def _direction(
     """Return how everything moves where the first `count` slots alone hold rows."""
     few = slots.first(count)
     d = _follower_of(way, null, sizes, prepared).direction(at, few)
-    empty = [0.0] * (len(way.rest) - len(few.slots))
+    empty = [0.0] * (len(way.begin_rates) - len(few.slots))
     return d._replace(pulls=[*d.pulls, *empty])
 
 
 def _look(
-    row: Vector,
+    row: RateRow,
     row_number: Number,
-    rest: Vector,
+    begin_rates: Vector,
     z: Vector,
     rates: Vector,
     least: Number,
@@ -420,11 +429,10 @@ def _look(
     hit: Hit,
 ) -> Hit:
     """Return the first of the rows before and of this one that x comes to."""
-    c = len(rest)
-    a, b = list(row[:c]), row[c]
+    a, b = row.slopes, row.bound
     # On the way, the room a'x - b of the row shrinks by `speed` per unit of t.
     speed = 0.0 - inner(a, list(rates))
-    room = _room_at_rest(rest, a, b) + inner(a, list(z))
+    room = _room_at_begin(begin_rates, a, b) + inner(a, list(z))
     nears = speed > least * sum(map(absolute, a), 0.0)
     time = select(nears, maximum(room, 0.0) / select(speed > 0.0, speed, 1.0), FAR)
     for slot in slots:  # Rows that are active already do not stop the motion again.
@@ -454,24 +462,23 @@ def _moved(
     return at, slots, follower.has_more(at)
 
 
-def _room_at_rest(rest: Vector, a: list[Number], b: Number) -> Number:
-    """Return how far rest is from a row, 0 or more."""
-    return maximum(inner(a, list(rest)) - b, 0.0)
+def _room_at_begin(begin_rates: Vector, a: list[Number], b: Number) -> Number:
+    """Return how far the way begins from a row, 0 or more."""
+    return maximum(inner(a, list(begin_rates)) - b, 0.0)
 
 
 def _ended(active: Number) -> tuple[Number, Number]:
     return 1.0 - active, 1.0
 
 
-def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
-    """Return the part of the way from rest to x on which rows hold.
+def _within(row: RateRow, begin_rates: Vector, z: Vector, part: Number) -> Number:
+    """Return the part of the way to x on which rows hold.
 
     Rows that depend on each other leave rounding, by which x may miss one of them.
     """
-    c = len(rest)
-    a, b = list(row[:c]), row[c]
+    a, b = row.slopes, row.bound
     terms = [u * v for u, v in zip(a, z, strict=True)]
-    start = _room_at_rest(rest, a, b)
+    start = _room_at_begin(begin_rates, a, b)
     greatest: Number = 1.0
     for number in z:
         greatest = maximum(greatest, absolute(number))
@@ -482,12 +489,17 @@ def _within(row: Vector, rest: Vector, z: Vector, part: Number) -> Number:
 
 
 def _kept(
-    rest: Vector, z: Vector, low: Vector, high: Vector, part: Number, finished: Number
+    begin_rates: Vector,
+    z: Vector,
+    low: Vector,
+    high: Vector,
+    part: Number,
+    finished: Number,
 ) -> tuple[Vector, Number]:
-    """Return x, on the way from rest where rounding has led beyond a row."""
+    """Return x, on the way to it where rounding has led beyond a row."""
     x = [
         minimum(maximum(r + part * step, a), b)
-        for r, step, a, b in zip(rest, z, low, high, strict=True)
+        for r, step, a, b in zip(begin_rates, z, low, high, strict=True)
     ]
     is_cut = part < 1.0 - ROUNDING
     return x, select(is_cut, 0.0, finished)

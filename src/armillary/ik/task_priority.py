@@ -247,18 +247,7 @@ class Follower:
         slots: The rows of inequalities that hold x.
         """
         h = self._all
-        counts = [
-            select(at.level > p + 0.5, 1.0, 0.0)
-            for p, span in enumerate(h.spans)
-            for _ in span
-        ]
-        rows = [
-            [c * number for number in row]
-            for c, row in zip(counts, h.rows, strict=True)
-        ]
-        rows += slots.slot_rows
-        counts += slots.filled
-        change = [*at.change, *(0.0 for _ in slots.slot_rows)]
+        counts, rows, change = self._equations(at, slots)
         small = (
             self._small + SMALL * self._length**2 if slots.slot_rows else self._small
         )
@@ -308,6 +297,26 @@ class Follower:
             ],
         )
 
+    def _equations(
+        self, at: Progress, slots: Slots
+    ) -> tuple[list[Number], Rows, list[Number]]:
+        """Return which rows count, 1 or 0, these rows, and how their values change.
+
+        They are those of the levels so far, and then those of the slots.
+        """
+        counts = [
+            select(at.level > p + 0.5, 1.0, 0.0)
+            for p, span in enumerate(self._all.spans)
+            for _ in span
+        ]
+        rows = [
+            [c * number for number in row]
+            for c, row in zip(counts, self._all.rows, strict=True)
+        ]
+        rows += slots.slot_rows
+        counts += slots.filled
+        return counts, rows, [*at.change, *(0.0 for _ in slots.slot_rows)]
+
     def moved(
         self,
         at: Progress,
@@ -340,11 +349,11 @@ class Follower:
         step = limit
         for time in times:
             step = minimum(step, time)
-        found = select(step < limit, 1.0, 0.0)
+        is_event = select(step < limit, 1.0, 0.0)
         first: Number = FAR
         for time, place in zip(times, order, strict=True):
             first = minimum(first, select(time > step, FAR, place))
-        happens = [found * _equals(first, place) for place in order]
+        happens = [is_event * _equals(first, place) for place in order]
         x: list[Number] = []
         held: list[Number] = []
         for k, (low, high) in enumerate(zip(*self._all.bounds, strict=True)):
@@ -357,7 +366,7 @@ class Follower:
             end = select(rises > 0.0, high, low)
             x.append(select(here * d.free[k] > 0.0, end, moved))
         left = select(d.moves > 0.0, at.remaining - step, at.remaining)
-        remaining = select(found > 0.0, maximum(left, 0.0), 0.0)
+        remaining = select(is_event > 0.0, maximum(left, 0.0), 0.0)
         paid = select(step < FAR, step, 0.0)
         changes = [paid * b for b in d.pulls]
         if hit is not None:
@@ -501,10 +510,10 @@ class Direction(NamedTuple):
 
 def _greatest(numbers: Sequence[Number]) -> Number:
     """Return the greatest size of numbers."""
-    found: Number = 0.0
+    greatest: Number = 0.0
     for number in numbers:
-        found = maximum(found, absolute(number))
-    return found
+        greatest = maximum(greatest, absolute(number))
+    return greatest
 
 
 def _heard(a: Number, b: Number, size: Number) -> Number:

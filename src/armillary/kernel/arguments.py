@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.trace import Port
+from armillary.trace import Port, Program
 
 Array = npt.NDArray[Any]
 Numbers = npt.NDArray[np.float64]
@@ -272,6 +272,23 @@ def batch_shape(program: Computation, arrays: Sequence[Array]) -> Batch:
             f"'{program.name}' was given batches that do not fit together: {shown}. "
             "Each dimension must be the same in all of them, or 1."
         ) from error
+
+
+def check_arguments(name: str, arguments: Sequence[tuple[Port, Any]]) -> None:
+    """Check the arrays of a call by the names that its caller has for them.
+
+    Kernels call their inputs by names of columns. A public call that fails in one is
+    checked again by this, so that the message names what was given.
+
+    Args:
+        name: What messages call it.
+        arguments: The name and the shape of each array, and the array.
+
+    Raises:
+        ShapeError: As for a kernel.
+    """
+    program = Program(name, tuple(port for port, _ in arguments), (), (), ())
+    batch_shape(program, as_inputs(program, [value for _, value in arguments]))
 
 
 def spread_out(

@@ -37,7 +37,8 @@ from typing import Any, ClassVar, Self, TypeAlias, final, overload
 import numpy as np
 
 from armillary.errors import KernelError, unknown
-from armillary.kernel.pipeline import At, Call, Each, Stage, When, While
+from armillary.kernel.packed import Packed
+from armillary.kernel.pipeline import Call, Each, Stage, When, While
 from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program, trace
 
@@ -49,7 +50,6 @@ __all__ = [
     "each",
     "index_field",
     "number_field",
-    "record_at",
     "repeat",
     "when",
 ]
@@ -248,8 +248,9 @@ class Columns:
 
         Each positional parameter is the column of its name. A parameter whose type is a
         `NamedTuple` gets one with the columns that its fields name, as lists; so may
-        fields of that and of what the formula returns be. Keyword-only parameters are
-        not columns: `functools.partial` sets them.
+        fields of that and of what the formula returns be. One whose type is `Packed`
+        gets its column by the names of parts. Keyword-only parameters are not columns:
+        `functools.partial` sets them.
 
         Args:
             formula: A function of traced numbers and arrays of them.
@@ -266,7 +267,7 @@ class Columns:
         signature = _FormulaSignature.of(formula)
         # `None` in `reads` leaves a parameter at its default; it reads nothing.
         readers = [
-            self._reader(parameter, signature.groups, reads)
+            self._reader(parameter, signature, reads)
             for parameter in signature.parameters
             if reads.get(parameter, parameter) is not None
         ]
@@ -284,7 +285,7 @@ class Columns:
         def by_names(*values: Any) -> Any:
             left = iter(values)
             result = formula(**{reader.name: reader.take(left) for reader in readers})
-            return tuple(_flat(result)) if len(ports) > 1 else result
+            return tuple(_flat(result)) if len(ports) > 1 else _unpacked(result)
 
         program = trace(
             by_names,
@@ -317,19 +318,25 @@ class Columns:
         return tuple(map(self.named, signature.results))
 
     def _reader(
-        self, name: str, groups: dict[str, Any], reads: dict[str, Reads]
+        self, name: str, signature: _FormulaSignature, reads: dict[str, Reads]
     ) -> _ParameterReader:
         other = reads.get(name)
-        if isinstance(other, Port):
-            return _ParameterReader(name, (other,), None)
-        if other is not None:
+        if other is not None and not isinstance(other, Port):
             return _ParameterReader(name, tuple(other), list)
-        if name in groups:
-            kind = groups[name]
+        if name in signature.packed:
+            kind, port = signature.packed[name], other or self.named(name)
+            # Sizes tell the parts apart where others follow that `kind` does not name.
+            names = kind.size_names() & set(self.sizes)
+            sizes: dict[str, Any] = {size: self.sizes[size] for size in names}
             return _ParameterReader(
-                name, self.group(kind), lambda values: _made(kind, values)
+                name, (port,), lambda values: kind(next(values), **sizes)
             )
-        return _ParameterReader(name, (self.named(name),), None)
+        if other is None and name in signature.groups:
+            group = signature.groups[name]
+            return _ParameterReader(
+                name, self.group(group), lambda values: _made(group, values)
+            )
+        return _ParameterReader(name, (other or self.named(name),), None)
 
     @property
     def _label(self) -> str:
@@ -362,12 +369,14 @@ class _FormulaSignature:
         label: What messages call the formula.
         parameters: The names of its positional parameters.
         groups: The parameters whose type is a `NamedTuple`, with that type.
+        packed: Those whose type is `Packed`, with that type.
         results: The fields of the `NamedTuple` that it returns, if it does.
     """
 
     label: str
     parameters: tuple[str, ...]
     groups: dict[str, Any]
+    packed: dict[str, type[Packed]]
     results: tuple[str, ...]
 
     @classmethod
@@ -387,12 +396,19 @@ class _FormulaSignature:
         wholes = {name: _without_none(kind) for name, kind in hints.items()}
         groups = {name: kind for name, kind in wholes.items() if _is_group(kind)}
         returned = groups.pop("return", None)
-        return cls(label, names, groups, tuple(_names(returned)) if returned else ())
+        results = tuple(_names(returned)) if returned else ()
+        packed = {name: kind for name, kind in wholes.items() if _is_packed(kind)}
+        return cls(label, names, groups, packed, results)
 
 
 def _is_group(kind: Any) -> bool:
     """Return whether a type is a `NamedTuple`."""
     return isinstance(kind, type) and hasattr(kind, "_fields")
+
+
+def _is_packed(kind: Any) -> bool:
+    """Return whether a type names the parts of one column."""
+    return isinstance(kind, type) and issubclass(kind, Packed)
 
 
 @functools.cache
@@ -430,7 +446,12 @@ def _flat(group: Any) -> Iterator[Any]:
         if _is_group(type(value)):
             yield from _flat(value)
         else:
-            yield value
+            yield _unpacked(value)
+
+
+def _unpacked(value: Any) -> Any:
+    """Return the numbers of a packed column, and others as they are."""
+    return value.numbers if isinstance(value, Packed) else value
 
 
 def _listed(value: Any) -> Any:
@@ -461,11 +482,6 @@ def each(
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
     return Each(table.name, stages, within, active.name if active else "")
-
-
-def record_at(table: Table, *stages: Stage, record: Port) -> At:
-    """Return stages that run with the record that a column chooses; see `At`."""
-    return At(table.name, stages, record.name)
 
 
 def when(condition: Port, *stages: Stage) -> When:

@@ -394,21 +394,21 @@ class _Check:
         # A range is read of the record around, so there must be one.
         if each.within and each.within not in fields:
             raise self.fault(f"no record around '{each.table}' has '{each.within}'")
-        found: dict[str, tuple[int, ...]] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for one in self.pipeline.table(each.table).fields:
-            found[one.name] = one.shape
+            shapes[one.name] = one.shape
             if one.kind == "index":
                 self.known(one.of, known, f"the column of '{one.name}'")
                 # An index selects an entry along the first axis; a single number has
                 # none.
                 if not self.shapes[one.of]:
                     raise self.fault(f"the column '{one.of}' is only one number")
-                found[one.name] = self.shapes[one.of][1:]
-        return found
+                shapes[one.name] = self.shapes[one.of][1:]
+        return shapes
 
     def numbers(self, table: str) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the fields of a table that has only numbers."""
-        found: dict[str, tuple[int, ...]] = {}
+        shapes: dict[str, tuple[int, ...]] = {}
         for one in self.pipeline.table(table).fields:
             if one.kind != "real":
                 raise self.fault(
@@ -416,8 +416,8 @@ class _Check:
                     f"'{one.kind}', not 'real'; read it in an `Each`, or move it to "
                     "another table"
                 )
-            found[one.name] = one.shape
-        return found
+            shapes[one.name] = one.shape
+        return shapes
 
     def number(self, name: str, known: set[str], role: str) -> None:
         self.known(name, known, role)

@@ -196,11 +196,11 @@ def _at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:
     """Return a joint's unit twists about `point`, in the axes of the reference."""
     X = poses.link_pose(link)
     arm = subtract(point, X.position)
-    found: list[Vector6] = []
+    twists: list[Vector6] = []
     for v, w in map(halves, poses.columns(link)):
         w_L = apply(X.rotation, w)
-        found.append((*add(apply(X.rotation, v), cross(w_L, arm)), *w_L))
-    return found
+        twists.append((*add(apply(X.rotation, v), cross(w_L, arm)), *w_L))
+    return twists
 
 
 def _turn_to_axes(tree: Tree, q: Sequence[Number], twist: Twist) -> Rows:

@@ -141,11 +141,11 @@ def branches(
         state, q, passive = home(cell), Q.tolist(), cell.home_passive
     known = Branches.of(cell)
     assemblies = LoopAssemblies(cell, (*q, *passive))
-    found: dict[str, State] = {}
+    states: dict[str, State] = {}
     for each in assemblies.passive[assemblies.linkages]:
         name, _ = known.named((*q, *each.tolist()))
-        found[name] = state.replace(q=q, passive=each)
-    return MappingProxyType(found)
+        states[name] = state.replace(q=q, passive=each)
+    return MappingProxyType(states)
 
 
 @dataclass(frozen=True)

@@ -126,10 +126,10 @@ class MovingLinks:
         """Return the tables that the stages read."""
         if not self.is_compiled:
             return ()
-        found = list(passive_tables(self.cell, self.selection))
+        tables = list(passive_tables(self.cell, self.selection))
         bases = len(self.released.bases)
         if bases:
-            found += [
+            tables += [
                 Table(
                     STATE_BASES,
                     (reals("bases", (bases, 4, 4)),),
@@ -145,35 +145,35 @@ class MovingLinks:
                 ),
                 Table(CARRIED, (index("link", POSES),)),
             ]
-        return tuple(found)
+        return tuple(tables)
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """Return the stages from the column `q` to `POSES`; NaN where none is known."""
         if self._program is None:
             return ()
-        found: list[Stage] = [*passive_stages(self.cell, self.selection)]
+        stages: list[Stage] = [*passive_stages(self.cell, self.selection)]
         if not self.released.bases:
-            return (*found, self._program)
+            return (*stages, self._program)
         poses = {"carrier": (3, 4), "base_offset": (3, 4), "link": (3, 4)}
         on_bases = trace(on_base, name="attached_link", outputs=("link",), **poses)
         return (
-            *found,
+            *stages,
             Each(STATE_BASES, (self._program,)),
             Each(ATTACHED, (Each(CARRIED, (on_bases,), within="carried"),)),
         )
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
-        found: dict[str, Mapping[str, Any]] = {}
+        records: dict[str, Mapping[str, Any]] = {}
         if not self.is_compiled:
-            return found
+            return records
         if state.passive.size:
             branch = branch_of(state) or home_branch(self.cell)
             needed = self.cell.loop_system.needed(self.selection.passive)
-            found |= branch.tables(needed)
+            records |= branch.tables(needed)
         if not self.released.bases:
-            return found
+            return records
         tree = state.tree
         holders = {k: self.mounted(tree, k) for k in self.released.bases}
         bases, levels = self.released.standing(tree, holders, world=0)
@@ -181,7 +181,7 @@ class MovingLinks:
         nothing = np.empty(0, np.int64)
         counts = np.concatenate([nothing, *(level.counts for level in levels)])
         offsets = [level.offsets[:, :3] for level in levels]
-        return found | {
+        return records | {
             STATE_BASES: {"bases": bases[np.newaxis]},
             ATTACHED: {
                 "carrier": np.concatenate(
@@ -306,12 +306,12 @@ class MovingTwists:
 
     def records(self, state: State) -> dict[str, Mapping[str, Any]]:
         """Return the records of the tables in a state of the cell."""
-        found = self.moving.records(state)
-        if ATTACHED in found:
-            attached, carried = found[ATTACHED], found[CARRIED]
-            found[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
-            found[CARRIED] = {**carried, "own": carried["link"]}
-        return found
+        records = self.moving.records(state)
+        if ATTACHED in records:
+            attached, carried = records[ATTACHED], records[CARRIED]
+            records[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
+            records[CARRIED] = {**carried, "own": carried["link"]}
+        return records
 
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
@@ -327,19 +327,19 @@ class MovingTwists:
                 f"The motion of the {moving.count - 1} moving links of this cell "
                 "cannot be compiled, because of a script or their number."
             )
-        found: list[Stage] = []
+        stages: list[Stage] = []
         for stage in moving.stages:
             if isinstance(stage, Each) and stage.table == ATTACHED:
-                found.append(
+                stages.append(
                     Each(ATTACHED, (Each(CARRIED, self._on_bases, within="carried"),))
                 )
             elif isinstance(stage, Each) and stage.table == STATE_BASES:
-                found.append(Each(STATE_BASES, (*stage.stages, self._program)))
+                stages.append(Each(STATE_BASES, (*stage.stages, self._program)))
             else:
-                found.append(stage)
+                stages.append(stage)
         if not moving.released.bases:
-            found.append(self._program)
-        return tuple(found)
+            stages.append(self._program)
+        return tuple(stages)
 
     @property
     def _program(self) -> Program:
@@ -368,14 +368,14 @@ class MovingTwists:
             return [[0.0] * self.columns for _ in range(6)]
         at = FrameRef(link, IDENTITY)
         columns = jacobian(now, q, Twist(at, IN_WORLD, at, IN_WORLD), poses)
-        found: list[list[Number]] = []
+        rows: list[list[Number]] = []
         for row in range(6):
             entries = [columns[k][row] for k in self.joints]
             if self.others:
                 rest = (columns[k][row] * qd[k] for k in self.others)
                 entries.append(sum(rest, 0.0))
-            found.append(entries)
-        return found
+            rows.append(entries)
+        return rows
 
     @property
     def _on_bases(self) -> tuple[Program, Program]:

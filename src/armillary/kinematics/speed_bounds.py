@@ -38,11 +38,11 @@ def ranges_of(
         drives: What moves them.
         range_of: The range of each joint of a cell, by its index.
     """
-    found: list[Range] = []
+    ranges: list[Range] = []
     for drive in drives:
         a, b = (drive.multiplier * q + drive.offset for q in range_of(drive.of))
-        found.append((min(a, b), max(a, b)))
-    return tuple(found)
+        ranges.append((min(a, b), max(a, b)))
+    return tuple(ranges)
 
 
 def speeds(joint: Any, ranges: tuple[Range, ...]) -> tuple[Any, Any]:
@@ -182,15 +182,15 @@ class SpeedBounds(NamedTuple):
             alone = self.carried[one] & ~self.carried[other]
             speeds = self.linear[one] + _product(self.angular, lever)
             total += np.where(alone, speeds, 0.0)
-        found = _product(total[:, :, None], self.joints)
-        return found.sum(axis=1)
+        speeds_by_joint = _product(total[:, :, None], self.joints)
+        return speeds_by_joint.sum(axis=1)
 
 
 def _product(a: Any, b: Any) -> Array:
     """Return a b, 0 where one is 0 and the other infinite."""
     with np.errstate(invalid="ignore"):
-        found = np.multiply(a, b)
-    return np.where(np.isnan(found), 0.0, found)
+        product = np.multiply(a, b)
+    return np.where(np.isnan(product), 0.0, product)
 
 
 def _parents_first(parents: Sequence[int]) -> list[int]:

@@ -603,8 +603,10 @@ class State(
     def _placement(self, name: str) -> Placement | None:
         """Return where a manipulator was moved to, None where it was not."""
         k = bisect_left(self.placements, name, key=name_of)
-        found = self.placements[k : k + 1]
-        return found[0] if found and found[0].manipulator == name else None
+        candidates = self.placements[k : k + 1]
+        return (
+            candidates[0] if candidates and candidates[0].manipulator == name else None
+        )
 
     def _base(self, name: str) -> Base:
         return self.tree.bases[self.cell.number(name)]

@@ -65,17 +65,17 @@ class CellJoints:
     @cached_property
     def placed_loops(self) -> list[PlacedLoop]:
         """Return the loops of manipulators, and those between them."""
-        found: list[PlacedLoop] = []
+        placed: list[PlacedLoop] = []
         starts = zip(self._starts, self._offsets, self.manipulators, strict=False)
         for start, offset, manipulator in starts:
-            found += (
+            placed += (
                 each.moved(links=start, joints=offset)
                 for each in manipulator.placed_loops
             )
         drives = dict(zip(self._all_names, self._all, strict=True))
         for loop, a, b in self.loops:
             if not loop.joint:
-                found.append(PlacedLoop(loop, a, b))
+                placed.append(PlacedLoop(loop, a, b))
                 continue
             names = [name for name in drives if _is_called(name, loop.joint)]
             matches = [drives[name] for name in names]
@@ -88,8 +88,8 @@ class CellJoints:
                     f"{', '.join(map(quote, names))}."
                 )
             (drive,) = self.bare_tree.drives[matches[0]]
-            found.append(PlacedLoop(loop, a, b, drive))
-        return found
+            placed.append(PlacedLoop(loop, a, b, drive))
+        return placed
 
     def loops_without(self, k: int) -> list[Closure | Rod]:
         """Return the loops that name no frame and no joint of a manipulator."""
@@ -222,8 +222,8 @@ class CellJoints:
         return self.accelerations[: self.system.count]
 
     def _of_each(self, limit: str) -> Array:
-        found = [getattr(self._links[k].limits, limit) for k in self.links]
-        return read_only(np.array(found, np.float64))
+        limits = [getattr(self._links[k].limits, limit) for k in self.links]
+        return read_only(np.array(limits, np.float64))
 
 
 def _is_called(name: str, wanted: str) -> bool:

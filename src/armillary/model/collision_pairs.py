@@ -191,8 +191,8 @@ class CollisionPairs:
         """
         bases = ((k, tree.bases[k]) for k in tree.carried_bases)
         attached = tuple((k, base.frame.link, base.mode) for k, base in bases)
-        found = self._known.get(attached)
-        if found is None:
+        known = self._known.get(attached)
+        if known is None:
             # Rules decide once, for the cell as it was built. Then what bases are
             # attached to removes pairs, and rules may bring adjacent ones back.
             touching, adjacent = self._touching(tree)
@@ -204,16 +204,16 @@ class CollisionPairs:
             why = partial(
                 self._decision, tree=tree, touching=touching, adjacent=adjacent
             )
-            found = Pairs(self.names, codes, self._code_of, why)
+            known = Pairs(self.names, codes, self._code_of, why)
             if len(self._known) >= MOST_KEPT:
                 self._known.clear()
-            self._known[attached] = found
-        return found
+            self._known[attached] = known
+        return known
 
     def _code_of(self, a: str, b: str) -> int | None:
         """Return the code of two qualified names of links with shapes, or None."""
-        found = [self._places_by_name.get(name) for name in (a, b)]
-        i, j = found
+        places = [self._places_by_name.get(name) for name in (a, b)]
+        i, j = places
         if i is None or j is None or i == j:
             return None
         return self._code(i, j)
@@ -241,8 +241,8 @@ class CollisionPairs:
 
     def _select(self, side: str) -> Indices:
         """Return the places of the links that a side names, sorted."""
-        found = self._selected.get(side)
-        if found is None:
+        selected = self._selected.get(side)
+        if selected is None:
             if is_exact(side):
                 at = self.cell.frame(side)
                 number = at.link
@@ -250,9 +250,9 @@ class CollisionPairs:
             else:
                 names = enumerate(self.link_names)
                 places = [place for place, name in names if matches(side, name)]
-            found = np.array(places, dtype=np.int64)
-            self._selected[side] = found
-        return found
+            selected = np.array(places, dtype=np.int64)
+            self._selected[side] = selected
+        return selected
 
     def _is_of(self, side: str, number: int) -> bool:
         """Return whether a side names a link, one without shapes perhaps."""
@@ -268,19 +268,19 @@ class CollisionPairs:
         """Return the codes of the pairs that the rules have tested."""
         count = len(self.names)
         step = max(1, ROWS // max(1, count))
-        found: list[Indices] = []
+        codes: list[Indices] = []
         total = 0
         for start in range(0, count, step):
             rows = np.arange(start, min(start + step, count))
             i, j = np.nonzero(np.triu(self._block(rows), start + 1))
-            found.append((i + start) * count + j)
+            codes.append((i + start) * count + j)
             total += len(i)
             if total > MOST_PAIRS:
                 raise ModelError(
                     f"The rules of cell {quote(self.cell.name)} leave more than "
                     f"{MOST_PAIRS} pairs of its {count} links to test; exclude some."
                 )
-        return np.concatenate(found or [np.empty(0, dtype=np.int64)])
+        return np.concatenate(codes or [np.empty(0, dtype=np.int64)])
 
     def _block(self, rows: Indices) -> Mask:
         """Return which pairs of some links with all are tested, shape (k, n)."""
@@ -336,24 +336,24 @@ class CollisionPairs:
     @cached_property
     def _plan(self) -> tuple[Rule | _Named, ...]:
         """Return the rules in order, those in a row that name two links as one step."""
-        found: list[Rule | _Named] = []
+        steps: list[Rule | _Named] = []
         run: list[tuple[int, int, bool]] = []
 
         def close() -> None:
             if run:
-                found.append(_Named(*map(np.array, zip(*run, strict=True))))
+                steps.append(_Named(*map(np.array, zip(*run, strict=True))))
                 run.clear()
 
         for rule in self.rules.rules:
             if not _names_pair(rule):
                 close()
-                found.append(rule)
+                steps.append(rule)
                 continue
             for a in self._select(rule.a).tolist():
                 for b in self._select(rule.b).tolist():
                     run.append((min(a, b), max(a, b), rule.tested))
         close()
-        return tuple(found)
+        return tuple(steps)
 
     def _where(self, where: Where) -> Callable[[Indices, Indices], Mask]:
         """Return what tells of pairs of places whether a rule is about them."""
@@ -398,8 +398,8 @@ class CollisionPairs:
     def _bodies(self) -> Indices:
         """Return the rigid group of that link, none where a base is in it."""
         joints, groups = self._joints, self._rigid.groups
-        found = np.where(joints >= 0, groups[joints], NO_LINK)
-        return np.where(np.isin(found, self._rigid.base_groups), NO_LINK, found)
+        bodies = np.where(joints >= 0, groups[joints], NO_LINK)
+        return np.where(np.isin(bodies, self._rigid.base_groups), NO_LINK, bodies)
 
     def _is_home(self, i: Indices, j: Indices) -> Mask:
         codes = np.minimum(i, j) * len(self.names) + np.maximum(i, j)
@@ -439,9 +439,9 @@ class CollisionPairs:
 
     def _mask(self, side: str) -> Mask:
         """Return which links a side names, shape (n,)."""
-        found = np.zeros(len(self.names), np.bool_)
-        found[self._select(side)] = True
-        return found
+        mask = np.zeros(len(self.names), np.bool_)
+        mask[self._select(side)] = True
+        return mask
 
     def untested_manipulators(self, pairs: Pairs) -> tuple[str, ...]:
         """Return the manipulators of which no pair is tested, though no rule says so.
@@ -507,7 +507,7 @@ class CollisionPairs:
         second the codes of the other pairs that are adjacent because one link, or what
         carries it, is carried by the other, or because a closure joins them.
         """
-        found: dict[int, int] = {}
+        touching: dict[int, int] = {}
         adjacent: set[int] = set()
         for k in range(len(tree.bases)):
             bearer, is_rigid = self._rigid.bearer(tree, k)
@@ -520,14 +520,14 @@ class CollisionPairs:
             )
             adjacent.update(nearest)
             if is_rigid:
-                found.update(dict.fromkeys(rigid, k))
+                touching.update(dict.fromkeys(rigid, k))
         for loop, a, b, _ in tree.cell.joints.placed_loops:
             if isinstance(loop, Closure):
                 adjacent.update(self._joined(a.link, b.link))
         for k in tree.carried_bases:
             for i, j in self._let_touch(k, tree.bases[k].frame.link):
-                found.setdefault(self._code(i, j), k)
-        return found, frozenset(adjacent - found.keys())
+                touching.setdefault(self._code(i, j), k)
+        return touching, frozenset(adjacent - touching.keys())
 
     def _joined(self, a: int, b: int) -> Iterator[int]:
         """Yield the code of two links, if both have shapes."""

@@ -43,11 +43,13 @@ def frames_by_use(cell: Workcell) -> list[str]:
     those with most joints before them; of these the last one.
     """
     moving = [each for each in cell.manipulators if each.joint_names]
-    found = [name for each in moving for name in end_effectors(each)]
+    frames = [name for each in moving for name in end_effectors(each)]
     for each in moving:
-        found += _frames(each, are_end_effectors=False)
-        found += [f"{each.name}/{each.links[k].name}" for k in _links_by_use(each)[:-1]]
-    return found
+        frames += _frames(each, are_end_effectors=False)
+        frames += [
+            f"{each.name}/{each.links[k].name}" for k in _links_by_use(each)[:-1]
+        ]
+    return frames
 
 
 def default_frame(cell: Workcell) -> str:
@@ -78,11 +80,11 @@ def _links_by_use(manipulator: Manipulator) -> list[int]:
 
 def _joints_before(manipulator: Manipulator) -> dict[int, int]:
     """Return how many joints move each link."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for k in manipulator.order:
-        before = found.get(manipulator.parents[k], 0)
-        found[k] = before + manipulator.links[k].has_coordinate
-    return found
+        before = counts.get(manipulator.parents[k], 0)
+        counts[k] = before + manipulator.links[k].has_coordinate
+    return counts
 
 
 def _frames(manipulator: Manipulator, *, are_end_effectors: bool) -> list[str]:

@@ -90,19 +90,19 @@ def members(
     links, joints: The places of links, by their names and by those of their joints.
     parents: The place of each link's parent, -1 for the base.
     """
-    found: set[int] = set()
+    places: set[int] = set()
     waiting, seen = [group], {group.name}
     while waiting:
         each = waiting.pop()
-        found.update(joints[name] for name in each.joints)
-        found.update(links[name] for name in each.links)
+        places.update(joints[name] for name in each.joints)
+        places.update(links[name] for name in each.links)
         for base, tip in each.chains:
-            found.update(_between(links[base], links[tip], parents))
+            places.update(_between(links[base], links[tip], parents))
         for name in each.groups:
             if name not in seen:
                 seen.add(name)
                 waiting.append(groups[name])
-    return found
+    return places
 
 
 def _between(base: int, tip: int, parents: Sequence[int]) -> set[int]:

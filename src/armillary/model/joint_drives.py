@@ -50,15 +50,17 @@ def joint_drives(links: Sequence[Link], joint_links: Sequence[int]) -> Drives:
     by_joint = {
         link.coordinate: k for k, link in enumerate(links) if link.has_coordinate
     }
-    found: dict[int, Drive] = {k: Drive(i, 1.0, 0.0) for i, k in enumerate(joint_links)}
+    by_place: dict[int, Drive] = {
+        k: Drive(i, 1.0, 0.0) for i, k in enumerate(joint_links)
+    }
     for k in by_joint.values():
-        _follow(links, k, by_joint, found)
+        _follow(links, k, by_joint, by_place)
     drives: list[tuple[Drive, ...]] = []
     for k, link in enumerate(links):
         sources = [by_joint[name] for name in link.inputs]
         if link.has_coordinate:
             sources = [k]
-        drives.append(tuple(found[source] for source in sources))
+        drives.append(tuple(by_place[source] for source in sources))
     return tuple(drives)
 
 

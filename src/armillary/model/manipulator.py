@@ -192,22 +192,22 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Return the positions of each link's children, in their given order."""
-        found: list[list[int]] = [[] for _ in self.links]
+        children: list[list[int]] = [[] for _ in self.links]
         for k, parent in enumerate(self.parents):
             if parent >= 0:
-                found[parent].append(k)
-        return tuple(map(tuple, found))
+                children[parent].append(k)
+        return tuple(map(tuple, children))
 
     @cached_property
     def order(self) -> tuple[int, ...]:
         """Return the links depth first: parents before children, children as given."""
         waiting = [self.base]
-        found: list[int] = []
+        order: list[int] = []
         while waiting:
             k = waiting.pop()
-            found.append(k)
+            order.append(k)
             waiting.extend(reversed(self.children[k]))
-        return tuple(found)
+        return tuple(order)
 
     @cached_property
     def base(self) -> int:
@@ -326,11 +326,11 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def frame_refs(self) -> dict[str, FrameRef]:
         """Return where each named frame and each link's outer frame is fixed."""
-        found = {link.name: FrameRef(k, IDENTITY) for k, link in enumerate(self.links)}
+        refs = {link.name: FrameRef(k, IDENTITY) for k, link in enumerate(self.links)}
         for k, link in enumerate(self.links):
             for frame in link.frames:
-                found[frame.name] = FrameRef(k, link.primary @ frame.pose)
-        return found
+                refs[frame.name] = FrameRef(k, link.primary @ frame.pose)
+        return refs
 
     def posture(self, name: str) -> Posture:
         """Return the posture called `name`.
@@ -454,10 +454,10 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         groups = {group.name: group for group in self.groups}
         if name not in groups:
             raise unknown("group", name, groups, owner=f"manipulator '{self.name}'")
-        found = members(
+        links = members(
             groups[name], groups, self.index, self._by_coordinate, self.parents
         )
-        return tuple(self.links[k].coordinate for k in self.coordinates if k in found)
+        return tuple(self.links[k].coordinate for k in self.coordinates if k in links)
 
     def link(self, name: str) -> Link:
         """Return the link called `name`.

@@ -118,8 +118,8 @@ class TracedMotion:
             by_rate = evaluate(self._twist_curvature, [q[0]])
             steady = scale6(qd[0] * qd[0], six(by_rate))
             return [add6(steady, scale6(qdd[0], self.subspace_rate(q[0])))]
-        found = evaluate(self._partial_twist_accelerations, [*q, *qd, *qdd])
-        return [six(found[k : k + 6]) for k in range(0, len(found), 6)]
+        numbers = evaluate(self._partial_twist_accelerations, [*q, *qd, *qdd])
+        return [six(numbers[k : k + 6]) for k in range(0, len(numbers), 6)]
 
     def poses(self, q: Array) -> Array:
         """Return the poses at many coordinates.

@@ -12,11 +12,11 @@ ROOT: Final = -1
 
 def ancestors(parents: Sequence[int], node: int) -> list[int]:
     """Return a node and all above it, the root (-1) last."""
-    found = [node]
+    way = [node]
     while node >= 0:
         node = parents[node]
-        found.append(node)
-    return found
+        way.append(node)
+    return way
 
 
 def nearest(
@@ -30,7 +30,7 @@ def nearest(
         stops: Whether a way ends at a node; all end at the root.
     """
     known = {ROOT: ROOT}
-    found: list[int] = []
+    places: list[int] = []
     for start in starts:
         way: list[int] = []
         node = start
@@ -41,8 +41,8 @@ def nearest(
             way.append(node)
             node = parents[node]
         known.update(dict.fromkeys(way, known[node]))
-        found.append(known[start])
-    return found
+        places.append(known[start])
+    return places
 
 
 def nearest_shared(lines: Sequence[Sequence[Any]]) -> Any:
@@ -74,7 +74,7 @@ def cycles(parents: Mapping[str, str]) -> list[list[str]]:
     parents: Of each name; those without an entry are roots.
     """
     done: set[str] = set()
-    found: list[list[str]] = []
+    loops: list[list[str]] = []
     for start in parents:
         name, path = start, dict[str, None]()
         while name in parents and name not in done and name not in path:
@@ -82,6 +82,6 @@ def cycles(parents: Mapping[str, str]) -> list[list[str]]:
             name = parents[name]
         if name in path:
             names = list(path)
-            found.append(names[names.index(name) :])
+            loops.append(names[names.index(name) :])
         done.update(path)
-    return found
+    return loops

@@ -245,10 +245,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Raises:
             ModelError: There are too many rules, or a name is not a text.
         """
-        found = self
+        rules = self
         for name in manipulators:
             own = links_of(name)
-            found = found.without_self(name).extended(
+            rules = rules.without_self(name).extended(
                 [
                     Rule(
                         a=own, b=own, tested=True, where="apart", reason=RuleReason.SELF
@@ -257,7 +257,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                     Rule(a=own, b=own, where="home", reason=RuleReason.DEFAULT),
                 ]
             )
-        return found
+        return rules
 
     def without_self(self, manipulator: str) -> Self:
         """Return the rules without those that are about one manipulator alone."""
@@ -314,12 +314,12 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     @property
     def sides(self) -> tuple[str, ...]:
         """Return all names and patterns, each once."""
-        found: dict[str, None] = {}
+        sides: dict[str, None] = {}
         for rule in self.rules:
-            found[rule.a] = found[rule.b] = None
+            sides[rule.a] = sides[rule.b] = None
         for touch in self.touches:
-            found.update(dict.fromkeys(touch.sides))
-        return tuple(found)
+            sides.update(dict.fromkeys(touch.sides))
+        return tuple(sides)
 
     # sending
 

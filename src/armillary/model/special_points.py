@@ -46,11 +46,11 @@ def equality_points(program: Program) -> list[EqualityPoint]:
     program: Its inputs are one coordinate, or one array of several.
     """
     count = sum(port.size for port in program.inputs)
-    found: dict[EqualityPoint, None] = {}
+    points: dict[EqualityPoint, None] = {}
     for position, place in program.equalities:
         gap = _gap(program, program.instructions[position].args)
-        found |= {EqualityPoint(q, place): None for q in _roots(gap, count)}
-    return list(found)
+        points |= {EqualityPoint(q, place): None for q in _roots(gap, count)}
+    return list(points)
 
 
 def takes_signs(program: Program) -> bool:
@@ -93,7 +93,7 @@ def rates_beside(
     if not np.isfinite(here).all():
         return None
     away = np.cos(np.arange(len(q)))  # a direction along no axis or diagonal
-    found: list[Array] = []
+    beside: list[Array] = []
     for side in (1.0, -1.0):
         pairs = [
             [
@@ -105,8 +105,8 @@ def rates_beside(
         if np.isfinite([near for _, near in pairs]).all():
             if any(_is_limit(here, far, near, noise) for far, near in pairs):
                 return None
-            found.append(pairs[0][1])
-    return found[0] if found else None
+            beside.append(pairs[0][1])
+    return beside[0] if beside else None
 
 
 def _is_limit(here: Array, far: Array, near: Array, noise: float) -> bool:

@@ -149,13 +149,13 @@ def largest_speeds(motion: TracedMotion, box: Box) -> tuple[Speeds, ...]:
         Linear [m per unit], then angular [rad per unit], for each coordinate.
     """
     gaps = GAPS_OF_SEVERAL if motion.shape else GAPS
-    found: list[Speeds] = []
+    speeds: list[Speeds] = []
     for heights in _heights(motion):
         linear, angular = (
             max(0.0, upper_bound(height, box, gaps)) for height in heights
         )
-        found.append((math.sqrt(linear), math.sqrt(angular)))
-    return tuple(found)
+        speeds.append((math.sqrt(linear), math.sqrt(angular)))
+    return tuple(speeds)
 
 
 @lru_cache(maxsize=1024)

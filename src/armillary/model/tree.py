@@ -107,8 +107,8 @@ class Tree:
         """
         bases = [self.base_link(k) for k in range(len(self.bases))]
         movable = {bases[k] for k in self.movable}
-        found = nearest(self.parents, bases, movable.__contains__)
-        return tuple(self.cell.owners[base] for base in found)
+        carried_by = nearest(self.parents, bases, movable.__contains__)
+        return tuple(self.cell.owners[base] for base in carried_by)
 
     @cached_property
     def levels(self) -> tuple[tuple[int, ...], ...]:
@@ -121,12 +121,12 @@ class Tree:
         for k in self.carried_bases:
             carrier = carriers[self.cell.owners[self.bases[k].frame.link]]
             above.setdefault(carrier if carrier in attached else -1, []).append(k)
-        found: list[tuple[int, ...]] = []
+        levels: list[tuple[int, ...]] = []
         level = above.get(-1, [])
         while level:
-            found.append(tuple(level))
+            levels.append(tuple(level))
             level = [upper for k in level for upper in above.get(k, ())]
-        return tuple(found)
+        return tuple(levels)
 
     def released(self) -> Self:
         """Return the tree with each base that is not fixed on the world."""
@@ -164,9 +164,9 @@ class Tree:
 
         Where a passive joint does, they are those that decide where it is.
         """
-        found = {drive.of: None for link in links for drive in self.drives[link]}
+        joints = {drive.of: None for link in links for drive in self.drives[link]}
         system = self.cell.loop_system
-        return system.deciding(found) if system.blocks else found
+        return system.deciding(joints) if system.blocks else joints
 
     def passive_joints(self, links: Iterable[int]) -> tuple[int, ...]:
         """Return the passive joints that must be known to know where links are."""
@@ -217,21 +217,21 @@ class Tree:
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
         """Return the links that each link carries, those of the world last."""
-        found: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
+        children: list[list[int]] = [[] for _ in range(len(self.parents) + 1)]
         for link, parent in enumerate(self.parents):
-            found[parent].append(link)
-        return tuple(map(tuple, found))
+            children[parent].append(link)
+        return tuple(map(tuple, children))
 
     def _descendants(self, links: Iterable[int]) -> set[int]:
         """Return links and all that they carry."""
-        found: set[int] = set()
+        descendants: set[int] = set()
         waiting = list(links)
         while waiting:
             link = waiting.pop()
-            if link not in found:
-                found.add(link)
+            if link not in descendants:
+                descendants.add(link)
                 waiting += self.children[link]
-        return found
+        return descendants
 
     # frames by their qualified names
 
@@ -266,20 +266,20 @@ class Tree:
     @cached_property
     def _bases_on(self) -> dict[str, list[int]]:
         """Return the manipulators whose bases are attached to each frame."""
-        found: dict[str, list[int]] = {}
+        by_frame: dict[str, list[int]] = {}
         for k, base in enumerate(self.bases):
-            found.setdefault(base.on, []).append(k)
-        return found
+            by_frame.setdefault(base.on, []).append(k)
+        return by_frame
 
     def common_frame(self, frames: Sequence[str]) -> str:
         """Return the nearest frame that is or carries each of these, one at least."""
         return nearest_shared([self._frame_ancestors(frame) for frame in frames])
 
     def _frame_ancestors(self, frame: str) -> list[str]:
-        found = [frame]
-        while (parent := self.frame_parent(found[-1])) is not None:
-            found.append(parent)
-        return found
+        way = [frame]
+        while (parent := self.frame_parent(way[-1])) is not None:
+            way.append(parent)
+        return way
 
     def carried_by(self, frames: Iterable[str]) -> set[int]:
         """Return the links that any of the frames carries.

@@ -54,16 +54,16 @@ def choices(program: Program, q: Array) -> Array:
     Returns:
         Shape (n, decisions).
     """
-    found: list[Array] = []
+    decided: list[Array] = []
 
     def meaning(thing: Op | float) -> Any:
         if not isinstance(thing, Op):
             return thing
-        return _watched(thing, found)
+        return _watched(thing, decided)
 
     with np.errstate(all="ignore"):
         evaluate(program, [q], meaning)
-    columns = [np.broadcast_to(np.nan_to_num(column), q.shape) for column in found]
+    columns = [np.broadcast_to(np.nan_to_num(column), q.shape) for column in decided]
     return np.stack(columns, axis=-1) if columns else np.zeros((len(q), 0))
 
 

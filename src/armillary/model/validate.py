@@ -51,9 +51,9 @@ def check_manipulator(name: str, links: Sequence[Link]) -> None:
 def problems_of(links: Sequence[Link]) -> Iterator[ModelProblem]:
     """Yield the broken rules of a tree of links; later rules need the earlier ones."""
     for rules in (NAMING, STRUCTURE):
-        found = [problem for rule in rules for problem in rule(links)]
-        yield from found
-        if found:
+        problems = [problem for rule in rules for problem in rule(links)]
+        yield from problems
+        if problems:
             return
 
 
@@ -189,10 +189,10 @@ def _inputs(links: Sequence[Link]) -> Iterator[ModelProblem]:
                 )
                 yield ModelProblem("inputs-unknown", name, text.rstrip())
             elif links[known[each]].joint.unit is not unit:
-                found = links[known[each]].joint.unit
+                given = links[known[each]].joint.unit
                 text = (
                     f"Joint {quote(name)} takes the coordinate of {quote(each)} as "
-                    f"{unit.name}, but it is {found.name}."
+                    f"{unit.name}, but it is {given.name}."
                 )
                 yield ModelProblem("inputs", name, text)
 

@@ -51,12 +51,12 @@ def values_read(joint: Any) -> Hashable:
     modules and of the user's classes and objects whose names occur in the code. An
     object of a library is compared by its identity.
     """
-    found: list[Hashable] = []
+    values: list[Hashable] = []
     for each in (joint, *nested_in(joint)):
         kind: Any = cast(Any, type(each))
         if _users_classes(kind):
-            found.append(_read(kind))
-    return tuple(found)
+            values.append(_read(kind))
+    return tuple(values)
 
 
 class Watch(NamedTuple):

@@ -302,15 +302,15 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def base_frames(self) -> tuple[FrameRef, ...]:
         """Return the pose of each manipulator's base in the link that carries it."""
-        found: list[FrameRef] = []
+        frames: list[FrameRef] = []
         for manipulator in self.manipulators:
             mount = self.mounted.get(manipulator.name)
             if mount is None:
-                found.append(IN_WORLD)
+                frames.append(IN_WORLD)
             else:
                 at = self.frame(mount.on)
-                found.append(at._replace(pose=at.pose @ mount.pose))
-        return tuple(found)
+                frames.append(at._replace(pose=at.pose @ mount.pose))
+        return tuple(frames)
 
     @cached_property
     def joints(self) -> CellJoints:
@@ -375,11 +375,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _bare(self) -> dict[str, list[int]]:
         """Return the manipulators that have a frame of each bare name."""
-        found: dict[str, list[int]] = {}
+        owners: dict[str, list[int]] = {}
         for k, manipulator in enumerate(self.manipulators):
             for name in manipulator.frame_refs:
-                found.setdefault(name, []).append(k)
-        return found
+                owners.setdefault(name, []).append(k)
+        return owners
 
     def frame(self, name: str) -> FrameRef:
         """Return where the frame called `name` is fixed.
@@ -423,13 +423,13 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _joints(self) -> dict[str, list[int]]:
         """Return the places in q of the joints of each name, bare or qualified."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, link in enumerate(self.joints.links[: self.loop_system.count]):
             joint = self.links[link].coordinate
             owner = self.manipulators[self.owners[link]].name
             for name in {joint, f"{owner}/{joint}"}:
-                found.setdefault(name, []).append(place)
-        return found
+                places.setdefault(name, []).append(place)
+        return places
 
     def joint(self, name: str) -> int:
         """Return the place in q of the joint called `name`, bare or qualified.
@@ -438,18 +438,18 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             UnknownName: There is none.
             ModelError: The bare name is not unique; qualify it.
         """
-        found = self._joints.get(name, [])
-        if not found and name in self.passive_names:
+        places = self._joints.get(name, [])
+        if not places and name in self.passive_names:
             raise ModelError(
                 f"Joint {quote(name)} is passive: loops determine it, so it has no "
                 "place in q. cell.close_loops(q) returns where it is."
             )
-        if not found:
+        if not places:
             raise unknown("joint", name, self.joint_names, owner=self._owner)
-        if len(found) > 1:
-            choices = ", ".join(quote(self.joint_names[k]) for k in found)
+        if len(places) > 1:
+            choices = ", ".join(quote(self.joint_names[k]) for k in places)
             raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
-        return found[0]
+        return places[0]
 
 
 def _check_manipulator(thing: object) -> None:

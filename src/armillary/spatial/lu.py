@@ -94,12 +94,12 @@ class LU:
         """Return the determinant of A, 0 where it has none."""
         if len(self._upper) > len(self._inverse):
             return 0.0
-        found: Number = 1.0
+        product: Number = 1.0
         for k, exchanged in enumerate(self._exchanges):
-            found = found * self._upper[k][k]
+            product = product * self._upper[k][k]
             for truth in exchanged.values():
-                found = select(truth, 0.0 - found, found)
-        return found
+                product = select(truth, 0.0 - product, product)
+        return product
 
     @property
     def orientation(self) -> Number:

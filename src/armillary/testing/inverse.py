@@ -138,10 +138,10 @@ def _q_comes_back(subject: _CheckedForm) -> None:
 def _branches_lead_back(subject: _CheckedForm) -> None:
     for q in subject.q:
         X = subject.pose(q)
-        for words, found in zip(subject.form.names, subject.branches(X), strict=True):
-            if np.isnan(found).any():
+        for words, branch in zip(subject.form.names, subject.branches(X), strict=True):
+            if np.isnan(branch).any():
                 continue
-            apart = np.abs(subject.pose(found) - X).max()
+            apart = np.abs(subject.pose(branch) - X).max()
             if not apart < NEAR:
                 raise ModelError(
                     f"the branch '{'/'.join(words)}' of the pose of q = {row(q)} "
@@ -229,8 +229,8 @@ def _traced_or_plain(subject: _CheckedForm, X: Array) -> Array:
 
 def _branch_of(subject: _CheckedForm, q: Array) -> int | None:
     """Return which branch of the pose of q is q."""
-    for k, found in enumerate(subject.branches(subject.pose(q))):
-        if _equal_up_to_turns(found, q):
+    for k, branch in enumerate(subject.branches(subject.pose(q))):
+        if _equal_up_to_turns(branch, q):
             return k
     return None
 

@@ -98,10 +98,10 @@ def jacobian_transpose(
         length = float(np.linalg.norm(gradient))
         if not length > gradient_tolerance:
             break
-        found = _lower_on_line(descent, q, value, gradient / length, length)
-        if found is None:
+        next_point = _lower_on_line(descent, q, value, gradient / length, length)
+        if next_point is None:
             break
-        q, value, gradient = found
+        q, value, gradient = next_point
     arrived = np.linalg.norm(gradient) <= gradient_tolerance
     reached = value <= 1e3 * gradient_tolerance**2
     within = bool(((q >= lower) & (q <= upper)).all())

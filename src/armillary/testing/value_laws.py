@@ -297,17 +297,17 @@ def _judge_speeds(
     turned = np.linalg.norm(np.diff(X[:, :3, :3], axis=0), axis=(1, 2))
     angles = 2.0 * np.arcsin(np.minimum(turned / math.sqrt(8.0), 1.0))
     call = f"speed_bounds({limits[0]:.6g}, {limits[1]:.6g})"
-    for found, limit, verb, unit, size in (
+    for measured, limit, verb, unit, size in (
         (ways, linear, "moves", "m", subject.size),
         (angles, angular, "turns", "rad", 1.0),
     ):
-        k = int(np.nan_to_num(found, nan=0.0).argmax())
+        k = int(np.nan_to_num(measured, nan=0.0).argmax())
         slack = TOLERANCE * (1.0 + size)
-        if found[k] > limit * step * (1.0 + TOLERANCE) + slack or math.isnan(limit):
+        if measured[k] > limit * step * (1.0 + TOLERANCE) + slack or math.isnan(limit):
             raise JointError(
                 f"{call} says that M {verb} by no more than {limit:.9g} {unit} per "
                 f"unit of q, but between q = {q[k]:.9g} and {q[k + 1]:.9g} it {verb} "
-                f"by {found[k]:.6g} {unit}."
+                f"by {measured[k]:.6g} {unit}."
             )
 
 

@@ -206,9 +206,9 @@ class _Artist:
         # One primitive has its own sphere; of several bodies it is the one around their
         # points, widened by what round surfaces reach beyond their triangles.
         if len(bodies) > 1 or sphere is None:
-            found = sphere_around(np.concatenate([body.points for body in bodies]))
-            missed = max(_missed(body.sphere, found) for body in bodies)
-            sphere = found._replace(radius=found.radius + missed)
+            around = sphere_around(np.concatenate([body.points for body in bodies]))
+            missed = max(_missed(body.sphere, around) for body in bodies)
+            sphere = around._replace(radius=around.radius + missed)
         vertices = self._unit_ball.vertices.astype(np.float32) * np.float32(
             sphere.radius
         )
@@ -333,13 +333,13 @@ class _Artist:
         """Return the origin of a joint's inner frame in the outer one, if constant."""
         joint = self._cell.links[link].joint
         start = np.array(joint.precursor.position)
-        found = [
+        pieces = [
             np.einsum("nij,ni->nj", each.rotations, start - each.origins)
             for each in sampled(*self._range_of(link))
         ]
-        if not found:
+        if not pieces:
             return []
-        points = np.concatenate(found)
+        points = np.concatenate(pieces)
         # A slide moves the origin, so no single stick could lead to it.
         least = 1e-9 * self._size
         return [points[0]] if np.ptp(points, axis=0).max() <= least else []
@@ -370,14 +370,14 @@ class _Artist:
     @cached_property
     def _size_of_shapes(self) -> float:
         """Return the median diameter of the finite shapes [m], 0 without any."""
-        found = [
+        diameters = [
             2.0 * self._radius(shape, layer)
             for link in self._cell.links
             for layer, shapes in self._layers(link)
             for shape in shapes
             if not isinstance(shape, HalfSpace)
         ]
-        return float(np.median(found)) if found else 0.0
+        return float(np.median(diameters)) if diameters else 0.0
 
     def _radius(self, shape: Shape, layer: Layer) -> float:
         """Return the radius of a sphere around a finite shape [m]."""

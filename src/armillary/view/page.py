@@ -257,9 +257,9 @@ def messages_of(server: viser.ViserServer) -> list[dict[str, Any]]:
 def packed(data: dict[str, Any]) -> str:
     """Return the text of data, arrays among it."""
     arrays = Arrays()
-    found = arrays.put(data)
-    found["lengths"] = [len(each) for each in arrays.contents]
-    text = json.dumps(found, separators=(",", ":")).encode()
+    content_table = arrays.put(data)
+    content_table["lengths"] = [len(each) for each in arrays.contents]
+    text = json.dumps(content_table, separators=(",", ":")).encode()
     content = bytearray(len(text).to_bytes(8, "little") + text)
     for each in arrays.contents:
         content += bytes(-len(content) % ALIGNMENT) + each

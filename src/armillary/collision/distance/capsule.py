@@ -17,6 +17,7 @@ from armillary.spatial.vector import (
     Number,
     Vector3,
     add,
+    cross,
     dot,
     norm,
     scale,
@@ -26,31 +27,57 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import absolute, by_precision, maximum, select, sqrt
 
 X_AXIS: Vector3 = (1.0, 0.0, 0.0)
+Z_AXIS: Vector3 = (0.0, 0.0, 1.0)
 
 
 def capsule_capsule(a: Any, b: Any, X: Pose) -> Separation:
+    """Return the distance of two segments, of which that of A is along its z."""
+    return segment_segment(Z_AXIS, 0.5 * a.length, X.position, _axis(X), 0.5 * b.length)
+
+
+def segment_segment(
+    unit_a: Vector3, half_a: Number, p: Vector3, unit_b: Vector3, half_b: Number
+) -> Separation:
     """Return the distance of two segments, s z and p + t u.
 
     The best s for a free t, then the best t in its range, then the best s in its range
-    (Ericson, Real-Time Collision Detection, 5.1.9). With z . u = u_z, 1 - u_z^2 is
-    taken as u_x^2 + u_y^2, so that no digits cancel where they are nearly parallel.
+    (Ericson, Real-Time Collision Detection, 5.1.9). 1 - (z . u)^2 is taken as
+    |z x u|^2, so that no digits cancel where they are nearly parallel.
+
+    Args:
+        unit_a: The direction z of the first one, a unit vector; its middle is 0.
+        half_a: Half of its length.
+        p: The middle of the second one.
+        unit_b: Its direction u.
+        half_b: Half of its length.
     """
     # |p + t u - s z|^2 has its minimum, for free s and t, where both derivatives
-    # vanish: s = p_z + u_z t, and t (1 - u_z^2) = u_z p_z - p . u. The first line below
-    # solves for s; parallel segments, where `flat` is 0, may take any.
-    half_a, half_b = 0.5 * a.length, 0.5 * b.length
-    p, u = X.position, _axis(X)
-    flat = u[0] * u[0] + u[1] * u[1]
+    # vanish: s = z . p + (z . u) t, and t = (z . u) s - p . u. So s (1 - (z . u)^2) is
+    # z . p - (z . u) (p . u), solved below in terms of z x p and z x u; parallel
+    # segments, where `flat` is 0, may take any s.
+    z, u = unit_a, unit_b
+    across, along, turned = _across(u, z), dot(z, p), dot(z, u)
+    flat = dot(across, across)
     least = by_precision(flat, double=1e-30, single=1e-14)
-    s = clamp(p[2] - u[2] * (p[0] * u[0] + p[1] * u[1]) / maximum(flat, least), half_a)
-    t = clamp(u[2] * s - dot(p, u), half_b)
-    s = clamp(u[2] * t + p[2], half_a)
+    free = along - turned * dot(_across(p, z), across) / maximum(flat, least)
+    s = clamp(free, half_a)
+    t = clamp(turned * s - dot(p, u), half_b)
+    s = clamp(turned * t + along, half_a)
     # Segments that cross have no direction between them: z x u is across both.
-    on_a, on_b = (0.0, 0.0, s), add(p, scale(t, u))
+    on_a, on_b = scale(s, z), add(p, scale(t, u))
     d = subtract(on_b, on_a)
-    crossed = direction((0.0 - u[1], u[0], 0.0), 0.0, X_AXIS)
+    crossed = direction(cross(z, u), 0.0, X_AXIS)
     normal = direction(d, half_a + half_b, crossed)
     return Separation(norm(d), on_a, on_b, normal)
+
+
+def _across(v: Vector3, z: Vector3) -> Vector3:
+    """Return z x v with its entries in another order, for products of two of them.
+
+    For z = (0, 0, 1) they are (v_x, v_y, 0), of which no operation is left.
+    """
+    x, y, w = cross(z, v)
+    return y, 0.0 - x, w
 
 
 def box_capsule(a: Any, b: Any, X: Pose) -> Separation:

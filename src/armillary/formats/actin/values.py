@@ -142,10 +142,10 @@ def read_pose(element: Element | None, report: Report) -> Pose:
     turns = element.children_named("orientation", "rotation")
     inside = [p for turn in turns[:1] for p in turn.children_named("translation")]
     positions = [*element.children_named("translation"), *inside]
-    for code, found in ("two-rotations", turns), ("repeated-element", positions):
-        if len(found) > 1:
-            message = f"{found[1].label} is a second one in the pose {element.label}"
-            report.error(found[1].place, code, message, hint="Keep one.")
+    for code, elements in ("two-rotations", turns), ("repeated-element", positions):
+        if len(elements) > 1:
+            message = f"{elements[1].label} is a second one in the pose {element.label}"
+            report.error(elements[1].place, code, message, hint="Keep one.")
     if inside:
         message = "the translation inside the orientation is taken as beside it"
         report.note(inside[0].place, "translation-inside", message)

@@ -86,8 +86,10 @@ class Document:
         if self._found:
             steps_of_all = (steps for steps, _ in self._found)
             known = locations(self._text, steps_of_all, self._path)
-            for steps, found in self._found:
-                self._report.add(replace(found, place=known.get(steps, found.place)))
+            for steps, diagnostic in self._found:
+                self._report.add(
+                    replace(diagnostic, place=known.get(steps, diagnostic.place))
+                )
             self._found.clear()
         self._report.raise_if_errors()
 

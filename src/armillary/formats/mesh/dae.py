@@ -180,16 +180,16 @@ class _ColladaScene:
         lists = [_indices(each) for each in element.children_named("p")]
         counts = [_indices(each) for each in element.children_named("vcount")]
         is_list = element.name in {"triangles", "polylist"}
-        for name, found in ("p", lists), ("vcount", counts):
-            if is_list and len(found) > 1:
+        for name, indices in ("p", lists), ("vcount", counts):
+            if is_list and len(indices) > 1:
                 message = f"{element.label} has more than one <{name}>"
                 raise fault(element.place, "repeated-element", message)
-        for found in lists:
-            if len(found) % width:
-                message = f"{len(found)} numbers are not corners of {width}"
+        for indices in lists:
+            if len(indices) % width:
+                message = f"{len(indices)} numbers are not corners of {width}"
                 raise fault(element.place, "wrong-count", message)
         none = np.zeros(0, np.int64)
-        rows = [found[offset::width] for found in lists]
+        rows = [indices[offset::width] for indices in lists]
         match element.name:
             case "polygons":
                 sizes = np.array([len(row) for row in rows], np.int64)

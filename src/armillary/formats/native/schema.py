@@ -46,8 +46,10 @@ def schema_text() -> str:
         for tag, kind in JOINT_TYPES.items()
     }
     kinds = [cell_in_file(), *joints.values()]
-    (cell, *_), found = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
-    definitions = dict(found)
+    (cell, *_), components = msgspec.json.schema_components(
+        kinds, ref_template=TEMPLATE
+    )
+    definitions = dict(components)
     for definition in definitions.values():
         _complete(definition)
     definitions["Joint"] = _any_joint(joints)

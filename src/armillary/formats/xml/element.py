@@ -184,8 +184,8 @@ class Element:
 
         default: Of each; without it the result is None unless all are given.
         """
-        found = [self.number(n, report, required=default is None) for n in names]
-        values = [default if number is None else number for number in found]
+        numbers = [self.number(n, report, required=default is None) for n in names]
+        values = [default if number is None else number for number in numbers]
         known = tuple(number for number in values if number is not None)
         return known if len(known) == len(names) else None
 
@@ -212,10 +212,10 @@ class Element:
 
     def only_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name, or None; report an error for a second one."""
-        found = self.children_named(name)
-        if len(found) > 1:
-            self._report_repeated(found, report)
-        return found[0] if found else None
+        children = self.children_named(name)
+        if len(children) > 1:
+            self._report_repeated(children, report)
+        return children[0] if children else None
 
     def first_child(
         self, name: str, report: Report, *, required: bool = False
@@ -224,12 +224,12 @@ class Element:
 
         required: Whether it is an error that there is none.
         """
-        found = self.children_named(name)
-        if len(found) > 1:
-            self._report_repeated(found, report.tolerating("the first one counts"))
-        if not found and required:
+        children = self.children_named(name)
+        if len(children) > 1:
+            self._report_repeated(children, report.tolerating("the first one counts"))
+        if not children and required:
             self._report_missing(name, report)
-        return found[0] if found else None
+        return children[0] if children else None
 
     def required_child(self, name: str, report: Report) -> Element | None:
         """Return the one child of a name; report an error unless there is just one."""

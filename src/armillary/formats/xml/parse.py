@@ -112,8 +112,8 @@ def first_tag(data: bytes) -> str:
     offset = len(codecs.BOM_UTF8) if data.startswith(codecs.BOM_UTF8) else 0
     while (skipped := _BEFORE.match(data, offset)) is not None:
         offset = skipped.end()
-    found = _FIRST.match(data, offset)
-    return "" if found is None else found[1].decode("utf-8", errors="replace")
+    match = _FIRST.match(data, offset)
+    return "" if match is None else match[1].decode("utf-8", errors="replace")
 
 
 @dataclass(slots=True)

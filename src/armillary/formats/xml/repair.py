@@ -70,20 +70,20 @@ def repaired(data: bytes) -> tuple[bytes, list[Oddity]]:
     """
     if any(map(data.startswith, UTF_16_STARTS.values())):
         return data, []
-    found: list[Oddity] = []
+    oddities: list[Oddity] = []
     data = data.removeprefix(codecs.BOM_UTF8)
-    decoded = _decoded(data, found)
+    decoded = _decoded(data, oddities)
     if decoded is None:
         return data, []
-    data = _without_declaration(decoded, found)
-    data = with_blank_comments(data, found)
-    data = _with_ampersands(data, found)
+    data = _without_declaration(decoded, oddities)
+    data = with_blank_comments(data, oddities)
+    data = _with_ampersands(data, oddities)
     without = data.rstrip(b"\0")
     if len(without) < len(data):
         message = "the document ends in zero bytes"
         line = _line(data, len(without))
-        found.append(Oddity(line, "xml-syntax", message, "they are left out"))
-    return without, found
+        oddities.append(Oddity(line, "xml-syntax", message, "they are left out"))
+    return without, oddities
 
 
 def _line(data: bytes, offset: int) -> int:
@@ -97,8 +97,8 @@ def _blank(data: bytes) -> bytes:
 
 def _declaration(data: bytes) -> re.Match[bytes] | None:
     """Return the XML declaration, before which there is white space and comments."""
-    found = DECLARATION.search(data)
-    if found is None:
+    match = DECLARATION.search(data)
+    if match is None:
         return None
     before = 0
     while data.startswith(b"<!--", before := _after_blanks(data, before)):
@@ -106,7 +106,7 @@ def _declaration(data: bytes) -> re.Match[bytes] | None:
         if end < 0:
             return None
         before = end + 3
-    return found if before == found.start() else None
+    return match if before == match.start() else None
 
 
 def _after_blanks(data: bytes, start: int) -> int:

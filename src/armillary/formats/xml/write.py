@@ -110,9 +110,9 @@ def _check_name(element: Element, name: str) -> None:
 
 
 def _check_characters(element: Element, text: str) -> None:
-    found = _NOT_XML.search(text)
-    if found:
-        _refuse(element, f"cannot hold the character {quote(found.group())}")
+    match = _NOT_XML.search(text)
+    if match:
+        _refuse(element, f"cannot hold the character {quote(match.group())}")
 
 
 @functools.lru_cache(maxsize=256)

@@ -48,6 +48,7 @@ LEAST_PART: Final = 1e-7
 # the tangent there, for all that is left; the part of it that is tried; the size of the
 # last step; and whether the walk goes on: 1, 0 at its end, -1 where it is blocked.
 WALKED: Final = ("p", "u_good", "p_good", "way", "part", "last", "going")
+WALK_READS: Final = ("u", "p", "u_good", "p_good", "way", "reciprocal", "part", "last")
 STARTED: Final = ("p", "u_good", "p_good", "way", "reciprocal", "part", "last", "going")
 
 SINGULAR: Final = {"double": 1e-3, "single": 3e-2}
@@ -104,14 +105,48 @@ class BlockPrograms:
         """Return the numbers of inputs and of unknowns."""
         return len(self.block.inputs), len(self.block.unknowns)
 
-    def _traced(
-        self,
-        function: Any,
-        name: str,
-        outputs: Sequence[str],
-        shapes: Mapping[str, tuple[int, ...]],
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the shapes of columns, by their names without the suffix."""
+        d, k = self.sizes
+        return {
+            # Inputs, and more joints that rows are checked at
+            "u": (d,),
+            "more": (len(self.block.more),),
+            # The assembly that a way begins at: inputs, unknowns, dp/du, 1 / det
+            "u0": (d,),
+            "p0": (k,),
+            "j0": (k, d),
+            "reciprocal0": (),
+            # A walk, see `WALKED`
+            "p": (k,),
+            "u_good": (d,),
+            "p_good": (k,),
+            "way": (k,),
+            "reciprocal": (),
+            "part": (),
+            "last": (),
+            "going": (),
+            # Determinants at its end and the least, in parts of that at the start
+            "there": (),
+            "least": (),
+            # The record of the assembly, and whether another one is to be tried
+            "at": (),
+            "trying": (),
+        }
+
+    def traced(
+        self, function: Any, name: str, outputs: Sequence[str], reads: Sequence[str]
     ) -> Program:
-        ports = {self.column(key): shape for key, shape in shapes.items()}
+        """Return a formula as a program on columns of this block.
+
+        Args:
+            function: The formula; it gets what it reads in that order.
+            name: Of the program, without the suffix.
+            outputs: The columns that it writes.
+            reads: Those that it reads.
+        """
+        ports = {self.column(read): self.shapes[read] for read in reads}
         named = [self.column(output) for output in outputs]
         return trace(function, name=self.column(name), outputs=named, **ports)
 
@@ -126,10 +161,12 @@ class BlockPrograms:
         """Return the rows that are solved for, and the rates of each by place."""
         q: Any = self._vector(u, p)
         equations = self.system.equations
-        found = {k: equations[k].rows(q) for k in {loop for loop, _ in self.block.rows}}
-        values = [found[loop].values[row] for loop, row in self.block.rows]
+        rows_of = {
+            k: equations[k].rows(q) for k in {loop for loop, _ in self.block.rows}
+        }
+        values = [rows_of[loop].values[row] for loop, row in self.block.rows]
         rates = [
-            dict(zip(equations[loop].joints, found[loop].rates[row], strict=True))
+            dict(zip(equations[loop].joints, rows_of[loop].rates[row], strict=True))
             for loop, row in self.block.rows
         ]
         return values, rates
@@ -174,7 +211,6 @@ class BlockPrograms:
             name: Of the program.
             longest: The longest way that is tried at once; None to begin with a part.
         """
-        d, k = self.sizes
 
         def start(u: Any, u0: Any, p0: Any, j0: Any, reciprocal0: Any) -> Any:
             change = [a - b for a, b in zip(u, u0, strict=True)]
@@ -196,8 +232,8 @@ class BlockPrograms:
             p = [x + part * dx for x, dx in zip(p0, way, strict=True)]
             return p, u0 * 1.0, p0 * 1.0, way, reciprocal0 * 1.0, part, math.inf, going
 
-        shapes = {"u": (d,), "u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()}
-        return self._traced(start, name, STARTED, shapes)
+        reads = "u", "u0", "p0", "j0", "reciprocal0"
+        return self.traced(start, name, STARTED, reads)
 
     def _length(self, change: Sequence[Number], way: Sequence[Number]) -> Number:
         """Return the largest change of a joint [rad, or of the size of a loop].
@@ -238,8 +274,7 @@ class BlockPrograms:
             going = select(size >= 0.0, select(arrived, 0.0, 1.0), -1.0)  # -1 for NaN
             return [x - part * dx for x, dx in zip(p, change, strict=True)], going
 
-        d, k = self.sizes
-        return self._traced(cut, "cut", ("p", "going"), {"u": (d,), "p": (k,)})
+        return self.traced(cut, "cut", ("p", "going"), ("u", "p"))
 
     def _size(self, change: Sequence[Number]) -> Number:
         """Return the largest change of passive joints, of the size of loops."""
@@ -283,7 +318,7 @@ class BlockPrograms:
         def failed(going: Any) -> Any:
             return select(absolute(going) > 0.5, 1.0, 0.0)
 
-        return self._traced(failed, "failed", ("trying",), {"going": ()})
+        return self.traced(failed, "failed", ("trying",), ("going",))
 
     def next_try(self, cells: int) -> Program:
         """Return the program that chooses the second assembly of a cell.
@@ -295,8 +330,7 @@ class BlockPrograms:
             is_left = (absolute(going) > 0.5) & (at < float(cells))
             return at + float(cells), select(is_left, 1.0, 0.0)
 
-        shapes: dict[str, tuple[int, ...]] = {"going": (), "at": ()}
-        return self._traced(second, "second", ("at", "trying"), shapes)
+        return self.traced(second, "second", ("at", "trying"), ("going", "at"))
 
     @cached_property
     def _quick(self) -> Program:
@@ -308,9 +342,8 @@ class BlockPrograms:
             going = select(arrived, 0.0, 1.0)
             return step.after, step.size, select(step.is_shrinking, going, -1.0)
 
-        d, k = self.sizes
-        shapes = {"u": (d,), "p": (k,), "reciprocal": (), "last": ()}
-        return self._traced(quick, "quick", ("p", "last", "going"), shapes)
+        reads = "u", "p", "reciprocal", "last"
+        return self.traced(quick, "quick", ("p", "last", "going"), reads)
 
     def _newton(
         self,
@@ -371,7 +404,7 @@ class BlockPrograms:
         def step(*columns: Any) -> Any:
             return self._step_of(*columns)[: len(WALKED)]
 
-        return self._traced(step, "step", WALKED, self._walk_shapes)
+        return self.traced(step, "step", WALKED, WALK_READS)
 
     @cached_property
     def noting_walk(self) -> tuple[Stage, ...]:
@@ -385,16 +418,10 @@ class BlockPrograms:
             return 0.0 * going + 1.0, 0.0 * going + 1.0
 
         noted = "there", "least"
-        shapes = {**self._walk_shapes, **dict.fromkeys(noted, ())}
-        step = self._traced(self._step_of, "step", (*WALKED, *noted), shapes)
-        first = self._traced(ones, "noting", noted, {"going": ()})
+        reads = (*WALK_READS, *noted)
+        step = self.traced(self._step_of, "step", (*WALKED, *noted), reads)
+        first = self.traced(ones, "noting", noted, ("going",))
         return first, While(self.column("going"), (step,), MOST_STEPS)
-
-    @property
-    def _walk_shapes(self) -> dict[str, tuple[int, ...]]:
-        d, k = self.sizes
-        shapes = {"u": (d,), "p": (k,), "u_good": (d,), "p_good": (k,)}
-        return shapes | {"way": (k,), "reciprocal": (), "part": (), "last": ()}
 
     def _step_of(self, *columns: Any) -> Any:
         """Return the columns after one step of Newton's method on a walk.
@@ -408,7 +435,7 @@ class BlockPrograms:
           way is blocked where that gets too small.
 
         Args:
-            columns: Those of `_walk_shapes`, then `there` and `least` of `noting_walk`
+            columns: Those of `WALK_READS`, then `there` and `least` of `noting_walk`
                 if determinants are kept.
 
         Returns:
@@ -457,11 +484,8 @@ class BlockPrograms:
     @cached_property
     def check(self) -> Program:
         """Return the program that makes positions NaN where loops are not closed."""
-        d, k = self.sizes
-        shapes: dict[str, tuple[int, ...]] = {"u": (d,), "p": (k,), "going": ()}
-        if self.block.more:
-            shapes["more"] = (len(self.block.more),)
-        return self._traced(self._check_of, "check", ("p", "residual"), shapes)
+        reads = ("u", "p", "going", *(["more"] if self.block.more else []))
+        return self.traced(self._check_of, "check", ("p", "residual"), reads)
 
     def _check_of(self, u: Any, p: Any, going: Any, more: Any = ()) -> Any:
         q: Any = self._vector(u, p) | dict(zip(self.block.more, more, strict=True))
@@ -490,8 +514,7 @@ class BlockPrograms:
         def arrived(p: Any, going: Any) -> Any:
             return [select(absolute(going) < 0.5, x, math.nan) for x in p]
 
-        _, k = self.sizes
-        return self._traced(arrived, "arrived", ("p",), {"p": (k,), "going": ()})
+        return self.traced(arrived, "arrived", ("p",), ("p", "going"))
 
     @cached_property
     def back(self) -> Program:
@@ -500,16 +523,10 @@ class BlockPrograms:
         def back(p_good: Any, going: Any) -> Any:
             return [1.0 * x for x in p_good], 0.0 * going
 
-        _, k = self.sizes
-        return self._traced(back, "back", ("p", "going"), {"p_good": (k,), "going": ()})
+        return self.traced(back, "back", ("p", "going"), ("p_good", "going"))
 
     @cached_property
     def implicit(self) -> Program:
         """Return the program of dp/du at a solution, and one over the determinant."""
-        d, k = self.sizes
-        return self._traced(
-            self._implicit_of,
-            "implicit",
-            ("j0", "reciprocal0"),
-            {"u0": (d,), "p0": (k,)},
-        )
+        outputs = "j0", "reciprocal0"
+        return self.traced(self._implicit_of, "implicit", outputs, ("u0", "p0"))

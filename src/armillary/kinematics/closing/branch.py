@@ -135,8 +135,8 @@ class Branch:
         is_known = np.isfinite(at) & (at < own.cells)
         source = filled.source[np.where(is_known, at, 0.0).astype(np.int64)]
         follow = _follower(self.cell, number)
-        found, *_ = follow(u, filled.u0[source], filled.p0[source])
-        return np.where(is_known[:, None], found, np.nan)
+        unknowns, *_ = follow(u, filled.u0[source], filled.p0[source])
+        return np.where(is_known[:, None], unknowns, np.nan)
 
 
 class _Walked(NamedTuple):
@@ -297,9 +297,9 @@ class _Filling:
         for corner in grid.corners_of_cells() + cells:
             some = np.flatnonzero(self.is_safe)
             at = corner[some]
-            found, *_ = follow(u[at], u[some], p[some])
+            ends, *_ = follow(u[at], u[some], p[some])
             size = 1.0 + np.abs(p[some])
-            same = (np.abs(found - p[at]) < SAME * size).all(axis=1)
+            same = (np.abs(ends - p[at]) < SAME * size).all(axis=1)
             self.is_safe[some] = same & (ways.least[at] > SAFE)
 
     def amend(self, u: Array) -> None:
@@ -322,10 +322,10 @@ class _Filling:
             left = self.source[to] != to
             by, to = by[left], to[left]
             u = self._nearest(to, by)
-            found, *_ = follow(u, self.u0[by], self.p0[by])
-            closed = np.isfinite(found).all(axis=1)
+            ends, *_ = follow(u, self.u0[by], self.p0[by])
+            closed = np.isfinite(ends).all(axis=1)
             fresh, first = np.unique(to[closed], return_index=True)
-            self.u0[fresh], self.p0[fresh] = u[closed][first], found[closed][first]
+            self.u0[fresh], self.p0[fresh] = u[closed][first], ends[closed][first]
             self.source[fresh] = fresh
         own = np.flatnonzero(self.source >= 0)
         for _ in self._grid.axes:  # cells that share a corner with one of these
@@ -353,7 +353,7 @@ def _next_cells(grid: AssemblyGrid) -> Indices:
     """Return the next cell of each in each direction, -1 at the ends, (2 d, cells)."""
     shape = grid.shape
     numbers: Indices = np.arange(int(np.prod(shape))).reshape(shape)
-    found: list[Indices] = []
+    neighbours: list[Indices] = []
     for number, axis in enumerate(grid.axes):
         for step in (1, -1):
             moved = np.roll(numbers, -step, number)
@@ -361,8 +361,8 @@ def _next_cells(grid: AssemblyGrid) -> Indices:
                 end = [slice(None)] * len(shape)
                 end[number] = slice(-1, None) if step > 0 else slice(0, 1)
                 moved[tuple(end)] = -1
-            found.append(moved.ravel())
-    return np.array(found, dtype=np.int64)
+            neighbours.append(moved.ravel())
+    return np.array(neighbours, dtype=np.int64)
 
 
 def _follower(cell: Workcell, number: int) -> Kernel:
@@ -374,9 +374,10 @@ def _follower(cell: Workcell, number: int) -> Kernel:
     def made() -> Kernel:
         system = cell.loop_system
         programs = BlockPrograms(system, system.blocks[number])  # equal ones share code
-        d, k = programs.sizes
-        shapes = {"u": (d,), "u0": (d,), "p0": (k,)}
-        inputs = [Port(programs.column(name), size) for name, size in shapes.items()]
+        inputs = [
+            Port(programs.column(name), programs.shapes[name])
+            for name in ("u", "u0", "p0")
+        ]
         stages = (
             programs.implicit,
             programs.walk_start,

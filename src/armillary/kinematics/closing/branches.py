@@ -117,7 +117,7 @@ class LoopAssemblies:
         rng = np.random.default_rng(0)
         periods = _periods(self._cell)
         wide = self._widths()
-        found, hits = self._given[np.newaxis][:0], np.zeros(0, np.int64)
+        assemblies, hits = self._given[np.newaxis][:0], np.zeros(0, np.int64)
         quiet = 0
         for number in range(MOST_ROUNDS):
             # Turning joints start anywhere in a turn; sliding ones alternate between
@@ -128,20 +128,24 @@ class LoopAssemblies:
             starts = self._given + spread * noise
             if not number:
                 starts[0] = self._given
-            known = len(found)
+            known = len(assemblies)
             closed, _ = solved_near(self._cell, self._q, starts)
             closed = closed[np.isfinite(closed).all(axis=1)]
-            found, hits = self._merged(found, hits, closed)
-            if len(found) > MOST_SETS:
+            assemblies, hits = self._merged(assemblies, hits, closed)
+            if len(assemblies) > MOST_SETS:
                 raise ModelError(TOO_MANY)
-            if len(found) > known:
+            if len(assemblies) > known:
                 quiet = 0
-                wide = np.maximum(wide, 1.5 * np.abs(found - self._given).max(axis=0))
+                wide = np.maximum(
+                    wide, 1.5 * np.abs(assemblies - self._given).max(axis=0)
+                )
             else:
                 quiet += 1
-            if quiet >= QUIET_ROUNDS and (not len(found) or hits.min() >= LEAST_HITS):
+            if quiet >= QUIET_ROUNDS and (
+                not len(assemblies) or hits.min() >= LEAST_HITS
+            ):
                 break
-        return self._given + self._changes(found) * self._units
+        return self._given + self._changes(assemblies) * self._units
 
     def _widths(self) -> Array:
         """Return how far from the given ones to search joints that slide, (m,) [m].
@@ -157,21 +161,21 @@ class LoopAssemblies:
         return np.full(len(self._given), 2.0 * (max(system.sizes) + longest))
 
     def _merged(
-        self, found: Array, hits: Indices, closed: Array
+        self, known: Array, hits: Indices, closed: Array
     ) -> tuple[Array, Indices]:
         """Return assemblies and how often each was found, with more of them."""
         # One at a time: what is near the first of the new ones is the same as that.
-        while len(closed) and len(found) <= MOST_SETS:
-            if len(found):
-                change = wrapped(self._cell, closed[:, None] - found)
+        while len(closed) and len(known) <= MOST_SETS:
+            if len(known):
+                change = wrapped(self._cell, closed[:, None] - known)
                 apart = np.abs(change).max(axis=2)
                 is_known = apart.min(axis=1) < SAME
                 own = apart[is_known].argmin(axis=1)
-                hits = hits + np.bincount(own, minlength=len(found))
+                hits = hits + np.bincount(own, minlength=len(known))
                 closed = closed[~is_known]
-            found = np.vstack([found, closed[:1]])
+            known = np.vstack([known, closed[:1]])
             hits = np.append(hits, np.zeros(len(closed[:1]), np.int64))
-        return found, hits
+        return known, hits
 
     def _changes(self, passive: Array) -> Array:
         """Return how far passive joints are from the given ones, of the size of loops.
@@ -208,8 +212,8 @@ class LoopAssemblies:
         first: list[int] = []
         poses: list[Array] = []
         for k, passive in enumerate(self.passive):
-            found = poses_of(tree, (*self._q, *passive.tolist()), shown, IN_WORLD)
-            each = np.array([X.matrix() for X in found])
+            placed = poses_of(tree, (*self._q, *passive.tolist()), shown, IN_WORLD)
+            each = np.array([X.matrix() for X in placed])
             each[:, :3, 3] /= size
             if all(np.abs(each - other).max() > SAME for other in poses):
                 first.append(k)
@@ -368,10 +372,12 @@ class _Place:
         except ModelError:  # too many to be numbered
             self.passive = x[np.newaxis, count:][: 0 if number else 1]
             return
-        found = self._assemblies
-        others = [k for k in range(len(found.passive)) if k not in found.linkages]
-        self._order = [*found.linkages, *others]
-        self.passive = found.passive[self._order]
+        assemblies = self._assemblies
+        others = [
+            k for k in range(len(assemblies.passive)) if k not in assemblies.linkages
+        ]
+        self._order = [*assemblies.linkages, *others]
+        self.passive = assemblies.passive[self._order]
         if not number:  # exactly as it is
             self.passive[0] = x[count:]
 
@@ -379,8 +385,8 @@ class _Place:
         """Return to which of its assemblies a straight way leads, None for none."""
         if self._assemblies is None:
             return None
-        found = walked(cell, self.q, x)
-        at = self._assemblies.index(found) if np.isfinite(found).all() else None
+        end = walked(cell, self.q, x)
+        at = self._assemblies.index(end) if np.isfinite(end).all() else None
         return None if at is None else self._order.index(at)
 
 
@@ -396,12 +402,12 @@ def _halton_point(cell: Workcell, number: int) -> Array:
 
 def _radical_inverse(number: int, base: int) -> float:
     """Return a number with its digits mirrored at the point: 6 is 0.011 in base 2."""
-    found, scale = 0.0, 1.0 / base
+    mirrored, scale = 0.0, 1.0 / base
     while number:
         number, digit = divmod(number, base)
-        found += scale * digit
+        mirrored += scale * digit
         scale /= base
-    return found
+    return mirrored
 
 
 # the passive joints of states
@@ -463,18 +469,18 @@ def moved_passive(
     system = cell.loop_system
     if not system.blocks or tuple(q) == tuple(start[: system.count]):
         return tuple(start[system.count :])
-    found = walked(cell, np.array(q), np.array(start))
-    if not np.isfinite(found).all():  # around what blocks the straight way
+    passive = walked(cell, np.array(q), np.array(start))
+    if not np.isfinite(passive).all():  # around what blocks the straight way
         _, branch = Branches.of(cell).named(start)
-        found, _ = solved_on(cell, branch, np.array(q))
-    if not np.isfinite(found).all():
+        passive, _ = solved_on(cell, branch, np.array(q))
+    if not np.isfinite(passive).all():
         names = ", ".join(map(quote, cell.joint_names[:8]))
         (number,) = loop_reasons(cell, np.array([q]), np.array(start))
         raise StateError(
             f"The loops cannot be closed on the way to q = {tuple(q)} ({names}). At q "
             f"the answer is: {LoopReason(int(number)).sentence}."
         )
-    return tuple(found.tolist())
+    return tuple(passive.tolist())
 
 
 def checked_passive(
@@ -493,9 +499,9 @@ def checked_passive(
         )
     if not names:
         return ()
-    found, _ = solved_near(cell, q, passive)
+    solved, _ = solved_near(cell, q, passive)
     units = np.array(cell.loop_system.units[cell.loop_system.count :])
-    apart = np.abs(found - np.array(passive)) / units
+    apart = np.abs(solved - np.array(passive)) / units
     if not (apart < CLOSE).all():
         raise StateError(
             "The loops are not closed at these passive joints: passive = "
@@ -504,4 +510,4 @@ def checked_passive(
         )
     if (apart < EXACT).all():
         return tuple(passive)
-    return tuple(found.tolist())
+    return tuple(solved.tolist())

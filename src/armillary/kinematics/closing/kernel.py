@@ -212,12 +212,12 @@ def passive_program(
     solved = [block_programs(cell, b) for b in blocks]
 
     def concatenated(*parts: Any) -> Any:
-        found = {
+        positions = {
             k: x
             for programs, part in zip(solved, parts, strict=True)
             for k, x in zip(programs.block.unknowns, part, strict=True)
         }
-        return [found[k] for k in passive]
+        return [positions[k] for k in passive]
 
-    shapes = {programs.column("p"): (programs.sizes[1],) for programs in solved}
+    shapes = {programs.column("p"): programs.shapes["p"] for programs in solved}
     return trace(concatenated, name="passive", outputs=(PASSIVE,), **shapes)

@@ -27,7 +27,7 @@ def passive_rates(
         passive: Which passive joints.
     """
     system = cell.loop_system
-    found: dict[int, dict[int, Number]] = {}
+    rates_of: dict[int, dict[int, Number]] = {}
     for number in system.needed(passive):
         programs = block_programs(cell, number)
         block = programs.block
@@ -37,11 +37,11 @@ def passive_rates(
         for unknown, row in zip(block.unknowns, rates, strict=True):
             own: dict[int, Number] = {}
             for k, rate in zip(block.inputs, row, strict=True):
-                through = found[k] if k >= system.count else {k: 1.0}
+                through = rates_of[k] if k >= system.count else {k: 1.0}
                 for independent, inner in through.items():
                     own[independent] = own.get(independent, 0.0) + rate * inner
-            found[unknown] = own
-    return found
+            rates_of[unknown] = own
+    return rates_of
 
 
 def followed_rates(
@@ -59,11 +59,11 @@ def followed_rates(
         passive: Which passive joints.
     """
     rates = passive_rates(cell, q, passive)
-    found: dict[int, Number] = {}
+    followed: dict[int, Number] = {}
     for k in passive:
         parts = [rate * moving[j] for j, rate in rates[k].items() if j in moving]
-        found[k] = sum(parts[1:], parts[0]) if parts else 0.0
-    return found
+        followed[k] = sum(parts[1:], parts[0]) if parts else 0.0
+    return followed
 
 
 def independent_columns(
@@ -82,11 +82,11 @@ def independent_columns(
         for k, column in enumerate(columns[count:], count)
         if any(not (isinstance(x, float) and x == 0.0) for x in column)
     ]
-    found = [list(column) for column in columns[:count]]
+    summed = [list(column) for column in columns[:count]]
     rates = passive_rates(cell, q, moving)
     for k in moving:
         for independent, rate in rates[k].items():
-            own = found[independent]
+            own = summed[independent]
             for row, x in enumerate(columns[k]):
                 own[row] = own[row] + x * rate
-    return [tuple(column) for column in found]
+    return [tuple(column) for column in summed]

@@ -202,8 +202,8 @@ def loop_reasons(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.int8]:
     for _ in range(TRIES):
         left = np.flatnonzero(reason == LoopReason.CANNOT_CLOSE)
         noise = rng.uniform(-1.0, 1.0, (len(left), len(passive)))
-        found, _ = solved_near(cell, q[left], passive + np.pi * units * noise)
-        is_closed = np.isfinite(found).all(axis=-1)
+        solved, _ = solved_near(cell, q[left], passive + np.pi * units * noise)
+        is_closed = np.isfinite(solved).all(axis=-1)
         reason[left[is_closed]] = LoopReason.OTHER_BRANCH
     reason[~np.isfinite(q).all(axis=-1)] = LoopReason.INVALID
     return reason
@@ -217,10 +217,10 @@ def _at_edge(cell: Workcell, q: Array, seed: Array) -> npt.NDArray[np.bool_]:
     nearly so; or it does not converge, but leaves loops open by rounding alone.
     """
     system = cell.loop_system
-    found, residual = solved_near(cell, q, last_on_way(cell, q, seed))
-    is_closed = np.isfinite(found).all(axis=-1)
+    solved, residual = solved_near(cell, q, last_on_way(cell, q, seed))
+    is_closed = np.isfinite(solved).all(axis=-1)
     is_edge = ~is_closed & (residual < TIGHT * max(system.sizes))
-    rows = np.hstack([q, found])[is_closed]
+    rows = np.hstack([q, solved])[is_closed]
     is_flat = np.zeros(len(rows), np.bool_)
     for number, block in enumerate(system.blocks):
         implicit = block_programs(cell, number).implicit

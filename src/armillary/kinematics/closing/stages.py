@@ -204,13 +204,13 @@ class AssemblyGrid(NamedTuple):
         """Return the places in `corners` of those of each cell, (2^axes, cells)."""
         shape = [axis.cells + 1 for axis in self.axes]
         numbers: Indices = np.arange(math.prod(shape)).reshape(shape)
-        found = [
+        corners = [
             numbers[
                 tuple(slice(k, k + n) for k, n in zip(step, self.shape, strict=True))
             ]
             for step in product((0, 1), repeat=len(shape))
         ]
-        return np.array([each.ravel() for each in found], dtype=np.int64)
+        return np.array([each.ravel() for each in corners], dtype=np.int64)
 
 
 def nearest(u: Number, to: Number, period: float) -> Number:
@@ -296,9 +296,8 @@ def grid_of(cell: Workcell, number: int) -> AssemblyGrid:
 
 def table_of(programs: BlockPrograms) -> Table:
     """Return the table of the assemblies of a block."""
-    d, k = programs.sizes
-    shapes = {"u0": (d,), "p0": (k,), "j0": (k, d), "reciprocal0": ()}
-    fields = [reals(programs.column(name), shape) for name, shape in shapes.items()]
+    names = "u0", "p0", "j0", "reciprocal0"
+    fields = [reals(programs.column(name), programs.shapes[name]) for name in names]
     return Table(programs.column("assemblies"), tuple(fields))
 
 
@@ -390,10 +389,7 @@ def _turned(cell: Workcell, number: int) -> Program:
     def turned(u: Any, u0: Any) -> Any:
         return _nearest(u, u0, grid)
 
-    d, _ = programs.sizes
-    shapes = {programs.column("u"): (d,), programs.column("u0"): (d,)}
-    name = programs.column("u")
-    return trace(turned, name=f"turned {name}", outputs=(name,), **shapes)
+    return programs.traced(turned, "turned u", ("u",), ("u", "u0"))
 
 
 def earlier_blocks(cell: Workcell, number: int) -> list[int]:
@@ -421,13 +417,13 @@ def inputs_program(cell: Workcell, number: int) -> Program:
         for k, axis in zip(grid.joints, grid.axes, strict=True):
             q[k] = axis.reduced(q[k])
         place = grid.place([q[k] for k in grid.joints])
-        found: list[Any] = [[q[k] for k in block.inputs], place]
+        values: list[Any] = [[q[k] for k in block.inputs], place]
         if block.more:
-            found.append([q[k] for k in block.more])
-        return found
+            values.append([q[k] for k in block.more])
+        return values
 
     outputs = ["u", "at", "more"] if block.more else ["u", "at"]
-    shapes = {other.column("p"): (other.sizes[1],) for other in earlier}
+    shapes = {other.column("p"): other.shapes["p"] for other in earlier}
     return trace(
         inputs,
         name=programs.column("inputs"),

@@ -183,8 +183,10 @@ class BodyPieces:
 
         def estimate(points: Array) -> Array:
             at = (points - self._origin).T / self._edge
-            found: Array = volumes.map_coordinates(field, at, order=1, mode="nearest")
-            return found
+            estimates: Array = volumes.map_coordinates(
+                field, at, order=1, mode="nearest"
+            )
+            return estimates
 
         return estimate
 
@@ -192,9 +194,9 @@ class BodyPieces:
         """Return whether the cubes of points are enclosed by others: (n, 3) -> (n,)."""
         cube = self._cube(points)
         is_in = ((cube >= 0) & (cube < self._shape)).all(axis=1)
-        found = np.zeros(len(points), np.bool_)
-        found[is_in] = self._is_inside[tuple(cube[is_in].T)]
-        return found
+        inside = np.zeros(len(points), np.bool_)
+        inside[is_in] = self._is_inside[tuple(cube[is_in].T)]
+        return inside
 
     def distances(self, points: Array) -> Array:
         """Return how far points are from the bodies at most [m], (n, 3) -> (n,).
@@ -202,14 +204,14 @@ class BodyPieces:
         It is below 0 inside: minus the distance from the surface where a point is
         known to be enclosed.
         """
-        found = np.full(len(points), np.inf)
+        distances = np.full(len(points), np.inf)
         is_inside = self.is_inside(points)
         for body in self._bodies:
             away = distances_to_triangles(points, body.corners)
-            found = np.minimum(found, away)
+            distances = np.minimum(distances, away)
             if body.is_watertight:
                 is_inside |= np.abs(windings(points, body.corners)) > 0.5
-        return np.where(is_inside, -found, found)
+        return np.where(is_inside, -distances, distances)
 
 
 def _cut(triangles: Array, longest: float) -> Array:
@@ -240,5 +242,5 @@ def _outside(touched: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         ) from error
     library: Any = ndimage
     labels, _ = library.label(~touched)
-    found: npt.NDArray[np.bool_] = labels == labels[0, 0, 0]
-    return found
+    outside: npt.NDArray[np.bool_] = labels == labels[0, 0, 0]
+    return outside

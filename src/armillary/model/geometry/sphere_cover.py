@@ -115,14 +115,14 @@ class _CoverSearch:
 
     def _away(self, points: Array) -> Array:
         """Return how far points are from the bodies, to a part of a cube."""
-        found = np.asarray(self._nearest.query(points, eps=0.02)[0], np.float64)
-        return np.where(self._pieces.is_inside(points), -found, found)
+        distances = np.asarray(self._nearest.query(points, eps=0.02)[0], np.float64)
+        return np.where(self._pieces.is_inside(points), -distances, distances)
 
     def best(self, count: int) -> Array:
         """Return centres, shape (n, 3)."""
         random = np.random.default_rng(0)
-        found = [self._with_balls(count, random, k % 2 == 0) for k in range(STARTS)]
-        _, centres = min(found, key=operator.itemgetter(0))
+        covers = [self._with_balls(count, random, k % 2 == 0) for k in range(STARTS)]
+        _, centres = min(covers, key=operator.itemgetter(0))
         step = 0.25 * float(np.median(self._sizes))
         best, kept = np.inf, centres
         # Lloyd's method with estimated distances: assign pieces to centres, move each
@@ -218,10 +218,10 @@ def _moved(
         # Radius that the ball about each tried centre needs, and how far that centre is
         # from the bodies, below 0 inside: their sum is the excess.
         reach = np.sqrt((x - u) ** 2 + (y - v) ** 2 + (z - w) ** 2)
-        found = (reach + sizes).max(axis=1) + away_of(tried)
-        at = int(np.argmin(found))
-        if found[at] < least:
-            centre, least = tried[at], found[at]
+        excess = (reach + sizes).max(axis=1) + away_of(tried)
+        at = int(np.argmin(excess))
+        if excess[at] < least:
+            centre, least = tried[at], excess[at]
         else:
             step *= 0.5
         tried = centre + step * STEPS

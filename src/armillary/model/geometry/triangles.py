@@ -296,12 +296,12 @@ def distances_to_triangles(points: Array, corners: Array) -> Array:
     Returns:
         Shape (n,).
     """
-    found = np.full(len(points), np.inf)
+    smallest = np.full(len(points), np.inf)
     step = max(1, BLOCK // max(1, len(points)))
     for start in range(0, len(corners), step):
         squares = _squares(points, corners[start : start + step])
-        np.minimum(found, squares.min(axis=1), out=found)
-    return np.sqrt(found)
+        np.minimum(smallest, squares.min(axis=1), out=smallest)
+    return np.sqrt(smallest)
 
 
 def _squares(points: Array, corners: Array) -> Array:

@@ -87,12 +87,12 @@ def speeds_of(spline: Spline, fields: Sequence[Array]) -> Speeds:
         middle of the piece; shape (m, 3).
     """
     starts: list[Array] = []
-    found: list[tuple[Array, Array]] = []
+    bounds: list[tuple[Array, Array]] = []
     for piece, field in zip(spline.pieces, fields, strict=True):
         cubic = spline.segments[piece.segment].coefficients
-        found.append(_bounds(piece, cubic, field))
+        bounds.append(_bounds(piece, cubic, field))
         starts.append(np.linspace(piece.start, piece.end, PARTS + 1)[:-1])
-    linear, angular = map(np.concatenate, zip(*found, strict=True))
+    linear, angular = map(np.concatenate, zip(*bounds, strict=True))
     ends = np.append(np.concatenate(starts), spline.length)
     return Speeds(ends, np.maximum(linear, 1.0), angular)
 

@@ -31,18 +31,18 @@ class OpaqueJoint(Joint, frozen=True):
             JointError: They are not a JSON object, or hold `type` or `precursor`.
         """
         try:
-            found = msgspec.json.decode(self.parameters, type=dict[str, Any])
+            parameters = msgspec.json.decode(self.parameters, type=dict[str, Any])
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             raise JointError(
                 f"The parameters of an OpaqueJoint are not a JSON object: {error}."
             ) from error
         for name in ("type", "precursor"):
-            if name in found:
+            if name in parameters:
                 raise JointError(
                     f"The parameters of an OpaqueJoint hold {quote(name)}; that has a "
                     "field of its own."
                 )
-        text = msgspec.json.encode(found).decode()
+        text = msgspec.json.encode(parameters).decode()
         msgspec.structs.force_setattr(self, "parameters", text)
 
     def pose(self, q: Number) -> NoReturn:

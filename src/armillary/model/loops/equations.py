@@ -129,11 +129,11 @@ class LoopEquations(NamedTuple):
 
     def rows(self, q: Sequence[Number]) -> LoopRows:
         """Return the rows at a vector of all joints."""
-        found = evaluate(self.program, [q[k] for k in self.joints])
+        numbers = evaluate(self.program, [q[k] for k in self.joints])
         count, width = self.size, len(self.joints)
-        rates = found[count:]
+        rates = numbers[count:]
         return LoopRows(
-            found[:count],
+            numbers[:count],
             [rates[k * width : (k + 1) * width] for k in range(count)],
         )
 

@@ -166,10 +166,10 @@ class ScaledRows:
         numbers = q.tolist()
         row = 0
         for each in self.equations:
-            found = each.rows(numbers)
+            own = each.rows(numbers)
             rows = slice(row, row + each.size)
-            values[rows] = found.values
-            rates[rows, list(each.joints)] = found.rates
+            values[rows] = own.values
+            rates[rows, list(each.joints)] = own.rates
             row += each.size
         rates *= self.units / self._divisors[:, None]
         return values / self._divisors, rates

@@ -118,10 +118,10 @@ def solving_order(needs: Sequence[Sequence[int]]) -> Iterator[list[int]]:
                 # It leads to nothing earlier: what is on the path behind it needs each
                 # other.
                 if low[node] == index[node]:
-                    found = path[path.index(node) :]
-                    del path[len(path) - len(found) :]
-                    on_path.difference_update(found)
-                    yield sorted(found)
+                    together = path[path.index(node) :]
+                    del path[len(path) - len(together) :]
+                    on_path.difference_update(together)
+                    yield sorted(together)
 
 
 # the loops of a manipulator or a cell: which joints follow, and in which order
@@ -208,14 +208,14 @@ class LoopSystem:
 
     def needed(self, joints: Iterable[int]) -> tuple[int, ...]:
         """Return the blocks that must be solved to know where joints are, in order."""
-        found: set[int] = set()
+        blocks: set[int] = set()
         waiting = list(joints)
         while waiting:
             b = self.block_of.get(waiting.pop(), -1)
-            if b >= 0 and b not in found:
-                found.add(b)
+            if b >= 0 and b not in blocks:
+                blocks.add(b)
                 waiting += (*self.blocks[b].inputs, *self.blocks[b].more)
-        return tuple(sorted(found))
+        return tuple(sorted(blocks))
 
     def solved_with(self, joints: Iterable[int]) -> tuple[int, ...]:
         """Return the passive joints that are solved for to know where joints are."""
@@ -239,13 +239,7 @@ def loop_system(
         ModelError: Nothing moves in a loop, it cannot close at home, home is singular,
             or loops leave nothing to move.
     """
-    for loop, _, _, drive in placed:
-        if drive is not None and joints[drive.of].unit is not Unit.METRE:
-            raise ModelError(
-                f"In {loop.label} by= names {quote(joints[drive.of].name)}, whose "
-                "coordinate is not a length; name a joint in metres, such as a "
-                "Prismatic or a LengthCoordinate."
-            )
+    _check_lengths(placed, joints)
     equations = [loop_equations(tree, each) for each in placed]
     scaled = ScaledRows(equations, joints)
     used = sorted({k for each in equations for k in each.joints})
@@ -259,22 +253,22 @@ def loop_system(
     home = closed_near(scaled, start, generic.columns)
     # At home itself fewer may be determined. The rows with pivots are then enough only
     # if the others stay zero as independent joints move.
-    found = eliminated(scaled.rates(home), order)
-    free = [k for k in used if k not in found.columns]
-    _check_mobility(scaled, used, found.columns)
-    opened, worst = opening(scaled, home, free, found)
+    elimination = eliminated(scaled.rates(home), order)
+    free = [k for k in used if k not in elimination.columns]
+    _check_mobility(scaled, used, elimination.columns)
+    opened, worst = opening(scaled, home, free, elimination)
     if not opened < CONSISTENT:
-        ranks = len(found.columns), len(generic.columns)
+        ranks = len(elimination.columns), len(generic.columns)
         raise _cannot_move(ranks, opened, equations[worst].loop.label)
-    passive = sorted(found.columns)
-    independent = [k for k in range(len(joints)) if k not in found.columns]
+    passive = sorted(elimination.columns)
+    independent = [k for k in range(len(joints)) if k not in elimination.columns]
     new_order = (*independent, *passive)
     place = {k: new for new, k in enumerate(new_order)}
     renumbered = tuple(
         each._replace(joints=tuple(place[k] for k in each.joints)) for each in equations
     )
-    rows = [scaled.addresses[row] for row in found.rows]
-    spare = [scaled.addresses[row] for row in _spare_rows(scaled, start, found)]
+    rows = [scaled.addresses[row] for row in elimination.rows]
+    spare = [scaled.addresses[row] for row in _spare_rows(scaled, start, elimination)]
     return LoopSystem(
         order=new_order,
         count=len(independent),
@@ -286,6 +280,17 @@ def loop_system(
         found=tuple(place[k] for k in passive if joints[k].rank == 0),
         redundant=len(scaled.addresses) - len(rows),
     )
+
+
+def _check_lengths(placed: Sequence[PlacedLoop], joints: Sequence[LoopJoint]) -> None:
+    """Raise a `ModelError` if the length of a loop is a joint that is not in metres."""
+    for loop, _, _, drive in placed:
+        if drive is not None and joints[drive.of].unit is not Unit.METRE:
+            raise ModelError(
+                f"In {loop.label} by= names {quote(joints[drive.of].name)}, whose "
+                "coordinate is not a length; name a joint in metres, such as a "
+                "Prismatic or a LengthCoordinate."
+            )
 
 
 def _spare_rows(scaled: ScaledRows, start: Array, found: Eliminated) -> list[int]:
@@ -399,7 +404,7 @@ def _blocks(
     for together in incidence[len(rows) :]:
         for one, other in pairwise((*together, *together[:1])):
             needs[one] = [*needs[one], other]
-    found: list[Block] = []
+    blocks: list[Block] = []
     for members in solving_order(needs):
         if len(members) > MOST_AT_ONCE:
             raise ModelError(
@@ -415,7 +420,7 @@ def _blocks(
         )
         around = {k for row in solved for k in joints[row]}
         addresses = sorted((*rows, *spare)[row] for row in solved)
-        found.append(
+        blocks.append(
             Block(
                 unknowns=tuple(sorted(own)),
                 inputs=tuple(sorted(around - own)),
@@ -423,8 +428,8 @@ def _blocks(
                 loops=tuple(sorted({loop for loop, _ in addresses})),
             )
         )
-    _add_followers(found, equations)
-    return found
+    _add_followers(blocks, equations)
+    return blocks
 
 
 def _add_followers(blocks: list[Block], equations: Sequence[LoopEquations]) -> None:

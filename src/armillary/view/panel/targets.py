@@ -87,11 +87,11 @@ class TargetControls:
         """Move the joints so that the frame follows, nearest to where they are."""
         state = self._session.state
         frame, kind = self._frame.value, self._kind.value
-        joints, found = self._solve(state, target, frame, kind)
-        self._said.value = Reason(int(found.reason)).sentence
-        if found.success:
+        joints, answer = self._solve(state, target, frame, kind)
+        self._said.value = Reason(int(answer.reason)).sentence
+        if answer.success:
             q = np.array(state.q)
-            q[joints] = found.q
+            q[joints] = answer.q
             self._session.change(state.replace(q=q))
 
     def _solve(
