@@ -31,6 +31,7 @@ from benchmarks import (
     paths,
     pipelines,
     scripted,
+    seams,
     sweep_kills,
     sweeps,
     viewer,
@@ -53,6 +54,7 @@ GROUPS = {
     "paths": paths,
     "pipelines": pipelines,
     "scripted": scripted,
+    "seams": seams,
     "sweeps": sweeps,
     "viewer": viewer,
 }

@@ -211,10 +211,11 @@ def test_a_single_step_is_compiled_code_alone(
         raise AssertionError("Python looked at the arguments")
 
     monkeypatch.setattr("armillary.kernel.kernel.as_inputs", slow)
-    after = control(RAIL, 0.0 * RAIL, [T, None])
-    assert np.array_equal(before.numbers, after.numbers)
+    for q in (RAIL, RAIL.tolist()):
+        after = control(q, 0.0 * RAIL, [T, None])
+        assert np.array_equal(before.numbers, after.numbers)
     with pytest.raises(AssertionError, match="Python looked"):
-        control(RAIL.tolist(), 0.0 * RAIL, [T, None])
+        control(RAIL.astype(object), 0.0 * RAIL, [T, None])
 
 
 def test_controllers_end_with_their_last_reference(rail: arm.Cell) -> None:

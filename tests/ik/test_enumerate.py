@@ -10,8 +10,8 @@ import pytest
 from scipy.optimize import least_squares
 
 import armillary as arm
+from armillary.ik.all_answers import search_all
 from armillary.ik.method import Candidates
-from armillary.ik.numeric import search_all
 from armillary.ik.query import IKQuery, query_of
 from arms import arm_of_axes, turned_apart
 

@@ -14,6 +14,7 @@ from armillary.cell.methods import (
     Later,
     asks,
     asks_of_meshes,
+    asks_once,
     edits,
     edits_with_meshes,
 )
@@ -277,12 +278,12 @@ class Cell:
 
     # kernels of joint positions
 
-    fk = asks(questions.fk)
-    jacobian = asks(questions.jacobian)
-    velocity = asks(questions.velocity)
-    acceleration = asks(questions.acceleration)
-    bias_acceleration = asks(questions.bias_acceleration)
-    pose_error = asks(questions.pose_error)
+    fk = asks_once(questions.fk)
+    jacobian = asks_once(questions.jacobian)
+    velocity = asks_once(questions.velocity)
+    acceleration = asks_once(questions.acceleration)
+    bias_acceleration = asks_once(questions.bias_acceleration)
+    pose_error = asks_once(questions.pose_error)
 
     def ik(  # noqa: PLR0913
         self,
@@ -396,26 +397,26 @@ class Cell:
     twist = asks(questions.twist)
     carried = asks(frame_tree.carried)
 
-    inverse_dynamics = asks(dynamics.inverse_dynamics)
-    forward_dynamics = asks(dynamics.forward_dynamics)
-    inverse_dynamics_derivatives = asks(dynamics.inverse_dynamics_derivatives)
-    forward_dynamics_derivatives = asks(dynamics.forward_dynamics_derivatives)
-    inertial_regressor = asks(dynamics.inertial_regressor)
+    inverse_dynamics = asks_once(dynamics.inverse_dynamics)
+    forward_dynamics = asks_once(dynamics.forward_dynamics)
+    inverse_dynamics_derivatives = asks_once(dynamics.inverse_dynamics_derivatives)
+    forward_dynamics_derivatives = asks_once(dynamics.forward_dynamics_derivatives)
+    inertial_regressor = asks_once(dynamics.inertial_regressor)
     inertial_parameters = asks(dynamics.inertial_parameters)
-    mass_matrix = asks(dynamics.mass_matrix)
-    gravity_torque = asks(dynamics.gravity_torque)
-    bias_torque = asks(dynamics.bias_torque)
+    mass_matrix = asks_once(dynamics.mass_matrix)
+    gravity_torque = asks_once(dynamics.gravity_torque)
+    bias_torque = asks_once(dynamics.bias_torque)
     simulate = asks(simulation.simulate)
-    coriolis_matrix = asks(quantities.coriolis_matrix)
-    kinetic_energy = asks(quantities.kinetic_energy)
-    potential_energy = asks(quantities.potential_energy)
-    centre_of_mass = asks(quantities.centre_of_mass)
-    centre_of_mass_jacobian = asks(quantities.centre_of_mass_jacobian)
-    momentum = asks(quantities.momentum)
-    operational_inertia = asks(quantities.operational_inertia)
-    null_space_projector = asks(quantities.null_space_projector)
-    reaction = asks(quantities.reaction)
-    torque_of_wrench = asks(quantities.torque_of_wrench)
+    coriolis_matrix = asks_once(quantities.coriolis_matrix)
+    kinetic_energy = asks_once(quantities.kinetic_energy)
+    potential_energy = asks_once(quantities.potential_energy)
+    centre_of_mass = asks_once(quantities.centre_of_mass)
+    centre_of_mass_jacobian = asks_once(quantities.centre_of_mass_jacobian)
+    momentum = asks_once(quantities.momentum)
+    operational_inertia = asks_once(quantities.operational_inertia)
+    null_space_projector = asks_once(quantities.null_space_projector)
+    reaction = asks_once(quantities.reaction)
+    torque_of_wrench = asks_once(quantities.torque_of_wrench)
     pairs = asks_of_meshes(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)

@@ -2,16 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from importlib import import_module
-from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+)
 
 from armillary.kernel.forks import IMPORT_LOCK
+from armillary.model.fields import kept
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["Later", "asks", "asks_of_meshes", "edits", "edits_with_meshes"]
+__all__ = [
+    "Later",
+    "asks",
+    "asks_of_meshes",
+    "asks_once",
+    "edits",
+    "edits_with_meshes",
+]
+
+_NOTHING: Final[Mapping[Any, Any]] = {}
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -94,6 +115,16 @@ def asks(
     return _method(question, _asking)
 
 
+def asks_once(
+    question: Callable[Concatenate[Workcell, P], R],
+) -> Callable[Concatenate[AnyCell, P], R]:
+    """Return the same for a question whose answer is a kernel.
+
+    Asked again with the same names, it is not asked at all.
+    """
+    return _method(question, _asking_once)
+
+
 def asks_of_meshes(
     question: Callable[Concatenate[Workcell, P], R],
 ) -> Callable[Concatenate[AnyCell, P], R]:
@@ -124,6 +155,41 @@ def _asking(question: Question) -> Question:
         return question(self.workcell, *args, **kwargs)
 
     return method
+
+
+def _asking_once(question: Question) -> Question:
+    @wraps(question)
+    def method(self: AnyCell, *args: Any, **kwargs: Any) -> Any:
+        workcell = self.workcell
+        known = workcell.__dict__.get("kept", _NOTHING)
+        key: Any = question, args, (*kwargs.items(),) if kwargs else ()
+        try:
+            return known[key]
+        except KeyError:
+            pass
+        except TypeError:  # lists have no hash
+            named = [(name, _names(given)) for name, given in kwargs.items()]
+            key = question, (*map(_names, args),), (*named,)
+            with suppress(KeyError, TypeError):
+                return known[key]
+        if not all(map(_is_name, (*key[1], *(given for _, given in key[2])))):
+            return question(workcell, *args, **kwargs)
+        return kept(workcell, key, lambda: question(workcell, *args, **kwargs))
+
+    return method
+
+
+def _names(given: object) -> object:
+    """Return a list as a tuple, which can be a part of a key, all else as it is."""
+    listed: Any = given
+    return tuple(listed) if type(given) is list else given
+
+
+def _is_name(given: object) -> bool:
+    """Return whether something is a name, or a tuple of names: no other equals it."""
+    if type(given) is tuple:
+        return all(type(each) is str for each in cast("tuple[Any, ...]", given))
+    return type(given) is str
 
 
 def _asking_of_meshes(question: Question) -> Question:

@@ -27,7 +27,7 @@ from armillary.collision.shape_pairs import Placed
 from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
-from armillary.kernel.arguments import broadcast
+from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
@@ -43,7 +43,8 @@ __all__ = ["CheckOptions", "CollisionCheck", "Contact", "check_of", "collision"]
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
-FLOAT64: Final = np.dtype(np.float64)
+ORDINARY: Final = 1e38
+"""Numbers below this are numbers of float32, too."""
 
 BLOCK: Final = 1 << 18
 """Numbers of the rows that are computed at once: of poses, and of pairs."""
@@ -206,11 +207,14 @@ class CollisionCheck:
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype:
+        if q.dtype != kernel.dtype and not _is_ordinary(q):
             with np.errstate(over="ignore"):
                 q = q.astype(kernel.dtype)
-        verdict = kernel(q)
-        return None if verdict == UNDECIDED else np.greater(verdict, UNDECIDED)
+        verdict = kernel(q).item()
+        if verdict == UNDECIDED:
+            return None
+        truth: Any = np.True_ if verdict > UNDECIDED else np.False_
+        return truth
 
     @cached_property
     def _kernel_of_one(self) -> Kernel | None:
@@ -481,3 +485,9 @@ class CollisionCheck:
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, self._placed.poses(Q[rows])
+
+
+def _is_ordinary(q: Array) -> bool:
+    """Return whether no number of a vector overflows in float32."""
+    numbers: list[float] = q.tolist()
+    return max(map(abs, numbers), default=0.0) < ORDINARY

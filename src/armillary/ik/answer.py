@@ -23,7 +23,14 @@ from armillary.ik.method import Candidates, IKMethod, residual_of
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery
-from armillary.ik.reason import Reason, succeeded
+from armillary.ik.reason import (
+    IN_COLLISION,
+    INVALID_TARGET,
+    LIMITS,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    succeeded,
+)
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -55,17 +62,20 @@ def answer(
     problem = numeric.problem
     wanted = np.clip(query.wanted, *problem.finite_limits)
     candidates = candidates.nearest(wanted)
+    if (candidates.reason == OUT_OF_REACH).all():  # nothing is tried
+        _put_at_limits(candidates, problem, query, wanted)
+        return candidates
     if query.near is not None and problem.can_search:
         candidates = _approached(candidates, numeric, query, wanted)
         if candidates.success.all():
             return candidates
     reason = candidates.reason[:, 0]
-    blocked = reason == Reason.LIMITS
-    touching = reason == Reason.IN_COLLISION
-    doubt = reason == Reason.NOT_FOUND
+    blocked = reason == LIMITS
+    touching = reason == IN_COLLISION
+    doubt = reason == NOT_FOUND
     if candidates.complete and problem.can_search and query.arm_angle is None:
         _met_at_limits(candidates, numeric, query)
-        blocked = candidates.reason[:, 0] == Reason.LIMITS
+        blocked = candidates.reason[:, 0] == LIMITS
     _put_at_limits(candidates, problem, query, wanted)
     if not candidates.complete:
         doubt = doubt | blocked
@@ -74,8 +84,8 @@ def answer(
     if rows.size and query.arm_angle is None and (others or problem.can_search):
         left = query.at(rows, near=None, seed=candidates.q[rows, 0])
         candidates.take(rows, answer(others, numeric, left))
-        found_there = succeeded(reason) | (reason == Reason.IN_COLLISION)
-        reason[blocked & ~found_there] = Reason.LIMITS
+        found_there = succeeded(reason) | (reason == IN_COLLISION)
+        reason[blocked & ~found_there] = LIMITS
     rows = np.flatnonzero(touching)
     if rows.size and not candidates.complete and query.arm_angle is None:
         _search_free(candidates, numeric, query, rows)
@@ -93,7 +103,7 @@ def _approached(
     if found.complete:  # farther beyond limits it proves that none is near
         apart = np.abs(q - numeric.problem.within(q))
         jumps = jumps & (apart <= BEYOND).all(axis=1)
-    jumps = jumps & (reason != Reason.OUT_OF_REACH) & (reason != Reason.INVALID_TARGET)
+    jumps = jumps & (reason != OUT_OF_REACH) & (reason != INVALID_TARGET)
     rows = np.flatnonzero(jumps)
     if not rows.size:
         return found
@@ -138,7 +148,7 @@ def _met_at_limits(found: Candidates, numeric: NumericSearch, query: IKQuery) ->
     A branch that is a little beyond limits, put at them, misses by about as much; a
     local search lets the other joints make up for that.
     """
-    rows = np.flatnonzero(found.reason[:, 0] == Reason.LIMITS)
+    rows = np.flatnonzero(found.reason[:, 0] == LIMITS)
     if not rows.size:
         return
     problem = numeric.problem
@@ -161,7 +171,7 @@ def _put_at_limits(
 ) -> None:
     """Write over misses what is nearest to them within limits."""
     reason = found.reason[:, 0]
-    rows = np.flatnonzero((reason == Reason.LIMITS) | (reason == Reason.OUT_OF_REACH))
+    rows = np.flatnonzero((reason == LIMITS) | (reason == OUT_OF_REACH))
     if rows.size:
         q = np.where(np.isnan(found.q[:, 0]), wanted, found.q[:, 0])[rows]
         found.q[rows, 0] = q = problem.within(q)

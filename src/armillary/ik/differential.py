@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ from armillary.ik.targets import as_joints, as_reals
 from armillary.kernel.arguments import check_arguments, numbers_of
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.closing.branch import Branch
 from armillary.kinematics.closing.kernel import passive_records
 from armillary.kinematics.inputs import Inputs
@@ -43,6 +43,8 @@ from armillary.model.workcell import Workcell
 from armillary.trace import Port
 
 Array = npt.NDArray[np.float64]
+
+MOST_OPTIONS = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +74,25 @@ class Rates:
         """Close the arrays for writing."""
         for name in self.__slots__:
             getattr(self, name).flags.writeable = False
+
+    @classmethod
+    def of_row(cls, row: Array, n: int) -> Self:
+        """Return the rates for one twist, from an array of their own.
+
+        Args:
+            row: qd, `scale`, `residual`, `reason` and `twist`.
+            n: How many joints there are.
+        """
+        rates, put = cls.__new__(cls), object.__setattr__
+        row.setflags(write=False)  # and so all parts of it
+        reason = row[n + 3 : n + 4].astype(np.int8).reshape(())
+        reason.setflags(write=False)
+        put(rates, "qd", row[:n])
+        put(rates, "twist", row[n + 4 :])
+        put(rates, "residual", row[n + 1 : n + 3])
+        put(rates, "scale", row[n : n + 1].reshape(()))
+        put(rates, "reason", reason)
+        return rates
 
     @property
     def success(self) -> npt.NDArray[np.bool_]:
@@ -192,6 +213,10 @@ class DifferentialSolver:
             ShapeError: A shape does not fit, or an option is out of its range.
         """
         n = len(self.joints)
+        if null is None and type(weights) is float and weights == 1.0:
+            row = self._row(q, twists, (damping, step, sharp, tolerance))
+            if row is not None:
+                return Rates.of_row(row, n)
         given = {
             "q": as_joints(q, "q", n),
             "twists": self._twists(twists),
@@ -205,6 +230,52 @@ class DifferentialSolver:
         return self._answer(self._run(given), given)
 
     # inside
+
+    def _row(self, q: Any, twist: Any, options: tuple[Any, ...]) -> Array | None:
+        """Return the row of the kernel for one vector and twist, both finite.
+
+        None where they are not plain arrays, or more than the kernel is needed: then
+        the general way answers, or says what is wrong.
+
+        Args:
+            q: As for a call.
+            twist: As for a call.
+            options: `damping`, `step`, `sharp` and `tolerance`.
+        """
+        single = self._single
+        if single is None or type(twist) is not np.ndarray:
+            return None
+        kernel, shared, behind = single
+        try:
+            numbers = self._known_numbers[options]
+        except KeyError:
+            numbers = self._numbers(*options)
+            if len(self._known_numbers) < MOST_OPTIONS:
+                self._known_numbers[options] = numbers
+        except TypeError:  # a list has no hash
+            return None
+        row = kernel(q, twist[np.newaxis], shared, numbers, *behind)
+        if row is None or not all(map(math.isfinite, (*q.tolist(), *twist.tolist()))):
+            return None
+        return row
+
+    @cached_property
+    def _known_numbers(self) -> dict[tuple[Any, ...], Array]:
+        return {}
+
+    @cached_property
+    def _single(self) -> tuple[Any, ...] | None:
+        """Return what a call for one twist takes; None where a kernel is not enough.
+
+        That is the kernel, the weights, and what stands behind them.
+        """
+        if len(self.tasks) > 1 or not self._counting.all():
+            return None
+        if self._passive_share is not None:
+            return None
+        n = len(self.joints)
+        behind = (self._rates,) if self.limited else ()
+        return for_plain_rows(self._kernel(False, 1)), np.ones(n), behind
 
     def _slow_down(self, rows: Array, ends: Array, given: dict[str, Array]) -> None:
         """Slow all rates down as far as passive joints need it."""

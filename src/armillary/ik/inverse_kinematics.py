@@ -94,6 +94,7 @@ class InverseKinematics:
         """Return the solver of answers that touch nothing; it shares all else."""
         solver = object.__new__(type(self))
         vars(solver).update(vars(self), avoid=avoid)
+        vars(solver).pop("_quick_method", None)
         return solver
 
     @property
@@ -110,6 +111,22 @@ class InverseKinematics:
     def why_not_closed(self) -> str:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
+
+    def _answered(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer to one target that is found at once, if there is one."""
+        method = self._quick_method
+        if method is None:
+            return None
+        if isinstance(method, NumericSearch):
+            return method.answered(target, near)
+        return method.answered(target, near, self.numeric.answered)
+
+    @cached_property
+    def _quick_method(self) -> RecognisedForm | NumericSearch | None:
+        """Return what may answer single targets at once, if anything."""
+        if self.avoid is not None or isinstance(self._form, UserForm):
+            return None
+        return self.numeric if isinstance(self._form, str) else self._form
 
     @cached_property
     def _form(self) -> RecognisedForm | UserForm | str:
@@ -175,6 +192,14 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
+        if (
+            seed is arm_angle is method is search_options is threads is timeout is None
+            and tolerance is TOLERANCE
+            and random_seed == 0
+        ):
+            found = self._answered(targets, near)
+            if found is not None:
+                return found
         query = query_of(
             self._problem,
             targets,
@@ -226,6 +251,12 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
+        if near is arm_angle is method is timeout is None and tolerance is TOLERANCE:
+            quick = self._quick_method
+            if isinstance(quick, RecognisedForm):
+                answers = quick.all_answered(targets)
+                if answers is not None:
+                    return answers
         query = query_of(
             self._problem,
             targets,

@@ -37,8 +37,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.disk_cache import cached_arrays
-from armillary.errors import ShapeError
-from armillary.ik.avoidance import found_from, marked, search_free
+from armillary.ik.all_answers import search_all
+from armillary.ik.avoidance import marked, search_free
 from armillary.ik.loop_search import (
     ClosedSamples,
     LoopSearch,
@@ -47,8 +47,8 @@ from armillary.ik.loop_search import (
 )
 from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery, query_of
-from armillary.ik.reason import Reason
+from armillary.ik.query import IKQuery, is_plain_vector, query_of
+from armillary.ik.reason import LIMITS, NOT_FOUND, OUT_OF_REACH, TIMEOUT
 from armillary.ik.search_step import largest_errors, residual_of_errors, step_program
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
@@ -62,7 +62,7 @@ from armillary.kernel.search import (
     make_plan,
     shared_search,
 )
-from armillary.kernel.search_layout import INVALID, SOLVED, STOPPED
+from armillary.kernel.search_layout import CLOSE, ENDING, INVALID, SOLVED, STOPPED
 from armillary.kernel.seed_table import SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
@@ -150,6 +150,77 @@ class NumericSearch:
             turn_near(found, first, self.problem)
         return _candidates(found, reasons)
 
+    def answered(self, target: Any, near: Any) -> Solution | None:
+        """Return the answer to one target that a search finds at once.
+
+        What is returned equals what `candidates` finds with the usual options. None
+        where the arguments are not plain arrays, or a search from `near` does not end
+        near it.
+
+        Args:
+            target: As for a call.
+            near: The same.
+        """
+        if near is None:
+            single = self._single
+            row = None if single is None else single(target)
+        else:
+            single = self._single_near
+            lower, upper = self.problem.finite_limits
+            if single is None or not is_plain_vector(near, lower):
+                return None
+            row = single(target, np.minimum(np.maximum(near, lower), upper))
+        if row is None:
+            return None
+        if row.item(len(row) - 1) == 1.0:
+            return Solution.of_row(row, len(self.problem.joints), self._candidate)
+        if near is not None:
+            return None
+        found, rows = self._result(row, 1), target.reshape(1, -1)
+        is_missed = found.endings[0, 0] == NOT_FOUND
+        if is_missed and self.problem.out_of_reach(rows)[0]:  # as `_settle` finds first
+            reasons = np.array([OUT_OF_REACH], np.int8)
+        else:
+            query = query_of(self.problem, target)
+            reasons = self._settle(found, rows, query, self._search(False), None)
+        return Solution(_candidates(found, reasons), ())
+
+    @cached_property
+    def _single(self) -> Callable[..., Any] | None:
+        return self._single_of(near=False, options=None)
+
+    @cached_property
+    def _single_near(self) -> Callable[..., Any] | None:
+        return self._single_of(near=True, options=LOCAL)
+
+    def _single_of(
+        self, *, near: bool, options: SearchOptions | None
+    ) -> Callable[..., Any] | None:
+        """Return the function of machine code for one target, if there is one."""
+        if self._closed is not None or not self.problem.can_search:
+            return None
+        usual = query_of(self.problem, np.broadcast_to(np.eye(4), self._shape))
+        search = self._search(near)
+        assert isinstance(search, Search)
+        return search.single(self._plan(usual, options))
+
+    @property
+    def _shape(self) -> tuple[int, ...]:
+        """Return the shape of one target."""
+        goals = len(self.problem.goals)
+        return (4, 4) if goals == 1 else (goals, 4, 4)
+
+    def _candidate(self, row: Array) -> Candidates:
+        """Return the candidate that is a row of such a function."""
+        return _candidates(self._result(row, 0))
+
+    def _result(self, row: Array, failures: int) -> SearchResult:
+        """Return the result that is a row of such a function."""
+        n = len(self.problem.joints)
+        ending = row[-1 - ENDING : -1].view(np.int64)
+        errors = row[n : -1 - ENDING]
+        return SearchResult(row[None, :n], errors[None], ending[None], failures)
+
     def local(self, query: IKQuery) -> Candidates:
         """Return what is found from `near` alone, by steps as short as can be."""
         first = self._within(query)
@@ -217,7 +288,9 @@ class NumericSearch:
         if search is None:
             step = step_program(self.problem, near=near)
             guard = rigid_program(len(self.problem.goals))
-            search = shared_search(step, guard, tuple(self._scales.tolist()))
+            single = self._shape if self._closed is None else None
+            scales = tuple(self._scales.tolist())
+            search = shared_search(step, guard, scales, single)
             if self._closed is not None:
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
@@ -316,18 +389,18 @@ class NumericSearch:
             first: Where it started, shape (count, n); None for the table.
         """
         reasons = found.endings[:, 0].astype(np.int8)
-        missed = np.flatnonzero(
-            (reasons == Reason.NOT_FOUND) | (reasons == Reason.TIMEOUT)
-        )
+        missed = np.flatnonzero((reasons == NOT_FOUND) | (reasons == TIMEOUT))
         far = self.problem.out_of_reach(rows[missed])
-        reasons[missed[far]] = Reason.OUT_OF_REACH
+        reasons[missed[far]] = OUT_OF_REACH
         left = missed[~far]
-        left = left[reasons[left] == Reason.NOT_FOUND]
+        if not left.size:
+            return reasons
+        left = left[reasons[left] == NOT_FOUND]
         if query.search_options is None and left.size:
             seeds = None if first is None else first[left]
             found.take(left, search(rows[left], self._plan(query, WHOLE), seeds=seeds))
             reasons[left] = found.endings[left, 0]
-            left = left[reasons[left] == Reason.NOT_FOUND]
+            left = left[reasons[left] == NOT_FOUND]
         lower, upper = self.problem.limits
         if query.explain and left.size and np.isfinite(upper - lower).any():
             self._explain(found, reasons, left, rows, query, search)
@@ -351,13 +424,13 @@ class NumericSearch:
         plan = self._plan(query, BEYOND, limited=False)
         beyond = search(np.ascontiguousarray(rows[left]), plan)
         left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
-        reasons[left] = Reason.LIMITS
+        reasons[left] = LIMITS
         seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
         within = search(rows[left], self._plan(query, ONCE), seeds=seeds)
         if within.failures < len(left):
             solved = _solved(within)
             found.take(left[solved], within.at(solved))
-            reasons[left[solved]] = Reason.SOLVED
+            reasons[left[solved]] = SOLVED
 
 
 def _solved(found: SearchResult) -> Truths:
@@ -401,7 +474,6 @@ def _candidates(
 LOCAL = SearchOptions(steps=60, stale_from=24, stale_factor=0.9, starts=1)
 # From elsewhere: one of many.
 ELSEWHERE = SearchOptions(steps=30, stale_from=8, starts=1)
-CLOSE = 0.5  # an answer of which no joint is farther is taken at once [m or rad]
 NEAR_AT_ONCE = 256  # targets: not many more are begun after a deadline
 SPREADS = (0.2, 0.5, 1.0, 1.5)  # how far starts are from `near` [m or rad]
 EACH = 3  # starts of each spread
@@ -530,122 +602,3 @@ def _distance(found: SearchResult, near: Array) -> Array:
     """Return the sums of squares of steps, infinite where there is no answer."""
     squares = ((found.unknowns - near) ** 2).sum(axis=1)
     return np.where(_solved(found), squares, np.inf)
-
-
-# All answers
-
-# Answers of which no joint differs by more are the same: angles [rad], or lengths as a
-# part of the arm's.
-APART = 1e-3
-SHARP = 1e-6  # error of answers that are compared, in the same units
-STARTS_AT_ONCE = 65536
-START_SEED = 314159
-
-
-def search_all(
-    asked: Candidates,
-    search: Callable[[IKQuery], Candidates],
-    query: IKQuery,
-    problem: IKProblem,
-) -> Candidates:
-    """Return the distinct answers to targets, as many as there are at most.
-
-    Answers that differ by whole turns of joints are one: that nearest to `near`, else
-    to zero.
-
-    Args:
-        asked: The answers to a call; they come first.
-        search: Finds a candidate for each target from the start in `seed`.
-        query: The targets; `starts` starts are tried for each, the same ones.
-        problem: What they are for.
-
-    Raises:
-        ShapeError: There is no start.
-    """
-    n, starts = len(problem.joints), query.starts
-    if starts < 1:
-        raise ShapeError(f"all needs at least 1 start, not {starts}.")
-    rng = np.random.default_rng(START_SEED)
-    seeds = rng.uniform(*_start_range(problem), (starts, n))
-    found: list[tuple[Array, Array]] = []
-    piece = max(1, STARTS_AT_ONCE // starts)
-    while len(found) < len(query.targets):
-        k = len(found)
-        count = len(query.targets[k : k + piece])
-        if query.is_late:
-            count, starts = len(query.targets) - k, 0
-        rows = slice(k, k + count)
-        tried = found_from(
-            np.tile(seeds[:starts], (count, 1, 1)), search, query.at(rows)
-        )
-        both = asked.at(rows).joined(tried)
-        success = both.success | (both.reason == Reason.IN_COLLISION)
-        q, residual = both.q, both.residual
-        # Of equal answers the first is kept; whole turns are taken out before that.
-        at = np.nonzero(success)
-        q[at], residual[at] = _sharpened(
-            q[at], residual[at], search, query.at(k + at[0], near=None), problem
-        )
-        near = np.zeros(n) if query.near is None else query.near
-        near = np.clip(near, *problem.finite_limits)
-        near = near[k : k + count, np.newaxis] if near.ndim > 1 else near
-        q = problem.within(nearest_turns(q, near, problem.limits, problem.turning))
-        for vectors, remains, solved in zip(q, residual, success, strict=True):
-            some = np.flatnonzero(solved)
-            distinct = some[problem.distinct(vectors[some], APART)]
-            found.append((vectors[distinct], remains[distinct]))
-    return _padded(found, n)
-
-
-def _start_range(problem: IKProblem) -> tuple[Array, Array]:
-    """Return the least and greatest starts, (n,) each: of turning joints one turn."""
-    lower, upper = problem.start_range
-    least = np.clip(-math.pi, lower, np.maximum(lower, upper - math.tau))
-    least = np.where(problem.turning, least, lower)
-    most = np.where(problem.turning, np.minimum(upper, least + math.tau), upper)
-    return least, most
-
-
-def _sharpened(
-    q: Array,
-    residual: Array,
-    search: Callable[[IKQuery], Candidates],
-    query: IKQuery,
-    problem: IKProblem,
-) -> tuple[Array, Array]:
-    """Return answers so exact that equal and different ones can be distinguished.
-
-    With a tolerance that is wide for the size of an arm, copies of an answer differ.
-
-    Args:
-        q: Answers, shape (count, n).
-        residual: What remains there, shape (count, 2).
-        search: As for `search_all`.
-        query: The targets of these answers.
-        problem: What they are for.
-    """
-    distance, angle = query.tolerance
-    # Answers within the tolerance are apart by about as much, in parts of the arm.
-    if max(distance / problem.size, angle) <= 10.0 * SHARP or not len(q):
-        return q, residual
-    tolerance = min(distance, SHARP * problem.size), min(angle, SHARP)
-    sharp = search(query._replace(seed=q, tolerance=tolerance))
-    # Targets out of reach, which the tolerance admits, are met as well as they can be.
-    remains = sharp.residual[:, 0]
-    good = np.asarray((remains <= query.tolerance).all(axis=1))[:, np.newaxis]
-    return (
-        np.where(good, sharp.q[:, 0], q),
-        np.where(good, remains, residual),
-    )
-
-
-def _padded(found: list[tuple[Array, Array]], n: int) -> Candidates:
-    """Return as many candidates for each target as any has, NaN where there are not."""
-    shape = len(found), max((len(q) for q, _ in found), default=0)
-    q, residual = np.full((*shape, n), np.nan), np.full((*shape, 2), np.nan)
-    reason = np.full(shape, Reason.NOT_FOUND, np.int8)
-    for k, (vectors, remains) in enumerate(found):
-        q[k, : len(vectors)] = vectors
-        residual[k, : len(vectors)] = remains
-        reason[k, : len(vectors)] = Reason.SOLVED
-    return Candidates(q=q, reason=reason, residual=residual)

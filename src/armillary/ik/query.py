@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import ShapeError
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.targets import as_joints, as_matrices, as_reals, at_positions
+from armillary.kernel.arguments import FLOAT64
 from armillary.kernel.search import SearchOptions, deadline_after
 from armillary.kinematics.state import State
 
@@ -134,7 +135,11 @@ def query_of(  # noqa: PLR0913
     if tolerance is not TOLERANCE:
         check_tolerance(tolerance)
     batch: Batch = ()
-    if len(problem.goals) == 1 and _is_plain(targets):  # the quick way
+    if (
+        len(problem.goals) == 1
+        and is_plain_matrix(targets)
+        and targets.flags.c_contiguous
+    ):  # the quick way
         poses = targets.reshape(1, 1, 4, 4)
     else:
         poses, batch = as_poses(targets, problem.goals)
@@ -156,13 +161,25 @@ def query_of(  # noqa: PLR0913
     )
 
 
-def _is_plain(targets: Any) -> bool:
-    """Return whether targets are one matrix, just as methods read it."""
+def is_plain_matrix(targets: Any) -> bool:
+    """Return whether targets are one matrix of float64, whatever its strides."""
     return (
         type(targets) is np.ndarray
         and targets.shape == (4, 4)
-        and targets.dtype == np.float64
-        and targets.flags.c_contiguous
+        and targets.dtype is FLOAT64
+    )
+
+
+def is_plain_vector(given: Any, like: Array) -> bool:
+    """Return whether joint positions are a vector of float64 as long as another.
+
+    None of them is NaN.
+    """
+    return (
+        type(given) is np.ndarray
+        and given.shape == like.shape
+        and given.dtype is FLOAT64
+        and not any(map(math.isnan, given.tolist()))  # for a few, quicker than NumPy
     )
 
 

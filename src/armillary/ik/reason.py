@@ -33,12 +33,16 @@ class Reason(Ending):
 SUCCESSES: Final = (Reason.SOLVED, Reason.SINGULAR)
 """Those with which a target is met."""
 
-_SOLVED, _SINGULAR = map(int, SUCCESSES)  # quicker than members of an enumeration
+# Their numbers, which are quicker to get at than members of an enumeration.
+SOLVED, SINGULAR = map(int, SUCCESSES)
+NOT_FOUND, TIMEOUT = int(Reason.NOT_FOUND), int(Reason.TIMEOUT)
+INVALID_TARGET, OUT_OF_REACH = int(Reason.INVALID_TARGET), int(Reason.OUT_OF_REACH)
+LIMITS, IN_COLLISION = int(Reason.LIMITS), int(Reason.IN_COLLISION)
 
 
 def succeeded(reasons: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which numbers of `Reason` mean that a target is met."""
-    return np.asarray((reasons == _SOLVED) | (reasons == _SINGULAR))
+    return np.asarray((reasons == SOLVED) | (reasons == SINGULAR))
 
 
 class RateReason(Ending):

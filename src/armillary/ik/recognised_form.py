@@ -14,6 +14,7 @@ are left to this module, as they are rare:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -36,10 +37,17 @@ from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery, Tolerance
-from armillary.ik.reason import Reason, succeeded
+from armillary.ik.query import (
+    TOLERANCE,
+    IKQuery,
+    Tolerance,
+    is_plain_matrix,
+    is_plain_vector,
+)
+from armillary.ik.reason import LIMITS, OUT_OF_REACH, succeeded
+from armillary.ik.solution import Answers, Solution
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kinematics.bound_kernel import AnyKernel, bind
+from armillary.kinematics.bound_kernel import AnyKernel, bind, for_plain_rows
 from armillary.kinematics.inputs import Inputs
 from armillary.trace import Program
 
@@ -49,6 +57,7 @@ AT_ONCE = 4096  # targets that are tried at all other arm angles
 BEHIND_Q = 3  # numbers behind q in an answer of the best branch
 
 MOST_TOLERANCES = 64
+_ANSWERED = SOLVED, SINGULAR
 ALL_ANGLES = np.arange(24) * math.tau / 24
 OTHER_ANGLES = np.arange(1, 16) * math.tau / 16
 """Which arm angles are tried where limits forbid the one at hand, from that [rad]."""
@@ -153,6 +162,114 @@ class RecognisedForm:
         if every:
             return marked(self._all(query), query)
         return nearest_free(self._nearest(query), self, query, self._problem)
+
+    def answered(
+        self, target: Any, near: Any, local: Callable[[Any, Any], Solution | None]
+    ) -> Solution | None:
+        """Return the answer to one target where the kernel finds it at once.
+
+        What is returned equals what `candidates` and `answer.py` make of it, with the
+        usual options. None where the arguments are not plain arrays of one row, or the
+        answer is not settled: the general way then finds it, or says what is wrong.
+
+        Args:
+            target: As for a call of `InverseKinematics`.
+            near: The same.
+            local: What a search from `near` finds, None where there is none.
+        """
+        single, angles, is_given = self._single, self._home_angles, near is not None
+        if not is_given:
+            near = self._home
+        elif not angles:
+            single = self._single_near
+        elif is_plain_vector(near, self._home):
+            angles = (np.asarray(self._angle_at(near)),)
+        else:
+            return None
+        row = single(target, self._usual, near, *angles)
+        if row is None:
+            return None
+        n = len(row) - BEHIND_Q
+        reason = row.item(n + 2)
+        if reason == OUT_OF_REACH:
+            return self._unreached(target, row[:n], near)
+        if reason == LIMITS and angles and not is_given:
+            best, targets = row[np.newaxis], target[np.newaxis]
+            self._turn_elbow(best, targets, self._usual, near, angles[0], threads=None)
+            reason = row.item(n + 2)
+        if reason not in _ANSWERED:
+            return None
+        if angles and is_given:
+            # The elbow is free: a search may find what is nearer than the answer at
+            # the arm angle of `near`.
+            other = local(target, near)
+            if other is None:
+                return None
+            there = np.clip(near, *self._problem.finite_limits)
+            steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
+            if steps[0] < steps[1]:
+                return other
+        return Solution.of_row(row, n, _candidate)
+
+    def _unreached(self, target: Array, q: Array, near: Array) -> Solution:
+        """Return the nearest within limits to a target that is out of reach."""
+        problem, target = self._problem, target.copy()
+        wanted = np.minimum(np.maximum(near, self._finite[0]), self._finite[1])
+        q = problem.within(np.where(np.isnan(q), wanted, q))
+
+        def found(q: Array) -> Candidates:
+            return Candidates(
+                q=q[np.newaxis, np.newaxis],
+                reason=np.array([OUT_OF_REACH], np.int8),
+                residual=lambda: residual_of(problem.squares(q, target)),
+            )
+
+        return Solution.of_row(q, len(q), found, met=False)
+
+    @cached_property
+    def _home(self) -> Array:
+        return self._problem.home
+
+    @cached_property
+    def _single(self) -> Callable[..., Array | None]:
+        return for_plain_rows(self._best)
+
+    @cached_property
+    def _single_near(self) -> Callable[..., Array | None]:
+        return for_plain_rows(self._best_near)
+
+    @cached_property
+    def _finite(self) -> tuple[Array, Array]:
+        return self._problem.finite_limits
+
+    def all_answered(self, target: Any) -> Answers | None:
+        """Return all answers to one target where the kernel finds them at once.
+
+        None as for `answered`, and where a branch must be put at a limit.
+        """
+        if self._arm.has_arm_angle or not is_plain_matrix(target):
+            return None
+        q, squares, numbers, outside = self._every(target, self._usual)
+        if outside.item():
+            return None
+        arrays = q, squares, numbers
+        return Answers.of_branches(arrays, self._problem, self.branches)
+
+    @cached_property
+    def _usual(self) -> Array:
+        return self.allowed(TOLERANCE)
+
+    @cached_property
+    def _home_angles(self) -> tuple[Array, ...]:
+        """Return the arm angle at home, of an arm that has one."""
+        if self.arm_angle is None:
+            return ()
+        return (np.asarray(self.arm_angle(self._problem.home)),)
+
+    @cached_property
+    def _angle_at(self) -> Kernel:
+        assert self.arm_angle is not None
+        return self.arm_angle
 
     def _all(self, query: IKQuery) -> Candidates:
         targets, near, angle = query.targets[:, 0], query.near, query.arm_angle
@@ -292,7 +409,7 @@ class RecognisedForm:
     ) -> None:
         """Replace answers beyond limits by the nearest within, at other arm angles."""
         n = best.shape[1] - BEHIND_Q
-        blocked = np.flatnonzero(best[:, n + 2] == Reason.LIMITS)
+        blocked = np.flatnonzero(best[:, n + 2] == LIMITS)
         others = len(OTHER_ANGLES)
         for first in range(0, len(blocked), AT_ONCE):
             rows = blocked[first : first + AT_ONCE]
@@ -313,6 +430,18 @@ class RecognisedForm:
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def _candidate(row: Array) -> Candidates:
+    """Return the candidate that is a row of `best_program` with an answer."""
+    n = len(row) - BEHIND_Q
+    return Candidates(
+        q=row[:n].reshape(1, 1, n),
+        reason=row[n + 2 :].astype(np.int8),
+        residual=lambda: residual_of(row[n : n + 2]),
+        complete=True,
+        settled=True,
+    )
 
 
 def _strictly(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.method import Candidates
+from armillary.ik.method import Candidates, residual_of
 from armillary.ik.problem import IKProblem
 from armillary.ik.reason import Reason
 from armillary.model.display import table
@@ -31,10 +32,41 @@ class Solution:
             the nearest that was found; NaN for targets that are not a pose.
     """
 
+    _row: tuple[Array, Callable[[Array], Candidates]]
+
     def __init__(self, found: Candidates, batch: Batch) -> None:
         """Keep the answers to a batch: one candidate for each of its targets."""
-        self._found = found
+        vars(self)["_found"] = found
         self.q = _closed(found.q.reshape(*batch, found.q.shape[-1]))
+
+    @classmethod
+    def of_row(
+        cls,
+        row: Array,
+        n: int,
+        found: Callable[[Array], Candidates],
+        *,
+        met: bool = True,
+    ) -> Self:
+        """Return the answer to one target, of which only q is looked at now.
+
+        Args:
+            row: Numbers of their own, of which q are the first n.
+            n: How many joints there are.
+            found: Makes the candidate of a row when somebody asks for more.
+            met: Whether it meets the target.
+        """
+        solution = cls.__new__(cls)
+        row.setflags(write=False)
+        solution.q = row[:n]
+        solution.success = _TRUTHS[met]
+        solution._row = row, found
+        return solution
+
+    @cached_property
+    def _found(self) -> Candidates:
+        row, found = self._row
+        return found(row)
 
     @cached_property
     def success(self) -> Truths:
@@ -98,12 +130,12 @@ class Answers:
     Attributes:
         q: Joint positions [m or rad], shape (..., b, n). Of a closed form, those beyond
             the joint limits stand here, too; NaN where a branch does not exist.
-        success: Which of them reach the target within the limits, shape (..., b).
-        reason: Why, as numbers of `Reason`, shape (..., b).
         branches: The name of each of the b branches of a closed form, else empty.
         complete: Whether there are no others, apart from whole turns of joints: true
             of a closed form, unknown of a search.
     """
+
+    _branches: tuple[Array, Array, Array]
 
     def __init__(
         self,
@@ -113,13 +145,52 @@ class Answers:
         branches: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         """Keep the candidates for the targets of a batch, and what they are called."""
-        self._found, self._problem = found, problem
-        shape = *batch, found.q.shape[1]
-        self.q = _closed(found.q.reshape(*shape, found.q.shape[2]))
-        self.reason = _closed(found.reason.reshape(shape))
-        self.success = _closed(found.success.reshape(shape))
+        self._problem = problem
+        vars(self)["_found"] = found
+        self.q = _closed(found.q.reshape(*batch, *found.q.shape[1:]))
         self.branches = branches
         self.complete = found.complete
+
+    @classmethod
+    def of_branches(
+        cls,
+        arrays: tuple[Array, Array, Array],
+        problem: IKProblem,
+        branches: tuple[tuple[str, ...], ...],
+    ) -> Self:
+        """Return the branches of one target, of which only q is looked at now.
+
+        Args:
+            arrays: q (b, n), squares of what remains (b, 2), numbers of `Reason` (b,).
+            problem: What they are for.
+            branches: What they are called.
+        """
+        answers = cls.__new__(cls)
+        answers._branches, answers._problem = arrays, problem
+        answers.q = arrays[0]
+        answers.q.setflags(write=False)
+        answers.branches, answers.complete = branches, True
+        return answers
+
+    @cached_property
+    def _found(self) -> Candidates:
+        q, squares, numbers = self._branches
+        return Candidates(
+            q=q[np.newaxis],
+            reason=numbers.astype(np.int8),
+            residual=lambda: residual_of(squares),
+            complete=True,
+        )
+
+    @cached_property
+    def reason(self) -> Reasons:
+        """Why, as numbers of `Reason`, shape (..., b)."""
+        return _closed(self._found.reason.reshape(self.q.shape[:-1]))
+
+    @cached_property
+    def success(self) -> Truths:
+        """Which of them reach the target within the limits, shape (..., b)."""
+        return _closed(self._found.success.reshape(self.q.shape[:-1]))
 
     @cached_property
     def residual(self) -> Array:
@@ -163,3 +234,9 @@ def _nearly(reason: Reasons, residual: Array) -> str:
 def _closed(array: Any) -> Any:
     array.setflags(write=False)
     return array
+
+
+_TRUTHS: Final[tuple[Truths, Truths]] = (
+    _closed(np.array(False)),
+    _closed(np.array(True)),
+)

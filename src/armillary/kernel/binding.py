@@ -19,13 +19,14 @@ import numpy.typing as npt
 from armillary.kernel import fastcall_entry as entry
 
 _UFUNC_FROM_SIGNATURE = 31  # PyUFunc_FromFuncAndDataAndSignature in NumPy's ufunc table
-# PyArray_GetNDArrayCVersion, PyArray_Type and PyArray_New in its array table.
-_ABI_VERSION, _ARRAY_TYPE, _ARRAY_NEW = 0, 2, 93
+# PyArray_GetNDArrayCVersion, PyArray_Type, PyArray_New and PyArray_FromArray in its
+# array table.
+_ABI_VERSION, ARRAY_TYPE, ARRAY_NEW, FROM_ARRAY = 0, 2, 93, 109
 _KNOWN_ABI = 0x2000000
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
-def _table(name: str) -> Any:
+def numpy_table(name: str) -> Any:
     """Return a table of C addresses of NumPy."""
     import numpy._core._multiarray_umath as umath
 
@@ -46,7 +47,7 @@ def _make_ufunc() -> Callable[..., Any]:
         ctypes.c_int,
         ctypes.c_char_p,
     )
-    return prototype(_table("_UFUNC_API")[_UFUNC_FROM_SIGNATURE])
+    return prototype(numpy_table("_UFUNC_API")[_UFUNC_FROM_SIGNATURE])
 
 
 def make_ufunc(
@@ -131,6 +132,7 @@ def make_function(
     name: str,
     owned: tuple[object, ...],
     tables: int = 0,
+    make_slow: Callable[[], Callable[..., Any]] | None = None,
 ) -> Callable[..., Any]:
     """Return a builtin function whose body is @call.
 
@@ -141,13 +143,17 @@ def make_function(
         name: Its name.
         owned: What must live as long as the function does.
         tables: Address of what @call passes to @block, if it takes tables.
+        make_slow: Makes what takes the place of `slow` when it is first needed.
     """
+    first = None if make_slow is None else _FirstCall(make_slow)
+    if first is not None:
+        slow = first
     # In the order of `fastcall_entry.WORDS`, which is that of the fields of `_Words`.
-    api = _table("_ARRAY_API")
+    api = numpy_table("_ARRAY_API")
     words = _Words(
-        array_type=api[_ARRAY_TYPE],
+        array_type=api[ARRAY_TYPE],
         dtype=id(dtype),
-        new_array=api[_ARRAY_NEW],
+        new_array=api[ARRAY_NEW],
         type_number=dtype.num,
         vectorcall=address_of_function("PyObject_Vectorcall"),
         slow=id(slow),
@@ -156,10 +162,45 @@ def make_function(
         decrement=address_of_function("Py_DecRef"),
         tables=tables,
     )
+    if first is not None:
+        first.address = ctypes.addressof(words) + entry.WORDS.offsets["slow"]
+    return builtin_function(call, words, name, (dtype, slow, *owned))
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Return nothing, for calls that machine code leaves to others."""
+
+
+class _FirstCall:
+    """What stands for a function until it is called, which makes the function."""
+
+    def __init__(self, make: Callable[[], Callable[..., Any]]) -> None:
+        self.make = make
+        self.address = 0  # of the word that says what is called
+        self.made: list[Callable[..., Any]] = []  # by several threads, perhaps
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        function = self.make()
+        self.made.append(function)
+        ctypes.c_int64.from_address(self.address).value = id(function)
+        return function(*inputs, **options)
+
+
+def builtin_function(
+    call: int, words: Any, name: str, owned: tuple[object, ...]
+) -> Callable[..., Any]:
+    """Return a builtin function.
+
+    Args:
+        call: Address of its body, Python's _PyCFunctionFastWithKeywords.
+        words: A structure with what the body reads in the array that is its `self`.
+        name: Its name.
+        owned: What must live as long as the function does.
+    """
     text = _c_text(name)
     definition = _MethodDefinition(text, call, _FASTCALL_WITH_KEYWORDS, None)
     # The function owns its `self`, an array, which owns `words`, which own the rest.
-    words.owned = (definition, text, dtype, slow, *owned)
+    words.owned = (definition, text, *owned)
     context: npt.NDArray[np.int64] = np.frombuffer(memoryview(words), np.int64)
     return _make_function()(ctypes.addressof(definition), context, None)
 
@@ -173,7 +214,9 @@ def arrays_are_as_expected() -> bool:
     # @call reads them.
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
         return False
-    abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(_table("_ARRAY_API")[_ABI_VERSION])
+    abi_version = ctypes.PYFUNCTYPE(ctypes.c_uint)(
+        numpy_table("_ARRAY_API")[_ABI_VERSION]
+    )
     return abi_version() == _KNOWN_ABI and _lies_as_expected()
 
 
@@ -209,7 +252,7 @@ def _lies_as_expected() -> bool:
         return tuple((ctypes.c_int64 * known.ndim).from_address(word(offset)))
 
     return (
-        word(8) == id(np.ndarray) == _table("_ARRAY_API")[_ARRAY_TYPE]
+        word(8) == id(np.ndarray) == numpy_table("_ARRAY_API")[ARRAY_TYPE]
         and word(entry.DATA) == known.ctypes.data
         and ctypes.c_int32.from_address(address + entry.NDIM).value == known.ndim
         and word(entry.DESCRIPTION) == id(known.dtype)

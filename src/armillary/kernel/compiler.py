@@ -131,6 +131,22 @@ def compiled_columns(pipeline: Pipeline, bits: int, lanes: int) -> Code:
     )
 
 
+@lru_cache(maxsize=1)
+def general_code() -> Code:
+    """Return the code of the general way into all kernels."""
+    target = host()
+    key = key_of("general entry", target.identity)
+
+    def text() -> str:
+        with IMPORT_LOCK:
+            from armillary.kernel.builder import module_text
+            from armillary.kernel.general_entry import general_entry
+
+        return module_text(general_entry())
+
+    return loaded(key, target, text, 2, variables=True)
+
+
 def loaded(
     key: str,
     target: Target,

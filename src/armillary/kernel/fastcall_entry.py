@@ -14,7 +14,14 @@ from armillary.kernel.machine_type import I32, I64, PTR, VOID, Type, bits_of_lan
 from armillary.kernel.memory import Struct, allocate, copy_bytes
 from armillary.trace import Port
 
-__all__ = ["WORDS", "fastcall_entry"]
+__all__ = [
+    "WORDS",
+    "checked_array",
+    "fastcall_entry",
+    "field",
+    "new_array",
+    "slow_call",
+]
 
 WORDS: Final = Struct.of(
     array_type=(PTR, 1),
@@ -31,7 +38,7 @@ WORDS: Final = Struct.of(
 """Where @call finds its addresses: the numbers of an array that is its `self`."""
 
 # Where the fields of a NumPy array lie; checked on a known array before use.
-DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION = 16, 24, 32, 40, 56
+DATA, NDIM, DIMENSIONS, STRIDES, DESCRIPTION, FLAGS = 16, 24, 32, 40, 56, 64
 TYPE = 8
 
 
@@ -50,7 +57,7 @@ def fastcall_entry(
     f = FunctionBuilder(
         "call", PTR, exported=True, owner=PTR, arguments=PTR, count=I64, keywords=PTR
     )
-    words = _field(f["owner"], DATA, PTR)
+    words = field(f["owner"], DATA, PTR)
     slow, flagged, failed = f.label(), f.label(), f.label()
     # Python's _PyCFunctionFastWithKeywords(self, args, nargs, kwnames): `self` is the
     # array of WORDS. Whatever is not a call of exactly this kind goes to `slow`, which
@@ -58,7 +65,7 @@ def fastcall_entry(
     f.guard(f["count"].equals(len(program.inputs)), slow)
     f.guard(f["keywords"].equals(0), slow)
     rows = [
-        _checked(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
+        checked_array(f, f.load(PTR, f["arguments"], k), words, port, real, slow)
         for k, port in enumerate(program.inputs)
     ]
     sizes = [
@@ -73,7 +80,7 @@ def fastcall_entry(
         for row, buffer, port in zip(rows, buffers, program.inputs, strict=True)
     ]
     # Made before it is needed: meanwhile the inputs reach the cache.
-    made = _new_array(f, words, result)
+    made = new_array(f, words, result)
     f.guard(made.differs(0), failed)
     more = [WORDS.load(words, "tables")] if has_tables else []
     bits = bits_of_lanes(real.lanes)
@@ -81,7 +88,7 @@ def fastcall_entry(
     # A lane whose formula is not good enough, see `FunctionBuilder.flag`: all is
     # computed again on the slow way, and the new array is given up.
     f.guard(flags.equals(0), flagged)
-    copy_bytes(_field(made, DATA, PTR), out, result.size * real.scalar.bytes)
+    copy_bytes(field(made, DATA, PTR), out, result.size * real.scalar.bytes)
     memory.release(free)
     f.ret(made)
     f.start(flagged)
@@ -89,7 +96,7 @@ def fastcall_entry(
     memory.release(free)
     f.jump(slow)
     f.start(slow)
-    f.ret(_slow_call(f, words))
+    f.ret(slow_call(f, WORDS, words))
     # PyArray_New has set a MemoryError; null passes it on.
     f.start(failed)
     memory.release(free)
@@ -97,37 +104,38 @@ def fastcall_entry(
     return f
 
 
-def _slow_call(f: FunctionBuilder, words: Value) -> Value:
-    """Pass all arguments on to the slow callable."""
-    vectorcall, slow = (WORDS.load(words, name) for name in ("vectorcall", "slow"))
+def slow_call(f: FunctionBuilder, layout: Struct, words: Value) -> Value:
+    """Pass all arguments on to the slow callable that words of a layout have."""
+    vectorcall, slow = (layout.load(words, name) for name in ("vectorcall", "slow"))
     arguments = slow, f["arguments"], f["count"], f["keywords"]
     return f.call(vectorcall.text, PTR, *arguments)
 
 
-def _field(structure: Value, offset: int, kind: Type) -> Value:
+def field(structure: Value, offset: int, kind: Type) -> Value:
+    """Return what lies at an offset [bytes] of an object of Python or NumPy."""
     f = structure.function
     return f.load(kind, f.address(structure, offset))
 
 
-def _checked(
+def checked_array(
     f: FunctionBuilder, array: Value, words: Value, port: Port, real: Type, slow: str
 ) -> Value:
     """Return the data of an argument that is an array as it should be."""
     # The very type, no subclass, and the very dtype object, in native byte order: NumPy
     # has one of each.
-    f.guard(_field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
-    f.guard(_field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
-    f.guard(_field(array, NDIM, I32).equals(len(port.shape)), slow)
+    f.guard(field(array, TYPE, PTR).equals(WORDS.load(words, "array_type")), slow)
+    f.guard(field(array, DESCRIPTION, PTR).equals(WORDS.load(words, "dtype")), slow)
+    f.guard(field(array, NDIM, I32).equals(len(port.shape)), slow)
     if port.shape:
-        dimensions = _field(array, DIMENSIONS, PTR)
-        strides = _field(array, STRIDES, PTR)
+        dimensions = field(array, DIMENSIONS, PTR)
+        strides = field(array, STRIDES, PTR)
         expected = compact_strides(port.shape, real.scalar.bytes)
         for d, (length, stride) in enumerate(zip(port.shape, expected, strict=True)):
             f.guard(f.load(I64, dimensions, d).equals(length), slow)
             # NumPy may give any stride to a dimension of length 1.
             if length > 1:
                 f.guard(f.load(I64, strides, d).equals(stride), slow)
-    return _field(array, DATA, PTR)
+    return field(array, DATA, PTR)
 
 
 def _spread(
@@ -142,7 +150,7 @@ def _spread(
     return buffer
 
 
-def _new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
+def new_array(f: FunctionBuilder, words: Value, port: Port) -> Value:
     """Call PyArray_New, which returns an array or null."""
     lengths = f.reserve(8 * len(port.shape), 8)
     for d, length in enumerate(port.shape):

@@ -12,7 +12,7 @@ import operator
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, cast, final
 
 import numpy as np
@@ -30,8 +30,13 @@ from armillary.kernel.arguments import (
     spread_out,
     ufunc_signature,
 )
-from armillary.kernel.buffers import empty
+from armillary.kernel.buffers import SMALLEST, empty
 from armillary.kernel.fallback import STATE, finish
+from armillary.kernel.general_binding import (
+    make_general_function,
+    objects_are_as_expected,
+)
+from armillary.kernel.general_entry import MOST_BATCH
 from armillary.kernel.native import Native, native_of, real_type
 from armillary.kernel.python_kernel import PythonKernel, PythonProgram
 from armillary.trace import Port, Program
@@ -47,6 +52,10 @@ __all__ = [
 
 # A batch is worth several threads when each gets at least this many operations.
 OPERATIONS_PER_THREAD = 2_000_000
+
+OPERATIONS_HOLDING: Final = 200_000
+"""So many operations hold the global lock: releasing it costs as much, and more where
+other threads wait for it."""
 
 # Here NumPy does not warn: the branch that a row does not take may divide by zero.
 _SILENT = contextvars.Context()
@@ -165,6 +174,17 @@ class Kernel:
             if array.ndim > len(port.shape):
                 return None
         return [np.asarray(array, order="C") for array in arrays]
+
+    def for_plain_rows(self) -> Callable[..., Array | None]:
+        """Return a function of one row of plain arrays, which is quicker than checks.
+
+        Of anything else it returns None, also where arrays lie otherwise in memory, or
+        the kernel has several outputs.
+        """
+        native = self._native
+        if not native.call:
+            return binding.nothing
+        return _single_rows(native, binding.nothing)
 
     def with_batches(self, compute: Callable[..., Array]) -> Kernel:
         """Return the same kernel, but batches are computed by a function.
@@ -358,19 +378,20 @@ def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Ke
     # Python looks up `__call__` in the class: a builtin function there is called with
     # no frame of Python in between.
     members: dict[str, object] = dict(_members(native.program))
+    slow = batches or Kernel(native).__call__
     if batches:
         members["__call__"] = staticmethod(batches)
+    make_general = None
+    if native.loop and objects_are_as_expected():
+        is_whole = batches is None
+        make_general = partial(_general, native, slow, takes_batches=is_whole)
     if native.call:
         # A builtin has no descriptor, so it gets the arguments alone, without the
-        # kernel. Whatever is not one row of plain arrays goes to the slow callable.
-        members["__call__"] = binding.make_function(
-            native.call,
-            native.dtype,
-            batches or Kernel(native).__call__,
-            native.program.name,
-            native.owned,
-            int(native.state[STATE.offsets["tables"] // 8]),
-        )
+        # kernel. Whatever is not one row of plain arrays goes to the general entry, and
+        # what that does not take to the slow callable.
+        members["__call__"] = _single_rows(native, slow, make_general)
+    elif make_general is not None:
+        members["__call__"] = make_general()
     return type("Kernel", (Kernel,), members)(native)
 
 
@@ -390,6 +411,48 @@ def _members(program: Computation) -> tuple[tuple[str, object], ...]:
         ("__module__", __name__),
         ("__doc__", _documentation(program)),
         ("__signature__", inspect.Signature(parameters)),
+    )
+
+
+def _single_rows(
+    native: Native,
+    slow: Callable[..., Any],
+    make_slow: Callable[[], Callable[..., Any]] | None = None,
+) -> Callable[..., Any]:
+    """Return the entry of single rows, which leaves all else to `slow`."""
+    return binding.make_function(
+        native.call,
+        native.dtype,
+        slow,
+        native.program.name,
+        native.owned,
+        int(native.state[STATE.offsets["tables"] // 8]),
+        make_slow,
+    )
+
+
+def _general(
+    native: Native, slow: Callable[..., Array], *, takes_batches: bool
+) -> Callable[..., Array]:
+    """Return the general entry of a kernel, which leaves large batches to `slow`."""
+    from armillary.kernel import compiler  # has been imported for the kernel
+
+    row_bytes = (
+        max(port.size for port in native.program.outputs) * native.dtype.itemsize
+    )
+    for_one_thread = (2 * OPERATIONS_PER_THREAD - 1) // native.operations
+    code = compiler.general_code()
+    return make_general_function(
+        code.address("general"),
+        native.loop,
+        native.program,
+        native.dtype,
+        native.state,
+        slow,
+        (code, *native.owned),
+        most_rows=min(for_one_thread, (SMALLEST - 1) // row_bytes),
+        release_from=-(-OPERATIONS_HOLDING // native.operations),
+        most_batch=MOST_BATCH if takes_batches else 0,
     )
 
 

@@ -40,6 +40,7 @@ class Native:
         requested: The number that was asked for; 0 for that of a register.
         ufunc: The generalised ufunc of `core`; None if that has no outputs.
         call: Address of the compiled body of a single call, 0 where there is none.
+        loop: Address of the loop over rows, 0 where only the ufunc may call it.
         state: What each call copies, see `fallback`.
         tables: The records of each table of a pipeline.
         called: What calls of a pipeline run.
@@ -56,6 +57,7 @@ class Native:
     requested: int
     ufunc: Callable[..., Any] | None
     call: int
+    loop: int
     state: npt.NDArray[np.int64]
     tables: Mapping[str, Array]
     called: Called | None
@@ -116,9 +118,8 @@ def native_of(
             ufunc_signature(core, Port("state", (STATE.bytes // 8,))),
             core.name,
         )
-    # @call exists for one output, and takes arrays as they come: none may be left out.
-    is_simple = core is program and len(program.outputs) == 1
-    fast = is_simple and binding.arrays_are_as_expected()
+    # Machine code takes arrays as they come: none may be left out.
+    fast = core is program and binding.arrays_are_as_expected()
     return Native(
         program=program,
         core=core,
@@ -127,7 +128,9 @@ def native_of(
         lanes=real.lanes,
         requested=lanes or 0,
         ufunc=ufunc,
-        call=code.address("call") if fast else 0,
+        # @call exists for one output.
+        call=code.address("call") if fast and len(program.outputs) == 1 else 0,
+        loop=code.address("loop") if fast else 0,
         state=new_state(),
         tables={},
         called=None,

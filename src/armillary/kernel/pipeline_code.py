@@ -602,6 +602,9 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case Call():
                 yield from stage.inputs
                 continue
+            case Farthest():
+                yield stage.direction
+                continue
             case Each():
                 yield from (stage.active,) if stage.active else ()
             case At():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +17,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel import forks
-from armillary.kernel.binding import address_of
+from armillary.kernel.binding import (
+    address_of,
+    arrays_are_as_expected,
+    make_function,
+    nothing,
+)
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
 from armillary.kernel.threads import share
@@ -199,7 +205,11 @@ class Search:
     """A compiled search for the unknowns of a step that make its errors small."""
 
     def __init__(
-        self, step: Program, guard: Program, scales: tuple[float, ...]
+        self,
+        step: Program,
+        guard: Program,
+        scales: tuple[float, ...],
+        single: tuple[int, ...] | None = None,
     ) -> None:
         """Compile the loop around `step`.
 
@@ -210,11 +220,12 @@ class Search:
             guard: Input parameters (m,) or the first of them; output a number, above 0
                 where they make sense.
             scales: Those of the tables that it is used with, shape (m,).
+            single: The shape of the parameters that `single` takes.
         """
         self.step = step
         self.n, self.m = (port.size for port in step.inputs[:2])
         self.k = step.outputs[1].size
-        self._code, self.lanes = _compiled(step, guard, scales)
+        self._code, self.lanes = _compiled(step, guard, scales, single)
         prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_char_p)
         self._search = prototype(self._code.address("search"))
 
@@ -259,6 +270,21 @@ class Search:
 
         share(count, threads, work, count // PROBLEMS_PER_THREAD)
         return SearchResult(*results, sum(failures))
+
+    def single(self, plan: Plan) -> Callable[..., Array | None] | None:
+        """Return a builtin function that solves one problem, see `search_code`.
+
+        It returns None where it is given anything but plain arrays. There is none where
+        arrays lie otherwise in memory.
+        """
+        if not arrays_are_as_expected():
+            return None
+        address = self._code.address("single")
+        owned = self._code, plan
+        kind = np.dtype(np.float64)
+        return make_function(
+            address, kind, nothing, "single", owned, tables=plan.address
+        )
 
     def chain(
         self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
@@ -316,7 +342,10 @@ class Search:
 
 
 def _compiled(
-    step: Program, guard: Program, scales: tuple[float, ...]
+    step: Program,
+    guard: Program,
+    scales: tuple[float, ...],
+    single: tuple[int, ...] | None,
 ) -> tuple[Any, int]:
     """Return the code of the loop around `step`, and how many lanes it has."""
     # The lanes of the loop are those of the machine, and so is its cache key.
@@ -326,7 +355,7 @@ def _compiled(
     machine, real = jit.host(), compiler.native_reals(64)
     with_avx2 = "+avx2" in machine.features.split(",")
     sizes = pairs_of(np.array(scales)), levels_of(np.array(scales))
-    parts = "search", step.fingerprint, guard.fingerprint, sizes, real.text
+    parts = "search", step.fingerprint, guard.fingerprint, sizes, single, real.text
     key = compiler.key_of(*map(str, parts), machine.identity)
 
     def text() -> str:
@@ -336,13 +365,24 @@ def _compiled(
         pairs, levels = sizes
         lanes = real.lanes
         return search_code(
-            step, guard, lanes, pairs=pairs, levels=levels, avx2=with_avx2
+            step,
+            guard,
+            lanes,
+            pairs=pairs,
+            levels=levels,
+            avx2=with_avx2,
+            single=single,
         )
 
     return compiler.loaded(key, machine, text, level=1, variables=True), real.lanes
 
 
 @lru_cache(maxsize=64)
-def shared_search(step: Program, guard: Program, scales: tuple[float, ...]) -> Search:
+def shared_search(
+    step: Program,
+    guard: Program,
+    scales: tuple[float, ...],
+    single: tuple[int, ...] | None = None,
+) -> Search:
     """Return the search around `step`, the same one for equal programs."""
-    return Search(step, guard, scales)
+    return Search(step, guard, scales, single)

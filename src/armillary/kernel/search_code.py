@@ -19,10 +19,19 @@ from dataclasses import dataclass
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value, module_text
 from armillary.kernel.emit import emit_columns
+from armillary.kernel.fastcall_entry import (
+    DATA,
+    WORDS,
+    checked_array,
+    field,
+    new_array,
+    slow_call,
+)
 from armillary.kernel.machine_type import F64, I1, I16, I32, I64, PTR, VOID
 from armillary.kernel.memory import clear_bytes, copy_bytes
 from armillary.kernel.search_layout import (
     CALL,
+    CLOSE,
     ENDING,
     FAR,
     INVALID,
@@ -37,7 +46,7 @@ from armillary.kernel.search_layout import (
     UNSOLVED,
     SearchLayout,
 )
-from armillary.trace import Program
+from armillary.trace import Port, Program
 
 __all__ = ["search_code"]
 
@@ -50,6 +59,7 @@ def search_code(
     pairs: int,
     levels: int,
     avx2: bool,
+    single: tuple[int, ...] | None = None,
 ) -> str:
     """Return the LLVM IR of `@search(ptr plan, ptr call)`, which counts failures.
 
@@ -60,6 +70,8 @@ def search_code(
         pairs: Pairs of features in the table of starts.
         levels: The largest feature.
         avx2: Whether the machine has an instruction for sums of two products.
+        single: The shape of an array of parameters of one problem, for `@single`; None
+            where that is not needed.
     """
     n, m, c = (*(port.size for port in step.inputs), 0)[:3]
     at = SearchLayout(n, m, c, step.outputs[1].size, lanes)
@@ -68,7 +80,76 @@ def search_code(
         functions += emit_columns(name, program, F64.wide(lanes), is_alone=True)[0]
     functions += _SearchStarts(at, pairs, levels, avx2).functions()
     functions += _SearchLoop(at).functions()
+    if single is not None:
+        functions.append(_single_function(at, Port("parameters", single)))
     return module_text(functions)
+
+
+def _single_function(at: SearchLayout, port: Port) -> FunctionBuilder:
+    """Return @single, the body of a Python function that solves one problem.
+
+    It takes its parameters; where these are fewer than the problem has, also the first
+    start, which is the rest of them. It returns an array of the unknowns, the errors,
+    the whole numbers of the ending, and 1 where the problem is solved, and no unknown
+    is farther than CLOSE from a start that was given, else 0. Anything but
+    plain arrays goes to the slow callable.
+
+    Args:
+        at: The layout of the search.
+        port: The array of parameters that it takes.
+    """
+    f = FunctionBuilder(
+        "single", PTR, exported=True, owner=PTR, arguments=PTR, count=I64, keywords=PTR
+    )
+    is_seeded = port.size < at.m
+    assert port.size + at.n * is_seeded == at.m
+    words = field(f["owner"], DATA, PTR)
+    slow, failed = f.label(), f.label()
+    f.guard(f["count"].equals(1 + is_seeded), slow)
+    f.guard(f["keywords"].equals(0), slow)
+    given = f.load(PTR, f["arguments"])
+    problem = checked_array(f, given, words, port, F64, slow)
+    seed = f.constant(PTR, 0)
+    if is_seeded:
+        given = f.load(PTR, f["arguments"], 1)
+        seed = checked_array(f, given, words, Port("seed", (at.n,)), F64, slow)
+        whole = f.reserve(8 * at.m, 8)
+        copy_bytes(whole, problem, 8 * port.size)
+        copy_bytes(f.element(whole, F64, port.size), seed, 8 * at.n)
+        problem = whole
+    made = new_array(f, words, Port("row", (at.n + at.k + ENDING + 1,)))
+    f.guard(made.differs(0), failed)
+    answer = field(made, DATA, PTR)
+    errors = f.element(answer, F64, at.n)
+    ending = f.element(errors, F64, at.k)
+    # As `search.Search` packs it. The plan is where @call has its tables.
+    plan, call = WORDS.load(words, "tables"), f.reserve(CALL.bytes, CALL.align)
+    has_starts = (PLAN.load(plan, "max_starts") > 1).to(I64, "zext")
+    clear_bytes(call, CALL.bytes)
+    for name, value in (
+        ("count", 1),
+        ("problems", problem),
+        ("stride", at.m),
+        ("seeds", seed),
+        ("answers", answer),
+        ("residuals", errors),
+        ("endings", ending),
+        ("together", has_starts),
+        ("lanes", at.lanes),
+    ):
+        CALL.store(value, call, name)
+    failures = f.call("@search", I64, plan, call)
+    good = failures.equals(0)
+    for k in range(at.n if is_seeded else 0):
+        step = abs(f.load(F64, answer, k) - f.load(F64, seed, k))
+        good &= step <= CLOSE
+    f.store(good.select(1.0, f.constant(F64, 0.0)), ending, ENDING)
+    f.ret(made)
+    f.start(slow)
+    f.ret(slow_call(f, WORDS, words))
+    f.start(failed)  # with Python's MemoryError
+    f.ret(f.constant(PTR, 0))
+    return f
 
 
 @dataclass(frozen=True)
@@ -332,11 +413,11 @@ class _SearchLoop:
     ) -> None:
         """Write the unknowns and errors of a lane as those of a problem."""
         errors = self.at.state.address(s, "errors")
-        for field, column, size in (
+        for name, column, size in (
             ("answers", now, self.at.n),
             ("residuals", errors, self.at.k),
         ):
-            row = self.at.row(f, field, index, size)
+            row = self.at.row(f, name, index, size)
             self.at.get(f, row, column, lane, size)
 
 

@@ -12,6 +12,7 @@ from armillary.kernel.memory import Struct
 
 __all__ = [
     "CALL",
+    "CLOSE",
     "ENDING",
     "FAR",
     "INVALID",
@@ -36,6 +37,9 @@ written; the number of that start from 1 on, or of all starts where none is good
 """
 
 ENDING: Final = 3  # numbers of an ending
+
+CLOSE: Final = 0.5
+"""An answer of which no unknown is farther from a start is taken at once."""
 
 NEVER: Final = 2**63 - 1
 """The number of a start that comes after all others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.arguments import as_inputs
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.frame_loop import FrameLoop
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
+from armillary.kinematics.questions import fk
 from armillary.kinematics.state import State, bound_state, branch_of, poses_in
 from armillary.model.fields import kept
 from armillary.model.mount import WORLD
@@ -36,21 +38,57 @@ MOST_STRAIGHT: Final = 128
 
 FRAMES: Final = -3  # the axis of frames in an array of poses
 
+REPEATED: Final = 200
+"""Calls without a kernel that take about as long as to compile one."""
+
+MOST_JOINTS: Final = 64
+"""More would take seconds to compile in the middle of a program."""
+
 
 def pose(
     cell: Workcell, frame: str, state: State, *, relative_to: str = WORLD
 ) -> Array:
     """Return the pose of a frame in a state, in `relative_to`, shape (4, 4).
 
-    It is computed without a kernel, so that no state asks for compilation.
+    It is computed without a kernel, so that no state asks for compilation, until it is
+    worth that: after REPEATED calls for the same frames, with the same attachments. The
+    last digits may differ then.
 
     Raises:
         UnknownName: A frame does not exist.
         StateError: The state is not one of this cell.
     """
-    bound, to = bound_state(cell, state), cell.frame(relative_to)
-    (X,) = poses_in(bound, [cell.frame(frame)], to)
+    bound = bound_state(cell, state)
+    known = kept(bound.tree, "asked poses", AskedPose.none)
+    names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
+    asked = known.get(names) if are_texts else None
+    if asked is not None and asked.kernel is not None:
+        return asked.kernel(bound.q)
+    (X,) = poses_in(bound, [cell.frame(frame)], cell.frame(relative_to))
+    # Passive joints are those of the state, which a kernel would solve for.
+    if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
+        asked = known.setdefault(names, AskedPose())
+        asked.count += 1
+        if asked.count == REPEATED:
+            asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
+
+
+@final
+class AskedPose:
+    """How often a pose was asked for with some attachments, and what gives it now."""
+
+    __slots__ = ("count", "kernel")
+
+    @staticmethod
+    def none() -> dict[tuple[str, str], AskedPose]:
+        """Return that nothing was asked for: by frame and `relative_to`."""
+        return {}
+
+    def __init__(self) -> None:
+        """Begin to count."""
+        self.count = 0
+        self.kernel: AnyKernel | None = None
 
 
 def poses(cell: Workcell, state: State, *, q: npt.ArrayLike | None = None) -> Poses:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from typing import Any, cast
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from armillary.kernel import Kernel
 from armillary.trace import Program
 
-__all__ = ["AnyKernel", "BoundKernel", "bind"]
+__all__ = ["AnyKernel", "BoundKernel", "bind", "for_plain_rows"]
 
 
 class BoundKernel(partial[npt.NDArray[Any]]):
@@ -65,6 +66,13 @@ class BoundKernel(partial[npt.NDArray[Any]]):
 
 
 AnyKernel = Kernel | BoundKernel
+
+
+def for_plain_rows(kernel: AnyKernel) -> Callable[..., npt.NDArray[Any] | None]:
+    """Return what `Kernel.for_plain_rows` does, first inputs bound."""
+    if isinstance(kernel, BoundKernel):
+        return partial(kernel.kernel.for_plain_rows(), *kernel.bound)
+    return kernel.for_plain_rows()
 
 
 def bind(kernel: Kernel, values: list[Any]) -> AnyKernel:

@@ -220,7 +220,7 @@ class SpatialInertia(msgspec.Struct, frozen=True):
             return InertiaFault("an entry is not finite", is_refused=True)
         if self.mass < 0.0:
             return InertiaFault(f"the mass is negative, {self.mass:g} kg", True)
-        size = max(map(abs, moments))
+        size: float = max([abs(x) for x in moments])
         margin = TOLERANCE * size + POINT * self.mass
         _, xy, xz, yx, _, yz, zx, zy, _ = moments
         if max(abs(xy - yx), abs(xz - zx), abs(yz - zy)) > margin:
@@ -256,7 +256,7 @@ def _moment_fault(central: Rows, margin: float) -> InertiaFault | None:
 
     The second moments, trace(I) / 2 1 - I, must not be negative in any direction.
     """
-    size = max(map(abs, (*central[0], *central[1], *central[2])))
+    size: float = max([abs(x) for row in central for x in row])
     if size == 0.0:
         return None
     # Squares of numbers that are divided by the largest cannot underflow to a pass.

@@ -99,7 +99,7 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
         arm_angle: Number = 0.0,
     ) -> list[Number]:
         target = Pose.from_matrix(matrix)
-        near = within_limits(problem, near)
+        given, near = near, within_limits(problem, near)
         rigid = is_rigid(target, matrix[3]) & (absolute(arm_angle) < math.inf)
         branches = branches_of(problem, target, Allowed(*allowed), near, arm_angle)
         best: list[Number] = []
@@ -127,6 +127,8 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
             short = square_from(problem, target, near) < least
             jumps = (steps > LEAST_STEP**2) & short
             reason = select(jumps, reason + UNWARRANTED, reason)
+            for x in given:  # of NaN there is no nearest
+                reason = select(absolute(x) <= math.inf, reason, math.nan)
         return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
 
     return _trace(equations, problem, ("answer",), True)
