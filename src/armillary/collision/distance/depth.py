@@ -27,8 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, final
 
+from armillary.collision.distance.arcs import arc_stages, has_arcs
 from armillary.collision.distance.columns import WAITING, PairColumns
 from armillary.collision.distance.direction_cell import (
     Subcell,
@@ -38,7 +40,20 @@ from armillary.collision.distance.direction_cell import (
 )
 from armillary.collision.distance.gjk import aimed, difference
 from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.stationary import (
+    NEWTON_RECORDS,
+    NEWTON_TABLE,
+    face_stage,
+    newton_stages,
+)
 from armillary.collision.distance.support import supports
+from armillary.collision.distance.tolerance import (
+    GROWTH,
+    LIMIT,
+    PRECISION,
+    TOLERANCE,
+    allowed,
+)
 from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, reals
@@ -66,18 +81,6 @@ from armillary.trace.functions import (
 )
 
 __all__ = ["RECORDS", "TABLES", "depth_stages"]
-
-LIMIT: Final = 4000
-"""Most directions; polytopes of few corners take about 30, round bodies 150."""
-
-TOLERANCE: Final = 1e-9
-"""Of the size: cells that cannot be better by more are left."""
-
-GROWTH: Final = 1.005
-"""Of the tolerance with each direction: bodies may be as deep all around an axis."""
-
-PRECISION: Final = 1e-10
-"""The same for the last cell, around the best direction."""
 
 RADIUS: Final = 0.05
 """Of that cell, at first."""
@@ -121,15 +124,16 @@ PROBE_TABLE: Final = Table(
 )
 CORNER_TABLE: Final = Table("corners", (reals(PairColumns.corner.name),))
 
-TABLES: Final = (PROBE_TABLE, CORNER_TABLE)
+TABLES: Final = (PROBE_TABLE, CORNER_TABLE, NEWTON_TABLE)
 """What the stages read, whatever the shapes."""
 
 RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
     PROBE_TABLE.name: {
-        PairColumns.from_last.name: [1.0, *[0.0] * 64],
-        PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(64)],
+        PairColumns.from_last.name: [1.0, *[0.0] * 24],
+        PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(24)],
     },
     CORNER_TABLE.name: {PairColumns.corner.name: [0.0, 1.0, 2.0]},
+    NEWTON_TABLE.name: NEWTON_RECORDS,
 }
 """What is in those tables.
 
@@ -172,6 +176,7 @@ class DepthState(NamedTuple):
     least: Number
     lost: Number
     going: Number
+    fresh: Number
 
 
 class OpenCell(NamedTuple):
@@ -207,11 +212,15 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
         stage(_bound),
     )
+    newton = newton_stages(columns)
+    again = (when(columns.fresh, *newton),) if newton else ()
+    step = partial(_step, has_last=not newton)
     search = repeat(
         columns.going,
         when(columns.taken, *taken),
         *aim,
-        stage(_step),
+        stage(step),
+        *again,
         limit=LIMIT,
     )
     mirror = (
@@ -221,7 +230,11 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     )
     # The search is repeated along other axes where a part of space was not covered.
     one = stage(_begin), search, *mirror, stage(_check)
-    return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
+    first = *face_stage(columns), *newton
+    if has_arcs(columns):
+        arcs = *arc_stages(columns), when(columns.fresh, *newton)
+        return stage(_nothing), probes, *first, *arcs
+    return stage(_nothing), probes, *first, repeat(columns.tries, *one, limit=len(FRAMES))
 
 
 # Widths in single directions
@@ -349,6 +362,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
         least=depth,
         lost=0.0,
         going=1.0,
+        fresh=0.0,
     )
     return DepthStep(state, OpenCell(none, negate(three(axis)), zero))
 
@@ -381,17 +395,21 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
     return Divide(negate(bound.at), bound.divided)
 
 
-def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
+def _step(
+    support: Support, cell: OpenCell, state: DepthState, *, has_last: bool
+) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
     new = _measured(support, cell.against, state.depth)
     depth = select(new.is_less, new.width, state.depth)
     axis = choose(new.is_less, new.normal, three(state.axis))
+    tolerance = allowed(new.width, state.depth, state.factor, support.extent)
+    is_fresh = new.width < state.depth - tolerance
     part, *others = _parts(cell, state.directions, new, support.extent)
 
     # A part whose bound is not below `enough` cannot be better by more than is allowed.
     # `least` is the least of the bounds of what is left so: what is proven.
     is_last = state.octant > 8.0
-    enough = depth - _allowed(new.width, depth, state.factor, support.extent)
+    enough = depth - allowed(new.width, depth, state.factor, support.extent)
     is_open = part.least < enough
     least = select(is_open | is_last, state.least, minimum(state.least, part.least))
 
@@ -418,7 +436,10 @@ def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
     is_over = ~is_open & ~is_waiting
     away = subtract(axis, three(state.middle))
     is_still = dot(away, away) < 0.1 * radius * radius
-    goes_on = ~(is_over & is_last & is_still & (queue.short == 0.0))
+    ends = is_over & is_last & is_still & (queue.short == 0.0)
+    # A least width of Newton's method needs no last cell.
+    if not has_last:
+        ends = is_over & (state.octant > 7.0)
     following = DepthState(
         octant=select(is_over & ~is_last, state.octant + 1.0, state.octant),
         axes=list(map(three, state.axes)),
@@ -438,7 +459,8 @@ def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
         short=select(is_over, 0.0, queue.short),
         least=queue.least,
         lost=queue.lost,
-        going=select(goes_on, 1.0, 0.0),
+        going=select(ends, 0.0, 1.0),
+        fresh=select(is_fresh, 1.0, 0.0),
     )
     next_cell = OpenCell(part.farthest, negate(part.bound.at), part.bound.divided)
     return DepthStep(following, next_cell)
@@ -461,15 +483,6 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
         value = select(cell.divided[k] > 0.0, bound.least, math.inf)
         parts.append(Subcell(value, ends, points, bound))
     return in_order(parts)
-
-
-def _allowed(width: Number, depth: Number, factor: Number, extent: Number) -> Number:
-    """Return by how much the depth may be wrong."""
-    # The tolerance is a part of the size, and grows with each direction; a shallow
-    # depth is to be as exact for its own size. Below `precise` all is rounding.
-    precise = by_precision(width, double=PRECISION, single=1e-5) * extent
-    shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
-    return maximum(factor * shallow, precise)
 
 
 @final
