@@ -92,6 +92,8 @@ class PairColumns(Columns):
     directions = Column("unit vectors at the corners of the cell", 3, 3)
     taken = Column("1 if the farthest points of the cell are not known yet")
     later = Column("directions of cells that wait, the last first", WAITING, 3, 3)
+    pushed = Column("directions of cells that begin to wait, the last first", 2, 3, 3)
+    move = Column("how many cells begin to wait; below 0 if one does no longer")
     waiting = Column("how many cells wait")
     depth = Column("least width so far", unit="m")
     axis = Column("direction of the least width so far", 3)

@@ -165,7 +165,6 @@ class DepthState(NamedTuple):
     axes: Matrix
     directions: Matrix
     taken: Number
-    later: Sequence[Matrix]
     waiting: Number
     depth: Number
     axis: Vector
@@ -187,11 +186,27 @@ class OpenCell(NamedTuple):
     divided: Vector
 
 
+class QueueChange(NamedTuple):
+    """What changes of the cells that wait."""
+
+    pushed: Sequence[Matrix]
+    move: Number
+
+
+class DepthBegin(NamedTuple):
+    """What there is before the first step."""
+
+    state: DepthState
+    cell: OpenCell
+    later: Sequence[Matrix]
+
+
 class DepthStep(NamedTuple):
     """What a step leaves."""
 
     state: DepthState
     cell: OpenCell
+    change: QueueChange
 
 
 def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
@@ -220,6 +235,7 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         when(columns.taken, *taken),
         *aim,
         stage(step),
+        stage(_queued, writes=columns.later),
         *again,
         limit=LIMIT,
     )
@@ -334,7 +350,7 @@ def _check(
 # The search through cells
 
 
-def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
+def _begin(tries: Number, depth: Number, axis: Vector) -> DepthBegin:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
@@ -351,7 +367,6 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
         axes=axes,
         directions=axes,
         taken=1.0,
-        later=[none] * WAITING,
         waiting=0.0,
         depth=depth,
         axis=axis,
@@ -364,7 +379,8 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
         going=1.0,
         fresh=0.0,
     )
-    return DepthStep(state, OpenCell(none, negate(three(axis)), zero))
+    cell = OpenCell(none, negate(three(axis)), zero)
+    return DepthBegin(state, cell, [none] * WAITING)
 
 
 def _corner(directions: Matrix, corner: Number) -> Vector:
@@ -396,7 +412,12 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
 
 
 def _step(
-    support: Support, cell: OpenCell, state: DepthState, *, has_last: bool
+    support: Support,
+    cell: OpenCell,
+    state: DepthState,
+    later: Sequence[Matrix],
+    *,
+    has_last: bool,
 ) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
     new = _measured(support, cell.against, state.depth)
@@ -416,8 +437,7 @@ def _step(
     # If this part is done, a cell that waits is taken, else an octant. Behind the last
     # octant follows the last cell, around the axis; it shrinks as long as parts of it
     # find no room.
-    later = [list(map(three, waiting)) for waiting in state.later]
-    queue = Queue(later, state.waiting, state.lost, state.short, least)
+    queue = Queue(state.waiting, state.lost, state.short, least)
     has_room = queue.waiting < WAITING - 1.0
     is_waiting = queue.waiting > 0.0
     is_taken = ~is_open & is_waiting
@@ -426,11 +446,15 @@ def _step(
     fresh = chosen(
         state.octant < 8.0, _octant(state.octant, state.axes), _around(axis, radius)
     )
-    taken = chosen(is_waiting, queue.later[0], fresh)
+    taken = chosen(is_waiting, list(map(three, later[0])), fresh)
     queue = queue.without_first(is_taken)
+    pushed, move = [others[0].directions] * 2, select(is_taken, -1.0, 0.0)
     for other in others:
         is_other = is_open & (other.least < enough)
         queue = queue.with_cell(other, is_other, has_room, is_last)
+        is_kept = is_other & has_room
+        pushed[0] = chosen(is_kept, other.directions, pushed[0])
+        move = select(is_kept, move + 1.0, move)
 
     # The search ends when the last cell is done and has hardly moved the axis.
     is_over = ~is_open & ~is_waiting
@@ -445,7 +469,6 @@ def _step(
         axes=list(map(three, state.axes)),
         directions=chosen(is_open, part.directions, taken),
         taken=select(is_open, 0.0, 1.0),
-        later=queue.later,
         waiting=queue.waiting,
         depth=depth,
         axis=axis,
@@ -463,7 +486,21 @@ def _step(
         fresh=select(is_fresh, 1.0, 0.0),
     )
     next_cell = OpenCell(part.farthest, negate(part.bound.at), part.bound.divided)
-    return DepthStep(following, next_cell)
+    return DepthStep(following, next_cell, QueueChange(pushed, move))
+
+
+def _queued(change: QueueChange, later: Sequence[Matrix]) -> list[list[Vector3]]:
+    """Return the cells that wait, the last one first, after a step."""
+    # A program of its own, cell by cell: the numbers of all cells are many more than
+    # registers.
+    is_two, is_one, is_taken = change.move > 1.5, change.move > 0.5, change.move < -0.5
+    cells = [list(map(three, cell)) for cell in (*change.pushed, *later, later[-1])]
+    return [
+        chosen(is_two, two, chosen(is_one, one, chosen(is_taken, taken, same)))
+        for two, one, same, taken in zip(
+            cells, [cells[0], *cells[2:]], cells[2:], cells[3:], strict=False
+        )
+    ]
 
 
 def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[Subcell]:
@@ -488,9 +525,8 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
 @final
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The cells that wait, the last one first, and what is proven without them."""
+    """How many cells wait, and what is proven without them."""
 
-    later: list[list[Vector3]]
     waiting: Number
     lost: Number
     short: Number
@@ -498,11 +534,8 @@ class Queue:
 
     def without_first(self, is_taken: Any) -> Queue:
         """Return the queue without the cell that waited last, if it is taken."""
-        behind = self.later[1:] + self.later[-1:]
-        pairs = zip(behind, self.later, strict=True)
-        later = [chosen(is_taken, p, q) for p, q in pairs]
         waiting = select(is_taken, self.waiting - 1.0, self.waiting)
-        return Queue(later, waiting, self.lost, self.short, self.least)
+        return Queue(waiting, self.lost, self.short, self.least)
 
     def with_cell(
         self, cell: Subcell, is_other: Any, has_room: Any, is_last: Any
@@ -518,10 +551,8 @@ class Queue:
         lost = select(is_lost & ~is_last, 1.0, self.lost)
         short = select(is_lost & is_last, 1.0, self.short)
         least = select(is_kept | is_last, self.least, minimum(self.least, cell.least))
-        above = [cell.directions, *self.later[:-1]]
-        later = [chosen(is_kept, p, q) for p, q in zip(above, self.later, strict=True)]
         waiting = select(is_kept, self.waiting + 1.0, self.waiting)
-        return Queue(later, waiting, lost, short, least)
+        return Queue(waiting, lost, short, least)
 
 
 def _around(axis: Vector3, radius: Number) -> list[Vector3]:
