@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from armillary.collision.distance.columns import ARCS, PairColumns
 from armillary.collision.distance.creases import FLAT, ROUND, unit
@@ -59,8 +59,9 @@ def has_arcs(columns: PairColumns) -> bool:
 def arc_stages(columns: PairColumns) -> tuple[Stage, ...]:
     """Return stages from `depth` and `axis` to the least width along those creases."""
     pair = ArcSearch(columns)
-    begin = columns.stage(pair.begun, **columns.numbers)
-    step = columns.stage(pair.step, **columns.numbers)
+    numbers: Any = columns.numbers
+    begin = columns.stage(pair.begun, **numbers)
+    step = columns.stage(pair.step, **numbers)
     return begin, repeat(columns.going, step, limit=LIMIT)
 
 
@@ -140,18 +141,14 @@ class ArcSearch:
 
         # Both parts of a divided arc; a new one is the second, and the first is empty.
         # The first direction on a circle is the begin of the first arc.
-        is_new, first, turn = state.opening > 0.0, [state.turn != state.turn], state.turn
-        for k in range(len(edges)):
-            first.append(turn == float(k * (TURNS + 1)))
-        is_first = first[0]
-        for each in first[1:]:
-            is_first |= each
+        is_new, turn = state.opening > 0.0, state.turn
+        is_first = _begins(turn, len(edges))
         base = list(map(three, state.base))
         _, d_l, w_l, d_r, w_r = map(three, state.arc)
         begin = chosen(is_new, base, [n, w])
         end = chosen(is_new, [n, w], [d_r, w_r])
         left = _bound(d_l, w_l, n, w, extent)
-        right = _bound(*begin, *end, extent)
+        right = _bound(begin[0], begin[1], end[0], end[1], extent)
         left = Arc(select(is_new, math.inf, left.least), left.rows)
         right = Arc(select(is_new & is_first, math.inf, right.least), right.rows)
         base = chosen(is_new, [n, w], base)
@@ -212,16 +209,22 @@ def _first_of(edge: Vector3) -> Vector3:
 
 def _next_of(edges: Sequence[Vector3], base: Vector3, turn: Number) -> Vector3:
     """Return the next direction around an edge, or the first one around the next."""
-    edge, is_first = edges[0], turn != turn
+    edge = edges[0]
     for k, other in enumerate(edges[1:], 1):
-        begin = float(k * (TURNS + 1))
-        edge = choose(turn >= begin, other, edge)
-        is_first |= turn == begin
+        edge = choose(turn >= float(k * (TURNS + 1)), other, edge)
     angle = 2.0 * math.pi / TURNS
     turned = add(
         scale(math.cos(angle), base), scale(math.sin(angle), cross(edge, base))
     )
-    return choose(is_first, _first_of(edge), turned)
+    return choose(_begins(turn, len(edges)), _first_of(edge), turned)
+
+
+def _begins(turn: Number, count: int) -> Any:
+    """Return whether a number is that of the first direction on one of some circles."""
+    is_first = turn == 0.0
+    for k in range(1, count):
+        is_first |= turn == float(k * (TURNS + 1))
+    return is_first
 
 
 def _bound(

@@ -109,7 +109,9 @@ class PairColumns(Columns):
     newton = Column("number of its step")
 
     # The search of arcs (`arcs.py`).
-    arc = Column("where an arc is divided; its ends, each with its farthest point", 5, 3)
+    arc = Column(
+        "where an arc is divided; its ends, each with its farthest point", 5, 3
+    )
     arcs = Column("arcs that wait, the last first", ARCS, 5, 3)
     base = Column("end of the last arc of a circle, with its farthest point", 2, 3)
     probe = Column("direction that is looked at next", 3)

@@ -84,8 +84,7 @@ def crease_count(shape: Primitive) -> int:
 
 
 def creases_of(shape: Any) -> list[Crease]:
-    """Return the creases of a shape of a kind in `AXES`, whose numbers may be traced.
-    """
+    """Return the creases of a shape of a kind in `AXES`; its numbers may be traced."""
     sine: Number = 0.0
     if isinstance(shape, Cone):
         # Both rims are as far where bottom out - half up = top out + half up. Without a

@@ -74,7 +74,6 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import (
     absolute,
     by_precision,
-    maximum,
     minimum,
     select,
     sqrt,
@@ -84,6 +83,9 @@ __all__ = ["RECORDS", "TABLES", "depth_stages"]
 
 RADIUS: Final = 0.05
 """Of that cell, at first."""
+
+NEWTON_RADIUS: Final = 1e-4
+"""The same where Newton's method has found the best direction."""
 
 # Rotations by general angles; the second is the inverse of the first.
 FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
@@ -129,8 +131,8 @@ TABLES: Final = (PROBE_TABLE, CORNER_TABLE, NEWTON_TABLE)
 
 RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
     PROBE_TABLE.name: {
-        PairColumns.from_last.name: [1.0, *[0.0] * 24],
-        PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(24)],
+        PairColumns.from_last.name: [1.0, *[0.0] * 64],
+        PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(64)],
     },
     CORNER_TABLE.name: {PairColumns.corner.name: [0.0, 1.0, 2.0]},
     NEWTON_TABLE.name: NEWTON_RECORDS,
@@ -229,12 +231,11 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
     )
     newton = newton_stages(columns)
     again = (when(columns.fresh, *newton),) if newton else ()
-    step = partial(_step, has_last=not newton)
     search = repeat(
         columns.going,
         when(columns.taken, *taken),
         *aim,
-        stage(step),
+        stage(_step),
         stage(_queued, writes=columns.later),
         *again,
         limit=LIMIT,
@@ -245,12 +246,18 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         stage(_other_side),
     )
     # The search is repeated along other axes where a part of space was not covered.
-    one = stage(_begin), search, *mirror, stage(_check)
+    begin = partial(_begin, radius=NEWTON_RADIUS if newton else RADIUS)
+    one = stage(begin), search, *mirror, stage(_check)
     first = *face_stage(columns), *newton
     if has_arcs(columns):
         arcs = *arc_stages(columns), when(columns.fresh, *newton)
         return stage(_nothing), probes, *first, *arcs
-    return stage(_nothing), probes, *first, repeat(columns.tries, *one, limit=len(FRAMES))
+    return (
+        stage(_nothing),
+        probes,
+        *first,
+        repeat(columns.tries, *one, limit=len(FRAMES)),
+    )
 
 
 # Widths in single directions
@@ -350,7 +357,7 @@ def _check(
 # The search through cells
 
 
-def _begin(tries: Number, depth: Number, axis: Vector) -> DepthBegin:
+def _begin(tries: Number, depth: Number, axis: Vector, *, radius: float) -> DepthBegin:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
@@ -371,7 +378,7 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> DepthBegin:
         depth=depth,
         axis=axis,
         middle=axis,
-        radius=RADIUS,
+        radius=radius,
         factor=1.0,
         short=0.0,
         least=depth,
@@ -412,12 +419,7 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
 
 
 def _step(
-    support: Support,
-    cell: OpenCell,
-    state: DepthState,
-    later: Sequence[Matrix],
-    *,
-    has_last: bool,
+    support: Support, cell: OpenCell, state: DepthState, later: Sequence[Matrix]
 ) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
     new = _measured(support, cell.against, state.depth)
@@ -461,9 +463,6 @@ def _step(
     away = subtract(axis, three(state.middle))
     is_still = dot(away, away) < 0.1 * radius * radius
     ends = is_over & is_last & is_still & (queue.short == 0.0)
-    # A least width of Newton's method needs no last cell.
-    if not has_last:
-        ends = is_over & (state.octant > 7.0)
     following = DepthState(
         octant=select(is_over & ~is_last, state.octant + 1.0, state.octant),
         axes=list(map(three, state.axes)),

@@ -18,6 +18,7 @@ near which it begins, or none: `depth.py` compares, and proves.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -81,13 +82,14 @@ def newton_stages(columns: PairColumns) -> tuple[Stage, ...]:
     if not _is_known(columns):
         return ()
     pair, stage = Pair(columns), columns.stage
+    numbers: Any = columns.numbers
     return (
-        stage(pair.began, writes=columns.trials, **columns.numbers),
+        stage(pair.began, writes=columns.trials, **numbers),
         each(
             NEWTON_TABLE,
-            stage(pair.moved, writes=columns.trials, **columns.numbers),
+            stage(pair.moved, writes=columns.trials, **numbers),
         ),
-        stage(pair.taken, **columns.numbers),
+        stage(pair.taken, **numbers),
     )
 
 
@@ -95,7 +97,8 @@ def face_stage(columns: PairColumns) -> tuple[Stage, ...]:
     """Return the stage that compares `depth` with the widths across faces of A - B."""
     if not _is_known(columns):
         return ()
-    return (columns.stage(Pair(columns).faces, **columns.numbers),)
+    numbers: Any = columns.numbers
+    return (columns.stage(Pair(columns).faces, **numbers),)
 
 
 def _is_known(columns: PairColumns) -> bool:
@@ -159,9 +162,8 @@ class Pair:
     def began(
         self, X: Matrix, axis: Vector, a: Vector = (), b: Vector = ()
     ) -> list[Vector3]:
-        """Return where Newton's method begins: at the axis, and next to it on creases.
-        """
-        creases = sum(self.creases(X, a, b), [])
+        """Return where Newton's method begins: at the axis and beside it on creases."""
+        creases = list(itertools.chain(*self.creases(X, a, b)))
         return [three(axis), *(onto(crease, three(axis)) for crease in creases)]
 
     def moved(
@@ -170,7 +172,7 @@ class Pair:
         """Return the directions after a step."""
         farthest = self.farthest(X, a, b)
         free, *bound = map(three, trials)
-        creases = sum(self.creases(X, a, b), [])
+        creases = list(itertools.chain(*self.creases(X, a, b)))
         steps = zip(creases, bound, strict=True)
         return [_newton(farthest, free)] + [_slid(farthest, *each) for each in steps]
 
@@ -199,7 +201,7 @@ class Pair:
         of_a = creases_of(with_numbers(shape_a, a))
         of_b = creases_of(with_numbers(shape_b, b))
         # A - B reaches as far along d as B does along -d.
-        turned = [Crease(negate(apply(rotation, l)), s) for l, s in of_b]
+        turned = [Crease(negate(apply(rotation, axis)), sine) for axis, sine in of_b]
         return of_a, turned
 
     def farthest(self, X: Matrix, a: Vector, b: Vector) -> Widths:
