@@ -18,6 +18,7 @@ from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
     Box,
     Capsule,
+    Cone,
     ConvexPolyhedron,
     Cylinder,
     Sphere,
@@ -42,6 +43,7 @@ def figures() -> Iterator[Figure]:
     box = Box(size=(0.4, 0.3, 0.6))
     boxes, tube = (Box(size=(0.2, 0.4, 0.5)), box), Cylinder(radius=0.1, length=0.4)
     tubes = tube, Cylinder(radius=0.2, length=0.6)
+    cone = Cone(bottom=0.2, length=0.5)
     balls = ball, Sphere(radius=0.15)
     pairs: list[tuple[Primitive, Primitive, float, float]] = [
         (*balls, 100.0, 5.0),
@@ -50,8 +52,10 @@ def figures() -> Iterator[Figure]:
         (ball, box, 100.0, 5.0),
         (rod, box, 60.0, 25.0),
         (*boxes, 12.0, 6.0),
-        (tube, box, 1.0, 0.5),
+        (tube, box, 3.0, 1.5),
+        (cone, box, 3.0, 1.5),
         (*tubes, 1.0, 0.5),
+        (cone, tube, 1.0, 0.5),
     ]
     for a, b, python, native in pairs:
         yield from pair_figures(a, b, python, native)
@@ -187,6 +191,8 @@ def peer_shape(shape: Primitive) -> Any:
             return coal.Box(*shape.size)
         case Cylinder():
             return coal.Cylinder(shape.radius, shape.length)
+        case Cone(top=0.0):
+            return coal.Cone(shape.bottom, shape.length)
         case ConvexPolyhedron():
             points = coal.StdVec_Vec3s()
             points.extend(np.array(shape.vertices))

@@ -23,10 +23,24 @@ from typing import Any
 import numpy as np
 
 from armillary.model.primitive import Primitive
-from armillary.model.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, Sphere
+from armillary.model.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    ConvexPolyhedron,
+    Cylinder,
+    Sphere,
+)
 
 SOURCES = Path(__file__).with_name("peers")
-KINDS = (Sphere, Capsule, Box, Cylinder, ConvexPolyhedron)  # as coal_loop.cpp has them
+KINDS = (
+    Sphere,
+    Capsule,
+    Box,
+    Cylinder,
+    Cone,
+    ConvexPolyhedron,
+)  # as coal_loop.cpp has them
 AXES = ("RX", "RY", "RZ", "PX", "PY", "PZ")  # as pinocchio_loop.cpp has them
 PINOCCHIO = ("inverse", "mass matrix", "forward", "derivatives")
 DEFINED = (  # as the headers of Pinocchio want it
@@ -229,6 +243,8 @@ def _numbers(shape: Primitive) -> np.ndarray:
             numbers = [shape.radius, shape.length]
         case Box():
             numbers = shape.size
+        case Cone(top=0.0):
+            numbers = [shape.bottom, shape.length]
         case ConvexPolyhedron():
             numbers = shape.vertices
         case _:

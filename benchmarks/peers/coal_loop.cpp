@@ -20,6 +20,8 @@ static Shape made(int kind, const double *numbers, int count) {
     return Shape(new coal::Box(numbers[0], numbers[1], numbers[2]));
   case 3:
     return Shape(new coal::Cylinder(numbers[0], numbers[1]));
+  case 4:
+    return Shape(new coal::Cone(numbers[0], numbers[1]));
   default:
     auto points = std::make_shared<std::vector<coal::Vec3s>>();
     for (int k = 0; k < count; k += 3)

@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
 
+from armillary.collision.distance.creases import crease_count
 from armillary.collision.distance.sizes import numbers_of
 from armillary.kernel.columns import Column, Columns, number_field
 from armillary.kernel.tables import Table
 from armillary.model.primitive import Primitive
 from armillary.trace import Port
 
-__all__ = ["CORNERS", "WAITING", "PairColumns", "Side", "SideName"]
+__all__ = ["ARCS", "CORNERS", "WAITING", "PairColumns", "Side", "SideName"]
 
 SideName: TypeAlias = Literal["a", "b"]
 
 CORNERS: Final = 8
 """Corners of a polyhedron that are compared at once."""
+
+ARCS: Final = 6
+"""Arcs of directions that can wait."""
 
 WAITING: Final = 16
 """Cells of directions that can wait while the depth is searched for."""
@@ -86,6 +90,8 @@ class PairColumns(Columns):
     directions = Column("unit vectors at the corners of the cell", 3, 3)
     taken = Column("1 if the farthest points of the cell are not known yet")
     later = Column("directions of cells that wait, the last first", WAITING, 3, 3)
+    pushed = Column("directions of cells that begin to wait, the last first", 2, 3, 3)
+    move = Column("how many cells begin to wait; below 0 if one does no longer")
     waiting = Column("how many cells wait")
     depth = Column("least width so far", unit="m")
     axis = Column("direction of the least width so far", 3)
@@ -96,6 +102,21 @@ class PairColumns(Columns):
     least = Column("what the depth is proven not to be below", unit="m")
     lost = Column("1 if a part of another cell found no room to wait")
     going = Column("above 0 while the search goes on")
+    fresh = Column("above 0 where a less width was found that is not a local least yet")
+    trials = Column("directions that Newton's method improves", "trials", 3)
+    newton = Column("number of its step")
+
+    # The search of arcs (`arcs.py`).
+    arc = Column(
+        "where an arc is divided; its ends, each with its farthest point", 5, 3
+    )
+    arcs = Column("arcs that wait, the last first", ARCS, 5, 3)
+    base = Column("end of the last arc of a circle, with its farthest point", 2, 3)
+    probe = Column("direction that is looked at next", 3)
+    turn = Column("number of the arc, of all circles")
+    opening = Column("above 0 where that direction is the end of a new arc")
+
+    # Of both searches.
     farthest = Column("farthest points of A - B at the corners", 3, 3, unit="m")
     against = Column("minus the direction in which A - B is searched", 3)
     divided = Column("1 for corners that are replaced if a cell is divided there", 3)
@@ -109,7 +130,9 @@ class PairColumns(Columns):
             pose_rows: Rows of the poses of links in the world, 3 or 4.
         """
         sizes = {"a": len(numbers_of(a)), "b": len(numbers_of(b))}
-        super().__init__(pose_rows=pose_rows, **sizes)
+        # One that moves freely, and one on each crease of both.
+        trials = 1 + sum(crease_count(shape) for shape in (a, b))
+        super().__init__(pose_rows=pose_rows, trials=trials, **sizes)
         self.shapes = a, b
 
     @property

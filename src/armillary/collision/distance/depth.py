@@ -27,8 +27,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple, final
 
+from armillary.collision.distance.arcs import arc_stages, has_arcs
 from armillary.collision.distance.columns import WAITING, PairColumns
 from armillary.collision.distance.direction_cell import (
     Subcell,
@@ -38,7 +40,20 @@ from armillary.collision.distance.direction_cell import (
 )
 from armillary.collision.distance.gjk import aimed, difference
 from armillary.collision.distance.separation import choose, direction
+from armillary.collision.distance.stationary import (
+    NEWTON_RECORDS,
+    NEWTON_TABLE,
+    face_stage,
+    newton_stages,
+)
 from armillary.collision.distance.support import supports
+from armillary.collision.distance.tolerance import (
+    GROWTH,
+    LIMIT,
+    PRECISION,
+    TOLERANCE,
+    allowed,
+)
 from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table, reals
@@ -59,7 +74,6 @@ from armillary.spatial.vector import (
 from armillary.trace.functions import (
     absolute,
     by_precision,
-    maximum,
     minimum,
     select,
     sqrt,
@@ -67,20 +81,11 @@ from armillary.trace.functions import (
 
 __all__ = ["RECORDS", "TABLES", "depth_stages"]
 
-LIMIT: Final = 4000
-"""Most directions; polytopes of few corners take about 30, round bodies 150."""
-
-TOLERANCE: Final = 1e-9
-"""Of the size: cells that cannot be better by more are left."""
-
-GROWTH: Final = 1.005
-"""Of the tolerance with each direction: bodies may be as deep all around an axis."""
-
-PRECISION: Final = 1e-10
-"""The same for the last cell, around the best direction."""
-
 RADIUS: Final = 0.05
 """Of that cell, at first."""
+
+NEWTON_RADIUS: Final = 1e-4
+"""The same where Newton's method has found the best direction."""
 
 # Rotations by general angles; the second is the inverse of the first.
 FRAMES: Final[tuple[tuple[Vector3, Vector3, Vector3], ...]] = (
@@ -121,7 +126,7 @@ PROBE_TABLE: Final = Table(
 )
 CORNER_TABLE: Final = Table("corners", (reals(PairColumns.corner.name),))
 
-TABLES: Final = (PROBE_TABLE, CORNER_TABLE)
+TABLES: Final = (PROBE_TABLE, CORNER_TABLE, NEWTON_TABLE)
 """What the stages read, whatever the shapes."""
 
 RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
@@ -130,6 +135,7 @@ RECORDS: Final[Mapping[str, Mapping[str, Sequence[Any]]]] = {
         PairColumns.along.name: [(0.0, 0.0, 0.0), *_even(64)],
     },
     CORNER_TABLE.name: {PairColumns.corner.name: [0.0, 1.0, 2.0]},
+    NEWTON_TABLE.name: NEWTON_RECORDS,
 }
 """What is in those tables.
 
@@ -161,7 +167,6 @@ class DepthState(NamedTuple):
     axes: Matrix
     directions: Matrix
     taken: Number
-    later: Sequence[Matrix]
     waiting: Number
     depth: Number
     axis: Vector
@@ -172,6 +177,7 @@ class DepthState(NamedTuple):
     least: Number
     lost: Number
     going: Number
+    fresh: Number
 
 
 class OpenCell(NamedTuple):
@@ -182,11 +188,27 @@ class OpenCell(NamedTuple):
     divided: Vector
 
 
+class QueueChange(NamedTuple):
+    """What changes of the cells that wait."""
+
+    pushed: Sequence[Matrix]
+    move: Number
+
+
+class DepthBegin(NamedTuple):
+    """What there is before the first step."""
+
+    state: DepthState
+    cell: OpenCell
+    later: Sequence[Matrix]
+
+
 class DepthStep(NamedTuple):
     """What a step leaves."""
 
     state: DepthState
     cell: OpenCell
+    change: QueueChange
 
 
 def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
@@ -207,11 +229,15 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         each(CORNER_TABLE, *look_up, stage(_reach, writes=columns.farthest)),
         stage(_bound),
     )
+    newton = newton_stages(columns)
+    again = (when(columns.fresh, *newton),) if newton else ()
     search = repeat(
         columns.going,
         when(columns.taken, *taken),
         *aim,
         stage(_step),
+        stage(_queued, writes=columns.later),
+        *again,
         limit=LIMIT,
     )
     mirror = (
@@ -220,8 +246,18 @@ def depth_stages(columns: PairColumns) -> tuple[Stage, ...]:
         stage(_other_side),
     )
     # The search is repeated along other axes where a part of space was not covered.
-    one = stage(_begin), search, *mirror, stage(_check)
-    return stage(_nothing), probes, repeat(columns.tries, *one, limit=len(FRAMES))
+    begin = partial(_begin, radius=NEWTON_RADIUS if newton else RADIUS)
+    one = stage(begin), search, *mirror, stage(_check)
+    first = *face_stage(columns), *newton
+    if has_arcs(columns):
+        arcs = *arc_stages(columns), when(columns.fresh, *newton)
+        return stage(_nothing), probes, *first, *arcs
+    return (
+        stage(_nothing),
+        probes,
+        *first,
+        repeat(columns.tries, *one, limit=len(FRAMES)),
+    )
 
 
 # Widths in single directions
@@ -321,7 +357,7 @@ def _check(
 # The search through cells
 
 
-def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
+def _begin(tries: Number, depth: Number, axis: Vector, *, radius: float) -> DepthBegin:
     """Return the columns before the first cell."""
     zero = (0.0, 0.0, 0.0)
     none = [zero] * 3
@@ -338,19 +374,20 @@ def _begin(tries: Number, depth: Number, axis: Vector) -> DepthStep:
         axes=axes,
         directions=axes,
         taken=1.0,
-        later=[none] * WAITING,
         waiting=0.0,
         depth=depth,
         axis=axis,
         middle=axis,
-        radius=RADIUS,
+        radius=radius,
         factor=1.0,
         short=0.0,
         least=depth,
         lost=0.0,
         going=1.0,
+        fresh=0.0,
     )
-    return DepthStep(state, OpenCell(none, negate(three(axis)), zero))
+    cell = OpenCell(none, negate(three(axis)), zero)
+    return DepthBegin(state, cell, [none] * WAITING)
 
 
 def _corner(directions: Matrix, corner: Number) -> Vector:
@@ -381,25 +418,28 @@ def _bound(directions: Matrix, farthest: Matrix, extent: Number) -> Divide:
     return Divide(negate(bound.at), bound.divided)
 
 
-def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
+def _step(
+    support: Support, cell: OpenCell, state: DepthState, later: Sequence[Matrix]
+) -> DepthStep:
     """Divide the cell by the direction of a new point, and choose the next cell."""
     new = _measured(support, cell.against, state.depth)
     depth = select(new.is_less, new.width, state.depth)
     axis = choose(new.is_less, new.normal, three(state.axis))
+    tolerance = allowed(new.width, state.depth, state.factor, support.extent)
+    is_fresh = new.width < state.depth - tolerance
     part, *others = _parts(cell, state.directions, new, support.extent)
 
     # A part whose bound is not below `enough` cannot be better by more than is allowed.
     # `least` is the least of the bounds of what is left so: what is proven.
     is_last = state.octant > 8.0
-    enough = depth - _allowed(new.width, depth, state.factor, support.extent)
+    enough = depth - allowed(new.width, depth, state.factor, support.extent)
     is_open = part.least < enough
     least = select(is_open | is_last, state.least, minimum(state.least, part.least))
 
     # If this part is done, a cell that waits is taken, else an octant. Behind the last
     # octant follows the last cell, around the axis; it shrinks as long as parts of it
     # find no room.
-    later = [list(map(three, waiting)) for waiting in state.later]
-    queue = Queue(later, state.waiting, state.lost, state.short, least)
+    queue = Queue(state.waiting, state.lost, state.short, least)
     has_room = queue.waiting < WAITING - 1.0
     is_waiting = queue.waiting > 0.0
     is_taken = ~is_open & is_waiting
@@ -408,23 +448,26 @@ def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
     fresh = chosen(
         state.octant < 8.0, _octant(state.octant, state.axes), _around(axis, radius)
     )
-    taken = chosen(is_waiting, queue.later[0], fresh)
+    taken = chosen(is_waiting, list(map(three, later[0])), fresh)
     queue = queue.without_first(is_taken)
+    pushed, move = [others[0].directions] * 2, select(is_taken, -1.0, 0.0)
     for other in others:
         is_other = is_open & (other.least < enough)
         queue = queue.with_cell(other, is_other, has_room, is_last)
+        is_kept = is_other & has_room
+        pushed[0] = chosen(is_kept, other.directions, pushed[0])
+        move = select(is_kept, move + 1.0, move)
 
     # The search ends when the last cell is done and has hardly moved the axis.
     is_over = ~is_open & ~is_waiting
     away = subtract(axis, three(state.middle))
     is_still = dot(away, away) < 0.1 * radius * radius
-    goes_on = ~(is_over & is_last & is_still & (queue.short == 0.0))
+    ends = is_over & is_last & is_still & (queue.short == 0.0)
     following = DepthState(
         octant=select(is_over & ~is_last, state.octant + 1.0, state.octant),
         axes=list(map(three, state.axes)),
         directions=chosen(is_open, part.directions, taken),
         taken=select(is_open, 0.0, 1.0),
-        later=queue.later,
         waiting=queue.waiting,
         depth=depth,
         axis=axis,
@@ -438,10 +481,25 @@ def _step(support: Support, cell: OpenCell, state: DepthState) -> DepthStep:
         short=select(is_over, 0.0, queue.short),
         least=queue.least,
         lost=queue.lost,
-        going=select(goes_on, 1.0, 0.0),
+        going=select(ends, 0.0, 1.0),
+        fresh=select(is_fresh, 1.0, 0.0),
     )
     next_cell = OpenCell(part.farthest, negate(part.bound.at), part.bound.divided)
-    return DepthStep(following, next_cell)
+    return DepthStep(following, next_cell, QueueChange(pushed, move))
+
+
+def _queued(change: QueueChange, later: Sequence[Matrix]) -> list[list[Vector3]]:
+    """Return the cells that wait, the last one first, after a step."""
+    # A program of its own, cell by cell: the numbers of all cells are many more than
+    # registers.
+    is_two, is_one, is_taken = change.move > 1.5, change.move > 0.5, change.move < -0.5
+    cells = [list(map(three, cell)) for cell in (*change.pushed, *later, later[-1])]
+    return [
+        chosen(is_two, two, chosen(is_one, one, chosen(is_taken, taken, same)))
+        for two, one, same, taken in zip(
+            cells, [cells[0], *cells[2:]], cells[2:], cells[3:], strict=False
+        )
+    ]
 
 
 def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[Subcell]:
@@ -463,21 +521,11 @@ def _parts(cell: OpenCell, old: Matrix, new: Measured, extent: Number) -> list[S
     return in_order(parts)
 
 
-def _allowed(width: Number, depth: Number, factor: Number, extent: Number) -> Number:
-    """Return by how much the depth may be wrong."""
-    # The tolerance is a part of the size, and grows with each direction; a shallow
-    # depth is to be as exact for its own size. Below `precise` all is rounding.
-    precise = by_precision(width, double=PRECISION, single=1e-5) * extent
-    shallow = minimum(TOLERANCE * extent, 1e-3 * depth)
-    return maximum(factor * shallow, precise)
-
-
 @final
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The cells that wait, the last one first, and what is proven without them."""
+    """How many cells wait, and what is proven without them."""
 
-    later: list[list[Vector3]]
     waiting: Number
     lost: Number
     short: Number
@@ -485,11 +533,8 @@ class Queue:
 
     def without_first(self, is_taken: Any) -> Queue:
         """Return the queue without the cell that waited last, if it is taken."""
-        behind = self.later[1:] + self.later[-1:]
-        pairs = zip(behind, self.later, strict=True)
-        later = [chosen(is_taken, p, q) for p, q in pairs]
         waiting = select(is_taken, self.waiting - 1.0, self.waiting)
-        return Queue(later, waiting, self.lost, self.short, self.least)
+        return Queue(waiting, self.lost, self.short, self.least)
 
     def with_cell(
         self, cell: Subcell, is_other: Any, has_room: Any, is_last: Any
@@ -505,10 +550,8 @@ class Queue:
         lost = select(is_lost & ~is_last, 1.0, self.lost)
         short = select(is_lost & is_last, 1.0, self.short)
         least = select(is_kept | is_last, self.least, minimum(self.least, cell.least))
-        above = [cell.directions, *self.later[:-1]]
-        later = [chosen(is_kept, p, q) for p, q in zip(above, self.later, strict=True)]
         waiting = select(is_kept, self.waiting + 1.0, self.waiting)
-        return Queue(later, waiting, lost, short, least)
+        return Queue(waiting, lost, short, least)
 
 
 def _around(axis: Vector3, radius: Number) -> list[Vector3]:
