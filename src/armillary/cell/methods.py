@@ -7,7 +7,7 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
-from armillary.kernel.forks import IMPORT_LOCK
+from armillary.forks import IMPORT_LOCK
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import forks
+from armillary import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.search_layout import CALL, SOLVED
 from armillary.kernel.seed_table import SeedTable, levels_of, pairs_of
