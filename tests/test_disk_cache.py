@@ -186,6 +186,28 @@ def test_arrays_are_made_once_for_the_same_parts():
 
 
 @pytest.mark.usefixtures("place")
+def test_arrays_of_another_version_of_a_library_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The library itself is not imported: that takes longer than to load arrays."""
+    package = tmp_path / "hull_maker"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise AssertionError")
+    monkeypatch.syspath_prepend(tmp_path)
+    made: list[int] = []
+
+    def make() -> list[int]:
+        made.append(1)
+        return made
+
+    for version in ("1.0", "1.0", "2.0"):
+        (package / "version.py").write_text(f"version = {version!r}")
+        cache._source_digest.cache_clear()
+        cache.cached_arrays("hulls", ["a"], make, made_by=("hull_maker",))
+    assert len(made) == 2
+
+
+@pytest.mark.usefixtures("place")
 def test_arrays_of_another_source_are_not_taken(monkeypatch: pytest.MonkeyPatch):
     make = Maker()
     tables(make)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
+from collections.abc import Callable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import armillary as arm
+from armillary import forks
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report
+from armillary.formats.json import document
 from armillary.model.workcell import Workcell
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +55,30 @@ def test_dir_lists_what_is_public():
     assert dir(arm) == sorted([*arm.__all__, "__version__"])
     for name in dir(arm):
         assert getattr(arm, name) is not None
+
+
+def test_threads_import_one_after_another(monkeypatch: pytest.MonkeyPatch):
+    """Python may fail where one imports a package, and another a module of it.
+
+    Two threads that make decoders of the same classes crash msgspec.
+    """
+    seen: list[str] = []
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(name: Any) -> Any:
+            assert forks.IMPORT_LOCK._is_owned(), name  # pyright: ignore
+            seen.append(str(name))
+            return function(name)
+
+        return noted
+
+    monkeypatch.setattr(arm, "import_module", noting(importlib.import_module))
+    monkeypatch.setattr(document, "_decoder", noting(document._decoder))
+    for name in ("Pose", "joints", "METRE", "__version__"):
+        assert arm.__getattr__(name) == getattr(arm, name)
+    arm.example("scara")
+    assert any("Pose" in each or "pose" in each for each in seen)
+    assert any("class" in each for each in seen)
 
 
 def test_unknown_example():

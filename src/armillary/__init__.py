@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from armillary import errors
 from armillary.errors import ArmillaryError, unknown
+from armillary.forks import IMPORT_LOCK
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -152,19 +153,23 @@ _SCRIPTS = ("approved", "isolated")
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        value = getattr(import_module(_HOMES[name]), name)
+        value = getattr(_imported(_HOMES[name]), name)
     elif name in _MODULES:
-        value = import_module(_MODULES[name])
+        value = _imported(_MODULES[name])
     elif name in {"METRE", "OTHER", "RADIAN"}:
-        value = import_module("armillary.model.unit").Unit[name]
+        value = _imported("armillary.model.unit").Unit[name]
     elif name == "__version__":
-        from importlib.metadata import version
-
-        value = version("armillary")
+        value = _imported("importlib.metadata").version("armillary")
     else:
         raise AttributeError(f"module 'armillary' has no attribute {name!r}")
     globals()[name] = value
     return value
+
+
+def _imported(name: str) -> Any:
+    # Where one thread imports a package and another a module of it, Python may fail.
+    with IMPORT_LOCK:
+        return import_module(name)
 
 
 def __dir__() -> list[str]:
@@ -224,9 +229,10 @@ def load(  # noqa: PLR0913
         UnknownName: There is no such format or plug-in, or choice of scripts or of
             swapped limits.
     """
-    from armillary.cell.cell import Cell
-    from armillary.formats import registry
-    from armillary.formats.mesh.files import mesh_files
+    with IMPORT_LOCK:
+        from armillary.cell.cell import Cell
+        from armillary.formats import registry
+        from armillary.formats.mesh.files import mesh_files
 
     if scripts not in _SCRIPTS:
         raise unknown("choice of scripts", scripts, _SCRIPTS)
@@ -248,7 +254,8 @@ def load(  # noqa: PLR0913
     )
     registry.log(report)
     if scripts == "isolated":
-        from armillary.scripts.mechanism import isolate_scripts
+        with IMPORT_LOCK:
+            from armillary.scripts.mechanism import isolate_scripts
 
         isolate_scripts(workcell)
     return Cell.of(workcell, meshes=mesh_files(path, packages, folders))
@@ -279,8 +286,9 @@ def save(
         FormatError: The format cannot hold this cell, or the file cannot be written.
         UnknownName: There is no such format.
     """
-    from armillary.cell.cell import Cell
-    from armillary.formats import registry
+    with IMPORT_LOCK:
+        from armillary.cell.cell import Cell
+        from armillary.formats import registry
 
     workcell, meshes = (
         (cell.workcell, cell.meshes) if isinstance(cell, Cell) else (cell, None)
@@ -301,9 +309,8 @@ def example(name: str) -> Cell:
     known = example_names()
     if name not in known:
         raise unknown("example cell", name, known)
-    from importlib.resources import as_file
-
-    with as_file(_examples() / f"{name}{_ENDING}") as path:
+    resources = _imported("importlib.resources")
+    with resources.as_file(_examples() / f"{name}{_ENDING}") as path:
         return load(path)
 
 
@@ -314,6 +321,6 @@ def example_names() -> tuple[str, ...]:
 
 
 def _examples() -> Traversable:
-    from importlib.resources import files
-
-    return files("armillary") / "cells"
+    resources = _imported("importlib.resources")
+    with IMPORT_LOCK:  # it imports, too
+        return resources.files("armillary") / "cells"

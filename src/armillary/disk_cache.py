@@ -84,7 +84,8 @@ def cached_arrays(
         what: What they are, for the key.
         parts: All that decides their numbers, texts and arrays.
         make: Makes them; what it raises is raised.
-        made_by: The modules that do: another source makes other arrays.
+        made_by: The modules that do: another source makes other arrays. A library is
+            named as a whole, and counts by its `version.py`.
     """
     digest = hashlib.sha256()
     for part in (what, *made_by, np.__version__, sys.byteorder):
@@ -130,11 +131,14 @@ def _source_digest(modules: tuple[str, ...]) -> bytes | None:
     """Return a digest of the source of modules; None where it cannot be read."""
     digest = hashlib.sha256()
     for name in modules:
-        spec = find_spec(name)
-        loader: Any = spec and spec.loader
         try:
-            digest.update(loader.get_data(spec and spec.origin))
-        except (AttributeError, OSError):
+            spec = find_spec(name)
+            loader: Any = spec and spec.loader
+            source = (spec and spec.origin) or ""
+            if not name.startswith("armillary."):
+                source = os.path.join(os.path.dirname(source), "version.py")
+            digest.update(loader.get_data(source))
+        except (AttributeError, OSError, ValueError):  # ValueError: of a stand-in
             return None
     return digest.digest()
 

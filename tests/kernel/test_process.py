@@ -147,7 +147,8 @@ def test_forks_while_another_thread_compiles(how: str):
 
 FORK_WITHIN = """
 import os
-from armillary.kernel import forks, kernel
+from armillary import forks
+from armillary.kernel import kernel
 
 def fork(*_):
     child = os.fork()
@@ -355,3 +356,13 @@ if child == 0:
 assert os.waitpid(child, 0)[1] == 0
 """
     run(PIPELINE.replace("3000", "300") + fork)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_fork_acquires_the_lock_of_logging_after_those_of_imports():
+    """Modules that are imported make loggers; two orders would end in a deadlock.
+
+    Forks run what was registered last first, and `logging` registers its lock.
+    """
+    code = "import sys, armillary.forks; sys.exit('logging' not in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -17,7 +17,7 @@ PACKAGE = ROOT / "src" / "armillary"
 
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
-    ("errors", "replaced_file", "user_folder", "confined_process", "limits"),
+    ("errors", "forks", "replaced_file", "user_folder", "confined_process", "limits"),
     ("trace", "plugins", "disk_cache"),
     ("spatial", "kernel"),
     ("model",),

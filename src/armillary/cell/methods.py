@@ -18,7 +18,7 @@ from typing import (
     cast,
 )
 
-from armillary.kernel.forks import IMPORT_LOCK
+from armillary.forks import IMPORT_LOCK
 from armillary.model.fields import kept
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell

@@ -65,7 +65,12 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
         "to test, 130 interrupted.",
     )
-    whole.add_argument("--version", action=_PrintVersion, nargs=0)
+    whole.add_argument(
+        "--version",
+        action=_PrintVersion,
+        nargs=0,
+        help="show program's version number and exit",
+    )
     verbs = whole.add_subparsers(metavar="VERB", required=True)
     parsers = {name: verbs.add_parser(name, help=text) for name, text in HELP.items()}
     # Options before the verb take no values, so the first other argument is the verb.

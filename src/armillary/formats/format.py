@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
-from armillary.kernel.forks import IMPORT_LOCK
 from armillary.model.joint import Joint
 from armillary.model.workcell import Workcell
 

@@ -53,6 +53,7 @@ from armillary.ik.search_step import largest_errors, residual_of_errors, step_pr
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
+from armillary.kernel.compiler import emitter_fingerprint
 from armillary.kernel.jit import host
 from armillary.kernel.search import (
     Plan,
@@ -363,7 +364,8 @@ class NumericSearch:
             return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
         vectors = [] if closed is None else [closed.vectors]
-        parts = [host().identity, fk.fingerprint, *ranges, self._scales, *vectors]
+        made_with = host().identity, emitter_fingerprint()
+        parts = [*made_with, fk.fingerprint, *ranges, self._scales, *vectors]
         *arrays, void = cached_arrays("starts", parts, made, made_by=TABLE_MAKERS)
         return SeedTable(*arrays, void=int(void))
 

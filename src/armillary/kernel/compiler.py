@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from armillary import disk_cache
 from armillary.errors import KernelError
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel.arguments import MAX_DIMENSIONS, described
-from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH

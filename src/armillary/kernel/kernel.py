@@ -18,8 +18,9 @@ from typing import Any, Final, cast, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary import forks
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel import binding, forks, threads
+from armillary.kernel import binding, threads
 from armillary.kernel.arguments import (
     Array,
     Batch,

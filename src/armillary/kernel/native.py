@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from armillary import forks
 from armillary.errors import KernelError
-from armillary.kernel import binding, forks
+from armillary.kernel import binding
 from armillary.kernel.arguments import Array, ufunc_signature
 from armillary.kernel.fallback import STATE, Compute, new_state
 from armillary.kernel.references import vectorize

@@ -14,8 +14,8 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary import forks
 from armillary.errors import KernelError
-from armillary.kernel import forks
 from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of

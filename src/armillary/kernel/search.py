@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel import forks
+from armillary import forks
 from armillary.kernel.binding import (
     address_of,
     arrays_are_as_expected,

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.kernel import Kernel, shared_kernel
-from armillary.kernel.forks import IMPORT_LOCK
 from armillary.kernel.native import real_type
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs

@@ -36,13 +36,13 @@ CONCAVITY: Final = 0.02
 CUBES: Final = 8000
 """Cubes that a body is divided into, so that parts contain its inside, too."""
 
-MAKERS: Final = tuple(
-    f"armillary.model.{name}"
-    for name in (
-        "bounding_volumes",
-        *("geometry.body_pieces", "geometry.hull"),
-        *("geometry.sphere_cover", "geometry.triangles"),
-    )
+MAKERS: Final = (
+    "armillary.model.bounding_volumes",
+    "armillary.model.geometry.body_pieces",
+    "armillary.model.geometry.hull",
+    "armillary.model.geometry.sphere_cover",
+    "armillary.model.geometry.triangles",
+    "scipy",
 )
 """Modules on which spheres and parts depend."""
 
@@ -170,12 +170,21 @@ def convex_parts(
             return [pieces.points]
         return _grown(_cut(triangles, allowed), pieces)
 
-    parts = [triangles.vertices, triangles.faces, allowed]
+    parts = [triangles.vertices, triangles.faces, float(allowed), _coacd_version()]
     grown = cached_arrays("convex parts", parts, made, made_by=MAKERS)
     return tuple(
         ConvexPolyhedron.around(points, tolerance=0.25 * allowed, **looks)
         for points in grown
     )
+
+
+def _coacd_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # 40 ms
+
+    try:
+        return version("coacd")
+    except PackageNotFoundError:
+        return ""
 
 
 def _cut(body: Triangles, concavity: float) -> list[npt.NDArray[np.float64]]:

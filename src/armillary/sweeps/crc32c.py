@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.forks import IMPORT_LOCK
+from armillary.forks import IMPORT_LOCK
 
 __all__ = ["SIZE", "as_bytes", "compiled", "crc32c"]
 

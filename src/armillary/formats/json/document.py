@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final, NoReturn, TypeVar
 
 import msgspec
 
 from armillary.errors import FormatError, quote
+from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.json.locations import (
     Steps,
@@ -100,7 +101,9 @@ class Document:
             FormatError: The file is not JSON, or another value.
         """
         try:
-            return msgspec.json.decode(self._data, type=kind)
+            with IMPORT_LOCK:
+                decoder = _decoder(kind)
+            return decoder.decode(self._data)
         except msgspec.ValidationError as error:
             self.mismatch(error, ())
             self.report_all()
@@ -227,3 +230,9 @@ def _described(steps: Steps) -> str:
     """Return the path of a part: `links[3].limits`."""
     text = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in steps)
     return text.lstrip(".") or "the file"
+
+
+@cache
+def _decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    # Two threads that make decoders of the same classes at once crash msgspec.
+    return msgspec.json.Decoder(kind)

@@ -33,7 +33,9 @@ HULL_TOLERANCE: Final = 0.005
 HULL_MAKERS: Final = (
     "armillary.formats.mesh.files",
     "armillary.model.geometry.hull",
+    "armillary.model.geometry.triangles",
     "armillary.model.shapes.convex_polyhedron",
+    "scipy",
 )
 """Modules on which the corners of a hull depend."""
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from armillary.disk_cache import cached_arrays
 from armillary.kernel import Kernel
+from armillary.kernel.compiler import emitter_fingerprint
 from armillary.kernel.jit import host
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
@@ -85,7 +86,11 @@ class Branch:
     def _table(self, number: int) -> Fields:
         """Return the table of a block, which an earlier process may have made."""
         programs, system = block_programs(self.cell, number), self.cell.loop_system
-        parts: list[str | Array] = [host().identity, self.seed]
+        parts: list[str | Array] = [
+            host().identity,
+            emitter_fingerprint(),
+            self.seed,
+        ]
         # The table of a block follows from those before it.
         for b in range(number + 1):
             pipeline = _walking(self.cell, b).fingerprint

@@ -4,10 +4,14 @@ A fork copies a lock that another thread holds, and nobody releases the copy. Ea
 therefore acquires those of compilation first, in the order in which compilation nests
 them. They are reentrant, so that a thread that holds some may fork. Before Python 3.12
 a cached property has a lock, too; the child gets new ones.
+
+Forks run what was registered last first. `logging` is registered before these locks:
+modules are imported that make loggers, so its lock is acquired after them everywhere.
 """
 
 from __future__ import annotations
 
+import logging  # noqa: F401  # pyright: ignore[reportUnusedImport]
 import os
 import sys
 import threading
