@@ -294,6 +294,21 @@ def test_far_from_the_origin_and_at_other_sizes():
     np.testing.assert_allclose(there.collision().distances(Q), near, atol=1e-8)
 
 
+def test_half_spaces_reach_beyond_what_has_squares():
+    floor = arm.Link(name="floor", collisions=[HalfSpace()])
+    up = arm.joints.Prismatic(axis=(0.0, 0.0, 1.0))
+    ball = Sphere(radius=0.1)
+    link = arm.Link(name="ball", parent="floor", joint=up, collisions=[ball])
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="one", links=[floor, link])])
+    check = cell.collision(rules=arm.Rules.everything())
+    Q = np.array([[-1e200], [1e200]])
+    np.testing.assert_array_equal(check(Q), [True, False])
+    np.testing.assert_array_equal(check.clearance(Q), Q[:, 0])
+    np.testing.assert_array_equal(check.distances(Q), Q)
+    np.testing.assert_array_equal(check.gradients(Q), [[[1.0]], [[1.0]]])
+    assert [len(check.contacts(q)) for q in Q] == [1, 0]
+
+
 def test_a_shape_of_ones_own():
     class Disc(Primitive, frozen=True, kw_only=True):
         """A segment along x, rounded."""
