@@ -275,6 +275,9 @@ def test_no_pair_and_no_shape():
         assert np.isposinf(check.clearance(Q)).all()
         assert check.distances(Q).shape == (2, 0)
         assert check.contacts(Q[0]) == []
+        assert check.motion(Q[0], Q[1]).free
+    with pytest.raises(ShapeError, match="q0"):  # of no joints, where there are some
+        scene().collision(rules=arm.Rules.nothing()).motion(Q[0], Q[1])
 
 
 def test_far_from_the_origin_and_at_other_sizes():
