@@ -374,7 +374,7 @@ def test_the_unknown_speed_of_what_carries_both_links_hides_no_contact():
     check = cell.replace(rules=arm.Rules.everything()).collision()
     q0 = np.random.default_rng(0).uniform((0.5, -4.0), (1.0, -1.0), (400, 2))
     # Of powers of 2 sums of huge numbers are without rounding: nothing is left of them.
-    motions = check.motion(q0, q0 + (1.0, 8.0))
+    motions = check.motion(q0, q0 + np.array([1.0, 8.0]))
     assert (motions.reason == MotionReason.CONTACT).all()
     assert (check.clearance(motions.q) > -1e-9).all()
 
