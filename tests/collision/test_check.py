@@ -275,6 +275,9 @@ def test_no_pair_and_no_shape():
         assert np.isposinf(check.clearance(Q)).all()
         assert check.distances(Q).shape == (2, 0)
         assert check.contacts(Q[0]) == []
+        assert check.motion(Q[0], Q[1]).free
+    with pytest.raises(ShapeError, match="q0"):  # of no joints, where there are some
+        scene().collision(rules=arm.Rules.nothing()).motion(Q[0], Q[1])
 
 
 def test_far_from_the_origin_and_at_other_sizes():
@@ -292,6 +295,27 @@ def test_far_from_the_origin_and_at_other_sizes():
         ]
     )
     np.testing.assert_allclose(there.collision().distances(Q), near, atol=1e-8)
+
+
+def test_where_squares_of_distances_overflow():
+    ball = Sphere(radius=0.1)
+    up = arm.joints.Prismatic(axis=(0.6, 0.0, 0.8))
+    links = [
+        arm.Link(name="floor", collisions=[HalfSpace()]),
+        arm.Link(name="post", parent="floor", collisions=[ball]),
+        arm.Link(name="slide", parent="floor", joint=up, collisions=[ball]),
+    ]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="one", links=links)])
+    everything = arm.Rules.everything().exclude("*/floor", "*/post", reason="fixed")
+    check = cell.collision(rules=everything)
+    Q = np.array([[-1e200], [1e200], [1.7e308]])
+    np.testing.assert_array_equal(check(Q), [True, False, True])
+    # Half spaces reach everywhere, and balls are infinitely far away, or nobody knows.
+    expected = [[-0.8e200, np.inf], [0.8e200, np.inf], [np.nan, np.nan]]
+    np.testing.assert_allclose(check.distances(Q), expected)
+    np.testing.assert_allclose(check.clearance(Q), np.min(expected, axis=1))
+    np.testing.assert_allclose(check.gradients(Q)[:2, 0], 0.8)
+    assert [len(check.contacts(q)) for q in Q] == [1, 0, 2]
 
 
 def test_a_shape_of_ones_own():

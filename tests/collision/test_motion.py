@@ -353,6 +353,32 @@ def test_first_contacts_of_balls(
     assert -1e-9 <= check.clearance(motion.q) <= 1.1e-6
 
 
+class Eased(arm.joints.Joint, frozen=True, kw_only=True):
+    """It turns infinitely fast where it begins."""
+
+    unit = arm.RADIAN
+
+    def pose(self, q):
+        return arm.Pose.rotation_z(np.sqrt(q))
+
+
+def test_the_unknown_speed_of_what_carries_both_links_hides_no_contact():
+    ball = Sphere(radius=0.05, pose=arm.Pose.translation(1.0, 0.0, 0.0))
+    names, joints = ("ground", "table", "arm"), (None, Eased(), TURN)
+    table, turned = (
+        arm.Link(name=names[k], parent=names[k - 1], joint=joints[k], collisions=[ball])
+        for k in (1, 2)
+    )
+    links = [arm.Link(name="ground"), table, turned]
+    cell = arm.Cell(manipulators=[arm.Manipulator(name="one", links=links)])
+    check = cell.replace(rules=arm.Rules.everything()).collision()
+    q0 = np.random.default_rng(0).uniform((0.5, -4.0), (1.0, -1.0), (400, 2))
+    # Of powers of 2 sums of huge numbers are without rounding: nothing is left of them.
+    motions = check.motion(q0, q0 + np.array([1.0, 8.0]))
+    assert (motions.reason == MotionReason.CONTACT).all()
+    assert (check.clearance(motions.q) > -1e-9).all()
+
+
 def test_parts_that_are_gripped_move_along():
     cell = room(arm.joints.Revolute, Sphere(radius=0.1))
     state = cell.home.attach(

@@ -400,12 +400,12 @@ class CollisionCheck:
         return self._prover.of_one(q0, q1)
 
     @cached_property
-    def _shape_of_one(self) -> tuple[int, ...]:
-        """Return the shape of joint positions that motions are quick for, or (0,)."""
+    def _shape_of_one(self) -> tuple[int, ...] | None:
+        """Return the shape of joint positions that motions are quick for, if any."""
         moving = straight_links(self.cell)
         is_known = speeds_are_known(moving, self.state)
         if not (is_known and self._moves and self._may_be_free):
-            return (0,)
+            return None
         return (self._placed.moving.joints,)
 
     @cached_property

@@ -295,7 +295,8 @@ def may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:
 
     The depth of some pairs is an upper bound, so all that may overlap are wanted.
     """
-    gap = sqrt(square(a, b)) - reach
+    # A half space reaches everywhere, also to where squares are infinite.
+    gap = select(reach < np.inf, sqrt(square(a, b)) - reach, -np.inf)
     so_far = select(least < 0.0, 0.0, least)  # NaN stays NaN
     return so_far - gap
 

@@ -76,6 +76,9 @@ NEARLY: Final = 0.9
 LARGEST: Final = 1e100
 """What stands for infinite bounds, so that 0 times it is 0."""
 
+ROUNDING: Final = 1e-12
+"""By which part sums over joints may be wrong."""
+
 UNKNOWN: Final = 1e30
 """Bounds of accelerations above this count as unknown."""
 
@@ -418,9 +421,11 @@ def _are_near(ball_a: Vector, ball_b: Vector, ball_reach: Number) -> Number:
 def _pair_bounds(
     levers: Vector, ways: Vector, curves: Vector, common_turn: Number
 ) -> PairBounds:
+    # A little less is taken off than what the sum has of it, so that rounding does not
+    # take off too much, and that of an unknown turn, which is large, the rest is, too.
     speed = _sum(levers, ways)
-    bend = _sum(levers, curves) - 2.0 * common_turn * speed
-    # Rounding may leave less than 0; what is unknown is large.
+    bend = _sum(levers, curves) - 2.0 * (1.0 - ROUNDING) * common_turn * speed
+    # Of huge numbers nothing may be left; what is unknown is large.
     return PairBounds(speed, select(bend >= 0.0, bend, LARGEST))
 
 

@@ -32,7 +32,7 @@ from armillary.spatial.vector import (
     three,
 )
 from armillary.trace import Port
-from armillary.trace.functions import absolute, select
+from armillary.trace.functions import absolute, minimum, select
 
 __all__ = ["Measure", "nearest_pipeline", "result_of", "speeds_along"]
 
@@ -125,8 +125,9 @@ def _begin_least(link_a: Vector, link_b: Vector) -> Number:
     return select(absolute(total) < np.inf, np.inf, np.nan)
 
 
-def _distance(least: Number) -> Number:
-    return least
+def _distance(link_a: Vector, link_b: Vector, least: Number) -> Number:
+    # Unknown is also how far spheres are apart that are infinitely far away.
+    return minimum(_begin_least(link_a, link_b), least)
 
 
 # Points and normals
