@@ -20,7 +20,7 @@ def test_traced_programs_are_legal(program: Program):
 
 def changed(program: Program, k: int, **values) -> Program:
     steps = list(program.instructions)
-    steps[k] = replace(steps[k], **values)
+    steps[k] = steps[k]._replace(**values)
     return replace(program, instructions=tuple(steps))
 
 
