@@ -102,9 +102,6 @@ class NumericSearch:
     def __init__(self, problem: IKProblem) -> None:
         """Prepare the search for a problem; see `cell.ik`."""
         self.problem = problem
-        self._bound = [
-            np.ravel(each) for each in problem.selection.values(problem.tree)
-        ]
         self._searches: dict[bool, Search | LoopSearch] = {}
         self._plans: dict[Any, Plan] = {}
 
@@ -286,15 +283,18 @@ class NumericSearch:
     def _search(self, near: bool) -> Search | LoopSearch:
         search = self._searches.get(near)
         if search is None:
-            step = step_program(self.problem, near=near)
-            guard = rigid_program(len(self.problem.goals))
-            single = self._shape if self._closed is None else None
-            scales = tuple(self._scales.tolist())
-            search = shared_search(step, guard, scales, single)
+            search = self.problem.once(("search", near), partial(self._made, near=near))
             if self._closed is not None:
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
         return search
+
+    def _made(self, problem: IKProblem, *, near: bool) -> Search:
+        """Return the search of a problem with these goals."""
+        step = step_program(problem, near=near)
+        single = self._shape if self._closed is None else None
+        scales = tuple(self._scales.tolist())
+        return shared_search(step, rigid_program(len(problem.goals)), scales, single)
 
     @cached_property
     def _closed(self) -> ClosedSamples | None:
@@ -325,7 +325,7 @@ class NumericSearch:
                 upper=upper,
                 search_options=options or BRIEF,
                 random_seed=query.random_seed,
-                constants=np.concatenate([*ends, *self._bound]),
+                constants=np.concatenate([*ends, *map(np.ravel, self.problem.values)]),
             )
         return plan
 
