@@ -76,4 +76,3 @@ def _free(tree: Tree, carrying: set[int]) -> int | None:
         if is_still and number not in carrying:
             return number
     return None
-
