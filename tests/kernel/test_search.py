@@ -276,7 +276,7 @@ def test_generic_squares_equal_those_of_the_instruction(
         return search_code(*programs, **{**options, "avx2": False})
 
     problems = _problems(100)
-    monkeypatch.setattr(search_module, "search_code", generic)
+    monkeypatch.setattr("armillary.kernel.search_code.search_code", generic)
     monkeypatch.setenv("ARMILLARY_CACHE", "off")  # it knows the instruction's code
     other = Search(_step(), _guard(), SCALES)
     assert _same(other(problems, plan), search(problems, plan))
