@@ -370,7 +370,7 @@ class NumericSearch:
             return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
         if self.problem.selection.shapes and closed is None:
-            return made()  # as quick as a file, and not one for each grip
+            return made()  # of each grip, a file would take longer to write
         vectors = [] if closed is None else [closed.vectors]
         parts = [host().identity, fk.fingerprint, *ranges, self._scales, *vectors]
         *arrays, void = cached_arrays("starts", parts, made, made_by=TABLE_MAKERS)

@@ -24,7 +24,7 @@ from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.trace import Program
@@ -35,6 +35,7 @@ Limits = tuple[Array, Array]
 T = TypeVar("T")
 
 ROUNDING = 1e-9  # of a reach
+MOST_SHARED = 256  # programs, searches and forms of states that a cell keeps
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 
 
@@ -236,8 +237,10 @@ class IKProblem:
         tree, chosen = problem.tree, problem.selection
         parts = chosen.inputs, chosen.others, chosen.bases
         holders = tuple(tree.bases[m].frame.link for m in chosen.bases)
-        key = "ik", problem.goals, *parts, holders, what
-        return kept(tree.cell, key, lambda: make(problem))
+        key = problem.goals, *parts, holders, what
+        return kept_few(
+            tree.cell, "ik of states", key, lambda: make(problem), MOST_SHARED
+        )
 
     @property
     def _is_own(self) -> bool:
