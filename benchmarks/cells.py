@@ -30,6 +30,7 @@ def figures() -> Iterator[Figure]:
     yield from file_figures()
     yield from edit_figures()
     yield from grip_figures()
+    yield from grip_solver_figures()
 
 
 def twenty() -> tuple[arm.Cell, arm.State]:
@@ -251,6 +252,33 @@ def grip_figures() -> Iterator[Figure]:
     made = kernel._shared.cache_info().misses - before
     what = "kernels compiled for them"
     yield Figure(what, str(made), "", "0", str(made), made == 0)
+
+
+def grip_solver_figures() -> Iterator[Figure]:
+    """Yield the figures of inverse kinematics of a part in a grip that is new."""
+    cell = arm.example("oval_track_cell")
+    random = np.random.default_rng(0)
+    robot = [name for name in cell.joint_names if name.startswith("ur5e/")]
+
+    def answered(joints: list[str] | None, *, near: bool) -> float:
+        state = cell.home.attach("part", "tcp", pose=random_pose(random))
+        q = np.full(len(joints or cell.joint_names), 0.02)
+        X = cell.fk("grasp", joints=joints, state=state)(q)
+        there = q + 0.01 if near else None
+        return timed(
+            lambda: cell.ik("grasp", joints=joints, state=state)(X, near=there)
+        )
+
+    for joints, near, what, at_most in (
+        (robot, False, "in closed form", 1e-3),
+        (robot, True, "in closed form, near a vector", 1e-3),
+        (None, True, "by search, near a vector", 1e-3),
+        (None, False, "by search", 1e-3),
+    ):
+        answered(joints, near=near)
+        times = [answered(joints, near=near) for _ in range(20)]
+        shown = f"new grip: ik of the part and its first answer, {what}"
+        yield within(shown, float(np.median(times)), at_most=at_most)
 
 
 def timed(task: Callable[[], object]) -> float:

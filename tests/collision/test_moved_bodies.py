@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.collision import check_kernel
+from armillary.collision import check_kernel, shape_pairs
 from armillary.collision.check_tables import CheckTables
+from armillary.collision.distance.sizes import form_of
 from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.model.primitive import Primitive
 from armillary.shapes import Box, Capsule, Sphere
 from armillary.testing.samples import random_pose
 from work import lines
@@ -107,3 +109,20 @@ def test_the_work_of_a_moved_box_does_not_grow_with_their_number() -> None:
         )
     assert counts[1] < 1.3 * counts[0]
     assert counts[1] < 3500
+
+
+def test_another_part_in_the_grip_reads_no_shape_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cell = scene(3)
+    read: list[int] = []
+
+    def counted(shape: Primitive) -> Primitive:
+        read.append(id(shape))
+        return form_of(shape)
+
+    monkeypatch.setattr(shape_pairs, "form_of", counted)
+    for k in range(3):
+        grip = arm.Pose.translation(0.0, 0.0, 0.5)
+        assert_right(cell, cell.home.attach(f"box{k}", "l1", pose=grip))
+    assert len(read) == len({*read}) == 7  # of two links two each, and three boxes

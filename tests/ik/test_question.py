@@ -13,8 +13,11 @@ import armillary
 import armillary as arm
 from armillary import Cell, Pose, State
 from armillary.errors import ModelError, StateError
+from armillary.ik import numeric
 from armillary.kernel import compiler
+from armillary.kernel.seed_table import make_seed_table
 from armillary.testing.samples import random_pose
+from armillary.trace import program
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +126,50 @@ def test_another_grip_compiles_nothing(
     for seed in range(1, 5):
         answer(seed)
     answer(3, near=np.zeros(8))
+
+
+def test_another_part_on_the_same_link_traces_nothing(
+    cell: Cell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corner = arm.Frame(name="corner", pose=Pose.translation(0.1, 0.0, 0.2))
+    box = arm.Manipulator(name="other", links=[arm.Link(name="box", frames=[corner])])
+    two = arm.Cell(
+        name="two", manipulators=[*cell.manipulators, box], mounts=cell.mounts
+    )
+    near = np.full(8, 0.02)
+    tables: list[int] = []
+
+    def counted(*args: Any) -> Any:
+        tables.append(1)
+        return make_seed_table(*args)
+
+    def answer(part: str, frame: str, seed: int) -> None:
+        held = gripped(two, seed) if part == "part" else two.home
+        if part == "other":
+            pose = random_pose(np.random.default_rng(seed))
+            held = held.attach("other", "tcp", pose=pose)
+        there = held.replace(q=near)
+        X = two.pose(frame, there)
+        for joints in (None, arm_of(two)):
+            solver = two.ik(frame, joints=joints, state=there)
+            assert (solver.closed is None) == (joints is None)
+            found = solver(X, near=near[: len(solver.joints)])
+            assert found.success
+            there = reached(two, there, solver, found.q)
+            np.testing.assert_allclose(two.pose(frame, there), X, atol=5e-6)
+
+    monkeypatch.setattr(numeric, "make_seed_table", counted)
+    answer("part", "grasp", 0)
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError("something was traced")
+
+    monkeypatch.setattr(program, "explore", never)
+    answer("other", "corner", 1)
+    answer("part", "grasp", 2)
+    assert not tables  # searches from `near` alone read none
+    solver = two.ik("corner", state=two.home.attach("other", "tcp"))
+    assert solver.goals[0].frame == two.frame("corner")
 
 
 @pytest.mark.sampled(1)

@@ -11,7 +11,6 @@ import pytest
 
 from armillary.kernel import compiler, seed_table
 from armillary.kernel import search as search_module
-from armillary.kernel import search_code as search_code_module
 from armillary.kernel.machine_type import F64
 from armillary.kernel.search import (
     Plan,
@@ -277,7 +276,7 @@ def test_generic_squares_equal_those_of_the_instruction(
         return search_code(*programs, **{**options, "avx2": False})
 
     problems = _problems(100)
-    monkeypatch.setattr(search_code_module, "search_code", generic)
+    monkeypatch.setattr("armillary.kernel.search_code.search_code", generic)
     monkeypatch.setenv("ARMILLARY_CACHE", "off")  # it knows the instruction's code
     other = Search(_step(), _guard(), SCALES)
     assert _same(other(problems, plan), search(problems, plan))

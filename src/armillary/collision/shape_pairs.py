@@ -56,8 +56,9 @@ ROUNDING: Final = 1e-12
 """By which part of its numbers a bound is lowered, so that rounding cannot raise it."""
 
 
-class LinkShape(NamedTuple):
-    """A shape of a link.
+@dataclass(frozen=True)
+class LinkShape:
+    """A shape of a link; what follows from it is computed once for all tables.
 
     Attributes:
         shape: The shape.
@@ -68,6 +69,26 @@ class LinkShape(NamedTuple):
     shape: Primitive
     link: str
     primary: Pose
+
+    @cached_property
+    def form(self) -> Primitive:
+        """Return the same shape for all of its kind; see `form_of`."""
+        return form_of(self.shape)
+
+    @cached_property
+    def numbers(self) -> list[Any]:
+        """Return the numbers of the shape; see `numbers_of`."""
+        return numbers_of(self.shape)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """Return the frame of the shape in that of its link, shape (4, 4)."""
+        return (self.primary @ self.shape.pose).matrix()
+
+    @cached_property
+    def sphere(self) -> BoundingSphere:
+        """Return a sphere around the shape, in the frame of its link."""
+        return _bounding_sphere(self)
 
 
 class Placed(NamedTuple):
@@ -185,7 +206,7 @@ class PairKind:
         """Return the numbers of the shapes of each side; (n, 0) where it has none."""
         # Those of each shape are looked up once, however many pairs it is in.
         a, b = (
-            np.array([numbers_of(self.shapes[k].shape) for k in map(int, used)], float)
+            np.array([self.shapes[k].numbers for k in map(int, used)], float)
             for used in self._uses[0]
         )
         return a, b
@@ -297,10 +318,10 @@ class ShapePairs:
             ModelError: Both shapes of a pair are half spaces.
         """
         # Frames and spheres are in the frame of the link, where they are constant.
-        spheres = [_bounding_sphere(each) for each in shapes]
+        spheres = [each.sphere for each in shapes]
         centres = np.array([s.centre for s in spheres], np.float64).reshape(-1, 3)
         radii = np.array([s.radius for s in spheres], np.float64)
-        poses = [(s.primary @ s.shape.pose).matrix() for s in shapes]
+        poses = [each.matrix for each in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
         kinds = tuple(_kinds(tuple(shapes), pairs))
         kind_of, index_of = np.zeros((2, len(pairs)), np.int64)
@@ -368,7 +389,7 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
     # one first; those with equal numbers are one kind of pairs, whose sides are then
     # exchanged if the other order is listed.
     numbers: dict[Primitive, int] = {}
-    forms = [form_of(each.shape) for each in shapes]
+    forms = [each.form for each in shapes]
     form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])

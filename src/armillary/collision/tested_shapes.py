@@ -100,8 +100,23 @@ def shapes_of_links(
             if not skip_unread:
                 raise
             continue
-        by_position[k] = [LinkShape(solid, name, link.primary) for solid in solids]
+        by_position[k] = _link_shapes(cell, name, link, solids)
     return by_position
+
+
+def _link_shapes(
+    cell: Workcell, name: str, link: Link, solids: list[Primitive]
+) -> list[LinkShape]:
+    """Return the shapes of a link, those of the last tables where they are the same."""
+    known = kept(cell, "link shapes", dict[str, list[LinkShape]])
+    shapes = known.get(name, [])
+    # A mesh that was read again may have another hull.
+    is_same = len(shapes) == len(solids) and all(
+        each.shape is solid for each, solid in zip(shapes, solids, strict=True)
+    )
+    if not is_same:
+        shapes = known[name] = [LinkShape(each, name, link.primary) for each in solids]
+    return shapes
 
 
 def tables_of_shapes(

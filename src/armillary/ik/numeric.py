@@ -64,7 +64,7 @@ from armillary.kernel.search import (
     shared_search,
 )
 from armillary.kernel.search_layout import CLOSE, ENDING, INVALID, SOLVED, STOPPED
-from armillary.kernel.seed_table import SeedTable, make_seed_table
+from armillary.kernel.seed_table import UNREAD, SeedTable, make_seed_table
 from armillary.kernel.threads import default_threads
 
 Array = npt.NDArray[np.float64]
@@ -103,9 +103,6 @@ class NumericSearch:
     def __init__(self, problem: IKProblem) -> None:
         """Prepare the search for a problem; see `cell.ik`."""
         self.problem = problem
-        self._bound = [
-            np.ravel(each) for each in problem.selection.values(problem.tree)
-        ]
         self._searches: dict[bool, Search | LoopSearch] = {}
         self._plans: dict[Any, Plan] = {}
 
@@ -143,7 +140,8 @@ class NumericSearch:
             rows = np.concatenate((rows, first), axis=1)
             found = self._near(run, rows, first, query)
         else:
-            found = run(rows, self._plan(query, query.search_options), seeds=first)
+            plan = self._plan(query, query.search_options, seeded=first is not None)
+            found = run(rows, plan, seeds=first)
         if not found.failures or not (query.explain or query.search_options is None):
             return _candidates(found)
         reasons = self._settle(found, rows, query, run, first)
@@ -203,7 +201,7 @@ class NumericSearch:
         usual = query_of(self.problem, np.broadcast_to(np.eye(4), self._shape))
         search = self._search(near)
         assert isinstance(search, Search)
-        return search.single(self._plan(usual, options))
+        return search.single(self._plan(usual, options, seeded=near))
 
     @property
     def _shape(self) -> tuple[int, ...]:
@@ -226,7 +224,7 @@ class NumericSearch:
         """Return what is found from `near` alone, by steps as short as can be."""
         first = self._within(query)
         rows = np.concatenate((_rows(query), first), axis=1)
-        plan = self._plan(query, LOCAL)
+        plan = self._plan(query, LOCAL, seeded=True)
         search = self._search(True)
         found = search(rows, plan, seeds=first, deadline=query.deadline)
         return marked(_candidates(found), query)
@@ -266,7 +264,7 @@ class NumericSearch:
         """Return the nearest answers that are found; where none is, any other."""
 
         def search(rows: Array, options: SearchOptions, seeds: Array) -> SearchResult:
-            return run(rows, self._plan(query, options), seeds=seeds)
+            return run(rows, self._plan(query, options, seeded=True), seeds=seeds)
 
         found = nearest_found(search, rows, near, self.problem, query.random_seed)
         if not found.failures:
@@ -287,15 +285,18 @@ class NumericSearch:
     def _search(self, near: bool) -> Search | LoopSearch:
         search = self._searches.get(near)
         if search is None:
-            step = step_program(self.problem, near=near)
-            guard = rigid_program(len(self.problem.goals))
-            single = self._shape if self._closed is None else None
-            scales = tuple(self._scales.tolist())
-            search = shared_search(step, guard, scales, single)
+            search = self.problem.once(("search", near), partial(self._made, near=near))
             if self._closed is not None:
                 search = LoopSearch(self.problem, search, self._closed)
             self._searches[near] = search
         return search
+
+    def _made(self, problem: IKProblem, *, near: bool) -> Search:
+        """Return the search of a problem with these goals."""
+        step = step_program(problem, near=near)
+        single = self._shape if self._closed is None else None
+        scales = tuple(self._scales.tolist())
+        return shared_search(step, rigid_program(len(problem.goals)), scales, single)
 
     @cached_property
     def _closed(self) -> ClosedSamples | None:
@@ -306,9 +307,17 @@ class NumericSearch:
         return ClosedSamples(self.problem, rng, TABLE_SIZE)
 
     def _plan(
-        self, query: IKQuery, options: SearchOptions | None, *, limited: bool = True
+        self,
+        query: IKQuery,
+        options: SearchOptions | None,
+        *,
+        limited: bool = True,
+        seeded: bool = False,
     ) -> Plan:
-        key = query.tolerance, options, query.random_seed, limited
+        """Return how to search; `seeded` where the first start of each is given."""
+        once = options is not None and options.starts == 1
+        unread = once and seeded and self._closed is None
+        key = query.tolerance, options, query.random_seed, limited, unread
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
@@ -320,13 +329,13 @@ class NumericSearch:
                 tolerances = loop_tolerances(self.problem, tolerances, exact)
                 ends.append(loop_constants(self.problem))
             plan = self._plans[key] = make_plan(
-                table=self._table,
+                table=UNREAD if unread else self._table,
                 tolerances=tolerances,
                 lower=lower,
                 upper=upper,
                 search_options=options or BRIEF,
                 random_seed=query.random_seed,
-                constants=np.concatenate([*ends, *self._bound]),
+                constants=np.concatenate([*ends, *map(np.ravel, self.problem.values)]),
             )
         return plan
 
@@ -352,17 +361,17 @@ class NumericSearch:
     def _table(self) -> SeedTable:
         """Return the table of sampled poses."""
         ranges, closed, fk = self.problem.start_range, self._closed, self.problem.fk
-        n = len(ranges[0])
 
         def made() -> SeedTable:
             if closed is None:
-                rng = np.random.default_rng(TABLE_SEED)
-                q = rng.uniform(*ranges, (TABLE_SIZE, n))
+                q = _sampled(*(tuple(each.tolist()) for each in ranges))
             else:
                 q = closed.vectors
-            rows = fk(q[:, :n]).reshape(len(q), -1)
+            rows = fk(q[:, : len(ranges[0])]).reshape(len(q), -1)
             return make_seed_table(rows, q, (3, 7, 11), self._scales, PER_CELL)
 
+        if self.problem.selection.shapes and closed is None:
+            return made()  # of each grip, a file would take longer to write
         vectors = [] if closed is None else [closed.vectors]
         made_with = host().identity, emitter_fingerprint()
         parts = [*made_with, fk.fingerprint, *ranges, self._scales, *vectors]
@@ -428,11 +437,21 @@ class NumericSearch:
         left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
         reasons[left] = LIMITS
         seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
-        within = search(rows[left], self._plan(query, ONCE), seeds=seeds)
+        plan = self._plan(query, ONCE, seeded=True)
+        within = search(rows[left], plan, seeds=seeds)
         if within.failures < len(left):
             solved = _solved(within)
             found.take(left[solved], within.at(solved))
             reasons[left[solved]] = SOLVED
+
+
+@lru_cache(maxsize=4)
+def _sampled(lower: tuple[float, ...], upper: tuple[float, ...]) -> Array:
+    """Return random joint positions between limits, shape (TABLE_SIZE, n)."""
+    rng = np.random.default_rng(TABLE_SEED)
+    q = rng.uniform(lower, upper, (TABLE_SIZE, len(lower)))
+    q.flags.writeable = False
+    return q
 
 
 def _solved(found: SearchResult) -> Truths:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.ik.reach_bound import reach_of
+from armillary.ik.stand_in import stand_in
 from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
+from armillary.kernel import Kernel
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.closing.branch import Branch
@@ -22,6 +24,7 @@ from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.joint_vector import distinct
 from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
+from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Tree
 from armillary.trace import Program
@@ -29,8 +32,10 @@ from armillary.trace import Program
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 Limits = tuple[Array, Array]
+T = TypeVar("T")
 
 ROUNDING = 1e-9  # of a reach
+MOST_SHARED = 256  # programs, searches and forms of states that a cell keeps
 ROTATION_SCALE = 0.3  # metres that a unit of an axis counts for
 
 
@@ -204,8 +209,56 @@ class IKProblem:
         return len(self.joints) > rows
 
     @cached_property
+    def standard(self) -> IKProblem:
+        """Return the problem that programs are made of: itself, or a stand-in's.
+
+        All parts that the same link holds have one that differs in numbers alone.
+        """
+        if self._is_own or len(self.goals) != 1:
+            return self
+        (goal,) = self.goals
+        found = stand_in(self.tree, goal.frame, goal.relative_to, self.selection)
+        if found is None:
+            return self
+        return IKProblem(
+            found.tree, (goal._replace(frame=found.frame),), found.selection
+        )
+
+    def once(self, what: Hashable, make: Callable[[IKProblem], T]) -> T:
+        """Return what is made of the standard problem, whatever numbers it has.
+
+        Args:
+            what: Equal for equal things.
+            make: Makes it; all that a state decides must be an input of it.
+        """
+        if self._is_own:
+            return kept(self, what, lambda: make(self))
+        problem = self.standard
+        tree, chosen = problem.tree, problem.selection
+        parts = chosen.inputs, chosen.others, chosen.bases
+        holders = tuple(tree.bases[m].frame.link for m in chosen.bases)
+        key = problem.goals, *parts, holders, what
+        return kept_few(
+            tree.cell, "ik of states", key, lambda: make(problem), MOST_SHARED
+        )
+
+    @property
+    def _is_own(self) -> bool:
+        """Return whether its programs are its own: a state decides nothing of them."""
+        chosen = self.selection
+        return bool(chosen.passive or not chosen.shapes or self.branch is not None)
+
+    @cached_property
+    def values(self) -> list[Any]:
+        """Return the values of what programs have as inputs besides q."""
+        return self.standard.selection.values(self.standard.tree)
+
+    @cached_property
     def fk(self) -> AnyKernel:
         """Return the kernel q (..., n) -> the poses of the goals (..., k, 4, 4)."""
+        return bind(self.once("fk", IKProblem._poses), self.values)
+
+    def _poses(self) -> Kernel:
         program = poses_program(
             self.tree,
             [goal.frame for goal in self.goals],
@@ -214,14 +267,16 @@ class IKProblem:
             form="matrix",
             selection=self.selection,
         )
-        return self.closed(program)
+        return self._closed(program)
 
     def closed(self, program: Program) -> AnyKernel:
         """Return the kernel of a program of the selection, its loops closed."""
-        kernel = program_kernel(
+        return bind(self._closed(program), self.selection.values(self.tree))
+
+    def _closed(self, program: Program) -> Kernel:
+        return program_kernel(
             self.tree.cell, self.selection, program, branch=self.branch
         )
-        return bind(kernel, self.selection.values(self.tree))
 
     @cached_property
     def can_search(self) -> bool:

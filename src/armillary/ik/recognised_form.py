@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import MOST_SLACK, SLACK, ArmProblem
-from armillary.ik.closed_forms.family import require
+from armillary.ik.closed_forms.family import NotApplicable, require
 from armillary.ik.closed_forms.program import (
     OUTSIDE,
     SINGULAR,
@@ -36,7 +36,7 @@ from armillary.ik.closed_forms.program import (
 from armillary.ik.closed_forms.recognise import recognise
 from armillary.ik.closed_forms.screw_axes import inner_goal
 from armillary.ik.method import Candidates, IKMethod, residual_of, squares_of
-from armillary.ik.problem import IKProblem
+from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import (
     TOLERANCE,
     IKQuery,
@@ -84,22 +84,15 @@ class RecognisedForm:
         Raises:
             NotApplicable: It belongs to no family; the message says why.
         """
-        require(len(problem.goals) == 1, "several frames are placed at once")
-        tree, selection, goal = problem.tree, problem.selection, problem.goals[0]
-        require(not selection.passive, "its joints move closed loops of links")
-        outer, inner = None, None
-        if selection.shapes and goal.is_whole:
-            inner = inner_goal(tree, goal, selection)
-        if inner is not None:
-            outer, goal = goal, inner
-        else:
-            selection = Inputs(selection.inputs, selection.rest)
-        closed = recognise(tree, goal, selection)
-        lower, upper = problem.limits
-        limits = lower.tolist(), upper.tolist()
+        arm = problem.once("closed form", _arm_of)
+        self._is_shared = arm is not None
+        if arm is None:  # what the state decides lies among the joints of the form
+            arm = _arm_within(problem)
+        if isinstance(arm, str):
+            raise NotApplicable(arm)
         self._problem = problem
-        self.values = selection.values(tree)
-        self._arm = ArmProblem(tree, goal, selection, limits, closed, outer)
+        self.values = problem.values if arm.selection.shapes else []
+        self._arm, closed = arm, arm.closed
         self._tolerances: dict[Tolerance, Array] = {}
         self.family = closed.family.name
         self.branches = closed.branches
@@ -122,17 +115,26 @@ class RecognisedForm:
     @cached_property
     def arm_angle_program(self) -> Program | None:
         """Return the program of the arm angle, None where there is none."""
-        return arm_angle_program(self._arm) if self._arm.has_arm_angle else None
+        if not self._arm.has_arm_angle:
+            return None
+        return self._made(arm_angle_program)
 
     @cached_property
     def program(self) -> Program:
         """Return the program of all branches, turns added to come near zero."""
-        return all_program(self._arm)
+        return self._made(all_program)
 
     @cached_property
     def best(self) -> Program:
         """Return the program of the branch nearest to a vector; see `best_program`."""
-        return best_program(self._arm)
+        return self._made(best_program)
+
+    def _made(self, make: Callable[..., Program], **options: bool) -> Program:
+        """Return a program of the arm, which other states' forms have as well."""
+        if not self._is_shared:
+            return make(self._arm, **options)
+        what = make.__name__, *options
+        return self._problem.once(what, lambda _: make(self._arm, **options))
 
     @cached_property
     def _every(self) -> AnyKernel:
@@ -140,7 +142,7 @@ class RecognisedForm:
 
     @cached_property
     def _every_near(self) -> AnyKernel:
-        program = all_program(self._arm, near=True)
+        program = self._made(all_program, near=True)
         return bind(shared_kernel(program), self.values)
 
     @cached_property
@@ -149,7 +151,7 @@ class RecognisedForm:
 
     @cached_property
     def _best_near(self) -> AnyKernel:
-        program = best_program(self._arm, compared=True)
+        program = self._made(best_program, compared=True)
         return bind(shared_kernel(program), self.values)
 
     def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
@@ -430,6 +432,38 @@ class RecognisedForm:
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def _arm_of(problem: IKProblem) -> ArmProblem | str | None:
+    """Return the arm of a problem, or why there is no closed form.
+
+    It is None where the numbers of a state lie within the arm.
+    """
+    try:
+        require(len(problem.goals) == 1, "several frames are placed at once")
+        selection, goal = problem.selection, problem.goals[0]
+        require(not selection.passive, "its joints move closed loops of links")
+        if not selection.shapes:
+            return _arm(problem, goal, selection)
+        inner = inner_goal(problem.tree, goal, selection) if goal.is_whole else None
+        return None if inner is None else _arm(problem, inner, selection, goal)
+    except NotApplicable as unfit:
+        return str(unfit)
+
+
+def _arm_within(problem: IKProblem) -> ArmProblem:
+    """Return the arm of a problem with all that its state decides as constants."""
+    selection = Inputs(problem.selection.inputs, problem.selection.rest)
+    return _arm(problem, problem.goals[0], selection)
+
+
+def _arm(
+    problem: IKProblem, goal: Goal, selection: Inputs, outer: Goal | None = None
+) -> ArmProblem:
+    lower, upper = problem.limits
+    limits = lower.tolist(), upper.tolist()
+    closed = recognise(problem.tree, goal, selection)
+    return ArmProblem(problem.tree, goal, selection, limits, closed, outer)
 
 
 def _candidate(row: Array) -> Candidates:

@@ -7,7 +7,7 @@ features: parameters as small whole numbers, of which one instruction compares s
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,19 @@ class SeedTable(NamedTuple):
     void: int
 
 
+UNREAD: Final = SeedTable(
+    features=np.zeros((1, 1, PACK, 2), np.int16),
+    starts=np.zeros((PACK, 1)),
+    offsets=np.zeros(2, np.int64),
+    grid=np.zeros(9),
+    columns=np.zeros(2, np.int64),
+    factors=np.zeros(2),
+    axes=np.zeros(3, np.int64),
+    void=0,
+)
+"""For searches with one start, a given one: those never read a table."""
+
+
 def make_seed_table(
     problems: Array, answers: Array, axes: tuple[int, int, int], scales: Array, per: int
 ) -> SeedTable:
@@ -66,10 +79,10 @@ def make_seed_table(
     # Entry i of a cell goes to place i of its packs.
     within = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
     places = np.repeat(offsets[:-1] * PACK, counts) + within
-    columns, factors = _features(problems, scales)
+    columns, factors, values = _features(problems, scales)
     features = np.zeros((int(offsets[-1]) * PACK, len(columns)), np.int16)
     features[:, 0] = VOID
-    features[places] = (problems[:, columns] * factors).astype(np.int16)[order]
+    features[places] = values[order]
     starts = np.full((len(features), answers.shape[1]), np.nan)
     starts[places] = answers[order]
     packed = features.reshape(-1, PACK, len(columns) // 2, 2).swapaxes(1, 2)
@@ -98,8 +111,10 @@ def levels_of(scales: Array) -> int:
     return int(VOID / (1.0 + 2.0 * math.sqrt(2 * pairs_of(scales))))
 
 
-def _features(problems: Array, scales: Array) -> tuple[Whole, Array]:
-    """Return which parameters are features, and their factors."""
+def _features(
+    problems: Array, scales: Array
+) -> tuple[Whole, Array, npt.NDArray[np.int16]]:
+    """Return which parameters are features, their factors, and those of all entries."""
     chosen = np.flatnonzero(scales)
     size = 2 * pairs_of(scales)
     columns, factors = np.zeros(size, np.int64), np.zeros(size)
@@ -107,8 +122,12 @@ def _features(problems: Array, scales: Array) -> tuple[Whole, Array]:
     factors[: len(chosen)] = scales[chosen]
     # The greatest feature of all becomes `levels_of`: the whole range of whole numbers
     # is used.
-    largest = float(np.abs(problems[:, columns] * factors).max(initial=1e-9))
-    return columns, factors * (levels_of(scales) / largest)
+    parameters = problems.take(columns, axis=1)
+    scaled = parameters * factors
+    largest = float(np.abs(scaled).max(initial=1e-9))
+    factors = factors * (levels_of(scales) / largest)
+    np.multiply(parameters, factors, out=scaled)
+    return columns, factors, scaled.astype(np.int16)
 
 
 def _cells(places: Array, per: int) -> tuple[Whole, Array]:
