@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from armillary.ik.closed_forms.screw_axes import Chain, chain_of
 from armillary.ik.reason import Reason
 from armillary.kinematics.inputs import Inputs
 from armillary.model.tree import Tree
-from benchmarks.measure import Figure, best_times, faster, within
+from benchmarks.measure import Figure, beside, best_times, faster, within
 from benchmarks.robots import ur5
 
 COUNT = 10_000
@@ -56,7 +57,8 @@ def figures() -> Iterator[Figure]:
     }
     with one_thread():
         for name, make in robots.items():
-            yield from arm_figures(name, *make())
+            what = f"{name} closed form, EAIK"
+            yield from beside("eaik", what, partial(arm_figures, name, *make()))
         yield seven_joints()
         yield scara()
 

@@ -107,7 +107,7 @@ def first_kernel(
 ) -> tuple[float, float]:
     """Return the time of a cell's first kernel, cold and from the cache [s]."""
     from armillary.kernel import kernel
-    from armillary.model.motion import motion_of
+    from armillary.model import motion
 
     before = os.environ.get("ARMILLARY_CACHE")
     cold, cached = [], []
@@ -117,7 +117,7 @@ def first_kernel(
                 os.environ["ARMILLARY_CACHE"] = folder
                 for times in (cold, cached):
                     cell = arm.load(path)
-                    motion_of.cache_clear()
+                    motion._motion_of.cache_clear()
                     kernel._shared.cache_clear()
                     start = time.perf_counter()
                     ask(cell)
