@@ -31,6 +31,7 @@ GROUPS = {
     "pipelines": "pipelines",
     "scripted": "scripted",
     "seams": "seams",
+    "sizes": "sizes",
     "sweeps": "sweeps",
     "viewer": "viewer",
 }

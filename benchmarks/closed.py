@@ -98,11 +98,19 @@ def arm_figures(name: str, cell: Cell, tip: str) -> Iterator[Figure]:
     yield within(f"{name} closed form, all branches", ours / COUNT, at_most=0.3e-6)
     what = f"{name} closed form, EAIK batch"
     yield faster(what, ours / COUNT, theirs / FEW, at_least=10)
+    every, one, alone = best_times(
+        lambda: [ik.all(X) for X in targets[:FEW]],
+        lambda: [ik(X) for X in targets[:FEW]],
+        lambda: [peer.IK(X) for X in turned[:FEW]],
+    )
+    each = alone / FEW
+    yield faster(f"{name} ik.all(X), one call, EAIK", every / FEW, each, at_least=1)
+    yield faster(f"{name} ik(X), one call, EAIK: all", one / FEW, each, at_least=1)
 
 
-def seven_joints() -> Figure:
-    """Return the figure of an arm of the iiwa14's lengths, its arm angle given."""
-    cell = craig(
+def iiwa() -> Cell:
+    """Return an arm of the iiwa14's lengths."""
+    return craig(
         (
             (0.0, 0.0, 0.36),
             (-TURN, 0.0, 0.0),
@@ -113,6 +121,11 @@ def seven_joints() -> Figure:
             (TURN, 0.0, 0.126),
         )
     )
+
+
+def seven_joints() -> Figure:
+    """Return the figure of an arm of seven joints, its arm angle given."""
+    cell = iiwa()
     ik = cell.ik("tool")
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, 7))
     targets, angle = cell.fk("tool")(q), ik.closed.arm_angle(q)

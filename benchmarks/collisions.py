@@ -21,9 +21,9 @@ import armillary as arm
 from armillary.collision.check import CollisionCheck
 from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, Primitive, Sphere
 from benchmarks.distances import peer_shape
+from benchmarks.inverse import first_tries
 from benchmarks.learned_rules import Pinocchio as HullsInPinocchio
 from benchmarks.learned_rules import panda_urdf
-from benchmarks.inverse import first_tries
 from benchmarks.measure import Figure, best_times, faster, within
 from benchmarks.peer_checks import PeerChecks
 

@@ -40,6 +40,7 @@ def figures() -> Iterator[Figure]:
     yield from batch_figures("Panda", panda(), at_most=1.2e-6)
     yield from batch_figures("UR5", ur5(), at_most=0.65e-6)
     yield from single_figures("Panda", panda())
+    yield from seeded_figures("Panda", panda())
     yield from failing_figures("Panda", panda())
     yield path_figure()
     yield from loop_figures()
@@ -84,6 +85,19 @@ def single_figures(name: str, robot: Robot) -> Iterator[Figure]:
     middle, late = np.percentile(first_tries(ik, targets[1:]), [50, 99]).tolist()
     yield within(f"{name} IK, one call, median", middle, at_most=8e-6)
     yield within(f"{name} IK, one call, 99 of 100", late, at_most=50e-6)
+
+
+def seeded_figures(name: str, robot: Robot) -> Iterator[Figure]:
+    """Yield the same where each call has a near position, which is far away."""
+    count = COUNT // 5
+    targets = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(count, 1))
+    ik = robot.cell.ik(robot.tip, joints=robot.joints)
+    rows = list(zip(targets, robot.random_q(count, 2), strict=True))
+    call = lambda row: ik(row[0], near=row[1])  # noqa: E731
+    call(rows[0])
+    middle, late = np.percentile(first_tries(call, rows[1:]), [50, 99]).tolist()
+    yield within(f"{name} IK, near= far away, median", middle, at_most=50e-6)
+    yield within(f"{name} IK, near= far away, 99 of 100", late, at_most=500e-6)
 
 
 def first_tries(call: Callable[[Any], object], rows: Iterable[Any]) -> list[float]:
