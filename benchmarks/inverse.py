@@ -24,14 +24,12 @@ TURNS = 30
 SQUARES = 1e-12  # of 1e-6 m and of 1e-6 rad
 ONE_LAP = 2.0 * (3.0 + np.pi)  # of the oval track [m]
 
-# What a new process runs.
+# What a new process runs; its processor time begins with Python.
 FIRST_SOLVER = """
 import pickle, sys, time
-import armillary.kernel.compiler, armillary.ik.factory
 cell, frame, joints, target = pickle.load(sys.stdin.buffer)
-start = time.perf_counter()
 assert cell.ik(frame, joints=joints)(target).success
-print(time.perf_counter() - start)
+print(time.process_time())
 """
 
 
@@ -186,12 +184,13 @@ def avoiding_figures() -> Iterator[Figure]:
 
 
 def compile_figures(name: str, robot: Robot) -> Iterator[Figure]:
-    """Yield how long the first answer takes, compiled and from the cache."""
+    """Yield the time from the start of Python to the first answer."""
     (target,) = robot.cell.fk(robot.tip, joints=robot.joints)(robot.random_q(1))
     what = robot.cell, robot.tip, robot.joints, target
     cold, cached = first_seconds(FIRST_SOLVER, what)
-    yield within(f"{name} IK, first answer, compiled", cold, at_most=1.0)
-    yield within(f"{name} IK, first answer, cached", cached, at_most=30e-3)
+    what = f"{name} IK, new process until its first answer"
+    yield within(f"{what}, compiled", cold, at_most=1.0)
+    yield within(f"{what}, cached", cached, at_most=0.25)
 
 
 def arms_figure() -> Figure:
