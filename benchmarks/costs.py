@@ -27,10 +27,8 @@ def figures() -> Iterator[Figure]:
     arm_robot, humanoid = panda(), talos()
     tip = lambda cell: cell.fk("panda_link8", joints=arm_robot.joints)  # noqa: E731
     cold, cached = first_kernel(ROBOTS / "panda_description/urdf/panda.urdf", tip)
-    yield within("Panda, an FK kernel where LLVM is loaded, cold", cold, at_most=0.150)
-    yield within(
-        "Panda, an FK kernel where LLVM is loaded, cached", cached, at_most=0.015
-    )
+    yield within("Panda, FK kernel where LLVM is loaded, cold", cold, at_most=0.150)
+    yield within("Panda, FK kernel where LLVM is loaded, cached", cached, at_most=0.015)
 
     def everything(cell: arm.Cell) -> None:
         cell.fk(list(cell.manipulators[0].index), joints=humanoid.joints)

@@ -77,9 +77,7 @@ def robot_figures(
             at_least=25 if name == "Panda" else ratio,
         )
     made, _ = first_kernel(robot.path, all_three(robot.joints))
-    yield within(
-        f"{name}, all three where LLVM is loaded, cold", made, at_most=compiled
-    )
+    yield within(f"{name}, all three, LLVM loaded, cold", made, at_most=compiled)
 
 
 def derivative_figures(name: str, robot: Robot) -> Iterator[Figure]:

@@ -207,7 +207,8 @@ def solvers() -> Iterator[Figure]:
 
 def path_figure(robot: Robot) -> Figure:
     """Return the figure of a path whose start is not given."""
-    q = np.linspace(*robot.random_q(2, seed=5) * 0.5, 300)
+    start, end = robot.random_q(2, seed=5) * 0.5
+    q = np.linspace(start, end, 300)
     targets = robot.cell.fk(robot.tip, joints=robot.joints)(q)
     ik = robot.cell.ik(robot.tip, joints=robot.joints)
     (took,) = best_times(lambda: ik.path(targets), turns=3, clock=time.process_time)

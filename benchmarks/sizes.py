@@ -129,6 +129,7 @@ def check_figures(path: Path) -> Iterator[Figure]:
     for link in cell.manipulators[0].links:
         frame = model.frames[model.getFrameId(link.name)]
         (shape,) = link.collisions
+        assert isinstance(shape, arm.shapes.Box)
         at = frame.placement * pin.SE3(shape.pose.matrix())
         made = pin.GeometryObject(link.name, frame.parentJoint, at, peer_shape(shape))
         name = f"{cell.manipulators[0].name}/{link.name}"
