@@ -269,10 +269,13 @@ def moved_figures() -> Iterator[Figure]:
     def theirs(
         moved: dict[str, arm.Pose], ask: Callable[[Any], bool]
     ) -> tuple[float, bool]:
-        matrices = {name: X.matrix() for name, X in moved.items()}
+        placed = [
+            (peer.body(name), peer.place(X @ shapes[names.index(name)].pose))
+            for name, X in moved.items()
+        ]
         start = time.thread_time()
-        for name, X in matrices.items():
-            peer.place(name, X @ shapes[names.index(name)].pose.matrix())
+        for body, X in placed:
+            body.placement = X
         answer = ask(q)
         return time.thread_time() - start, answer
 
@@ -537,11 +540,14 @@ class Pinocchio:
         self._owners = np.array(owners)
         self.checks = PeerChecks(model, geometry)
 
-    def place(self, obstacle: str, X: np.ndarray) -> None:
-        """Move the only shape of an obstacle."""
+    def body(self, obstacle: str) -> Any:
+        """Return the only shape of an obstacle, whose placement may be set."""
         number = self.geometry.getGeometryId(f"{obstacle}/body0")
-        placement = import_module("pinocchio").SE3(X)
-        self.geometry.geometryObjects[number].placement = placement
+        return self.geometry.geometryObjects[number]
+
+    def place(self, X: arm.Pose) -> Any:
+        """Return a pose as Pinocchio has it."""
+        return import_module("pinocchio").SE3(X.matrix())
 
     def __call__(self, q: np.ndarray) -> bool:
         """Return whether anything touches, with a broad phase."""
