@@ -244,9 +244,15 @@ def controller_figures(
     name: str, make: Callable[[], Step], at_most: float
 ) -> Iterator[Figure]:
     """Yield the first step of a controller, and one of many."""
-    start = time.process_time()
-    step = make()
-    first = time.process_time() - start
-    yield within(f"{name}, controller's first step, as it is", first, at_most=2.0)
+    before = os.environ.get("ARMILLARY_CACHE")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["ARMILLARY_CACHE"] = folder
+        start = time.process_time()
+        step = make()
+        first = time.process_time() - start
+    os.environ.pop("ARMILLARY_CACHE")
+    if before is not None:
+        os.environ["ARMILLARY_CACHE"] = before
+    yield within(f"{name}, controller's first step, cold", first, at_most=2.0)
     (took,) = best_times(lambda: [step() for _ in range(CALLS)], turns=CALLS)
     yield within(f"{name}, a step of the controller", took / CALLS, at_most=at_most)
