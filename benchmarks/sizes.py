@@ -248,11 +248,17 @@ def controller_figures(
     with tempfile.TemporaryDirectory() as folder:
         os.environ["ARMILLARY_CACHE"] = folder
         start = time.process_time()
-        step = make()
+        try:
+            step = make()
+        except arm.errors.ModelError as error:
+            reason, _, _ = str(error).partition(";")
+            yield Figure(f"{name}, controller", "", "", "", f"refused: {reason}", False)
+            return
+        finally:
+            os.environ.pop("ARMILLARY_CACHE")
+            if before is not None:
+                os.environ["ARMILLARY_CACHE"] = before
         first = time.process_time() - start
-    os.environ.pop("ARMILLARY_CACHE")
-    if before is not None:
-        os.environ["ARMILLARY_CACHE"] = before
     yield within(f"{name}, controller's first step, cold", first, at_most=2.0)
     (took,) = best_times(lambda: [step() for _ in range(CALLS)], turns=CALLS)
     yield within(f"{name}, a step of the controller", took / CALLS, at_most=at_most)
