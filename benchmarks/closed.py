@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from armillary.ik.closed_forms.screw_axes import Chain, chain_of
 from armillary.ik.reason import Reason
 from armillary.kinematics.inputs import Inputs
 from armillary.model.tree import Tree
-from benchmarks.measure import Figure, best_times, faster, within
+from benchmarks.measure import Figure, beside, best_times, faster, within
 from benchmarks.robots import ur5
 
 COUNT = 10_000
@@ -56,7 +57,8 @@ def figures() -> Iterator[Figure]:
     }
     with one_thread():
         for name, make in robots.items():
-            yield from arm_figures(name, *make())
+            what = f"{name} closed form, EAIK"
+            yield from beside("eaik", what, partial(arm_figures, name, *make()))
         yield seven_joints()
         yield scara()
 
@@ -90,17 +92,24 @@ def arm_figures(name: str, cell: Cell, tip: str) -> Iterator[Figure]:
     assert missed == 0, f"{missed} of EAIK's answers are not among ours"
     assert wrong == 0, f"{wrong} of our answers do not lead to the target"
 
-    ours, theirs = best_times(
-        lambda: ik.all(targets), lambda: peer.IK_batched(turned[:FEW], 1)
+    ours, every, one, batch, alone = best_times(
+        lambda: ik.all(targets),
+        lambda: [ik.all(X) for X in targets[:FEW]],
+        lambda: [ik(X) for X in targets[:FEW]],
+        lambda: peer.IK_batched(turned[:FEW], 1),
+        lambda: [peer.IK(X) for X in turned[:FEW]],
     )
+    each = min(batch, alone) / FEW
     yield within(f"{name} closed form, all branches", ours / COUNT, at_most=0.3e-6)
-    what = f"{name} closed form, EAIK batch"
-    yield faster(what, ours / COUNT, theirs / FEW, at_least=10)
+    what = f"{name} closed form, EAIK, faster of batch and single calls"
+    yield faster(what, ours / COUNT, each, at_least=10)
+    yield faster(f"{name} ik.all(X), one call, EAIK", every / FEW, each, at_least=1)
+    yield faster(f"{name} ik(X), one call, EAIK: all", one / FEW, each, at_least=1)
 
 
-def seven_joints() -> Figure:
-    """Return the figure of an arm of the iiwa14's lengths, its arm angle given."""
-    cell = craig(
+def iiwa() -> Cell:
+    """Return an arm of the iiwa14's lengths."""
+    return craig(
         (
             (0.0, 0.0, 0.36),
             (-TURN, 0.0, 0.0),
@@ -111,6 +120,11 @@ def seven_joints() -> Figure:
             (TURN, 0.0, 0.126),
         )
     )
+
+
+def seven_joints() -> Figure:
+    """Return the figure of an arm of seven joints, its arm angle given."""
+    cell = iiwa()
     ik = cell.ik("tool")
     q = np.random.default_rng(0).uniform(-np.pi, np.pi, (COUNT, 7))
     targets, angle = cell.fk("tool")(q), ik.closed.arm_angle(q)

@@ -24,7 +24,7 @@ from armillary import tasks
 from armillary.model.rules import Rule
 from benchmarks.control_guarantees import SCENES, judged, run_of
 from benchmarks.control_scenes import PANDA, UR5, Scene, two_arms
-from benchmarks.measure import Figure, cheaper, within
+from benchmarks.measure import Figure, absent, cheaper, within
 
 Array = npt.NDArray[np.float64]
 Step = Callable[[int], object]
@@ -69,6 +69,8 @@ def plain(scene: Scene, path: Path) -> Iterator[Figure]:
                 medians[name],
                 at_most=at_most,
             )
+        else:
+            yield absent(f"{what}, beside {name}", f"{name} is not installed")
 
 
 def avoiding(scene: Scene, path: Path) -> Iterator[Figure]:
@@ -94,6 +96,8 @@ def avoiding(scene: Scene, path: Path) -> Iterator[Figure]:
                 medians[name],
                 at_most=at_most,
             )
+        else:
+            yield absent(f"{what}, beside {name}", f"{name} is not installed")
     each = _batch(scene, cell, obstacles)
     yield within(
         f"{scene.name}, {count} obstacles and its own pairs, a row of {BATCH}",

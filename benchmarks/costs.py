@@ -15,7 +15,7 @@ import numpy as np
 import armillary as arm
 from armillary.kernel.jit import host
 from benchmarks.measure import Figure, within
-from benchmarks.robots import ROBOTS, panda, talos
+from benchmarks.robots import ROBOTS, SHARE, panda, talos
 
 ROUNDS = 5
 
@@ -27,8 +27,8 @@ def figures() -> Iterator[Figure]:
     arm_robot, humanoid = panda(), talos()
     tip = lambda cell: cell.fk("panda_link8", joints=arm_robot.joints)  # noqa: E731
     cold, cached = first_kernel(ROBOTS / "panda_description/urdf/panda.urdf", tip)
-    yield within("Panda, first FK kernel, cold", cold, at_most=0.150)
-    yield within("Panda, first FK kernel, cached", cached, at_most=0.015)
+    yield within("Panda, FK kernel where LLVM is loaded, cold", cold, at_most=0.150)
+    yield within("Panda, FK kernel where LLVM is loaded, cached", cached, at_most=0.015)
 
     def everything(cell: arm.Cell) -> None:
         cell.fk(list(cell.manipulators[0].index), joints=humanoid.joints)
@@ -56,16 +56,52 @@ cell = arm.load({str(ROBOTS / "panda_description/urdf/panda.urdf")!r})
 q = cell.home.q
 target = cell.pose("panda_link8", cell.home)
 """
-# What whole processes do, and how many seconds of processor time they may take, from
-# the start of Python on.
+PEER = f"""
+import pinocchio as pin
+path = {str(ROBOTS / "panda_description/urdf/panda.urdf")!r}
+model = pin.buildModelFromUrdf(path)
+data, q = model.createData(), pin.neutral(model)
+"""
+PEER_CHECK = f"""
+kind = pin.GeometryType.COLLISION
+shapes = pin.buildGeomFromUrdf(model, path, kind, None, [{str(SHARE.parent)!r}])
+for shape in shapes.geometryObjects:
+    if hasattr(shape.geometry, "buildConvexHull"):
+        shape.geometry.buildConvexHull(True, "Qt")
+        shape.geometry = shape.geometry.convex
+shapes.addAllCollisionPairs()
+found = shapes.createData()
+manager = pin.BroadPhaseManager_DynamicAABBTreeCollisionManager(model, shapes, found)
+pin.computeCollisions(model, data, manager, q, True)
+"""
+# What whole processes do and a peer that does the like, and how many seconds of
+# processor time they may take, from the start of Python on.
 PROCESSES = {
-    "Python and NumPy alone": ("import numpy", 1.0),
-    "import armillary.Cell, NumPy included": ("from armillary import Cell", 0.20),
-    "first FK of a Panda": (ROBOT + "cell.fk('panda_link8')(q)", 0.20),
-    "first IK of a Panda": (ROBOT + "cell.ik('panda_link8')(target)", 0.25),
-    "first check of a Panda": (ROBOT + "cell.collision()(q)", 0.30),
-    "first step of a controller of a Panda": (
+    "Python and NumPy alone": ("import numpy", None, 1.0),
+    "import armillary.Cell, NumPy included; Pinocchio": (
+        "from armillary import Cell",
+        "import pinocchio",
+        0.20,
+    ),
+    "load, first FK of a Panda; Pinocchio": (
+        ROBOT + "cell.fk('panda_link8')(q)",
+        PEER + "pin.framesForwardKinematics(model, data, q)",
+        0.20,
+    ),
+    "load, first IK of a Panda": (ROBOT + "cell.ik('panda_link8')(target)", None, 0.25),
+    "load, first check of a Panda in hulls; Pinocchio": (
+        ROBOT + "cell.collision()(q)",
+        PEER + PEER_CHECK,
+        0.30,
+    ),
+    "load, first inverse dynamics of a Panda; Pinocchio": (
+        ROBOT + "cell.inverse_dynamics()(q, q, q)",
+        PEER + "pin.rnea(model, data, q, q[:model.nv], q[:model.nv])",
+        0.25,
+    ),
+    "load, first step of a controller of a Panda": (
         ROBOT + "cell.controller(arm.tasks.Frame('panda_link8'))(q, 0.0 * q, target)",
+        None,
         0.30,
     ),
 }
@@ -80,15 +116,27 @@ def processes() -> Iterator[Figure]:
         for option in ("--version", "--help"):
             took = process_time(["-m", "armillary", option], place)
             yield within(f"armillary {option}", took, at_most=0.1)
-        for what, (code, most) in PROCESSES.items():
-            took = process_time(["-W", "ignore", "-c", code], place)
-            yield within(what, took, at_most=most)
+        for what, (code, peer, most) in PROCESSES.items():
+            title, arguments = f"new process: {what}", ["-W", "ignore", "-c"]
+            took = process_time([*arguments, code], place)
+            other = process_time([*arguments, peer], place) if peer else None
+            yield within(title, took, at_most=most, peer=other)
+        # The same with an empty cache, where everything is compiled.
+        with tempfile.TemporaryDirectory() as empty:
+            fresh = {**place, "ARMILLARY_CACHE": empty}
+            for what in list(PROCESSES)[2:]:
+                (code, peer, most) = PROCESSES[what]
+                took = process_time(["-W", "ignore", "-c", code], fresh, rounds=0)
+                name = f"new process, nothing cached: {what.partition(';')[0]}"
+                yield within(name, took, at_most=10 * most)
 
 
-def process_time(arguments: list[str], environment: dict[str, str]) -> float:
-    """Return the least processor time of several runs, the first one left out [s]."""
+def process_time(
+    arguments: list[str], environment: dict[str, str], rounds: int = ROUNDS
+) -> float:
+    """Return the least processor time of runs after the first, or of that alone [s]."""
     times: list[float] = []
-    for _ in range(1 + 2 * ROUNDS):
+    for _ in range(1 + rounds):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
             [sys.executable, *arguments],
@@ -99,15 +147,18 @@ def process_time(arguments: list[str], environment: dict[str, str]) -> float:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         user = after.ru_utime - before.ru_utime
         times.append(user + after.ru_stime - before.ru_stime)
-    return min(times[1:])
+    return min(times[1:] or times)
 
 
 def first_kernel(
     path: os.PathLike[str], ask: Callable[[arm.Cell], object]
 ) -> tuple[float, float]:
-    """Return the time of a cell's first kernel, cold and from the cache [s]."""
+    """Return the time of a cell's first kernel, cold and from the cache [s].
+
+    The process has the compiler in memory; `processes` begins with the process.
+    """
     from armillary.kernel import kernel
-    from armillary.model.motion import motion_of
+    from armillary.model import motion
 
     before = os.environ.get("ARMILLARY_CACHE")
     cold, cached = [], []
@@ -117,7 +168,7 @@ def first_kernel(
                 os.environ["ARMILLARY_CACHE"] = folder
                 for times in (cold, cached):
                     cell = arm.load(path)
-                    motion_of.cache_clear()
+                    motion._motion_of.cache_clear()
                     kernel._shared.cache_clear()
                     start = time.perf_counter()
                     ask(cell)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from benchmarks.measure import Figure, best_times, cheaper, faster
+from benchmarks.measure import Figure, beside, best_times, cheaper, faster
 from benchmarks.robots import Robot, panda, talos, ur5
 
 BATCH = 100_000
@@ -43,14 +43,8 @@ def arm_figures(name: str, robot: Robot) -> Iterator[Figure]:
     ours, peer = best_times(lambda: fk(Q, out=X, threads=1), pin_loop)
     yield faster(f"{name} FK, batch", ours / BATCH, peer / LOOP, at_least=70)
 
-    jax_fk = jax_forward_kinematics(robot)
-    Q32 = Q.astype(np.float32)
-    error = np.abs(np.asarray(jax_fk(Q32[:100])) - fk(Q[:100])).max()
-    assert error < 1e-4, error
-    ours, peer = best_times(
-        lambda: fk(Q, out=X, threads=1), lambda: jax_fk(Q32).block_until_ready()
-    )
-    yield faster(f"{name} FK, JAX float32", ours / BATCH, peer / BATCH, at_least=20)
+    what = f"{name} FK, JAX float32"
+    yield from beside("jax", what, lambda: jax_figures(what, robot, Q))
 
     jacobian = robot.cell.jacobian(robot.tip, joints=robot.joints)
     J = np.empty((BATCH, 6, len(robot.joints)))
@@ -74,6 +68,18 @@ def arm_figures(name: str, robot: Robot) -> Iterator[Figure]:
     q = Q[0].copy()
     ours, peer = best_times(repeated(lambda: fk(q)), repeated(lambda: pin_pose(q)))
     yield cheaper(f"{name} FK, one call", ours / 5000, peer / 5000, at_most=0.35)
+
+
+def jax_figures(what: str, robot: Robot, Q: np.ndarray) -> Iterator[Figure]:
+    """Yield the figure of poses beside JAX."""
+    fk, jax_fk = robot.cell.fk(robot.tip, joints=robot.joints), jax_poses(robot)
+    X, Q32 = np.empty((BATCH, 4, 4)), Q.astype(np.float32)
+    error = np.abs(np.asarray(jax_fk(Q32[:100])) - fk(Q[:100])).max()
+    assert error < 1e-4, error
+    ours, peer = best_times(
+        lambda: fk(Q, out=X, threads=1), lambda: jax_fk(Q32).block_until_ready()
+    )
+    yield faster(what, ours / BATCH, peer / BATCH, at_least=20)
 
 
 def repeated(call: Callable[[], object]) -> Callable[[], None]:
@@ -112,7 +118,7 @@ def talos_figures(robot: Robot) -> Iterator[Figure]:
     yield faster(what, ours / count, peer / 300, at_least=20)
 
 
-def jax_forward_kinematics(robot: Robot) -> Callable[[np.ndarray], object]:
+def jax_poses(robot: Robot) -> Callable[[np.ndarray], object]:
     """Return a jitted, vmapped float32 FK, unrolled into scalars by hand."""
     import jax
     import jax.numpy as jnp

@@ -21,6 +21,7 @@ from armillary.model.rules import Rules
 from armillary.shapes import Mesh
 from benchmarks.distances import peer_shape
 from benchmarks.measure import Figure, best_times, faster, within
+from benchmarks.peer_checks import PeerChecks
 
 COUNT = 10_000
 FEW = 500
@@ -116,7 +117,8 @@ class Pinocchio:
                     geometry.addCollisionPair(pin.CollisionPair(i, j))
                     owners.append(k)
         self._owners = np.array(owners)
-        self.data, self.found = model.createData(), geometry.createData()
+        self.checks = PeerChecks(model, geometry)
+        self.data, self.found = self.checks.data, self.checks.found
 
     def touching(self, Q: np.ndarray) -> np.ndarray:
         """Return which pairs of links touch: (n, joints) -> (n, pairs)."""
@@ -124,23 +126,22 @@ class Pinocchio:
         compute, results = self._pin.computeCollisions, self.found.collisionResults
         given = self.model, self.data, self.geometry, self.found
         for row, q in enumerate(Q):
-            compute(*given, np.append(q, q[-1]), False)  # a finger follows the other
+            compute(*given, self.joints(q), False)
             hits = [k for k, each in enumerate(results) if each.isCollision()]
             found[row, self._owners[hits]] = True
         return found
 
-    def compute_distances(self, q: np.ndarray) -> None:
-        """Compute the distances of all pairs of shapes, and leave them there."""
-        given = self.model, self.data, self.geometry, self.found
-        self._pin.computeDistances(*given, np.append(q, q[-1]))
-
     def distances(self, q: np.ndarray) -> np.ndarray:
         """Return the distance of each pair of links, shape (pairs,)."""
-        self.compute_distances(q)
         found = np.full(len(self.pairs), np.inf)
-        values = [each.min_distance for each in self.found.distanceResults]
+        results = self.checks.distances(self.joints(q))
+        values = [each.min_distance for each in results]
         np.minimum.at(found, self._owners, values)
         return found
+
+    def joints(self, q: np.ndarray) -> np.ndarray:
+        """Return the joints of its model, where a finger follows the other."""
+        return np.concatenate((q, q[..., -1:]), axis=-1)
 
     def untested(self, Q: np.ndarray) -> set[frozenset[str]]:
         """Return the pairs that touch in no sample."""

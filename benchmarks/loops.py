@@ -29,7 +29,14 @@ from benchmarks.linkages import (
     stewart,
     stewart_legs,
 )
-from benchmarks.measure import Figure, best_times, cheaper, faster, within
+from benchmarks.measure import (
+    Figure,
+    beside,
+    best_times,
+    cheaper,
+    faster,
+    within,
+)
 
 Array = npt.NDArray[np.float64]
 
@@ -62,7 +69,9 @@ def figures() -> Iterator[Figure]:
         str(wrong),
         wrong == 0,
     )
-    yield from beside_mujoco(rng)
+    yield from beside(
+        "mujoco", "FK beside MuJoCo's position stage", lambda: beside_mujoco(rng)
+    )
     for name, make, frame in (
         ("four-bar", four_bar, "rocker"),
         ("delta", delta, "platform"),
@@ -211,7 +220,7 @@ def beside_mujoco(rng: np.random.Generator) -> Iterator[Figure]:
 def first_use(make: Callable[[], arm.Cell], frame: str) -> tuple[float, float]:
     """Return the time of a cell and its first pose, cold and from the cache [s]."""
     from armillary.kernel import kernel
-    from armillary.model.motion import motion_of
+    from armillary.model import motion
 
     before = os.environ.get("ARMILLARY_CACHE")
     times: list[float] = []
@@ -219,7 +228,7 @@ def first_use(make: Callable[[], arm.Cell], frame: str) -> tuple[float, float]:
         os.environ["ARMILLARY_CACHE"] = folder
         for _ in range(2):
             kernel._shared.cache_clear()
-            motion_of.cache_clear()
+            motion._motion_of.cache_clear()
             start = time.perf_counter()
             cell = make()
             cell.fk(frame)(cell.home.q)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from statistics import median
 
 TURNS = 12
@@ -12,7 +13,11 @@ TURNS = 12
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table: what was measured, what is asked, what came out."""
+    """One line of the table: what was measured, what is asked, what came out.
+
+    Attributes:
+        ratio: Our time in parts of the peer's, 0 without a peer.
+    """
 
     what: str
     ours: str
@@ -20,6 +25,14 @@ class Figure:
     asked: str
     got: str
     holds: bool
+    ratio: float = 0.0
+
+    @property
+    def mark(self) -> str:
+        """Return what is to be seen at once."""
+        marks = ["PEER AHEAD"] * (self.ratio > 1.0)
+        marks += ["falls short"] * (not self.holds)
+        return ", ".join(marks)
 
 
 def best_times(
@@ -56,6 +69,7 @@ class Turns:
             f"<= {most:g} of its time",
             f"{self.ratio:.2f}",
             self.ratio <= most,
+            self.ratio,
         )
 
 
@@ -100,8 +114,9 @@ def faster(what: str, ours: float, peer: float, *, at_least: float) -> Figure:
         duration(ours),
         duration(peer),
         f">= {at_least:g} times",
-        f"{ratio:.1f} times",
+        f"{ratio:.3g} times",
         ratio >= at_least,
+        1.0 / ratio,
     )
 
 
@@ -115,6 +130,7 @@ def cheaper(what: str, ours: float, peer: float, *, at_most: float) -> Figure:
         f"<= {at_most:g} of its time",
         f"{ratio:.2f}",
         ratio <= at_most,
+        ratio,
     )
 
 
@@ -123,8 +139,27 @@ def within(
 ) -> Figure:
     """Return the line for a time with a bound of its own [s]."""
     limit = f"<= {duration(at_most)}"
-    beside = "" if peer is None else duration(peer)
-    return Figure(what, duration(ours), beside, limit, duration(ours), ours <= at_most)
+    holds = ours <= at_most
+    if peer is None:
+        return Figure(what, duration(ours), "", limit, duration(ours), holds)
+    ratio = ours / peer
+    got = f"{ratio:.2g} of the peer's"
+    return Figure(what, duration(ours), duration(peer), limit, got, holds, ratio)
+
+
+def absent(what: str, peer: str) -> Figure:
+    """Return the line for a comparison whose peer is not there."""
+    return Figure(what, "", "", "", f"left out: {peer}", True)
+
+
+def beside(
+    module: str, what: str, figures: Callable[[], Iterator[Figure]]
+) -> Iterator[Figure]:
+    """Yield figures that need a peer's module, or a line that says it is missing."""
+    if find_spec(module) is None:
+        yield absent(what, f"{module} is not installed")
+    else:
+        yield from figures()
 
 
 def duration(seconds: float) -> str:
@@ -136,12 +171,10 @@ def duration(seconds: float) -> str:
 
 
 def table(figures: list[Figure]) -> str:
-    """Return the figures as a Markdown table."""
+    """Return the figures as a Markdown table, first those whose peer is ahead."""
     rows = [("what", "ours", "peer", "asked", "got", "")]
-    rows += [
-        (f.what, f.ours, f.peer, f.asked, f.got, "" if f.holds else "falls short")
-        for f in figures
-    ]
+    ordered = sorted(figures, key=lambda f: -max(f.ratio, 1.0))
+    rows += [(f.what, f.ours, f.peer, f.asked, f.got, f.mark) for f in ordered]
     widths = [max(len(row[k]) for row in rows) for k in range(6)]
     lines = [_line(row, widths) for row in rows]
     lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")

@@ -167,10 +167,10 @@ def _coal() -> Any:
         for folder in (prefix / "include", Path("/usr/include"))
         if (folder / "eigen3" / "Eigen").is_dir()
     ]
-    if not eigen:
+    if not eigen and "CPLUS_INCLUDE_PATH" not in os.environ:
         raise NotThere("no headers of Eigen: pip install cmeel-eigen")
     library = _compiled(
-        "coal_loop.cpp", [prefix / "include", eigen[0]], prefix / "lib", "-lcoal"
+        "coal_loop.cpp", [prefix / "include", *eigen[:1]], prefix / "lib", "-lcoal"
     )
     number, address = ctypes.c_long, ctypes.c_void_p
     library.pair.restype = address

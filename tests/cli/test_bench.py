@@ -27,6 +27,7 @@ def test_bench_prints_every_figure(run, file: str, monkeypatch: pytest.MonkeyPat
         < figures["first kernel, from the cache"]
         < figures["first kernel, compiled"]
     )
+    assert figures["new process until then"] > figures["first kernel, from the cache"]
     assert figures["one call"] > 0.0
     assert figures["each of 1,000, 1 thread"] > 0.0
 
