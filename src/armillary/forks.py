@@ -38,8 +38,11 @@ def _acquire_all() -> None:
 
 
 def _release_all() -> None:
-    while _acquired:
-        _acquired.pop().release()
+    # The last lock that is released lets another thread fork, whose locks are its own.
+    own = _acquired[::-1]
+    _acquired.clear()
+    for lock in own:
+        lock.release()
 
 
 def _after_in_child() -> None:

@@ -133,7 +133,7 @@ class RecognisedForm:
         """Return a program of the arm, which other states' forms have as well."""
         if not self._is_shared:
             return make(self._arm, **options)
-        what = make.__name__, *options
+        what = make.__name__, *options.items()
         return self._problem.once(what, lambda _: make(self._arm, **options))
 
     @cached_property

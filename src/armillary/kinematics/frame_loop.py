@@ -26,13 +26,13 @@ from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.model.frame import FrameRef
-from armillary.model.joint import Joint
 from armillary.model.joints.craig import CraigPrismatic, CraigRevolute
 from armillary.model.joints.paul import PaulPrismatic, PaulRevolute
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
 from armillary.model.joints.screw import Screw
 from armillary.model.link_poses import LinkPoses
+from armillary.model.motion import TracedMotion
 from armillary.model.tree import Tree
 from armillary.model.workcell import WORLD_LINK
 from armillary.spatial.pose import IDENTITY, Pose, matrices_of
@@ -296,14 +296,13 @@ class FrameLoop:
 
     def _joint_formulas(self, links: Sequence[int]) -> Array:
         """Return M_0 to M_3 of joints, shape (n, 4, 4, 4)."""
-        known: dict[int, Array] = {}
+        known: dict[TracedMotion, Array] = {}  # which keeps them, and so their hashes
         found = np.zeros((len(links), 4, 4, 4))
         for row, link in zip(found, links, strict=True):
-            joint = self._tree.links[link].joint
-            key = id(joint.motion)  # equal joints share it
-            if key not in known:
-                known[key] = _formula(joint)
-            row[:] = known[key]
+            motion = self._tree.links[link].joint.motion  # equal joints share it
+            if motion not in known:
+                known[motion] = _formula(motion)
+            row[:] = known[motion]
         return found
 
     def _others_program(self, links: Sequence[int], selection: Inputs) -> Program:
@@ -345,12 +344,12 @@ class _Nodes(NamedTuple):
     offsets: Array
 
 
-def _formula(joint: Joint) -> Array:
+def _formula(motion: TracedMotion) -> Array:
     """Return M_0 to M_3 of a joint of a common type, shape (4, 4, 4)."""
     # At 0, pi and +-pi/2: M_0 + M_2, M_0 - M_2 + pi M_3, M_0 +- (M_1 + pi/2 M_3).
     quarter = 0.5 * math.pi
     at_zero, at_pi, ahead, back = (
-        joint.motion.pose(q).matrix() for q in (0.0, math.pi, quarter, -quarter)
+        motion.pose(q).matrix() for q in (0.0, math.pi, quarter, -quarter)
     )
     constant = 0.5 * (ahead + back)
     by_cos = at_zero - constant
