@@ -90,6 +90,7 @@ class CheckColumns(Columns):
     found = Column("answer of the check")
 
     # Motions: q0 + t (q1 - q0), for t from 0 to 1; what is per unit is per unit of t.
+    # Their `twists` are those of `MovingTwists`, not the ones that are declared below.
     q0 = Column("joint positions where a motion begins", "joints", unit="m or rad")
     q1 = Column("joint positions where it ends", "joints", unit="m or rad")
     lower = Column("least joint positions for which bounds hold", "joints")
@@ -106,7 +107,6 @@ class CheckColumns(Columns):
     way = Column("how far a coordinate moves", into="ways")
     curve = Column("its part of accelerations", into="curves")
     qd = Column("rates of joints", "joints", unit="m or rad per unit")
-    twists = Column("twists of moving links", "moving", 6, 1)
     turns = Column("how far links turn at most", "moving", unit="rad")
     ways = Column("how far coordinates move", "coordinates", unit="m or rad")
     curves = Column("accelerations of points by levers", "coordinates")
