@@ -506,21 +506,10 @@ class State(
 
     # inside
 
-    def _at(self, positions: Array) -> Self:
-        """Return the state at other positions, as many, from `numbers_of`."""
-        # All else has been checked: it is copied without that.
-        # (States are their own copies, those of a `Struct` are new.)
-        struct: Any = msgspec.Struct
-        changed: Self = struct.__copy__(self)
-        msgspec.structs.force_setattr(changed, "q", positions)
-        if "cell" in self.__dict__:
-            known = vars(changed)
-            known["cell"], known["tree"] = self.__dict__["cell"], self.tree
-        return changed
-
     def _with(self, **changes: Any) -> Self:
         """Return the state with other values of fields, such as states hold."""
         # A copy is not checked again, as all that it holds has been.
+        # (States are their own copies, those of a `Struct` are new.)
         struct: Any = msgspec.Struct
         changed: Self = struct.__copy__(self)
         for name, value in changes.items():
