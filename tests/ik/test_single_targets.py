@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armillary import Cell
+from armillary import Cell, example
 from armillary.errors import ShapeError
 from armillary.ik import inverse_kinematics
 from armillary.ik.inverse_kinematics import InverseKinematics
@@ -109,6 +109,16 @@ def test_all_of_one_is_as_in_a_batch(queries: Counted):
     again = pickle.loads(pickle.dumps(ik.all(targets[0])))
     np.testing.assert_array_equal(again.residual, ik.all(targets[0]).residual)
     assert queries.count <= 2  # branches that are put at a limit
+
+
+def test_limits_that_block_one_target_are_looked_for_only_if_asked_for():
+    """The rail would have to be longer."""
+    cell = example("ur10_on_rail")
+    X = cell.fk("tool0")([1.0, *[0.7] * 6])
+    X[0, 3] -= 3.0
+    ik = cell.ik("tool0")
+    assert ik(X).reason == Reason.LIMITS
+    assert ik(X, explain=False).reason == Reason.NOT_FOUND
 
 
 FORMS: dict[str, Callable[[Any, Any], Any]] = {

@@ -80,7 +80,7 @@ def solver_of(  # noqa: PLR0913
             key = *key, *_decisive(tree, selection), id(branch)
             known = kept(cell, "solvers of states", dict[Any, InverseKinematics])
             if key not in known and len(known) >= MOST_KEPT:
-                known.pop(next(iter(known)), None)
+                known.pop(next(iter(list(known))), None)  # threads share it
     solver = known.get(key)
     if solver is None:
         selection = with_moved_loops(tree, selection, ends)

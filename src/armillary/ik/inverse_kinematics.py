@@ -112,13 +112,13 @@ class InverseKinematics:
         """Return what keeps the arm from having a closed form, empty where it has."""
         return self._form if isinstance(self._form, str) else ""
 
-    def _answered(self, target: Any, near: Any) -> Solution | None:
+    def _answered(self, target: Any, near: Any, *, explain: bool) -> Solution | None:
         """Return the answer to one target that is found at once, if there is one."""
         method = self._quick_method
         if method is None:
             return None
         if isinstance(method, NumericSearch):
-            return method.answered(target, near)
+            return method.answered(target, near, explain=explain)
         return method.answered(target, near, self.numeric.answered)
 
     @cached_property
@@ -197,7 +197,7 @@ class InverseKinematics:
             and tolerance is TOLERANCE
             and random_seed == 0
         ):
-            found = self._answered(targets, near)
+            found = self._answered(targets, near, explain=explain)
             if found is not None:
                 return found
         query = query_of(

@@ -149,7 +149,9 @@ class NumericSearch:
             turn_near(found, first, self.problem)
         return _candidates(found, reasons)
 
-    def answered(self, target: Any, near: Any) -> Solution | None:
+    def answered(
+        self, target: Any, near: Any, *, explain: bool = True
+    ) -> Solution | None:
         """Return the answer to one target that a search finds at once.
 
         What is returned equals what `candidates` finds with the usual options. None
@@ -159,6 +161,7 @@ class NumericSearch:
         Args:
             target: As for a call.
             near: The same.
+            explain: The same.
         """
         if near is None:
             single = self._single
@@ -180,7 +183,7 @@ class NumericSearch:
         if is_missed and self.problem.out_of_reach(rows)[0]:  # as `_settle` finds first
             reasons = np.array([OUT_OF_REACH], np.int8)
         else:
-            query = query_of(self.problem, target)
+            query = query_of(self.problem, target, explain=explain)
             reasons = self._settle(found, rows, query, self._search(False), None)
         return Solution(_candidates(found, reasons), ())
 
