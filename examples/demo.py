@@ -258,11 +258,16 @@ for k in range(1, 7):
     print(row + "".join(f"{each[k]:>20.2f}" for each in most.values()))
 
 title(f"Compiling the pose of {FRAME}")
-cold, cached = first_kernels(cell, FRAME)
+cold, cached, whole = first_kernels(cell, FRAME)
 fk = cell.fk(FRAME)
 print(f"{fk.program.operation_count} operations, {fk.lanes} poses per instruction")
 print(f"first time    {1e3 * cold:8.1f} ms   traced, compiled by LLVM, kept on disk")
 print(f"ever after    {1e3 * cached:8.1f} ms   traced, loaded from there")
+print(
+    print(
+        f"a new process {1e3 * whole:8.1f} ms   until then, of processor time, with its imports"
+    )
+)
 
 title(f"{COUNT:,} random joint vectors")
 Q = random_vectors(cell, COUNT)

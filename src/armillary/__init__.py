@@ -27,9 +27,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from armillary import errors
 from armillary.errors import ArmillaryError, unknown
-from armillary.forks import IMPORT_LOCK
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from importlib.resources.abc import Traversable
 
     from armillary import shapes, sweeps
@@ -166,9 +166,17 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def _import_lock() -> AbstractContextManager[Any]:
+    # Imported late itself, with its locks and a logger: most of what it costs to import
+    # this package alone.
+    from armillary.forks import IMPORT_LOCK
+
+    return IMPORT_LOCK
+
+
 def _imported(name: str) -> Any:
     # Where one thread imports a package and another a module of it, Python may fail.
-    with IMPORT_LOCK:
+    with _import_lock():
         return import_module(name)
 
 
@@ -229,7 +237,7 @@ def load(  # noqa: PLR0913
         UnknownName: There is no such format or plug-in, or choice of scripts or of
             swapped limits.
     """
-    with IMPORT_LOCK:
+    with _import_lock():
         from armillary.cell.cell import Cell
         from armillary.formats import registry
         from armillary.formats.mesh.files import mesh_files
@@ -254,7 +262,7 @@ def load(  # noqa: PLR0913
     )
     registry.log(report)
     if scripts == "isolated":
-        with IMPORT_LOCK:
+        with _import_lock():
             from armillary.scripts.mechanism import isolate_scripts
 
         isolate_scripts(workcell)
@@ -286,7 +294,7 @@ def save(
         FormatError: The format cannot hold this cell, or the file cannot be written.
         UnknownName: There is no such format.
     """
-    with IMPORT_LOCK:
+    with _import_lock():
         from armillary.cell.cell import Cell
         from armillary.formats import registry
 
@@ -322,5 +330,5 @@ def example_names() -> tuple[str, ...]:
 
 def _examples() -> Traversable:
     resources = _imported("importlib.resources")
-    with IMPORT_LOCK:  # it imports, too
+    with _import_lock():  # it imports, too
         return resources.files("armillary") / "cells"
