@@ -263,7 +263,7 @@ fk = cell.fk(FRAME)
 print(f"{fk.program.operation_count} operations, {fk.lanes} poses per instruction")
 print(f"first time    {1e3 * cold:8.1f} ms   traced, compiled by LLVM, kept on disk")
 print(f"ever after    {1e3 * cached:8.1f} ms   traced, loaded from there")
-print(f"a new process {1e3 * whole:7.1f} ms   of processor time until then, imports too")
+print(f"a new process {1e3 * whole:7.1f} ms   of processor time until then")
 
 title(f"{COUNT:,} random joint vectors")
 Q = random_vectors(cell, COUNT)
