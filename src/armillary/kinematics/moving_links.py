@@ -277,7 +277,10 @@ class MovingLinks:
         tree = state.tree
         alike = tree.alike or tree
         carriers = kept(alike, ("carriers", id(self)), lambda: self._carriers(alike))
-        return tuple(tree.bases[k].frame for k in carriers), state.passive.tobytes()
+        # Passive joints are on one branch or another, depending on q.
+        passive = state.passive.tobytes()
+        positions = state.q.tobytes() if passive else b""
+        return tuple(tree.bases[k].frame for k in carriers), passive, positions
 
     def _carriers(self, tree: Tree) -> tuple[int, ...]:
         """Return the movable bases that carry moving links, in order."""
