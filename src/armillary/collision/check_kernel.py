@@ -130,13 +130,13 @@ class CheckRecords:
         question: What is asked.
         records: The records of all tables.
         placed: Where the shapes are.
-        stand: What decides where moving links are, as `MovingLinks.stand`.
+        pose_key: What decides where moving links are, as `MovingLinks.pose_key`.
     """
 
     question: _CheckQuestion
     records: PipelineRecords
     placed: Placed
-    stand: Hashable
+    pose_key: Hashable
 
     @classmethod
     def of(cls, question: _CheckQuestion, pairs: PlacedPairs) -> Self:
@@ -152,7 +152,7 @@ class CheckRecords:
             **_shape_pairs(columns, tables, near, called),
         }
         packed = PipelineRecords.of(question.code, every, called.callees)
-        return cls(question, packed, pairs.placed, pairs.stand)
+        return cls(question, packed, pairs.placed, pairs.pose_key)
 
     def moved(self, pairs: PlacedPairs) -> Self | None:
         """Return those of a check of the same tables in another state.
@@ -161,7 +161,7 @@ class CheckRecords:
         many records: then all are made anew.
         """
         tables, now = pairs.tables, pairs.placed
-        if pairs.stand != self.stand:
+        if pairs.pose_key != self.pose_key:
             return None
         is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
         shapes = np.flatnonzero(is_other)
@@ -178,7 +178,7 @@ class CheckRecords:
         called = self.question.called(pairs, tables.of_shapes[which])
         changes["shape_pairs"] = which, {"distance": called.codes}
         changed = self.records.changed(changes, called.callees)
-        return type(self)(self.question, changed, now, self.stand)
+        return type(self)(self.question, changed, now, self.pose_key)
 
 
 def _limits(

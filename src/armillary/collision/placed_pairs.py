@@ -143,9 +143,9 @@ class PlacedPairs:
         return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
 
     @cached_property
-    def stand(self) -> Hashable:
-        """Return what decides where moving links are, see `MovingLinks.stand`."""
-        return self.moving.stand(self.state)
+    def pose_key(self) -> Hashable:
+        """Return what decides where moving links are, see `MovingLinks.pose_key`."""
+        return self.moving.pose_key(self.state)
 
     @cached_property
     def centres(self) -> Array:
@@ -156,7 +156,7 @@ class PlacedPairs:
     def _poses_in_state(self) -> Array:
         """Return the poses of moving links in the state, shape (1, f, 3, 4)."""
         q = self.state.q
-        key = self.stand, q.tobytes()
+        key = self.pose_key, q.tobytes()
         return kept_few(
             self.moving, "poses in states", key, lambda: self.poses(q[np.newaxis])
         )
@@ -195,7 +195,7 @@ class PlacedPairs:
             upper: Greatest.
             accelerations: Whether bounds of accelerations are wanted, too.
         """
-        key = self.stand, lower.tobytes(), upper.tobytes(), accelerations
+        key = self.pose_key, lower.tobytes(), upper.tobytes(), accelerations
         tree = self.state.tree
 
         def made() -> SpeedBounds:

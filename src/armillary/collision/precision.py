@@ -71,7 +71,7 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     """
     # Shapes that are fixed in the world do not count, but for the extent.
     moves, placed = pairs.placed.rows > 0, pairs.placed
-    key = pairs.stand, pairs.extent, placed.centres[moves].tobytes()
+    key = pairs.pose_key, pairs.extent, placed.centres[moves].tobytes()
     return kept_few(pairs.tables, "precision", key, lambda: _precision(pairs))
 
 
@@ -108,7 +108,7 @@ def _precision(pairs: PlacedPairs) -> Precision:
         + (FORMULAS + PER_JOINT * (4 + speeds.depth)) * most
     )
     if any(_is_of_users(joint) for joint in moving.joint_types):
-        key = pairs.stand, most_q.tobytes()
+        key = pairs.pose_key, most_q.tobytes()
         position, turn = kept_few(
             moving, "errors", key, lambda: _errors_of_poses(moving, state, most_q)
         )

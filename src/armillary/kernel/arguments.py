@@ -23,6 +23,7 @@ Numbers = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 
 MAX_DIMENSIONS = 3
+MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
 
 
 class Computation(Protocol):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from armillary import disk_cache
 from armillary.errors import KernelError
 from armillary.forks import IMPORT_LOCK
-from armillary.kernel.arguments import MAX_DIMENSIONS, described
+from armillary.kernel.arguments import MAX_ARRAYS, MAX_DIMENSIONS, described
 from armillary.kernel.jit import Code, Target, host, to_assembly, to_object
 from armillary.kernel.machine_type import Type, real_of
 from armillary.kernel.partition import LENGTH
@@ -21,8 +21,6 @@ from armillary.trace import Port, Program
 
 if TYPE_CHECKING:
     from armillary.kernel.pipeline import Pipeline
-
-MAX_ARRAYS = 63  # NumPy's bound on the operands of a ufunc, less one of our own
 
 # Fewer lanes are used where a block of rows would take more than the first number of
 # bytes, and one row may take no more than the second.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from armillary.kernel.arguments import MAX_DIMENSIONS
+from armillary.kernel.arguments import MAX_ARRAYS, MAX_DIMENSIONS
 from armillary.kernel.builder import FunctionBuilder, Value, Variable
 from armillary.kernel.fallback import STATE
 from armillary.kernel.fastcall_entry import (
@@ -30,7 +30,7 @@ from armillary.kernel.memory import Struct, copy_bytes
 
 __all__ = ["MOST_OPERANDS", "PORT", "WORDS", "general_entry"]
 
-MOST_OPERANDS: Final = 64
+MOST_OPERANDS: Final = MAX_ARRAYS + 1
 """Inputs, outputs and the state of a kernel."""
 
 MOST_BATCH: Final = 8

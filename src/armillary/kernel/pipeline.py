@@ -189,7 +189,8 @@ class Farthest:
     Attributes:
         table: Its name; it has at least one record.
         points: Its field of points, of shape (3, n): first all first coordinates.
-        direction: A column of three numbers; where one is NaN, any point is taken.
+        direction: A column of three numbers; where one is NaN, the output is
+            some numbers that are not NaN.
         output: The column that it writes, of three numbers.
     """
 

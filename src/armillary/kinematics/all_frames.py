@@ -59,7 +59,7 @@ def pose(
         StateError: The state is not one of this cell.
     """
     bound = bound_state(cell, state)
-    known = kept(bound.tree, "asked poses", AskedPose.none)
+    known = kept(bound.tree, "asked poses", dict[tuple[str, str], AskedPose])
     names, are_texts = (frame, relative_to), type(frame) is type(relative_to) is str
     asked = known.get(names) if are_texts else None
     if asked is not None and asked.kernel is not None:
@@ -69,7 +69,7 @@ def pose(
     if are_texts and not bound.passive.size and bound.q.size <= MOST_JOINTS:
         asked = known.setdefault(names, AskedPose())
         asked.count += 1
-        if asked.count == REPEATED:
+        if asked.count >= REPEATED:
             asked.kernel = fk(cell, frame, relative_to=relative_to, state=bound)
     return X.matrix()
 
@@ -79,11 +79,6 @@ class AskedPose:
     """How often a pose was asked for with some attachments, and what gives it now."""
 
     __slots__ = ("count", "kernel")
-
-    @staticmethod
-    def none() -> dict[tuple[str, str], AskedPose]:
-        """Return that nothing was asked for: by frame and `relative_to`."""
-        return {}
 
     def __init__(self) -> None:
         """Begin to count."""

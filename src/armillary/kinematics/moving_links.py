@@ -268,11 +268,11 @@ class MovingLinks:
         """Return the scratch of pipelines with the stages: poses, where loops do."""
         return () if self._loop is None else (self._loop.column,)
 
-    def stand(self, state: State) -> Hashable:
+    def pose_key(self, state: State) -> Hashable:
         """Return what decides, besides q, where the links are in a state.
 
-        That are the poses of the movable bases that carry them, and the branch of
-        closed loops; what else stands in the cell does not count.
+        These are the poses of the movable bases that carry them, and the branch of
+        closed loops, by all positions; what else is in the cell does not count.
         """
         tree = state.tree
         alike = tree.alike or tree
@@ -382,7 +382,7 @@ def poses_of_links(
         return code(moving.records(state))
 
     kind = np.dtype(dtype).char
-    return kept_few(moving, ("poses of links", kind), moving.stand(state), made)
+    return kept_few(moving, ("poses of links", kind), moving.pose_key(state), made)
 
 
 def _compiled(moving: MovingLinks, dtype: str) -> CompiledPipeline:
