@@ -205,6 +205,7 @@ def two_cubes() -> arm.Link:
     return arm.Link(name="two", collisions=[arm.shapes.Mesh(file="two.stl")])
 
 
+@pytest.mark.peers
 def test_triangles_of_meshes(run, balls: str):
     two = two_cubes()
     ball = arm.Link(name="ball", collisions=[Sphere(radius=0.1)])
@@ -223,6 +224,7 @@ def test_triangles_of_meshes(run, balls: str):
     assert np.isclose(nearest["distance"], 0.9, atol=1e-6)
 
 
+@pytest.mark.peers
 @pytest.mark.filterwarnings("default")
 def test_triangles_where_answers_and_sweeps_avoid_contact(run, balls: str):
     limits = arm.Limits(lower=0.0, upper=3.0)
