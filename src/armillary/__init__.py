@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from armillary.kinematics.state import State
     from armillary.model import joints
     from armillary.model.closed_form import ClosedForm, OutOfReach
+    from armillary.model.coupled_limit import CoupledLimit
     from armillary.model.coupling import Coupling
     from armillary.model.frame import Frame
     from armillary.model.joint import Joint
@@ -75,6 +76,7 @@ __all__ = [
     "Cell",
     "ClosedForm",
     "Closure",
+    "CoupledLimit",
     "Coupling",
     "Frame",
     "Joint",
@@ -121,6 +123,7 @@ _HOMES: Final = {
     "Cell": "armillary.cell.cell",
     "ClosedForm": "armillary.model.closed_form",
     "Closure": "armillary.model.loops.loop",
+    "CoupledLimit": "armillary.model.coupled_limit",
     "Coupling": "armillary.model.coupling",
     "Frame": "armillary.model.frame",
     "Joint": "armillary.model.joint",

@@ -19,6 +19,8 @@ from armillary.cell.methods import (
     edits_with_meshes,
 )
 from armillary.kinematics.state import State, bound_state, home
+from armillary.model.coupled_limit import CoupledLimit
+from armillary.model.limit_rows import LimitRows
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
@@ -114,6 +116,7 @@ class Cell:
         properties: Sequence[Property] = (),
         rules: Rules = DEFAULT_RULES,
         loops: Sequence[Closure | Rod] = (),
+        coupled_limits: Sequence[CoupledLimit] = (),
         meshes: MeshSource | None = None,
     ) -> None:
         """Make the workcell; see `Workcell` for its fields and errors.
@@ -128,6 +131,7 @@ class Cell:
             properties=properties,
             rules=rules,
             loops=loops,
+            coupled_limits=coupled_limits,
         )
         object.__setattr__(self, "workcell", workcell)
         object.__setattr__(self, "meshes", meshes)
@@ -219,6 +223,21 @@ class Cell:
     def limits(self) -> tuple[Array, Array]:
         """Return the least and the greatest q, each of shape (n,) [m or rad]."""
         return self.workcell.limits
+
+    @property
+    def coupled_limits(self) -> tuple[CoupledLimit, ...]:
+        """Return the limits that couple joints of manipulators."""
+        return self.workcell.coupled_limits
+
+    @property
+    def limit_rows(self) -> LimitRows:
+        """Return all limits that couple joints, as rows A q <= b.
+
+        The limits of each joint, `limits`, are not among them.
+        """
+        return self.workcell.limit_rows
+
+    within_limits = asks(Workcell.within_limits)
 
     @property
     def velocity_limits(self) -> Array:
