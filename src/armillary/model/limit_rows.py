@@ -103,6 +103,14 @@ class LimitRows:
         labels = [label for label, k in zip(self.labels, kept, strict=True) if k]
         return LimitRows.of(self.A[kept][:, columns], b[kept], labels, len(columns))
 
+    def others(self, chosen: Sequence[int]) -> tuple[int, ...]:
+        """Return the coordinates that share rows with chosen ones, these left out."""
+        columns = list(chosen)
+        shared = (self.A[:, columns] != 0.0).any(axis=1)
+        counts = (self.A[shared] != 0.0).any(axis=0)
+        counts[columns] = False
+        return tuple(np.flatnonzero(counts).tolist())
+
     def polytope(
         self, lower: npt.ArrayLike, upper: npt.ArrayLike
     ) -> tuple[Array, Array]:
