@@ -25,7 +25,14 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "TORQUE", "LeastSquares", "active_set_stages", "packed"]
+__all__ = [
+    "BOUND",
+    "COUPLED",
+    "TORQUE",
+    "LeastSquares",
+    "active_set_stages",
+    "packed",
+]
 
 ITERATIONS: Final = 100
 """Most constraints that are added or dropped."""
@@ -42,6 +49,9 @@ Rows have numbers of their own."""
 
 TORQUE: Final = 2e6
 """Numbers of rows of torques: this, and more."""
+
+COUPLED: Final = 3e6
+"""Numbers of rows of limits that couple joints: this, and more."""
 
 FAR: Final = 1e30
 

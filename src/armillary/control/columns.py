@@ -50,6 +50,7 @@ ROWS: Final = "approach_rows"
 NEARS: Final = "approach_nears"
 OBSTACLES: Final = "obstacles"
 MASS_ROWS: Final = "mass_rows"
+MADE_ROWS: Final = "made_rows"
 """Columns of this module that fields of tables are positions in."""
 
 PLACE: Final = "rad or m"
@@ -198,6 +199,16 @@ class StepColumns(RateColumns):
     braking = Column("the hardest braking that torques allow", "c", unit=RATE)
     braking_part = Column("part of full braking that torques allow")
 
+    # Limits that couple joints, in settings; rows of them, in a table
+    coupled_slopes = Column("a of limits a'q <= b, of all joints", "coupled", "n")
+    coupled_ends = Column("b of them", "coupled")
+    coupled_joints = Column("1 for joints that they couple", "c")
+    made_rows = Column("their rows", "coupled", "row")
+    made_row = Column("one of them", "row", into=MADE_ROWS)
+    coupled_row = Column("the row of that limit among all rows", "row", into=ROWS)
+    coupled_near = Column("above 0 where that row counts", 1, into=NEARS)
+    coupled_scale = Column("part of the way from braking that these limits allow")
+
     # Pairs inside the margin
     separating = Column("rates that meet all rows", "c", unit=RATE)
     stuck = Column("numbers of inseparable pairs, -1 for none", STUCK)
@@ -264,7 +275,7 @@ class StepColumns(RateColumns):
             twists: Of the moving links.
             levels: The level of priority of each row of tasks.
             sizes: Others: the number of `tasks` that have rows; the `room` for
-                inequality rows; with obstacles their `slots`, and the `width` of the
+                inequality rows; that of rows of `coupled` limits; with obstacles their `slots`, and the `width` of the
                 numbers of each.
         """
         n, c, R = twists.moving.joints, len(twists.joints), len(levels)

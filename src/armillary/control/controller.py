@@ -28,6 +28,8 @@ from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
+from armillary.control.coupled_limits import CoupledLimits
+from armillary.control.active_set import COUPLED, TORQUE
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel
@@ -101,6 +103,7 @@ def controller_of(
         stages=stages,
         is_single=several is None,
         torques=_torque_limits(cell, options.torque, twists, bound),
+        coupled=CoupledLimits.of(cell, twists) if options.limits else None,
         _again=partial(_made_again, tasks=tasks, options=options, joints=joints),
     )
 
@@ -183,6 +186,7 @@ class StepKernels:
         conflict: What happens where constraints do not allow the rates that tasks
             request.
         torques: The limits of torques, if they count.
+        coupled: The limits that couple joints, if there are any.
     """
 
     twists: MovingTwists
@@ -192,11 +196,15 @@ class StepKernels:
     state: State
     conflict: str
     torques: TorqueLimits | None = None
+    coupled: CoupledLimits | None = None
 
     @property
     def layout(self) -> StepLayout:
         """Return what the numbers of an answer are of."""
-        return StepLayout(self.twists.moving.cell, self.approach, self.twists.joints)
+        labels = () if self.coupled is None else self.coupled.labels
+        return StepLayout(
+            self.twists.moving.cell, self.approach, self.twists.joints, labels
+        )
 
     def with_obstacles(self, count: int) -> Kernel:
         """Return the kernel for so many obstacles, at most `approach.slots`."""
@@ -227,6 +235,9 @@ class StepKernels:
         tables[SETTINGS] = self.settings
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
+        if self.coupled is not None:
+            room = self.approach.pair_room + len(self.approach.others)
+            tables |= self.coupled.records(room - len(self.coupled))
         # Payloads and moved bases of the state are in tables of the tasks, too.
         for task in self.stages:
             tables |= task.records(self.state)
@@ -248,6 +259,7 @@ class StepKernels:
                 self.approach,
                 self.conflict,
                 has_torques=self.torques is not None,
+                coupled=0 if self.coupled is None else len(self.coupled),
             ),
         )
 
@@ -271,6 +283,7 @@ class Controller:
         stages: The stages of each task.
         is_single: Whether it was made with one task that is not in a list.
         torques: Limits of torques, or None.
+        coupled: Limits that couple joints, or None.
     """
 
     cell: Workcell
@@ -284,6 +297,7 @@ class Controller:
     stages: tuple[TaskStages, ...]
     is_single: bool
     torques: TorqueLimits | None
+    coupled: CoupledLimits | None
     _again: partial[Controller]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -515,12 +529,19 @@ class Controller:
                 self.state,
                 self.conflict,
                 self.torques,
+                self.coupled,
             ),
         )
 
     @property
-    def _others(self) -> int:
-        return 0 if self.torques is None else 2 * len(self.joints)
+    def _others(self) -> tuple[float, ...]:
+        """Return the numbers of rows that are not of pairs: of torques, of limits."""
+        torques = 0 if self.torques is None else 2 * len(self.joints)
+        coupled = 0 if self.coupled is None else len(self.coupled)
+        return (
+            *(TORQUE + k for k in range(torques)),
+            *(COUPLED + k for k in range(coupled)),
+        )
 
     @cached_property
     def _settings(self) -> Mapping[str, Any]:
@@ -536,6 +557,8 @@ class Controller:
             "damping": [own.damping],
             "margin": [0.0 if self.avoid is None else self.avoid.margin],
         }
+        if self.coupled is not None:
+            record |= self.coupled.settings
         # Rows with less than 1 % of the greatest weight do not decide the reason.
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:
