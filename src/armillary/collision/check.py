@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -17,6 +17,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import margin_of, number_of
+from armillary.collision.moved_bases import moved_bases
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
@@ -198,6 +199,41 @@ class CollisionCheck:
             return verdict
         (Q,), batch = self._rows(q=q)
         return self._are_touching(Q).reshape(batch)
+
+    def at_bases(
+        self, q: npt.ArrayLike, bases: Mapping[str, npt.ArrayLike]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether links touch where bases stand elsewhere, in each row.
+
+        The same is said of `state.place(name, pose)` for each row; here a batch is one
+        call. The first one compiles the check of a cell in which these bases are
+        joints.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+            bases: Poses of bases in the world by the names of their manipulators,
+                shape (..., 4, 4), broadcast with q. Others are as in `state`.
+
+        Returns:
+            Truths, shape (...).
+
+        Raises:
+            ShapeError: A shape does not fit.
+            UnknownName: A manipulator does not exist.
+            StateError: A base is fixed.
+            ModelError: A base is attached in `state`, or a matrix is not a pose.
+        """
+        if not bases:
+            return self(q)
+        names = tuple(sorted(bases))
+
+        def check(cell: Workcell, state: State) -> CollisionCheck:
+            return check_of(cell, state, self.options)
+
+        moved = kept(
+            self, ("moved bases", names), lambda: moved_bases(self.state, names, check)
+        )
+        return moved(q, bases)
 
     def _verdict_of_one(self, q: Any) -> Truths | None:
         """Return the answer for one row, where that is quick; else None."""
