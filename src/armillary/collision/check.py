@@ -17,8 +17,8 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
 from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import margin_of, number_of
-from armillary.collision.moved_bases import moved_bases
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
+from armillary.collision.moved_bases import moved_bases
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
 from armillary.collision.pairs import pairs

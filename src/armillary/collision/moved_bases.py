@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.kinematics.placement import check_movable
+from armillary.kinematics.placement import base_matrices, check_movable
 from armillary.kinematics.state import State, branch_of, home
 from armillary.model.joints import Prismatic, Revolute
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
-from armillary.spatial.pose import Pose
 
 __all__ = ["MovedBases", "base_numbers", "moved_bases"]
 
@@ -30,9 +29,6 @@ Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
 AXES: Final = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-RIGID: Final = 1e-6
-"""How far from a rotation the matrix of a base may be."""
-
 UPRIGHT: Final = 1e-12
 """Cosine of the angle about y below which that about z is taken as 0."""
 
@@ -150,9 +146,7 @@ def _state_of(cell: Workcell, state: State, names: Sequence[str]) -> State:
         if placement.on == WORLD:
             made = made.place(name, placement.pose)
         else:
-            made = made.attach(
-                name, placement.on, pose=placement.pose, replace=True
-            )
+            made = made.attach(name, placement.on, pose=placement.pose, replace=True)
     return made
 
 
@@ -165,21 +159,10 @@ def base_numbers(name: str, poses: npt.ArrayLike) -> Array:
         ShapeError: They have another shape.
         ModelError: One is not a rigid pose.
     """
-    given: Any = poses.matrix() if isinstance(poses, Pose) else poses
-    X = np.asarray(given, np.float64)
-    if X.shape[-2:] != (4, 4):
-        raise ShapeError(
-            f"The base of {quote(name)} takes poses of shape (..., 4, 4), not "
-            f"{X.shape}."
-        )
+    X = base_matrices(name, poses)
     R = X[..., :3, :3]
-    apart = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0)
-    last = np.abs(X[..., 3, :] - [0.0, 0.0, 0.0, 1.0]).max(initial=0.0)
-    straight = (np.linalg.det(R) > 0.0).all()
-    if not (apart <= RIGID and last <= RIGID and straight and np.isfinite(X).all()):
-        raise ModelError(f"A pose of the base of {quote(name)} is not rigid.")
-    # Near a right angle of y, z is free; x follows from what z and y leave of R, so that
-    # their product is R to rounding.
+    # Near a right angle of y, z is free; x follows from what z leaves of R, so that the
+    # product of all three is R to rounding.
     flat = np.hypot(R[..., 0, 0], R[..., 1, 0])
     y = np.arctan2(-R[..., 2, 0], flat)
     z = np.where(flat > UPRIGHT, np.arctan2(R[..., 1, 0], R[..., 0, 0]), 0.0)

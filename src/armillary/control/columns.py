@@ -275,8 +275,8 @@ class StepColumns(RateColumns):
             twists: Of the moving links.
             levels: The level of priority of each row of tasks.
             sizes: Others: the number of `tasks` that have rows; the `room` for
-                inequality rows; that of rows of `coupled` limits; with obstacles their `slots`, and the `width` of the
-                numbers of each.
+                inequality rows; that of rows of `coupled` limits; with obstacles their
+                `slots`, and the `width` of the numbers of each.
         """
         n, c, R = twists.moving.joints, len(twists.joints), len(levels)
         return cls(

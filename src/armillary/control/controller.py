@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
+from armillary.control.active_set import COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
+from armillary.control.coupled_limits import CoupledLimits
 from armillary.control.obstacles import CAPSULE_WIDTH, Obstacles
 from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
@@ -28,8 +30,6 @@ from armillary.control.step_pipeline import SETTINGS, step_pipeline
 from armillary.control.task_stages import Maker, TaskStages
 from armillary.control.tasks import Posture, Task
 from armillary.control.torque_limits import TorqueLimits
-from armillary.control.coupled_limits import CoupledLimits
-from armillary.control.active_set import COUPLED, TORQUE
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.kernel import Kernel

@@ -142,6 +142,14 @@ class _Limits(NamedTuple):
     coupled_joints: Vector
 
 
+class _Now(NamedTuple):
+    """Positions and rates of all joints before the step, and its length."""
+
+    q: Vector
+    qd: Vector
+    dt: Number
+
+
 def coupled_stages(
     columns: StepColumns, table: Table, braking: Port, chosen: tuple[int, ...]
 ) -> tuple[Stage, ...]:
@@ -167,14 +175,12 @@ def coupled_stages(
 
 
 def _rows(
-    q: Vector,
-    qd: Vector,
+    now: _Now,
     slowing: Vector,
     limits: _Limits,
     bounds: RateLimits,
     places: PositionLimits,
     braking_time: Number,
-    dt: Number,
     *,
     chosen: tuple[int, ...],
 ) -> tuple[Matrix, RateLimits]:
@@ -183,6 +189,7 @@ def _rows(
     They are a'x >= b with -a, the slope of the room. Bounds are those of the joints
     that are coupled, whose own limits must be kept by braking in proportion.
     """
+    q, qd, dt = now
     reach = 0.5 * braking_time + 1.5 * dt
     rows: list[list[Number]] = []
     for a, end in zip(limits.coupled_slopes, limits.coupled_ends, strict=True):
@@ -193,7 +200,9 @@ def _rows(
         bound = minimum(bound, inner(own, list(slowing)))
         rows.append(
             list(
-                InequalityRow.of(slopes=own, bound=bound, still=still, room=room).numbers
+                InequalityRow.of(
+                    slopes=own, bound=bound, still=still, room=room
+                ).numbers
             )
         )
     low: list[Number] = []
@@ -242,19 +251,18 @@ class _Room(NamedTuple):
 
 
 def _guarded(
-    q: Vector,
-    qd: Vector,
+    now: _Now,
     x: Vector,
     full_braking: Vector,
     limits: _Limits,
     places: PositionLimits,
-    dt: Number,
     passed: Number,
     *,
     chosen: tuple[int, ...],
 ) -> tuple[Vector, Number, Number]:
     """Return the rates, the part of the way to x, and `passed`."""
-    rooms = list(_rooms(q, qd, x, full_braking, limits, places, chosen))
+    dt = now.dt
+    rooms = _rooms(now, x, full_braking, limits, places, chosen)
 
     def reach_of(rates: Sequence[Number]) -> Number:
         time: Number = 0.0
@@ -294,15 +302,12 @@ def _guarded(
         good = kept(tried)
         best = select(best > 0.0, best, good * tried)
         tried = 0.5 * tried
-    rates = [
-        select(best < 1.0, r, v) for v, r in zip(x, between(best), strict=True)
-    ]
+    rates = [select(best < 1.0, r, v) for v, r in zip(x, between(best), strict=True)]
     return rates, best, maximum(passed, late)
 
 
 def _rooms(
-    q: Vector,
-    qd: Vector,
+    now: _Now,
     x: Vector,
     full_braking: Vector,
     limits: _Limits,
@@ -310,6 +315,7 @@ def _rooms(
     chosen: tuple[int, ...],
 ) -> list[_Room]:
     """Return all limits that are to be kept."""
+    q, qd, _ = now
     rooms: list[_Room] = []
     for a, end in zip(limits.coupled_slopes, limits.coupled_ends, strict=True):
         own = [a[k] for k in chosen]

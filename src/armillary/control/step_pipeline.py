@@ -314,7 +314,7 @@ def _reason_stage(
     )
 
 
-def _reason(
+def _reason(  # noqa: PLR0913
     x: Vector,
     outcome: Outcome,
     holding: Vector,

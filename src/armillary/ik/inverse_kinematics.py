@@ -291,7 +291,7 @@ class InverseKinematics:
         candidates = first.candidates(query, every=True)
         return Answers(candidates, query.batch, self._problem, first.branches)
 
-    def best(
+    def best(  # noqa: PLR0913
         self,
         targets: Any,
         purpose: Purpose | str,

@@ -13,7 +13,7 @@ and T' is T where one base carries both. Else R must not move with the joints.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +22,15 @@ from armillary.errors import ModelError, ShapeError, printable, quote
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import IKQuery
-from armillary.kinematics.placement import check_movable
+from armillary.kinematics.placement import base_matrices, check_movable
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.workcell import IN_WORLD
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY
 
 __all__ = ["with_bases"]
 
 Array = npt.NDArray[np.float64]
-
-RIGID = 1e-6  # how far from a rotation the matrix of a base may be
 
 
 def with_bases(problem: IKProblem, query: IKQuery, bases: Any) -> IKQuery:
@@ -52,10 +50,12 @@ def with_bases(problem: IKProblem, query: IKQuery, bases: Any) -> IKQuery:
             or some directions count along axes that do not turn with the targets.
     """
     if not isinstance(bases, Mapping) or not bases:
+        untyped = cast("Any", bases)
         raise ModelError(
             "bases= takes poses by the names of manipulators, such as "
-            f"bases={{'ur5': X}}, not {printable(repr(bases))}."
+            f"bases={{'ur5': X}}, not {printable(repr(untyped))}."
         )
+    bases = cast("Mapping[str, Any]", bases)
     tree, cell = problem.tree, problem.tree.cell
     names = tuple(sorted(map(str, bases)))
     given = [_matrices(name, bases[name], query.batch) for name in names]
@@ -90,22 +90,7 @@ def _outer(link: int) -> FrameRef:
 
 def _matrices(name: str, given: Any, batch: tuple[int, ...]) -> Array:
     """Return the poses of a base, shape (4, 4) or (count, 4, 4)."""
-    X = np.asarray(given.matrix() if isinstance(given, Pose) else given, np.float64)
-    if X.shape[-2:] != (4, 4) or X.ndim < 2:
-        raise ShapeError(
-            f"bases= has an array of shape {X.shape} for {quote(name)}; it takes poses "
-            "of shape (..., 4, 4)."
-        )
-    R = X[..., :3, :3]
-    apart = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3))
-    last = np.abs(X[..., 3, :] - [0.0, 0.0, 0.0, 1.0])
-    if not (
-        (apart <= RIGID).all()
-        and (last <= RIGID).all()
-        and np.isfinite(X).all()
-        and (np.linalg.det(R) > 0.0).all()
-    ):
-        raise ModelError(f"bases= has a matrix for {quote(name)} that is not a pose.")
+    X = base_matrices(name, given)
     if X.ndim == 2:
         return X
     try:
@@ -117,9 +102,7 @@ def _matrices(name: str, given: Any, batch: tuple[int, ...]) -> Array:
         ) from error
 
 
-def _change(
-    problem: IKProblem, goal: Goal, moved: Mapping[int, Array]
-) -> Array | None:
+def _change(problem: IKProblem, goal: Goal, moved: Mapping[int, Array]) -> Array | None:
     """Return R^-1 D_F^-1 D_R R, shape (4, 4) or (count, 4, 4); None for identity."""
     tree = problem.tree
 

@@ -502,7 +502,9 @@ def _candidates(
         q=found.unknowns[:, np.newaxis],
         reason=plain if reasons is None else reasons,
         # Behind those of goals there may be one of limits that couple joints.
-        residual=lambda: residual_of_errors(found.errors[:, : found.errors.shape[1] & ~1]),
+        residual=lambda: residual_of_errors(
+            found.errors[:, : found.errors.shape[1] & ~1]
+        ),
         steps=lambda: endings[:, 1],
         starts=lambda: endings[:, 2],
         settled=True,

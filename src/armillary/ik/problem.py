@@ -340,7 +340,9 @@ class IKProblem:
         at = np.nonzero(found.success & (beyond > 0.0))
         if at[0].size:
             small = beyond[at] <= ROUNDING
-            found.q[at] = np.where(small[:, None], self.within(found.q[at]), found.q[at])
+            found.q[at] = np.where(
+                small[:, None], self.within(found.q[at]), found.q[at]
+            )
             found.reason[at] = np.where(small, found.reason[at], LIMITS)
             found.settled = found.settled and bool(small.all())
         return found

@@ -145,9 +145,7 @@ def rates_pipeline(setup: RatesSetup) -> Pipeline:
             columns.stage(_within_rows, writes=(columns.z, columns.level)),
         )
     else:
-        levelled = corner_stages(
-            columns, levels, is_bounded=bounded, null=bool(pulled)
-        )
+        levelled = corner_stages(columns, levels, is_bounded=bounded, null=bool(pulled))
     stages = (
         *passive_stages(setup.tree.cell, selection),
         columns.stage(

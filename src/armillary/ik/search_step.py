@@ -107,10 +107,11 @@ def step_program(problem: IKProblem, *, near: bool = False) -> Program:
         Inputs q (n + m,), passive joints last, and `target`: for each goal the sixteen
         numbers of its pose, row by row, then with `near` that vector (n,); `constants`,
         the least coordinates, the greatest, the greatest sums of limits that couple
-        joints, for each block of loops the sign of the determinant, and what else the selection has as inputs. Outputs q (n + m,) and
-        for each goal its squared distance [m^2] and squared sine of its angle, 4 more
-        beyond a right angle, then with loops how far they are open, and with limits
-        that couple joints the square of how far they are broken.
+        joints, for each block of loops the sign of the determinant, and what else the
+        selection has as inputs. Outputs q (n + m,) and for each goal its squared
+        distance [m^2] and squared sine of its angle, 4 more beyond a right angle, then
+        with loops how far they are open, and with limits that couple joints the square
+        of how far they are broken.
     """
     step = _Step(problem, near)
     return trace(

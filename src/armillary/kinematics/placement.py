@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from operator import lt
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
-from armillary.errors import ModelError, StateError, quote
+from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kinematics.joint_vector import finite_numbers
 from armillary.model.check_pose import is_rigid, rigid
 from armillary.model.fields import ThreeFloats, default
@@ -53,6 +55,33 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
             rotation = x, y, z
         pose = Pose(rotation, without_negative_zeros(position))
         msgspec.structs.force_setattr(self, "pose", pose)
+
+
+RIGID: Final = 1e-6
+"""How far from a rotation the matrices of bases may be."""
+
+
+def base_matrices(name: str, poses: Any) -> npt.NDArray[np.float64]:
+    """Return poses of the base of a manipulator as matrices, shape (..., 4, 4).
+
+    Raises:
+        ShapeError: They have another shape.
+        ModelError: One is not a rigid pose.
+    """
+    given: Any = poses.matrix() if isinstance(poses, Pose) else poses
+    X = np.asarray(given, np.float64)
+    if X.shape[-2:] != (4, 4):
+        raise ShapeError(
+            f"The base of {quote(name)} takes poses of shape (..., 4, 4), not "
+            f"{X.shape}."
+        )
+    R = X[..., :3, :3]
+    apart = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) <= RIGID
+    last = np.abs(X[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) <= RIGID
+    is_rigid = apart.all() and last.all() and (np.linalg.det(R) > 0.0).all()
+    if not (is_rigid and np.isfinite(X).all()):
+        raise ModelError(f"A pose of the base of {quote(name)} is not rigid.")
+    return X
 
 
 class BaseVelocity(

@@ -27,8 +27,8 @@ class Violation(NamedTuple):
             `untested` where links cannot be tested.
         subject: The joint, the coupled limit, or both links, qualified; the cell where
             links are untested.
-        value: What the joint or the sum of joints has [m, rad, m/s or rad/s]; the distance of links [m],
-            below 0 where they overlap.
+        value: What the joint or the sum of joints has [m, rad, m/s or rad/s]; the
+            distance of links [m], below 0 where they overlap.
         limit: What it may have, in the same unit; of links the margin [m].
         message: A sentence with all of it.
         links: Both links; empty for joints.

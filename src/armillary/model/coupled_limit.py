@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import numpy.typing as npt
@@ -67,16 +67,17 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
                 one for each joint; a joint is named twice; there is no limit, or lower
                 is not below upper.
         """
-        given: object = self.joints
+        given: Any = self.joints
         if isinstance(given, Mapping):
+            pairs = cast("Mapping[str, float]", given)
             if self.coefficients:
                 raise ModelError(
                     f"{self._label} has coefficients in joints= and in coefficients=; "
                     "leave those out."
                 )
             put = msgspec.structs.force_setattr
-            put(self, "joints", tuple(given.keys()))
-            put(self, "coefficients", tuple(given.values()))
+            put(self, "joints", tuple(pairs.keys()))
+            put(self, "coefficients", tuple(pairs.values()))
         store_tuples(self, "joints")
         for name in ("coefficients", "lower", "upper"):
             self._store(name)
@@ -87,9 +88,7 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
     def _store(self, name: str) -> None:
         value = getattr(self, name)
         try:
-            plain = (
-                tuple(map(float, value)) if name == "coefficients" else float(value)
-            )
+            plain = tuple(map(float, value)) if name == "coefficients" else float(value)
         except (TypeError, ValueError) as error:
             raise ModelError(
                 f"{self._label} takes numbers for {name}, not {value!r}."
@@ -97,6 +96,10 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
         msgspec.structs.force_setattr(self, name, plain)
 
     def _fault(self) -> str:
+        """Return what is wrong, empty if nothing is."""
+        return self._sum_fault() or self._limit_fault()
+
+    def _sum_fault(self) -> str:
         joints, coefficients = self.joints, self.coefficients
         if len(joints) != len(coefficients):
             return (
@@ -109,18 +112,22 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
             return f"has a coefficient that is not finite: {coefficients}."
         if not any(coefficients):
             return "has no coefficient other than 0, so it limits nothing."
-        if math.isnan(self.lower) or math.isnan(self.upper):
+        return ""
+
+    def _limit_fault(self) -> str:
+        lower, upper = self.lower, self.upper
+        if math.isnan(lower) or math.isnan(upper):
             return "has a limit that is NaN; leave it out instead."
-        if not self.lower < INFINITE or not self.upper > -INFINITE:
-            return f"leaves nothing: from {self.lower:g} to {self.upper:g}."
-        if self.lower == -INFINITE and self.upper == INFINITE:
+        if lower == INFINITE or upper == -INFINITE:
+            return f"leaves nothing: from {lower:g} to {upper:g}."
+        if lower == -INFINITE and upper == INFINITE:
             return "has neither lower= nor upper=."
-        if self.lower > self.upper:
-            return f"is swapped: lower {self.lower:g} is above upper {self.upper:g}."
-        if self.lower == self.upper:
+        if lower > upper:
+            return f"is swapped: lower {lower:g} is above upper {upper:g}."
+        if lower == upper:
             return (
-                f"holds its sum at {self.lower:g}: give a joint a Coupling to the "
-                "other instead."
+                f"holds its sum at {lower:g}: give a joint a Coupling to the other "
+                "instead."
             )
         return ""
 
@@ -211,9 +218,7 @@ def limit_rows_of(
     return LimitRows.of(rows, ends, labels, count)
 
 
-def linear_drive(
-    joint: str, link: Link, drives: Sequence[Drive], count: int
-) -> Drive:
+def linear_drive(joint: str, link: Link, drives: Sequence[Drive], count: int) -> Drive:
     """Return how q moves a joint, where that is linear.
 
     Args:

@@ -177,9 +177,10 @@ class LimitRows:
         """Return the q nearest to given ones within rows and limits, shape (..., n).
 
         They are projected on one row after the other by the method of Hildreth
-        (Dykstra, J. of the American Statistical Association 78, 1983), which ends at
-        the nearest point; what rounding and the last rounds leave is met by a pull to
-        the middle of the polytope.
+        (Dykstra, J. of the American Statistical Association 78, 1983), which comes near
+        the nearest point, slowly where rows are nearly parallel. What rounding and
+        `ROUNDS` leave of rows is met by a pull to the middle of the polytope, so that
+        all rows hold in any case.
 
         Args:
             q: Coordinates, shape (..., n).

@@ -45,9 +45,9 @@ def greatest(c: Array, A: Array, h: Array) -> tuple[float, Array]:
         A: Shape (m, n).
         h: Shape (m,), 0 or more: y = 0 meets all rows.
     """
-    m, n = A.shape
+    m, n = int(A.shape[0]), int(A.shape[1])
     # y = y' - y'' with both parts 0 or more, then a slack for each row.
-    table = np.zeros((m + 1, 2 * n + m + 1))
+    table: Array = np.zeros((m + 1, 2 * n + m + 1))
     table[:m, :n], table[:m, n : 2 * n] = A, -A
     table[:m, 2 * n : -1] = np.eye(m)
     table[:m, -1] = np.maximum(h, 0.0)
@@ -61,15 +61,16 @@ def greatest(c: Array, A: Array, h: Array) -> tuple[float, Array]:
         entries = table[:m, column]
         rows = np.flatnonzero(entries > ZERO)
         if not rows.size:
-            return math.inf, np.full(n, math.nan)
+            return math.inf, np.full(n, np.nan)
         ratios = table[rows, -1] / entries[rows]
         ties = rows[ratios <= ratios.min() + ZERO]
         row = min(ties.tolist(), key=basis.__getitem__)
         table[row] /= table[row, column]
-        others = np.arange(m + 1) != row
-        table[others] -= np.outer(table[others, column], table[row])
+        factors = table[:, column].copy()
+        factors[row] = 0.0
+        table -= factors[:, None] * table[row]
         basis[row] = column
-    values = np.zeros(2 * n + m)
+    values: Array = np.zeros(2 * n + m)
     values[basis] = table[:m, -1]
     y = values[:n] - values[n : 2 * n]
     return float(c @ y), y

@@ -18,8 +18,8 @@ from armillary.model.coupled_limit import (
     linear_drive,
     no_room,
 )
-from armillary.model.drive import Drive
 from armillary.model.display import sized
+from armillary.model.drive import Drive
 from armillary.model.fields import (
     EMPTY,
     TupleOf,

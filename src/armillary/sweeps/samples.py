@@ -430,7 +430,8 @@ def samples(
 ) -> Samples:
     """Return random joint positions for a sweep, uniform within the limits.
 
-    Those that couple joints count too, the joints of no row being at home. Nothing is stored: row k follows from the seed and k, wherever it is needed.
+    Those that couple joints count too, the joints of no row being at home. Nothing is
+    stored: row k follows from the seed and k, wherever it is needed.
 
     Args:
         cell: The cell that has the joints.
@@ -460,7 +461,9 @@ def samples(
     chosen = [cell.joint_names[k] for k in index]
     ranges = _ranges(cell, index, within or {})
     lower, upper = np.array(ranges, np.float64).T
-    rows = cell.limit_rows.of_joints(index, cell.home_q) if len(cell.limit_rows) else None
+    rows = (
+        cell.limit_rows.of_joints(index, cell.home_q) if len(cell.limit_rows) else None
+    )
     middle = None
     if rows is not None and len(rows):
         fault = no_room(rows, lower, upper)

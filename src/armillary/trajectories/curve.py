@@ -79,6 +79,21 @@ class PathCurve:
         by_r = [np.einsum("mj,mjn->mn", basis(r, k), parts) for k in range(3)]
         return a[:, 0] + by_r[0], by_r[1] / h, by_r[2] / (h * h)
 
+    def polynomials(self, row: tuple[int, ...]) -> Array:
+        """Return the pieces of a row as polynomials of the part of the way.
+
+        Returns:
+            Coefficients of r^0 to r^5, shape (k - 1, 6, n).
+        """
+        at, knots = self.at[row], self.knots[row]
+        h = np.diff(at)[:, None]
+        a, b = knots[:-1], knots[1:]
+        parts = [b[:, 0] - a[:, 0], h * a[:, 1], h * b[:, 1]]
+        parts += [h * h * a[:, 2], h * h * b[:, 2]]
+        pieces = np.einsum("jp,jkn->kpn", _BASIS, np.stack(parts))
+        pieces[:, 0] += a[:, 0]
+        return pieces
+
     def refined(self, pieces: int) -> PathCurve:
         """Return the same curves with each interval between knots cut in pieces."""
         *batch, count, orders, n = self.knots.shape

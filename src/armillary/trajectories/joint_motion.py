@@ -8,12 +8,14 @@ From the start of a part, t [s] later and with jerk j,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError
+from armillary.kinematics.kernels import Joints
+from armillary.trajectories.position_limits import greatest_excess, workcell_of
 from armillary.trajectories.timed_path import Peaks, Samples, sample_times
 
 __all__ = ["JointMotion"]
@@ -95,6 +97,29 @@ class JointMotion:
         rates = np.abs(np.concatenate([self.qd, self.turning_rates()])).max(axis=0)
         accelerations = np.maximum(np.abs(self.qdd), np.abs(last)).max(axis=0)
         return Peaks(rates, accelerations)
+
+    def limit_excess(self, cell: Any, *, joints: Joints = None) -> float:
+        """Return by how much it is beyond the limit of positions that it misses most.
+
+        It is 0 or less where limits are kept [m or rad]; see `TimedPath.limit_excess`.
+
+        Args:
+            cell: The cell that moves.
+            joints: As for `cell.point_to_point`.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            ShapeError: The cell has other joints.
+        """
+        h = np.diff(self.time)[:, None]
+        powers = [
+            self.q[:-1],
+            self.qd[:-1] * h,
+            self.qdd * h * h / 2.0,
+            self.jerk * h * h * h / 6.0,
+        ]
+        workcell = workcell_of(cell, self.q.shape[-1], joints)
+        return greatest_excess(workcell, np.stack(powers, axis=1), joints)
 
     def last_accelerations(self) -> Array:
         """Return accelerations at the ends of parts [m/s^2 or rad/s^2], (k, n)."""

@@ -85,10 +85,11 @@ def point_to_point(  # noqa: PLR0913
     """Return the fastest motion to joint positions within limits of their jerk.
 
     Joints move independently, and arrive together. Positions on the way are not
-    compared with their limits. Motions of more than 500 s may take up to 1e-5 of that
-    longer than the fastest. It is computed by Ruckig (`pip install
-    armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time trajectory
-    generation with arbitrary target states", Robotics: Science and Systems 2021).
+    compared with their limits, see `JointMotion.limit_excess`. Motions of more than 500
+    s may take up to 1e-5 of that longer than the fastest. It is computed by Ruckig
+    (`pip install armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time
+    trajectory generation with arbitrary target states", Robotics: Science and Systems
+    2021).
 
     Args:
         cell: What moves.

@@ -168,7 +168,8 @@ def time_path(  # noqa: PLR0913
     PathLimits hold at the points of a grid, and everywhere on straight lines. Between
     points of a curved path they may be exceeded a little; `TimedPath.peaks` tells by
     how much. The motion is the fastest of those whose path acceleration is constant
-    between points. Positions are not compared with their limits.
+    between points. Positions are not compared with their limits: a path keeps them
+    at any speed or at none, see `TimedPath.limit_excess`.
 
     Torques are limited where `torque` is given. They are those of
     `cell.inverse_dynamics`, also at both sides of all points of the grid.

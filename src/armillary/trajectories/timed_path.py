@@ -14,7 +14,9 @@ import numpy.typing as npt
 from armillary.errors import ShapeError, StateError, quote
 from armillary.kernel.arguments import positive_number
 from armillary.kinematics.ending import Ending
+from armillary.kinematics.kernels import Joints
 from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.position_limits import greatest_excess, workcell_of
 
 __all__ = ["PathReason", "Peaks", "Samples", "TimedPath", "sample_times"]
 
@@ -203,6 +205,34 @@ class TimedPath:
 
         shape = *self.batch, self.curve.knots.shape[-1]
         return Peaks(*self._by_rows(peaks, shape, 2))
+
+    def limit_excess(self, cell: Any, *, joints: Joints = None) -> Array:
+        """Return by how much each path is beyond the limit of positions it misses most.
+
+        Times do not matter for it: it is a property of the curve. Limits of joints and
+        those that couple them count, everywhere along the curve, not only at the points
+        of the grid.
+
+        Args:
+            cell: The cell that moves.
+            joints: As for `cell.time_path`.
+
+        Returns:
+            Shape (...): 0 or less where limits are kept [m or rad, or the unit of a
+            coupled limit]; NaN for paths that failed.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            ShapeError: The cell has other joints.
+        """
+        workcell = workcell_of(cell, int(self.curve.knots.shape[-1]), joints)
+
+        def excess(row: tuple[int, ...]) -> list[Array]:
+            pieces = self.curve.polynomials(row)
+            return [np.array(greatest_excess(workcell, pieces, joints))]
+
+        (found,) = self._by_rows(excess, self.batch, 1)
+        return found
 
     def _by_rows(
         self,

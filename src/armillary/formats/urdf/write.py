@@ -46,7 +46,10 @@ WRITTEN: Final[Written] = {
             {"name", "manipulators", "mounts", "rules", "loops", "coupled_limits"}
         ),
     ),
-    Manipulator: ("manipulator", frozenset({"name", "links", "loops", "coupled_limits"})),
+    Manipulator: (
+        "manipulator",
+        frozenset({"name", "links", "loops", "coupled_limits"}),
+    ),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
     JointDynamics: ("joint", frozenset((*ELEMENTS["dynamics"].fields, *MOTOR))),
     Frame: ("frame", frozenset({"name", "pose"})),
