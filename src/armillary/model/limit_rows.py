@@ -23,6 +23,9 @@ LEAST_ROOM: Final = 1e-9
 ROUNDS: Final = 1000
 """Most projections on every row; after that rows are met by a pull to the middle."""
 
+PULLS: Final = 26
+"""Most pulls to the middle; the last ones lead there."""
+
 CLOSE: Final = 1e-13
 """Change of a round of projections, in parts of 1 + their size, that ends them."""
 
@@ -213,13 +216,14 @@ class LimitRows:
     def _pulled(self, x: Array, lower: npt.ArrayLike, upper: npt.ArrayLike) -> Array:
         """Return x moved to the middle until rows hold; they do at the middle."""
         centre, _ = self.room_within(lower, upper)
-        for _ in range(3):  # rounding may take more than one
+        for k in range(PULLS):  # rounding may take more than one
             values, middle = x @ self.A.T, self.A @ centre
             over = np.maximum(values - self.b, 0.0)
             way = np.maximum(values - middle, np.finfo(np.float64).tiny)
             part = np.max(over / np.maximum(way, over), axis=1)
             if not (part > 0.0).any():
                 break
-            part = np.minimum(part * (1.0 + 1e-9) + 1e-15 * (part > 0.0), 1.0)
+            least = np.finfo(np.float64).eps * 4.0**k * (part > 0.0)
+            part = np.minimum(part * (1.0 + 1e-9) + least, 1.0)
             x = np.clip(x + part[:, None] * (centre - x), lower, upper)
         return x
