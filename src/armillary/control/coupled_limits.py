@@ -59,8 +59,15 @@ LIMITED: Final = "coupled_limits"
 TRIES: Final = 3
 """Parts of the way that are tried: the estimate, a half and a quarter of it; then 0."""
 
-EXACT: Final = 1.0 - 1e-12
-"""Factor of the room of a limit, so that rounding does not lead beyond it."""
+INSIDE: Final = 4e-10
+"""How far before a limit, of unit length, rates are to end [m or rad]."""
+
+SLACK: Final = 2e-10
+"""By how much the guard lets them miss that. The solver leaves rows by up to 1e-10, and
+motion along a limit must not stop for it; the limit itself is kept."""
+
+RETURN: Final = 1e-7
+"""How much faster than braking rates may have to lead back there [m/s or rad/s]."""
 
 LATE: Final = 1e-9
 """Part of 1 that braking may lead beyond a limit before that is reported."""
@@ -193,11 +200,13 @@ def _rows(
     reach = 0.5 * braking_time + 1.5 * dt
     rows: list[list[Number]] = []
     for a, end in zip(limits.coupled_slopes, limits.coupled_ends, strict=True):
-        room = maximum(end - inner(list(a), list(q)), 0.0)
+        # Where rounding has led beyond what is to be kept, rates lead back by as much.
+        room = maximum(end - INSIDE - inner(list(a), list(q)), 0.0 - SLACK)
         own = [0.0 - a[k] for k in chosen]
         still = 0.0 - _of_others(a, qd, chosen)
         bound = 0.0 - room / reach - still
-        bound = minimum(bound, inner(own, list(slowing)))
+        back = select(room < 0.0, RETURN, 0.0)
+        bound = minimum(bound, inner(own, list(slowing)) + back)
         rows.append(
             list(
                 InequalityRow.of(
@@ -322,7 +331,7 @@ def _rooms(
         others = _of_others(a, qd, chosen)
         rooms.append(
             _Room(
-                EXACT * maximum(end - inner(list(a), list(q)), 0.0),
+                maximum(end - INSIDE + SLACK - inner(list(a), list(q)), 0.0),
                 inner(own, list(full_braking)) + others,
                 inner(own, list(x)) + others,
             )
@@ -337,7 +346,6 @@ def _rooms(
         strict=True,
     ):
         for room, side in ((up - q[k], 1.0), (q[k] - down, -1.0)):
-            left = EXACT * maximum(room, 0.0)
-            left = select(counts > 0.0, left, 1e300)
+            left = select(counts > 0.0, maximum(room, 0.0) + SLACK, 1e300)
             rooms.append(_Room(left, side * v0, side * v1))
     return rooms
