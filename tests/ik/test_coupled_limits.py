@@ -165,7 +165,9 @@ def test_where_other_joints_are_counts():
 
 def test_loops_keep_them():
     cell = arm.example("palletiser")
-    tight = arm.CoupledLimit(joints={"crank": 1, "upper_arm": -1}, lower=-0.5, upper=0.4)
+    tight = arm.CoupledLimit(
+        joints={"crank": 1, "upper_arm": -1}, lower=-0.5, upper=0.4
+    )
     limited = with_limits(cell, tight)
     q = cell.samples(40, seed=2).rows(0, 40)
     inside = limited.limit_rows.holds(q)

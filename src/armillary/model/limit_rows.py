@@ -20,6 +20,9 @@ Truths = npt.NDArray[np.bool_]
 LEAST_ROOM: Final = 1e-9
 """Radius of a ball in a polytope below which it has no room [m or rad]."""
 
+DIRECTIONS: Final = 3
+"""Directions for each coordinate in which corners are looked for, beside the axes."""
+
 ROUNDS: Final = 1000
 """Most projections on every row; after that rows are met by a pull to the middle."""
 
@@ -173,6 +176,26 @@ class LimitRows:
             high[k] = min(high[k], centre[k] + greatest(way, A, room)[0])
             low[k] = max(low[k], centre[k] - greatest(-way, A, room)[0])
         return low, high
+
+    def corners(self, lower: npt.ArrayLike, upper: npt.ArrayLike) -> Array:
+        """Return corners of the polytope in many directions, shape (k, n).
+
+        Args:
+            lower: Least coordinates, shape (n,), finite.
+            upper: Greatest coordinates, shape (n,), finite.
+        """
+        low, high = np.asarray(lower, np.float64), np.asarray(upper, np.float64)
+        n = len(low)
+        centre, _ = self.room_within(low, high)
+        A, b = self.polytope(low, high)
+        room = np.maximum(b - A @ centre, 0.0)
+        unit = np.eye(n)
+        rng = np.random.default_rng(0)
+        others = rng.normal(size=(DIRECTIONS * n, n)) / np.maximum(
+            high - low, LEAST_ROOM
+        )
+        ways = np.vstack([unit, -unit, others, self.A, -self.A])
+        return np.stack([centre + greatest(way, A, room)[1] for way in ways])
 
     def nearest(
         self, q: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike
