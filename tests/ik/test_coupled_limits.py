@@ -46,7 +46,7 @@ def allowed_branches() -> Any:
 @pytest.mark.parametrize("method", ["closed", "numeric"])
 def test_targets_are_solved_where_a_branch_is_allowed(method: str):
     _, limited = cells()
-    q, X = questions()
+    _, X = questions()
     found = limited.ik("tool0")(X, method=method)
     allowed = allowed_branches()
     assert 20 < allowed.sum() < 100
@@ -68,7 +68,7 @@ def test_all_branches_that_break_them_have_that_reason():
 
 def test_single_targets_are_answered_as_in_a_batch():
     _, limited = cells()
-    q, X = questions()
+    _, X = questions()
     ik = limited.ik("tool0")
     batch = ik(X[:12])
     for k in range(12):
@@ -100,7 +100,7 @@ def test_a_search_near_a_vector_slides_along_them():
     q = cell.samples(3000, seed=1).rows(0, 3000)
     q = q[q.sum(axis=1) > 0.8]
     X = cell.fk("tip")(q)
-    near = q + [0.4, 0.6, 0.8]
+    near = q + np.array([0.4, 0.6, 0.8])
     ik = cell.ik("tip", position="xy", rotation="")
     found = ik(X, near=near)
     assert found.success.all()

@@ -146,7 +146,7 @@ def test_one_target_at_many_bases_is_a_reach_map():
     assert (free.success | ~many.success).all()
 
 
-def test_the_frame_of_targets_may_stand_on_a_base():
+def test_a_base_may_carry_the_frame_of_targets():
     # The table moves, and the arm stays: targets are given in the table.
     table = arm.Manipulator(name="table", links=[arm.Link(name="top")])
     cell = (

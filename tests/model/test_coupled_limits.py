@@ -1,4 +1,4 @@
-"""Limits that couple joints: what they refuse, their rows, the polytope that is left."""
+"""Limits that couple joints: what they refuse, their rows, and what is left."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from scipy.optimize import linprog
 import armillary as arm
 from armillary.errors import ArmillaryError, ModelError
 from armillary.model.limit_rows import LimitRows
-from armillary.model.loops.loop import Rod
 
 TURN = arm.joints.Revolute(axis=(0, 0, 1))
 SLIDE = arm.joints.Prismatic(axis=(1, 0, 0))
@@ -20,7 +19,7 @@ UNIT = arm.Limits(lower=-1.0, upper=1.0)
 
 
 def chain(name: str = "arm", **fields: Any) -> arm.Manipulator:
-    """A slide and two hinges, a joint that follows the second, and one that is fixed."""
+    """A slide and two hinges, one that follows the first hinge, and a fixed one."""
     links = [
         arm.Link(name="base"),
         arm.Link(name="rail", parent="base", joint=SLIDE, limits=UNIT),

@@ -33,7 +33,9 @@ UPRIGHT: Final = 1e-12
 """Cosine of the angle about y below which that about z is taken as 0."""
 
 
-class _Check(Protocol):
+class JointCheck(Protocol):
+    """A check of a cell: joint positions (..., n) to truths (...)."""
+
     def __call__(self, q: npt.ArrayLike) -> Truths: ...
 
 
@@ -47,7 +49,7 @@ class MovedBases:
     """
 
     names: tuple[str, ...]
-    check: _Check
+    check: JointCheck
 
     def __call__(self, q: npt.ArrayLike, bases: Mapping[str, npt.ArrayLike]) -> Truths:
         """Return where links touch, shape (...).
@@ -79,7 +81,9 @@ class MovedBases:
 
 
 def moved_bases(
-    state: State, names: Sequence[str], check_of: Callable[[Workcell, State], _Check]
+    state: State,
+    names: Sequence[str],
+    check_of: Callable[[Workcell, State], JointCheck],
 ) -> MovedBases:
     """Return the check in which the bases of manipulators are joints.
 

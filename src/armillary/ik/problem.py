@@ -6,14 +6,13 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.ik.reach_bound import reach_of
-from armillary.ik.reason import LIMITS
 from armillary.ik.stand_in import stand_in
 from armillary.ik.targets import POSE_SIZE
 from armillary.ik.whole_turns import finite_limits, turning_joints
@@ -30,9 +29,6 @@ from armillary.model.frame import FrameRef
 from armillary.model.limit_rows import LimitRows
 from armillary.model.tree import Tree
 from armillary.trace import Program
-
-if TYPE_CHECKING:
-    from armillary.ik.method import Candidates
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -326,26 +322,6 @@ class IKProblem:
         if len(self.rows):
             return self.rows.nearest(q, *self.limits)
         return np.clip(q, *self.limits)
-
-    def kept_within(self, found: Candidates) -> Candidates:
-        """Return candidates; those that break limits that couple joints are `LIMITS`.
-
-        They are moved within where rounding alone leads beyond; what is found is
-        changed.
-        """
-        if not len(self.rows):
-            return found
-        found.complete = found.complete and not self.has_coupled_turns
-        beyond = self.rows.excess(found.q)
-        at = np.nonzero(found.success & (beyond > 0.0))
-        if at[0].size:
-            small = beyond[at] <= ROUNDING
-            found.q[at] = np.where(
-                small[:, None], self.within(found.q[at]), found.q[at]
-            )
-            found.reason[at] = np.where(small, found.reason[at], LIMITS)
-            found.settled = found.settled and bool(small.all())
-        return found
 
     def squares(self, q: Array, targets: Array) -> Array:
         """Return the squares of what remains of a single goal at q, shape (..., 2).

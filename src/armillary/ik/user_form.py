@@ -27,6 +27,7 @@ from armillary.ik.closed_forms.program import (
     OUT_OF_REACH,
     SOLVED,
 )
+from armillary.ik.coupled_rows import kept_within
 from armillary.ik.loop_check import (
     BEYOND_LIMITS,
     LoopCheck,
@@ -160,7 +161,7 @@ class UserForm:
         """
         has_loops = bool(self._problem.selection.passive)
         verified = (self._with_loops if has_loops else self._of_tree)(query, every)
-        verified = self._problem.kept_within(verified)
+        verified = kept_within(verified, self._problem)
         if every:
             return marked(verified, query)
         return nearest_free(verified, self, query, self._problem)
