@@ -39,6 +39,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.kinematics.questions": ("Between",),
     "armillary.kinematics.violations": ("Violation",),
     "armillary.model.group": ("Group",),
+    "armillary.model.limit_rows": ("LimitRows",),
     "armillary.model.link_pairs": ("PairDecision", "Pairs"),
     "armillary.model.posture": ("Posture",),
     "armillary.model.property": ("Property",),

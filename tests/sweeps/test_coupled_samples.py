@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,3 +78,16 @@ def test_cells_without_them_are_sampled_as_before():
     rows = cell_of().samples(4, seed=7).rows(0, 4)
     bits = np.random.Generator(np.random.PCG64DXSM(7)).random((4, 3))
     assert np.allclose(rows, 2.0 * bits - 1.0)
+
+
+def test_sweeps_of_them_say_of_which_cell_they_are(tmp_path: Path):
+    cell = cell_of(arm.CoupledLimit(joints={"j0": 1, "j1": 1}, upper=0.0))
+    samples = cell.samples(64)
+    out = arm.sweep(cell.fk("j2"), samples, tmp_path / "out.zarr")
+    again = arm.sweep(cell.fk("j2"), samples, tmp_path / "out.zarr")  # resumes
+    assert np.array_equal(out["q"], samples.rows(0, 64))
+    assert np.array_equal(out["q"], again["q"])
+    with pytest.raises(
+        arm.errors.ShapeError, match="samples are joint positions"
+    ):
+        arm.sweep(cell.ik("j2", rotation="", position="x"), samples, tmp_path / "ik")

@@ -23,7 +23,15 @@ from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number
 from armillary.sweeps.identity import digest
 
-__all__ = ["GridSamples", "Samples", "Uniform", "as_samples", "grid", "samples"]
+__all__ = [
+    "GridSamples",
+    "Samples",
+    "Uniform",
+    "as_samples",
+    "box_of",
+    "grid",
+    "samples",
+]
 
 Array = npt.NDArray[Any]
 
@@ -251,6 +259,13 @@ class UniformCoupled(Samples):
             "corners": self.corners,
         }
         return {**self.box.described(), **own, "kind": kind}
+
+
+def box_of(samples: Samples) -> Uniform | None:
+    """Return the box that random joint positions are drawn from, None for others."""
+    if isinstance(samples, UniformCoupled):
+        return samples.box
+    return samples if isinstance(samples, Uniform) else None
 
 
 @final
