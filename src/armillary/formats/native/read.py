@@ -324,7 +324,8 @@ def _cell_faults(values: dict[str, Any]) -> Faults:
 
         count = _first_fault(len(items), error_of)
         if count <= len(items):
-            yield (name, count - 1), f"bad-{part}", error_of(count)
+            kind = part.replace("_", "-")
+            yield (name, count - 1), f"bad-{kind}", error_of(count)
             return
         bare[name] = items
     cell, rules = Workcell(**bare), values.get("rules", Rules())
@@ -354,7 +355,7 @@ _PARTS: Final = {
     "mounts": "mount",
     "properties": "property",
     "loops": "loop",
-    "coupled_limits": "coupled-limit",
+    "coupled_limits": "coupled_limit",
 }
 
 _FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {
