@@ -207,3 +207,22 @@ def test_checks_of_the_user_are_asked_with_bases_or_refused():
     ik = cell.ik("tool0", state=state, avoid=Plain())  # pyright: ignore
     with pytest.raises(ModelError, match="needs a method at_bases"):
         ik(rows()[2], bases={"irb2400": rows()[1]})
+
+
+def test_a_base_with_an_offset_of_its_own():
+    # The base link's joint has a precursor, behind the pose that states place.
+    links = list(arm.example("irb2400").manipulators[0].links)
+    offset = arm.Pose.translation(0.1, 0.2, 0.3) @ arm.Pose.rotation_z(0.4)
+    links[0] = links[0].replace(joint=arm.joints.Fixed(precursor=offset))
+    made = arm.Manipulator(name="arm", links=links)
+    cell = arm.Cell().add(made, bolted=False, pose=arm.Pose.translation(0.5, 0, 0))
+    q, bases, _ = rows()
+    X = np.array(
+        [
+            cell.fk("tool0", state=cell.home.place("arm", base))(one)
+            for base, one in zip(bases[:6], q[:6], strict=True)
+        ]
+    )
+    found = cell.ik("tool0")(X, bases={"arm": bases[:6]}, near=q[:6])
+    assert found.success.all()
+    assert np.abs(found.q - q[:6]).max() < 1e-9

@@ -87,7 +87,5 @@ def test_sweeps_of_them_say_of_which_cell_they_are(tmp_path: Path):
     again = arm.sweep(cell.fk("j2"), samples, tmp_path / "out.zarr")  # resumes
     assert np.array_equal(out["pose"], cell.fk("j2")(samples.rows(0, 64)))
     assert again.computed == 0
-    with pytest.raises(
-        arm.errors.ShapeError, match="samples are joint positions"
-    ):
+    with pytest.raises(arm.errors.ShapeError, match="samples are joint positions"):
         arm.sweep(cell.ik("j2", rotation="", position="x"), samples, tmp_path / "ik")

@@ -25,8 +25,7 @@ from armillary.ik.query import IKQuery
 from armillary.kinematics.placement import base_matrices, check_movable
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
-from armillary.model.workcell import IN_WORLD
-from armillary.spatial.pose import IDENTITY
+from armillary.model.workcell import IN_WORLD, WORLD_LINK
 
 __all__ = ["with_bases"]
 
@@ -62,14 +61,16 @@ def with_bases(problem: IKProblem, query: IKQuery, bases: Any) -> IKQuery:
     moved: dict[int, Array] = {}
     for name, X in zip(names, given, strict=True):
         check_movable(cell, name)
-        link = tree.base_link(cell.number(name))
-        if tree.moving_joints(tree.ancestors(tree.bases[cell.number(name)].frame.link)):
+        number = cell.number(name)
+        at = tree.bases[number].frame
+        if tree.moving_joints(tree.path(WORLD_LINK, at.link)):
             raise ModelError(
                 f"Joints move the base of {quote(name)} here; place it first, as in "
                 "state=state.release(...), or give its rail in bases=."
             )
-        (B,) = poses_of(tree, problem.selection.rest, [_outer(link)], IN_WORLD)
-        moved[link] = X @ np.asarray(B.inverse().matrix(), np.float64)
+        (B,) = poses_of(tree, problem.selection.rest, [at], IN_WORLD)
+        B_inverse = np.asarray(B.inverse().matrix(), np.float64)
+        moved[tree.base_link(number)] = X @ B_inverse
     count = len(query.targets)
     targets = np.array(query.targets)
     for k, goal in enumerate(problem.goals):
@@ -82,10 +83,6 @@ def with_bases(problem: IKProblem, query: IKQuery, bases: Any) -> IKQuery:
     if isinstance(avoid, Avoidance):
         avoid = avoid.with_bases(names)
     return query._replace(targets=targets, bases=poses, avoid=avoid)
-
-
-def _outer(link: int) -> FrameRef:
-    return FrameRef(link, IDENTITY)
 
 
 def _matrices(name: str, given: Any, batch: tuple[int, ...]) -> Array:
@@ -112,7 +109,7 @@ def _change(problem: IKProblem, goal: Goal, moved: Mapping[int, Array]) -> Array
     of_frame, of_reference = carrier(goal.frame), carrier(goal.relative_to)
     if of_frame == of_reference:
         return None
-    path = tree.ancestors(goal.relative_to.link)
+    path = tree.path(WORLD_LINK, goal.relative_to.link)
     if set(tree.moving_joints(path)) & set(problem.selection.inputs):
         raise ModelError(
             "With bases=, the frame relative_to= that targets are given in must not "
