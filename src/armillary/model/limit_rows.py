@@ -55,7 +55,14 @@ class LimitRows:
         labels: Sequence[str],
         count: int,
     ) -> Self:
-        """Return rows of numbers, of q with `count` of them."""
+        """Return rows of numbers, as the attributes say.
+
+        Args:
+            A: Coefficients, shape (m, count).
+            b: Greatest values, shape (m,).
+            labels: What each row is called.
+            count: How many coordinates q has.
+        """
         ends = np.array(b, np.float64).reshape(-1)
         rows = np.array(A, np.float64).reshape(len(ends), count)
         for array in (rows, ends):
@@ -89,7 +96,12 @@ class LimitRows:
         return np.asarray((given @ self.A.T - self.b).max(axis=-1))
 
     def holds(self, q: npt.ArrayLike, tolerance: float = 0.0) -> Truths:
-        """Return where all rows hold, shape (...), for q of shape (..., n)."""
+        """Return where all rows hold, shape (...).
+
+        Args:
+            q: Coordinates, shape (..., n).
+            tolerance: How far beyond a row counts as within, in its unit.
+        """
         return np.asarray(self.excess(q) <= tolerance)
 
     def of_joints(self, chosen: Sequence[int], rest: npt.ArrayLike) -> LimitRows:
