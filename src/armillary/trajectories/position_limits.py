@@ -59,19 +59,22 @@ def greatest_excess(cell: Workcell, pieces: Array, joints: Joints) -> float:
     A, b = rows.polytope(lower, upper)
     if not len(b):
         return -np.inf
-    values = np.einsum("kdn,mn->kmd", pieces, A)
-    values[..., 0] -= b
-    values = values.reshape(-1, values.shape[-1])
+    sums: Array = np.einsum("kdn,mn->kmd", pieces, A)
+    sums[..., 0] -= b
+    powers = int(sums.shape[-1])
+    values: Array = sums.reshape(-1, powers)
     ends = np.concatenate([values[:, 0], values.sum(axis=1)])
     most = float(ends.max())
-    bounds = (values @ _bernstein(values.shape[1] - 1)).max(axis=1)
-    for k in np.argsort(-bounds):
+    bounds = (values @ _bernstein(powers - 1)).max(axis=1)
+    for k in np.argsort(-bounds).tolist():
         if not bounds[k] > most:
             break
-        slopes = values[k, 1:] * np.arange(1, values.shape[1])
-        for root in np.roots(slopes[::-1]):
+        slopes: Array = values[k, 1:] * np.arange(1, powers)
+        roots: npt.NDArray[np.complex128] = np.roots(slopes[::-1]).astype(np.complex128)
+        for root in roots.tolist():
             if abs(root.imag) < REAL and 0.0 < root.real < 1.0:
-                most = max(most, float(np.polyval(values[k, ::-1], root.real)))
+                terms = values[k] * root.real ** np.arange(powers)
+                most = max(most, float(terms.sum()))
     return most
 
 
