@@ -48,7 +48,9 @@ def cells() -> tuple[arm.Cell, arm.Cell]:
 TIP = tasks.Position("tip", axes="xy")
 
 
-@pytest.mark.parametrize("conflict", ["bend", "slow"])
+@pytest.mark.parametrize(
+    "conflict", ["bend", pytest.param("slow", marks=pytest.mark.thorough)]
+)
 def test_targets_anywhere_never_lead_beyond(conflict: str):
     plain, cell = cells()
     count = 40
@@ -61,8 +63,7 @@ def test_targets_anywhere_never_lead_beyond(conflict: str):
         "rate": RATE,
     }
     motion = cell.controller([TIP], **options).simulate(q, [X], 180)
-    loose = plain.controller([TIP], **options).simulate(q, [X], 180)
-    assert cell.limit_rows.excess(loose.q).max() > 0.3
+    assert cell.limit_rows.excess(goals).max() > 1.0  # some are far beyond
     excess = cell.limit_rows.excess(motion.q)
     assert excess.max() < 1e-9
     assert (excess.max(axis=1) > -0.01).sum() > 4  # they come near
