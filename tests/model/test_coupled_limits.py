@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import armillary as arm
-from armillary.errors import ArmillaryError, ModelError
+from armillary.errors import ArmillaryError, ModelError, ShapeError
 from armillary.model.limit_rows import LimitRows
 
 TURN = arm.joints.Revolute(axis=(0, 0, 1))
@@ -175,6 +175,8 @@ def test_within_limits_is_what_states_say():
     assert np.array_equal(cell.within_limits(Q) & followers, said)
     assert cell.within_limits(Q.reshape(30, 10, 3)).shape == (30, 10)
     assert not cell.within_limits([np.nan, 0, 0])
+    with pytest.raises(ShapeError, match=r"takes q of shape \(\.\.\., 3\)"):
+        cell.within_limits(np.zeros(4))
 
 
 # the polytope, by another solver of linear programs

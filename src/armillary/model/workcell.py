@@ -10,7 +10,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ArmillaryError, ModelError, quote, unknown
+from armillary.errors import (
+    ArmillaryError,
+    ModelError,
+    ShapeError,
+    quote,
+    unknown,
+)
 from armillary.model.cell_joints import CellJoints
 from armillary.model.coupled_limit import (
     CoupledLimit,
@@ -425,9 +431,18 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         Returns:
             Shape (...); False of NaN.
+
+        Raises:
+            ShapeError: `q` has another shape.
         """
         given = np.asarray(q, np.float64)
         lower, upper = self.limits
+        if given.shape[-1:] != lower.shape:
+            raise ShapeError(
+                f"within_limits takes q of shape (..., {len(lower)}), one number for "
+                f"each joint of {self._owner}; an array of shape {given.shape} was "
+                "given."
+            )
         inside = (given >= lower - tolerance) & (given <= upper + tolerance)
         each = np.asarray(inside.all(axis=-1))
         rows = self.limit_rows
