@@ -255,8 +255,8 @@ def _kernel() -> Kernel:
 
 
 def three_rows(matrix: Any) -> Rows:
-    """Return the rows of a matrix of traced scalars."""
-    return three(matrix[0]), three(matrix[1]), three(matrix[2])
+    """Return the rotation of a matrix, (3, 3) or (4, 4), of traced scalars."""
+    return three(matrix[0][:3]), three(matrix[1][:3]), three(matrix[2][:3])
 
 
 def _of_nine(entries: Sequence[Number]) -> Rows:
