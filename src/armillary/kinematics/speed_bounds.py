@@ -15,7 +15,7 @@ from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.state import State
 from armillary.model.drive import Drive
 from armillary.model.joint import Joint
-from armillary.model.speed_bound import is_steady, largest_accelerations
+from armillary.model.speed_bound import largest_accelerations
 from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
@@ -131,9 +131,6 @@ class SpeedBounds(NamedTuple):
         joints: Rates of coordinates for unit rates of the joints of q, shape (c, n).
         depth: Joints between the world and the link with most.
         bending: Of accelerations, see `bending` [per unit], shape (c,).
-        steady: Whether the twist of a coordinate's joint is the same everywhere in the
-            axes of its link, as of one that turns or slides; shape (c,). All False
-            where no accelerations are wanted.
         owners: The link that each coordinate moves first, shape (c,).
         parents: The link that carries each link, that of the world itself, shape (f,).
     """
@@ -144,7 +141,6 @@ class SpeedBounds(NamedTuple):
     joints: Array
     depth: int
     bending: Array
-    steady: npt.NDArray[np.bool_]
     owners: Indices
     parents: Indices
 
@@ -173,7 +169,6 @@ class SpeedBounds(NamedTuple):
         linear, angular, bent = np.zeros((f, c)), np.zeros(c), np.full(c, np.inf)
         owners = np.repeat(np.arange(f), list(map(len, drives)))
         carried, joints = np.zeros((f, c), np.bool_), np.zeros((c, n))
-        steady = np.zeros(c, np.bool_)
         hops = np.zeros(f)
 
         def range_of(joint: int) -> Range:
@@ -192,7 +187,6 @@ class SpeedBounds(NamedTuple):
             linear[row, own], angular[own] = speeds(joint, ranges)
             if accelerations:
                 bent[own] = bending(joint, ranges)
-                steady[own] = np.isfinite(bent[own]) and is_steady(joint.motion)
             carried[row, own] = True
             for k, each in enumerate(drives[row], start=own.start):
                 if each.of < n:
@@ -213,8 +207,7 @@ class SpeedBounds(NamedTuple):
             carried[row] |= theirs
             depth = max(depth, int(carried[row].sum()))
         return cls(
-            *(linear, angular, carried, joints, depth, bent, steady),
-            *(owners, np.array(parents)),
+            linear, angular, carried, joints, depth, bent, owners, np.array(parents)
         )
 
     def between(self, rows: Indices, levers: Array) -> Array:

@@ -72,6 +72,9 @@ SPARE: Final = 0.75
 MOST_PARTS: Final = 64
 """In so many parts an interval is divided at once, at most."""
 
+UNKNOWN: Final = 8.0
+"""In so many parts where nothing says how many are needed."""
+
 ROUNDS: Final = 16
 SHORTEST: Final = 1e-7
 """Intervals that are shorter are not divided [m]."""
@@ -439,7 +442,7 @@ class _Follower:
             if is_wide.any():
                 with np.errstate(invalid="ignore", over="ignore"):
                     parts = np.sqrt(found.bend / (SPARE * most)).max(axis=1)
-                parts = np.where(np.isfinite(parts), np.ceil(parts), 2.0)
+                parts = np.where(np.isfinite(parts), np.ceil(parts), UNKNOWN)
                 parts = np.where(is_wide, np.maximum(parts, 2.0), 1.0)
                 # Where it hardly falls, more parts at once do not help.
                 counts = np.maximum(counts, np.minimum(parts, MOST_PARTS))
@@ -527,7 +530,7 @@ class _Follower:
             at.rate * scale,
             at.bend * (scale * scale),
         ).reshape(2, count, 4)
-        return chain.deviations(steps, errors, self.curve, piece, h)
+        return chain.deviations(q, errors, self.curve, piece, h)
 
     @cached_property
     def _error(self) -> AnyKernel:

@@ -17,8 +17,15 @@ the speed of the point at unit rate and w_k of the turn, and with k_k of
 
 since what a joint moves is turned by those before it. The last holds for joints that
 turn or slide; of others, such as tracks that are bent, the pure second derivative may
-jump, which adds G = sum_k 2 k_k l_k v_k^2. For rotations the point is any unit vector
-of the tool, with l = w, and the angle t from |e| = 2 sin(t / 2).
+jump, which adds G = sum_k 2 k_k l_k v_k^2. Where even the velocity of joint k may jump,
+as its angular one does where a straight of a track ends, k_k is infinite, and
+
+    |e| <= max(|e(0)|, |e(1)|) + A / 8 + l_k v_k / 2
+
+where A bounds |e''| without that joint's pure second derivative, as a velocity that
+jumps by no more than 2 l_k v_k leads off a straight way by no more than a quarter. For
+rotations the point is any unit vector of the tool, with l = w, and the angle t from
+|e| = 2 sin(t / 2).
 
 A chain may begin at a frame that joints move, such as a positioner's: seen from there
 these joints move the tool, nearest first, by the inverse motion. The inverse of one that
@@ -38,14 +45,22 @@ from armillary.kinematics.bound_kernel import AnyKernel
 from armillary.kinematics.inputs import Inputs, program_of
 from armillary.kinematics.jacobian import Twist, velocity
 from armillary.kinematics.kernels import Joints, KernelOptions, selection_of
-from armillary.kinematics.moving_links import straight_links
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.moving_links import MovingLinks, straight_links
+from armillary.kinematics.speed_bounds import (
+    SpeedBounds,
+    bending,
+    ranges_of,
+    speeds_are_known,
+)
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept_few
 from armillary.model.frame import FrameRef
+from armillary.model.joint import Joint
 from armillary.model.link_poses import poses_of
+from armillary.model.speed_bound import is_steady
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.planning.joint_bending import BendTable, bend_table
 from armillary.planning.tool_curve import Curve, three_rows
 from armillary.spatial.vector import (
     Number,
@@ -83,6 +98,33 @@ class Deviations(NamedTuple):
     bend: Array
 
 
+class RoughJoint(NamedTuple):
+    """A joint in a chain that does not turn or slide steadily.
+
+    Attributes:
+        place: Its place in the chain.
+        joint: The place in q of what drives it.
+        multiplier: Its coordinate is this times that, plus `offset`.
+        offset: See there.
+        more: What the inverse motion adds to how it bends.
+        table: How it bends.
+    """
+
+    place: int
+    joint: int
+    multiplier: float
+    offset: float
+    more: float
+    table: BendTable
+
+    def bending(self, first: Array, last: Array) -> Array:
+        """Return bounds between joint positions, (k, n) each, to shape (k,)."""
+        a, b = (
+            self.multiplier * q[:, self.joint] + self.offset for q in (first, last)
+        )
+        return self.table.greatest(np.minimum(a, b), np.maximum(a, b)) + self.more
+
+
 class Chain(NamedTuple):
     """The joints between two frames, from `relative_to` to the tool, c coordinates.
 
@@ -93,8 +135,9 @@ class Chain(NamedTuple):
         angular: How fast each turns it [rad per unit], shape (c,).
         inverse: Which are on the side of `relative_to`, so that the distance from there
             times `angular` is added to `linear`; shape (c,).
-        bending: See above, shape (c,).
-        steady: Which of them turn or slide steadily, shape (c,).
+        bending: Of those that turn or slide steadily, see above; else 0; shape (c,).
+        steady: Which of them do, shape (c,).
+        rough: How the others bend.
     """
 
     rates: Array
@@ -103,28 +146,37 @@ class Chain(NamedTuple):
     inverse: npt.NDArray[np.bool_]
     bending: Array
     steady: npt.NDArray[np.bool_]
+    rough: tuple[RoughJoint, ...]
 
     @property
     def is_known(self) -> bool:
         """Return whether there are bounds."""
         numbers = self.linear, self.angular, self.bending
-        return all(bool(np.isfinite(each).all()) for each in numbers)
+        return all(bool(np.isfinite(each).all()) for each in numbers) and all(
+            joint.table.is_known for joint in self.rough
+        )
 
     def deviations(
-        self, steps: Array, errors: Array, curve: Curve, piece: Indices, h: Array
+        self, q: Array, errors: Array, curve: Curve, piece: Indices, h: Array
     ) -> Deviations:
         """Return bounds between samples.
 
         Args:
-            steps: Steps of the joints, shape (k, n).
-            errors: From `path_error`, at both ends of each, shape (2, k, 4).
+            q: Joint positions of the samples, shape (k + 1, n).
+            errors: From `path_error`, at both ends of each interval, shape (2, k, 4).
             curve: What is followed.
             piece: The piece of it that each is on, shape (k,).
             h: Its length [m], shape (k,).
         """
-        rates = np.abs(steps) @ self.rates.T
+        rates = np.abs(np.diff(q, axis=0)) @ self.rates.T
         W = rates * self.angular
         B = rates * self.bending
+        leaps = np.zeros(W.shape, np.bool_)  # where velocities may jump
+        for joint in self.rough:
+            k = joint.place
+            bent = joint.bending(q[:-1], q[1:])
+            leaps[:, k] = np.isinf(bent) & (rates[:, k] > 0.0)
+            B[:, k] = rates[:, k] * np.where(np.isfinite(bent), bent, 0.0)
         far = curve.farthest + SLACK
         L = rates * (self.linear + np.where(self.inverse, far, 0.0) * self.angular)
         # Sums over the joints before each.
@@ -139,6 +191,12 @@ class Chain(NamedTuple):
         )
         apart, bent = errors.max(axis=0).reshape(-1, 2, 2).transpose(1, 0, 2)
         bend = 0.125 * (bent + 0.5 * third + np.einsum("kc,kcp->kp", jumps, both))
+        rows = np.flatnonzero(leaps.any(axis=1))
+        if rows.size:
+            second = np.einsum("kc,kcp->kp", (2.0 * S + B)[rows], both[rows])
+            second += curve.bend[piece[rows]] * h[rows, None] ** 2
+            leap = np.einsum("kc,kcp->kp", 1.0 * leaps[rows], both[rows])
+            bend[rows] = 0.125 * second + 0.5 * leap
         bound = apart + bend + ROUNDING
         # Chords of unit vectors to angles.
         for array in (bound, bend):
@@ -172,33 +230,66 @@ def chain_of(
     key = where, ends, tuple(chosen), box[0].tobytes(), box[1].tobytes()
 
     def made() -> Chain:
-        speeds = SpeedBounds.of(moving, now.tree, *box, accelerations=True)
-        tool, seen = (moving.fixed_to(now.tree, end.link) for end in ends)
-        order = speeds.in_order()
-        mine, theirs = speeds.carried[tool.row], speeds.carried[seen.row]
-        inverse = order[(theirs & ~mine)[order]][::-1]
-        forward = order[(mine & ~theirs)[order]]
-        both = np.concatenate([inverse, forward])
-        is_inverse = np.arange(len(both)) < len(inverse)
-        levers = [
-            float(np.linalg.norm((at.pose @ end.pose).position))
-            for at, end in zip((tool, seen), ends, strict=True)
-        ]
-        row = np.where(is_inverse, seen.row, tool.row)
-        lever = np.where(is_inverse, levers[1], levers[0])
-        angular = speeds.angular[both]
-        steady = speeds.steady[both]
-        twice = np.where(is_inverse & ~steady, 2.0 * angular, 0.0)
-        return Chain(
-            speeds.joints[both][:, chosen],
-            speeds.linear[row, both] + angular * lever,
-            angular,
-            is_inverse,
-            speeds.bending[both] + twice,
-            steady,
-        )
+        return _made(moving, now, ends, chosen, box)
 
     return kept_few(cell, "chains of lines", key, made)
+
+
+def _made(
+    moving: MovingLinks,
+    state: State,
+    ends: tuple[FrameRef, FrameRef],
+    chosen: list[int],
+    box: tuple[Array, Array],
+) -> Chain:
+    """Return the chain between two frames, of the joints that are chosen."""
+    tree = state.tree
+    speeds = SpeedBounds.of(moving, tree, *box)
+    tool, seen = (moving.fixed_to(tree, end.link) for end in ends)
+    order = speeds.in_order()
+    mine, theirs = speeds.carried[tool.row], speeds.carried[seen.row]
+    inverse = order[(theirs & ~mine)[order]][::-1]
+    both = np.concatenate([inverse, order[(mine & ~theirs)[order]]])
+    is_inverse = np.arange(len(both)) < len(inverse)
+    levers = [
+        float(np.linalg.norm((at.pose @ end.pose).position))
+        for at, end in zip((tool, seen), ends, strict=True)
+    ]
+    row = np.where(is_inverse, seen.row, tool.row)
+    lever = np.where(is_inverse, levers[1], levers[0])
+    angular = speeds.angular[both]
+    drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
+    starts = np.cumsum([0, *map(len, drives)])
+    bends, steady = np.zeros(len(both)), np.ones(len(both), np.bool_)
+    rough: list[RoughJoint] = []
+    for place, k in enumerate(both.tolist()):
+        owner = int(speeds.owners[k])
+        joint: Any = tree.links[moving.links[owner]].joint
+        drive = drives[owner][k - int(starts[owner])]
+        (low, high), *others = ranges_of(
+            drives[owner], lambda j: (float(box[0][j]), float(box[1][j]))
+        )
+        if others or not isinstance(joint, Joint):
+            bends[place] = math.inf  # of mechanisms nothing is known
+        elif is_steady(joint.motion):
+            bends[place] = bending(joint, ((low, high),))
+        elif drive.of in chosen:
+            steady[place] = False
+            more = 2.0 * float(angular[place]) if is_inverse[place] else 0.0
+            at = chosen.index(drive.of)
+            table = bend_table(joint, low, high)
+            rough.append(
+                RoughJoint(place, at, drive.multiplier, drive.offset, more, table)
+            )
+    return Chain(
+        speeds.joints[both][:, chosen],
+        speeds.linear[row, both] + angular * lever,
+        angular,
+        is_inverse,
+        bends,
+        steady,
+        tuple(rough),
+    )
 
 
 def path_error(

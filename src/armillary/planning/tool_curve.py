@@ -150,7 +150,8 @@ class Curve:
         turning: b_i, shape (m, 6, 3).
         base: R_0, shape (m, 3, 3).
         segment: Which segment each is of, shape (m,).
-        jerk: Bounds of the third derivatives by s of p and R, shape (m, 2).
+        bend: Bounds of the second derivatives by s of p and R, shape (m, 2).
+        jerk: Bounds of the third, shape (m, 2).
         sharp: Whether each ends at a corner, where the tool must stop, shape (m,).
     """
 
@@ -160,6 +161,7 @@ class Curve:
     turning: Array
     base: Array
     segment: Indices
+    bend: Array
     jerk: Array
     sharp: npt.NDArray[np.bool_]
 
@@ -558,39 +560,45 @@ def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> Curve:
     )
     segment = np.array([part.segment for part in parts], np.int64)
     start = np.concatenate([[0.0], np.cumsum(lengths)])
-    jerk = _jerk(position, circle, turning, lengths)
-    curve = Curve(
-        start, position, circle, turning, base, segment, jerk, np.array(sharp, np.bool_)
-    )
-    for array in (start, position, circle, turning, base, segment, jerk, curve.sharp):
+    bend, jerk = _bounds(position, circle, turning, lengths)
+    corners = np.array(sharp, np.bool_)
+    arrays = (start, position, circle, turning, base, segment, bend, jerk, corners)
+    for array in arrays:
         array.flags.writeable = False
-    return curve
+    return Curve(*arrays)
 
 
 # Bounds
 
 
-def _jerk(position: Array, circle: Array, turning: Array, lengths: Array) -> Array:
-    """Return bounds of |p'''| and |R'''| on each piece, shape (m, 2).
+def _bounds(
+    position: Array, circle: Array, turning: Array, lengths: Array
+) -> tuple[Array, Array]:
+    """Return bounds of |p''| and |R''|, and of |p'''| and |R'''|, shape (m, 2) each.
 
-    |exp(v)'''| <= |v'''| + 3 |v''| |v'| + |v'|^3, as the k-th derivative of exp in k
-    directions is no larger than the product of their lengths.
+    |exp(v)''| <= |v''| + |v'|^2 and |exp(v)'''| <= |v'''| + 3 |v''| |v'| + |v'|^3, as the
+    k-th derivative of exp in k directions is no larger than the product of their
+    lengths.
     """
 
-    def greatest(coefficients: Array) -> Array:
-        points = _control_points(coefficients, lengths)
-        return np.linalg.norm(points, axis=2).max(axis=1)
+    def greatest(coefficients: Array) -> list[Array]:
+        """Return bounds of the first three derivatives."""
+        sizes: list[Array] = []
+        for _ in range(3):
+            coefficients = _derivative(coefficients)
+            points = _control_points(coefficients, lengths)
+            sizes.append(np.linalg.norm(points, axis=2).max(axis=1))
+        return sizes
 
-    def derivatives(coefficients: Array) -> list[Array]:
-        first = _derivative(coefficients)
-        second = _derivative(first)
-        return [first, second, _derivative(second)]
-
-    *_, jerk = derivatives(position)
-    radius = np.linalg.norm(circle[:, :3], axis=1)
-    linear = greatest(jerk) + radius * np.abs(circle[:, 6]) ** 3
-    one, two, three_ = map(greatest, derivatives(turning))
-    return np.stack([linear, three_ + 3.0 * two * one + one**3], axis=1)
+    radius, rate = np.linalg.norm(circle[:, :3], axis=1), np.abs(circle[:, 6])
+    _, bend, jerk = greatest(position)
+    one, two, three_ = greatest(turning)
+    return (
+        np.stack([bend + radius * rate**2, two + one**2], axis=1),
+        np.stack(
+            [jerk + radius * rate**3, three_ + 3.0 * two * one + one**3], axis=1
+        ),
+    )
 
 
 def _derivative(coefficients: Array) -> Array:
