@@ -28,6 +28,7 @@ from armillary.errors import ArmillaryError, ModelError, ShapeError, quote
 from armillary.ik.avoidance import check_of_same
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
+from armillary.ik.method import Candidates
 from armillary.ik.query import IKQuery, as_vectors, check_tolerance, query_of
 from armillary.ik.reason import Reason
 from armillary.ik.targets import as_matrices
@@ -69,6 +70,9 @@ PART_OF_TOLERANCE: Final = 0.02
 SPARE: Final = 0.75
 """What part of the tolerance samples are chosen for."""
 
+FINER: Final = (5.0, 25.0)
+"""By how much these distances are divided where a path ends."""
+
 MOST_PARTS: Final = 64
 """In so many parts an interval is divided at once, at most."""
 
@@ -84,11 +88,14 @@ MOST_SAMPLES: Final = 1 << 20
 MEASURED: Final = 8
 """Parts of intervals at whose ends deviations are measured where none is proven."""
 
-SINGULAR: Final = 1e-2
+SINGULAR: Final = 5e-2
 """Below this least singular value what stops a path is a singular pose."""
 
 AT_LIMIT: Final = 1e-4
 """A joint that is so near to a limit is at it [m or rad]."""
+
+MOST_OF_A_TURN: Final = 0.95 * math.tau
+"""A joint that jumps by so much stands at the other end of its limits."""
 
 SAME_POSE: Final = 1e-6
 """A first target that is so near to where the tool starts is left out [m, rad]."""
@@ -297,6 +304,14 @@ class _End(NamedTuple):
     where: float
 
 
+def _goes_to(found: tuple[_Samples, Array, _End | None]) -> float:
+    """Return how far samples go."""
+    samples, _, end = found
+    if end is None:
+        return math.inf
+    return float(samples.s[-1]) if len(samples.s) else -math.inf
+
+
 @dataclass(frozen=True)
 class _Follower:
     """Finds the path along a curve.
@@ -325,11 +340,7 @@ class _Follower:
             check: What must not touch.
             numbers: Which target each segment leads to.
         """
-        coarse, end = self._coarse(start)
-        samples, bounds = coarse, np.zeros((max(len(coarse.s) - 1, 0), 2))
-        if len(coarse.s) > 1:
-            samples, bounds, worse = self._refined(coarse)
-            end = worse or end
+        samples, bounds, end = self._followed(start)
         pairs: tuple[tuple[str, str], ...] = ()
         if check is not None and len(samples.s):
             touching = self._touching(check, samples)
@@ -359,32 +370,112 @@ class _Follower:
             corners + 1,
         )
 
+    def _followed(self, start: Array | None) -> tuple[_Samples, Array, _End | None]:
+        """Return samples, bounds between them, and where they end early."""
+        coarse, end = self._coarse(start)
+        best = self._ended(coarse, end)
+        # Where a path ends it may be that coarse poses led to another branch: from its
+        # beginning it is followed in smaller steps.
+        for finer in FINER:
+            samples, _, last = best
+            if last is None or last is end or not len(samples.s):
+                break
+            if start is None and finer == FINER[0]:
+                closer = self._planned(end, finer)
+            else:
+                closer = self._tracked(samples.q[0], end, finer)
+            found = self._ended(closer, end)
+            if _goes_to(found) > _goes_to(best) + SHORTEST:
+                best = found
+        return best
+
+    def _ended(
+        self, samples: _Samples, end: _End | None
+    ) -> tuple[_Samples, Array, _End | None]:
+        """Return refined samples, their bounds, and where they end early."""
+        if len(samples.s) < 2:
+            return samples, np.zeros((0, 2)), end
+        samples, bounds, worse = self._refined(samples)
+        return samples, bounds, worse or end
+
+    def _poses(self, finer: float) -> tuple[Array, Indices]:
+        """Return parameters of poses that are far from each other, and their pieces.
+
+        finer: By how much their distance is divided.
+        """
+        lengths, ways = self.curve.lengths, self.curve.way
+        counts = np.ceil(finer * np.maximum(lengths / COARSE, ways / COARSE_TURN))
+        counts = np.maximum(counts, 2.0).astype(np.int64)
+        return _divided(self.curve.start, np.arange(len(lengths)), counts)
+
+    def _until(self, end: _End | None, finer: float) -> tuple[Array, Indices, Array]:
+        """Return parameters, pieces and poses up to where a path ends."""
+        s, piece = self._poses(finer)
+        if end is not None:
+            s = s[s <= end.where]
+            piece = piece[: max(len(s) - 1, 0)]
+        at = np.append(piece, piece[-1]) if len(piece) else np.zeros(len(s), np.int64)
+        return s, piece, self.curve.points(s, at).pose
+
+    def _planned(self, end: _End | None, finer: float) -> _Samples:
+        """Return the best way through the answers to poses up to where a path ends."""
+        s, piece, X = self._until(end, finer)
+        return _Samples(s, self._branch(X, None, None), piece)
+
+    def _tracked(self, start: Array, end: _End | None, finer: float) -> _Samples:
+        """Return what is found from joint positions, one pose after another."""
+        s, piece, X = self._until(end, finer)
+        way = self.solver.numeric.follow(self._query(X), start)
+        q = way.q[:, 0].copy()
+        q[0] = start
+        missed = np.flatnonzero(~way.success[:, 0])
+        if missed.size:
+            q[missed[0]] = np.nan
+            s, q, piece = s[: missed[0] + 1], q[: missed[0] + 1], piece[: missed[0]]
+        return _Samples(s, q, piece)
+
     # few poses
 
     def _coarse(self, start: Array | None) -> tuple[_Samples, _End | None]:
         """Return the samples at which a branch is chosen, and where they end early."""
-        lengths, ways = self.curve.lengths, self.curve.way
-        counts = np.ceil(np.maximum(lengths / COARSE, ways / COARSE_TURN))
-        counts = np.maximum(counts, 2.0).astype(np.int64)
-        s, piece = _divided(self.curve.start, np.arange(len(lengths)), counts)
+        s, piece = self._poses(1.0)
         X = self.curve.points(s, np.append(piece, piece[-1])).pose
-        query = self._query(X)
-        end = None
-        if start is None or self.solver.numeric.follow(
-            query, start
-        ).success.all() is not np.True_:
+        followed = end = None
+        if start is not None:
+            followed = self.solver.numeric.follow(self._query(X), start)
+        if followed is None or not followed.success.all():
             reached, end = self._reached(s, X, start)
-            if reached < len(s):
-                s, piece, X = s[:reached], piece[: max(reached - 1, 0)], X[:reached]
-        if not len(s):
-            n = len(self.solver.joints)
-            return _Samples(s, np.zeros((0, n)), piece), end
-        tolerance = self._ik_tolerance
-        path = self.solver.path(X, start=start, tolerance=tolerance, explain=False)
-        q = path.answer.q.copy()
+            s, X = s[:reached], X[:reached]
+            piece = piece[: max(reached - 1, 0)]
+        q = np.zeros((0, len(self.solver.joints)))
+        if len(s):
+            q = self._branch(X, start, followed)
+        return _Samples(s, q, piece), end
+
+    def _branch(
+        self, X: Array, start: Array | None, followed: Candidates | None
+    ) -> Array:
+        """Return joint positions for poses that are far from each other, (k, n).
+
+        Args:
+            X: The poses, shape (k, 4, 4).
+            start: Joint positions to come from, shape (n,).
+            followed: What is found from there, one pose after another.
+        """
+        is_free = self.solver.numeric.problem.is_redundant
+        if followed is not None and not is_free:
+            q = followed.q[: len(X), 0].copy()
+        else:
+            path = self.solver.path(
+                X, start=start, tolerance=self._ik_tolerance, explain=False
+            )
+            q = path.answer.q.copy()
+            # The path goes as far as it can before it jumps.
+            if followed is not None and path.jumps.size:
+                q = followed.q[: len(X), 0].copy()
         if start is not None:
             q[0] = start
-        return _Samples(s, q, piece), end
+        return q
 
     def _reached(
         self, s: Array, X: Array, start: Array | None
@@ -409,12 +500,15 @@ class _Follower:
                     pose, near=near, tolerance=self._ik_tolerance, explain=False
                 )
                 good, bad = (middle, bad) if one.success else (good, middle)
-        (pose,) = self.curve.points(np.array([bad])).pose
+        return first, _End(self._unreached(bad, near), good)
+
+    def _unreached(self, s: float, near: Array) -> LineReason:
+        """Return why a pose is not reached."""
+        (pose,) = self.curve.points(np.array([s])).pose
         reason = int(self.solver(pose, near=near, tolerance=self._ik_tolerance).reason)
         known = {int(each) for each in LineReason}
         is_known = reason in known and reason not in (Reason.SOLVED, Reason.SINGULAR)
-        why = LineReason(reason) if is_known else LineReason.NOT_FOUND
-        return first, _End(why, good)
+        return LineReason(reason) if is_known else LineReason.NOT_FOUND
 
     def _query(self, X: Array) -> IKQuery:
         return query_of(
@@ -435,7 +529,7 @@ class _Follower:
         """Return samples with bounds below the tolerance, and where that fails."""
         most = np.array(self.tolerance)
         found = self._deviations(samples)
-        for round_ in range(ROUNDS):
+        for _ in range(ROUNDS):
             h = np.diff(samples.s)
             is_wide = ~(found.bound <= most).all(axis=1)
             counts = np.where(h > self.step * (1.0 + 1e-9), np.ceil(h / self.step), 1.0)
@@ -446,12 +540,13 @@ class _Follower:
                 parts = np.where(is_wide, np.maximum(parts, 2.0), 1.0)
                 # Where it hardly falls, more parts at once do not help.
                 counts = np.maximum(counts, np.minimum(parts, MOST_PARTS))
-            counts = np.where(h / counts < SHORTEST, 1.0, counts).astype(np.int64)
+            counts = np.minimum(counts, np.maximum(np.floor(h / SHORTEST), 1.0))
+            counts = counts.astype(np.int64)
             if counts.max() == 1 or counts.sum() > MOST_SAMPLES:
                 break
-            # What stops the path ends it: what comes behind need not be finer.
-            samples = self._inserted(samples, counts, rough=round_ > 0)
+            samples = self._inserted(samples, counts)
             found = self._deviations(samples)
+            # What stops the path ends it: what comes behind need not be finer.
             stuck = self._stuck(samples, found)
             if stuck is not None:
                 samples = samples.until(stuck + 1)
@@ -469,7 +564,7 @@ class _Follower:
         stuck = np.flatnonzero(wide & (np.diff(samples.s) < 2.0 * SHORTEST))
         return int(stuck[0]) if stuck.size else None
 
-    def _inserted(self, samples: _Samples, counts: Indices, *, rough: bool) -> _Samples:
+    def _inserted(self, samples: _Samples, counts: Indices) -> _Samples:
         """Return samples with intervals divided, their joint positions found."""
         s, piece = _divided(samples.s, samples.piece, counts)
         first = np.concatenate([[0], np.cumsum(counts)])
@@ -569,14 +664,15 @@ class _Follower:
             joints=tool.joints,
             state=tool.state,
         )
-        around = samples.q[interval : interval + 2]
-        around = around[np.isfinite(around).all(axis=1)]
-        if (least_singular_values(kernel(around)) < SINGULAR).any():
-            return LineReason.SINGULAR
         if ((q - lower < AT_LIMIT) | (upper - q < AT_LIMIT)).any():
             return LineReason.LIMITS
         if not np.isfinite(samples.q[interval + 1]).all():
-            return LineReason.NOT_FOUND
+            return self._unreached(float(samples.s[interval + 1]), q)
+        around = samples.q[interval : interval + 2]
+        if (np.abs(np.diff(around, axis=0)) > MOST_OF_A_TURN).any():
+            return LineReason.LIMITS  # it goes on a turn away
+        if (least_singular_values(kernel(around)) < SINGULAR).any():
+            return LineReason.SINGULAR
         return LineReason.JUMPS
 
     # what touches

@@ -67,6 +67,11 @@ SMOOTH: Final = 1e-6
 
 DEGREE: Final = 5
 
+NEARLY: Final = 0.999
+"""A blend that passes a corner at this part of the deviation is large enough."""
+
+MOST_GUESSES: Final = 60
+
 
 class Blend(NamedTuple):
     """How corners are blended where segments do not say.
@@ -491,12 +496,16 @@ def _radius_for(one: _Piece, other: _Piece, deviation: float, most: float) -> fl
         x = 0.5 ** np.arange(DEGREE + 1) * (2.0 * radius) ** np.arange(DEGREE + 1)
         return float(np.linalg.norm(x @ _blended(one, other, radius)[0] - corner))
 
-    if passes_at(most) <= deviation:
-        return most
-    low, high = 0.0, most
-    for _ in range(50):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if passes_at(middle) <= deviation else (low, middle)
+    low, high, radius = 0.0, most, most
+    for _ in range(MOST_GUESSES):
+        passes = passes_at(radius)
+        if passes <= deviation and (radius == most or passes >= NEARLY * deviation):
+            return radius
+        low, high = (radius, high) if passes <= deviation else (low, radius)
+        # It is in proportion to the radius between lines, and nearly so elsewhere.
+        radius *= 0.5 * (1.0 + NEARLY) * deviation / max(passes, 1e-300)
+        if not low < radius < high:
+            radius = 0.5 * (low + high)
     return low
 
 
