@@ -500,7 +500,7 @@ class _Follower:
                     pose, near=near, tolerance=self._ik_tolerance, explain=False
                 )
                 good, bad = (middle, bad) if one.success else (good, middle)
-        return first, _End(self._unreached(bad, near), good)
+        return first, _End(self._unreached(float(s[first]), near), good)
 
     def _unreached(self, s: float, near: Array) -> LineReason:
         """Return why a pose is not reached."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from itertools import pairwise
+from typing import Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, StateError
+from armillary.errors import ShapeError, StateError
 from armillary.ik.reason import Reason
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.questions import jacobian
@@ -23,6 +23,9 @@ from armillary.trajectories.timed_path import TimedPath
 __all__ = ["CartesianPath", "LineReason", "Stretch", "Tool"]
 
 Array = npt.NDArray[np.float64]
+
+INTERVALS: Final = 200
+"""Least intervals of the grid at which limits of a motion hold."""
 
 
 class LineReason(Ending):
@@ -218,27 +221,57 @@ class CartesianPath:
     def timed(
         self,
         *,
-        speed: float | None = None,
+        speed: float = np.inf,
+        tool_acceleration: float = np.inf,
         velocity: npt.ArrayLike | None = None,
         acceleration: npt.ArrayLike | None = None,
-    ) -> list[TimedPath]:
+    ) -> tuple[TimedPath, ...]:
         """Return the fastest motions along the path within limits.
 
         The tool stops at corners that are not blended, so there is one motion for each
-        part between two of these.
+        part between two of these. Each follows the natural spline through the samples.
 
         Args:
-            speed: The greatest speed of the tool [m/s].
-            velocity: As for `cell.time_path`.
-            acceleration: As for `cell.time_path`.
+            speed: The greatest speed of the tool [m/s], on seams where limits of joints
+                allow it the speed throughout.
+            tool_acceleration: Its greatest acceleration along the path [m/s^2].
+            velocity: The greatest rates of the joints, as for `cell.time_path`.
+            acceleration: Their greatest accelerations, likewise.
 
         Raises:
             StateError: The path does not succeed.
+            ShapeError: As for `cell.time_path`.
             ModelError: As for `cell.time_path`.
         """
         if not self.success:
             raise StateError(f"This path has no times: {self}.")
-        raise NotImplementedError
+        edges = [0, *self.corners.tolist(), len(self.q) - 1]
+        return tuple(
+            self._timed_part(
+                slice(first, last + 1), (speed, tool_acceleration), velocity, acceleration
+            )
+            for first, last in pairwise(edges)
+        )
+
+    def _timed_part(
+        self,
+        part: slice,
+        path_rates: tuple[float, float],
+        velocity: npt.ArrayLike | None,
+        acceleration: npt.ArrayLike | None,
+    ) -> TimedPath:
+        """Return the motion between two corners."""
+        q, s = self.q[part], self.s[part]
+        return time_path(
+            self.tool.cell,
+            q,
+            at=s,
+            velocity=velocity,
+            acceleration=acceleration,
+            path_rates=path_rates,
+            intervals=max(2, -(-INTERVALS // (len(s) - 1))),
+            joints=self.tool.joints,
+        )
 
     def __repr__(self) -> str:
         return f"<CartesianPath: {self}>"
