@@ -163,7 +163,9 @@ class CartesianPath:
         given = np.asarray(s, dtype=np.float64)
         slack = 1e-12 * self.length
         if not ((given >= -slack) & (given <= self.length + slack)).all():
-            raise ShapeError(f"This curve has parameters from 0 to {self.length:.6g} m.")
+            raise ShapeError(
+                f"This curve has parameters from 0 to {self.length:.6g} m."
+            )
         flat = self.curve.points(np.clip(given.ravel(), 0.0, self.length)).pose
         return flat.reshape(*given.shape, 4, 4)
 
@@ -182,7 +184,7 @@ class CartesianPath:
         if not ((given >= -slack) & (given <= end + slack)).all():
             raise ShapeError(f"This path has parameters from 0 to {end:.6g} m.")
         flat = given.ravel()
-        columns = [np.interp(flat, self.s, column) for column in self.q.T]
+        columns: list[Array] = [np.interp(flat, self.s, column) for column in self.q.T]
         return np.stack(columns, axis=-1).reshape(*given.shape, self.q.shape[1])
 
     @cached_property
@@ -212,9 +214,7 @@ class CartesianPath:
         inside = np.concatenate([[False], values < below, [False]])
         edges = np.flatnonzero(np.diff(inside.astype(np.int8)))
         return [
-            Stretch(
-                float(self.s[a]), float(self.s[b - 1]), float(values[a:b].min())
-            )
+            Stretch(float(self.s[a]), float(self.s[b - 1]), float(values[a:b].min()))
             for a, b in edges.reshape(-1, 2)
         ]
 
@@ -246,11 +246,10 @@ class CartesianPath:
         if not self.success:
             raise StateError(f"This path has no times: {self}.")
         edges = [0, *self.corners.tolist(), len(self.q) - 1]
+        rates = speed, tool_acceleration
         return tuple(
-            self._timed_part(
-                slice(first, last + 1), (speed, tool_acceleration), velocity, acceleration
-            )
-            for first, last in pairwise(edges)
+            self._timed_part(slice(a, b + 1), rates, velocity, acceleration)
+            for a, b in pairwise(edges)
         )
 
     def _timed_part(
@@ -294,4 +293,4 @@ def least_singular_values(J: Array) -> Array:
     scaled = J / np.array([LEVER] * 3 + [1.0] * 3)[:, None]
     if not len(J):
         return np.zeros(0)
-    return np.asarray(np.linalg.svd(scaled, compute_uv=False)[:, -1])
+    return np.asarray(np.linalg.svd(scaled, compute_uv=False)[:, -1], np.float64)

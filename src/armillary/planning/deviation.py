@@ -1,8 +1,8 @@
 """How far a tool is from a curve while joints move straight from sample to sample.
 
-Between two samples joints move as q = q_0 + t dq and the curve's parameter as s_0 + t h,
-for t from 0 to 1. Of a point of the tool, say e(t) is the way to it from where it is to
-be. As e is within the larger of |e(0)| and |e(1)| of the straight line between both,
+Between two samples joints move as q = q_0 + t dq and the curve's parameter as s_0 +
+t h, for t from 0 to 1. Of a point of the tool, say e(t) is the way to it from where it
+is to be. On the straight line from e(0) to e(1) it is no longer than the longer, so
 
     |e(t)| <= max(|e(0)|, |e(1)|) + max |e''| / 8
     |e''(t)| <= max(|e''(0)|, |e''(1)|) + J / 2 + G
@@ -28,8 +28,9 @@ rotations the point is any unit vector of the tool, with l = w, and the angle t 
 |e| = 2 sin(t / 2).
 
 A chain may begin at a frame that joints move, such as a positioner's: seen from there
-these joints move the tool, nearest first, by the inverse motion. The inverse of one that
-does not turn steadily has k + 2 w in place of k, as (R'p)'' has a term 2 R'' p'.
+these joints move the tool, nearest first, by the inverse motion. The inverse of one
+that does not turn steadily has k + 2 w in place of k, as the second derivative of R p
+has a term 2 R' p'.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from armillary.kinematics.speed_bounds import (
     speeds_are_known,
 )
 from armillary.kinematics.state import State, bound_state, home
+from armillary.model.drive import Drive
 from armillary.model.fields import kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
@@ -119,9 +121,7 @@ class RoughJoint(NamedTuple):
 
     def bending(self, first: Array, last: Array) -> Array:
         """Return bounds between joint positions, (k, n) each, to shape (k,)."""
-        a, b = (
-            self.multiplier * q[:, self.joint] + self.offset for q in (first, last)
-        )
+        a, b = (self.multiplier * q[:, self.joint] + self.offset for q in (first, last))
         return self.table.greatest(np.minimum(a, b), np.maximum(a, b)) + self.more
 
 
@@ -258,14 +258,16 @@ def _made(
     row = np.where(is_inverse, seen.row, tool.row)
     lever = np.where(is_inverse, levers[1], levers[0])
     angular = speeds.angular[both]
-    drives = [tree.drives[link] if link >= 0 else () for link in moving.links]
+    drives: list[tuple[Drive, ...]] = [
+        tuple(tree.drives[link]) if link >= 0 else () for link in moving.links
+    ]
     starts = np.cumsum([0, *map(len, drives)])
     bends, steady = np.zeros(len(both)), np.ones(len(both), np.bool_)
     rough: list[RoughJoint] = []
     for place, k in enumerate(both.tolist()):
         owner = int(speeds.owners[k])
         joint: Any = tree.links[moving.links[owner]].joint
-        drive = drives[owner][k - int(starts[owner])]
+        drive: Drive = drives[owner][k - int(starts[owner])]
         (low, high), *others = ranges_of(
             drives[owner], lambda j: (float(box[0][j]), float(box[1][j]))
         )

@@ -95,7 +95,9 @@ class Arc:
         """
         by_points = [self.to is not None, self.through is not None]
         about = [x is not None for x in (self.axis, self.angle, self.centre)]
-        if not ((all(by_points) and not any(about)) or (all(about) and not any(by_points))):
+        if not (
+            (all(by_points) and not any(about)) or (all(about) and not any(by_points))
+        ):
             raise ModelError(
                 "An arc needs a point and an end, Arc(to=pose, through=point), or an "
                 "axis, Arc(axis=(0, 0, 1), angle=1.0, centre=point)."
@@ -125,7 +127,12 @@ class Arc:
                 raise ShapeError(f"{name}= has the shape (3,), not {value.shape}.")
             object.__setattr__(self, name, value)
         angle: Any = self.angle
-        if hides_numbers(angle) or np.ndim(angle) or not np.isfinite(angle) or not angle:
+        if (
+            hides_numbers(angle)
+            or np.ndim(angle)
+            or not np.isfinite(angle)
+            or not angle
+        ):
             raise ModelError(
                 f"angle= is a finite number of radians, not 0, and is {quote(angle)}."
             )

@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -315,10 +316,10 @@ def curve_through(
             coincide, a rotation is a half turn, or blends do not fit.
     """
     pieces: list[_Piece] = []
-    X = first
+    pose = first
     for k, (segment, name) in enumerate(zip(segments, names, strict=True)):
-        pieces.append(_piece_of(X, segment, name, k))
-        X = _end_of(pieces[-1])
+        pieces.append(_piece_of(pose, segment, name, k))
+        pose = _end_of(pieces[-1])
     radii = _radii(pieces, segments, names, blend)
     return _joined(pieces, radii)
 
@@ -340,21 +341,20 @@ def _piece_of(X: Array, segment: Segment, name: str, k: int) -> _Piece:
     position, circle = np.zeros((DEGREE + 1, 3)), np.zeros(7)
     p, R = X[:3, 3], X[:3, :3]
     spin = np.zeros(3)  # the rotation vector of the turn about an arc's own axis
+    centre = normal = p
+    turn = 0.0
     if isinstance(segment, Arc):
         if segment.axis is None:
             end = _origin(segment.to)
-            centre, normal, angle = _circle_through(p, segment.through, end, name)
+            centre, normal, turn = _circle_through(p, segment.through, end, name)
         else:
-            normal = segment.axis / np.linalg.norm(segment.axis)
+            assert segment.angle is not None
+            normal, turn = segment.axis / np.linalg.norm(segment.axis), segment.angle
             along = segment.centre - p
-            centre, angle = p + along - (along @ normal) * normal, segment.angle
-            assert angle is not None
-        C = p - centre
-        S, turn = np.cross(normal, C), angle
-        way = abs(angle) * float(np.linalg.norm(C))
-        spin = R.T @ (normal * angle)
+            centre = p + along - (along @ normal) * normal
+        way = abs(turn) * float(np.linalg.norm(p - centre))
+        spin = R.T @ (normal * turn)
     else:
-        centre, C, S, turn = p, np.zeros(3), np.zeros(3), 0.0
         way = float(np.linalg.norm(_origin(segment.to) - p))
     turning = _turning(R, segment, spin, name)
     length = max(way, LEVER * float(np.linalg.norm(turning)))
@@ -364,8 +364,8 @@ def _piece_of(X: Array, segment: Segment, name: str, k: int) -> _Piece:
             "out."
         )
     if isinstance(segment, Arc):
-        position[0] = centre
-        circle[:3], circle[3:6], circle[6] = C, S, turn / length
+        position[0], circle[:3] = centre, p - centre
+        circle[3:6], circle[6] = np.cross(normal, p - centre), turn / length
     else:
         position[0], position[1] = p, (_origin(segment.to) - p) / length
     b = np.zeros((DEGREE + 1, 3))
@@ -407,11 +407,9 @@ def _circle_through(
         ModelError: The points coincide, or are on a line.
     """
     u, v = b - a, c - a
-    sizes = np.linalg.norm(u), np.linalg.norm(v), np.linalg.norm(c - b)
-    for size, pair in zip(
-        sizes, ("its start and 'through'", "its start and its end", "'through' and its end"),
-        strict=True,
-    ):  # fmt: skip
+    sizes = [float(np.linalg.norm(way)) for way in (u, v, c - b)]
+    ends = ("its start and 'through'", "its start and its end", "'through' and its end")
+    for size, pair in zip(sizes, ends, strict=True):
         if not size > ZERO:
             fix = (
                 "; a whole circle is Arc(axis=..., angle=2 * pi, centre=...)"
@@ -421,7 +419,7 @@ def _circle_through(
             raise ModelError(f"{name} is no arc: {pair} coincide{fix}.")
     w = np.cross(u, v)
     area = float(np.linalg.norm(w))
-    if not area > COLLINEAR * float(max(sizes)) ** 2:
+    if not area > COLLINEAR * max(sizes) ** 2:
         raise ModelError(
             f"{name} is no arc: {_text(a)}, {_text(b)} and {_text(c)} are on a "
             "straight line; use Line."
@@ -456,7 +454,7 @@ def _radii(
         ModelError: Blends are longer than a segment.
     """
     radii: list[float] = []
-    for k, (one, other) in enumerate(zip(pieces[:-1], pieces[1:], strict=True)):
+    for k, (one, other) in enumerate(pairwise(pieces)):
         own = segments[k].blend
         most = 0.5 * min(one.length, other.length)
         if _is_smooth(one, other):
@@ -555,9 +553,7 @@ def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> Curve:
         if radius > 0.0:
             position, turning = _blended(piece, pieces[k + 1], radius)
             base = piece.base @ _exp(piece.length * piece.turning[1])
-            parts.append(
-                _Piece(2.0 * radius, position, np.zeros(7), turning, base, k)
-            )
+            parts.append(_Piece(2.0 * radius, position, np.zeros(7), turning, base, k))
             sharp.append(False)
         elif parts:
             sharp[-1] = not _is_smooth(piece, pieces[k + 1])
@@ -585,8 +581,8 @@ def _bounds(
 ) -> tuple[Array, Array]:
     """Return bounds of |p''| and |R''|, and of |p'''| and |R'''|, shape (m, 2) each.
 
-    |exp(v)''| <= |v''| + |v'|^2 and |exp(v)'''| <= |v'''| + 3 |v''| |v'| + |v'|^3, as the
-    k-th derivative of exp in k directions is no larger than the product of their
+    |exp(v)''| <= |v''| + |v'|^2 and |exp(v)'''| <= |v'''| + 3 |v''| |v'| + |v'|^3, as
+    the k-th derivative of exp in k directions is no larger than the product of their
     lengths.
     """
 
@@ -604,15 +600,13 @@ def _bounds(
     one, two, three_ = greatest(turning)
     return (
         np.stack([bend + radius * rate**2, two + one**2], axis=1),
-        np.stack(
-            [jerk + radius * rate**3, three_ + 3.0 * two * one + one**3], axis=1
-        ),
+        np.stack([jerk + radius * rate**3, three_ + 3.0 * two * one + one**3], axis=1),
     )
 
 
 def _derivative(coefficients: Array) -> Array:
     """Return the derivative of polynomials, shape (m, d, 3) to (m, d - 1, 3)."""
-    powers = np.arange(1, coefficients.shape[1])
+    powers: Array = np.arange(1.0, coefficients.shape[1])
     return coefficients[:, 1:] * powers[:, None]
 
 
@@ -624,7 +618,11 @@ def _control_points(coefficients: Array, lengths: Array) -> Array:
     """
     d = coefficients.shape[1] - 1
     weights = np.array(
-        [[math.comb(j, i) / math.comb(d, i) for i in range(d + 1)] for j in range(d + 1)]
+        [
+            [math.comb(j, i) / math.comb(d, i) for i in range(d + 1)]
+            for j in range(d + 1)
+        ]
     )
-    scaled = coefficients * (lengths[:, None] ** np.arange(d + 1))[:, :, None]
+    powers = np.power(lengths[:, None], np.arange(d + 1.0))
+    scaled = coefficients * powers[:, :, None]
     return np.einsum("ji,mik->mjk", weights, scaled)
