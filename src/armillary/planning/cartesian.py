@@ -21,8 +21,8 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.planning.cartesian_path import CartesianPath, Tool
-from armillary.planning.follower import Follower
-from armillary.planning.segments import Arc, Line, Segment
+from armillary.planning.follower import MOST_SAMPLES, Follower
+from armillary.planning.segments import Arc, Line, Segment, length_of
 from armillary.planning.tool_curve import Blend, Curve, curve_through
 
 __all__ = ["line"]
@@ -32,6 +32,13 @@ Tolerance = tuple[float, float]
 
 TOLERANCE: Final[Tolerance] = (1e-5, 1e-4)
 """How far the tool may be from its curve, if nothing is said [m, rad]."""
+
+LEAST_TOLERANCE: Final = 1e-9
+"""Inverse kinematics leaves less than this by a part [m, rad]."""
+
+LONGEST: Final = 1000.0
+LONGEST_TURN: Final = 10000.0
+"""The longest curve [m], and how far the tool may turn on it [rad]."""
 
 SAME_POSE: Final = 1e-6
 """A first target that is so near to where the tool starts is left out [m, rad]."""
@@ -93,6 +100,11 @@ def line(  # noqa: PLR0913
             is of another cell or state.
     """
     check_tolerance(tolerance)
+    if min(tolerance) < LEAST_TOLERANCE:
+        raise ModelError(
+            f"Tolerances below {LEAST_TOLERANCE:.0e} are lost in rounding; "
+            f"{tolerance} was given."
+        )
     solver = solver_of(
         cell,
         frame,
@@ -105,16 +117,31 @@ def line(  # noqa: PLR0913
     )
     if check is not None:
         now = home(cell) if state is None else bound_state(cell, state)
-        check_of_same(check, cell, now)
+        _check_check(check, cell, now)
     tool = Tool(cell, frame, relative_to, solver.joints, state)
     came = None if start is None else _start(solver, start)
-    blends = Blend(_length("blend", blend), None)
+    blends = Blend(length_of("blend", blend), None)
     if blend_deviation is not None:
-        blends = blends._replace(deviation=_length("blend_deviation", blend_deviation))
+        blends = blends._replace(
+            deviation=length_of("blend_deviation", blend_deviation)
+        )
     curve, numbers = _curve(solver, targets, came, blends)
     most = math.inf if step is None else positive_number("step=", step)
+    _check_size(curve, most)
     follower = Follower(solver, tool, curve, tolerance, most)
     return follower.path(came, check, numbers)
+
+
+def _check_check(check: CollisionCheck, cell: Workcell, state: State) -> None:
+    """Refuse a check of another cell or state.
+
+    Raises:
+        ModelError: It is one, or something else.
+    """
+    try:
+        check_of_same(check, cell, state)
+    except ModelError as error:
+        raise ModelError(str(error).replace("avoid=", "check=")) from None
 
 
 def _start(solver: InverseKinematics, given: Any) -> Array:
@@ -133,17 +160,6 @@ def _start(solver: InverseKinematics, given: Any) -> Array:
             f"{quote(given)}."
         )
     return start
-
-
-def _length(name: str, value: Any) -> float:
-    """Return a length of at least 0.
-
-    Raises:
-        ModelError: It is something else.
-    """
-    if value == 0.0 and np.ndim(value) == 0:
-        return 0.0
-    return positive_number(f"{name}=", value)
 
 
 def _curve(
@@ -180,6 +196,26 @@ def _curve(
     return curve_through(first, segments, names, blend), numbers
 
 
+def _check_size(curve: Curve, step: float) -> None:
+    """Refuse a curve that has too many samples.
+
+    Raises:
+        ModelError: It has.
+    """
+    turns = float(curve.way.sum())
+    if curve.length > LONGEST or turns > LONGEST_TURN:
+        raise ModelError(
+            f"This curve is {curve.length:.6g} m long and turns the tool by "
+            f"{turns:.6g} rad; the most is {LONGEST:.6g} m and {LONGEST_TURN:.6g} rad. "
+            "Lengths are in metres, angles in radians."
+        )
+    if curve.length / step > MOST_SAMPLES:
+        raise ModelError(
+            f"A step of {step:.6g} m makes more than {MOST_SAMPLES} samples of "
+            f"{curve.length:.6g} m."
+        )
+
+
 def _is_at(segment: Segment, X: Array) -> bool:
     """Return whether a segment is a line that ends where the tool is."""
     if not isinstance(segment, Line) or segment.to.shape != (4, 4):
@@ -196,7 +232,7 @@ def _segments(targets: Any) -> list[Segment]:
     """
     if isinstance(targets, Line | Arc):
         return [targets]
-    if not (isinstance(targets, list | tuple) and _has_segments(targets)):
+    if not (isinstance(targets, list | tuple) and _is_mixed(targets)):
         places = as_matrices(targets)
         core = 1 if places.shape[-1:] == (3,) else 2
         if places.ndim == core:
@@ -221,6 +257,11 @@ def _segments(targets: Any) -> list[Segment]:
     return segments
 
 
-def _has_segments(targets: Any) -> bool:
-    """Return whether one of some targets is a segment."""
-    return any(isinstance(each, Line | Arc) for each in targets)
+def _is_mixed(targets: Any) -> bool:
+    """Return whether some targets are segments, or of different shapes."""
+    if any(isinstance(each, Line | Arc) for each in targets):
+        return True
+    try:
+        return len({np.shape(each) for each in targets}) > 1
+    except ValueError:  # one has rows of unequal length
+        return False

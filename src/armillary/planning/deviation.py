@@ -264,7 +264,7 @@ def _made(
     starts = np.cumsum([0, *map(len, drives)])
     bends, steady = np.zeros(len(both)), np.ones(len(both), np.bool_)
     rough: list[RoughJoint] = []
-    for place, k in enumerate(both.tolist()):
+    for place, k in enumerate(map(int, both)):
         owner = int(speeds.owners[k])
         joint: Any = tree.links[moving.links[owner]].joint
         drive: Drive = drives[owner][k - int(starts[owner])]

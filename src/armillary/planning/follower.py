@@ -40,7 +40,7 @@ from armillary.planning.cartesian_path import (
 from armillary.planning.deviation import Chain, Deviations, chain_of, path_error
 from armillary.planning.tool_curve import Curve
 
-__all__ = ["Follower"]
+__all__ = ["MOST_SAMPLES", "Follower"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -173,7 +173,7 @@ class Follower:
             samples.s,
             last.reason,
             last.where,
-            numbers[self.curve.segment[piece]],
+            numbers[self.curve.segment[piece]] if len(samples.s) else numbers[0] - 1,
             bounds,
             self._chain(samples.q) is not None,
             pairs,

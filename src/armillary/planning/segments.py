@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, Literal, TypeAlias, final
 
 import numpy as np
@@ -10,9 +12,9 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.targets import as_matrices
-from armillary.kernel.arguments import hides_numbers
+from armillary.kinematics.joint_vector import finite_numbers
 
-__all__ = ["ORIENTATIONS", "Arc", "Line", "Orientation", "Segment"]
+__all__ = ["ORIENTATIONS", "Arc", "Line", "Orientation", "Segment", "length_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -122,21 +124,22 @@ class Arc:
                 "arc, 'tangent', or is 'fixed'."
             )
         for name in ("axis", "centre"):
-            value = _place(name, getattr(self, name))
-            if value.shape != (3,):
-                raise ShapeError(f"{name}= has the shape (3,), not {value.shape}.")
+            value = finite_numbers(getattr(self, name), 3)
+            if value is None:
+                raise ModelError(
+                    f"{name}= takes three finite numbers, not "
+                    f"{quote(getattr(self, name))}."
+                )
+            value.flags.writeable = False
             object.__setattr__(self, name, value)
-        angle: Any = self.angle
-        if (
-            hides_numbers(angle)
-            or np.ndim(angle)
-            or not np.isfinite(angle)
-            or not angle
-        ):
+        given: Any = self.angle
+        angle = float(given) if isinstance(given, Real) else math.nan
+        if not math.isfinite(angle) or angle == 0.0:
             raise ModelError(
-                f"angle= is a finite number of radians, not 0, and is {quote(angle)}."
+                f"angle= is a finite number of radians, not 0, and is "
+                f"{quote(self.angle)}."
             )
-        object.__setattr__(self, "angle", float(angle))
+        object.__setattr__(self, "angle", angle)
         if not np.linalg.norm(self.axis) > 0.0:
             raise ModelError("The axis of an arc must have a length above 0.")
 
@@ -196,7 +199,17 @@ def _check_blend(blend: Any) -> None:
     Raises:
         ModelError: It is not a finite number of at least 0.
     """
-    if blend is None:
-        return
-    if hides_numbers(blend) or np.ndim(blend) or not 0.0 <= blend < np.inf:
-        raise ModelError(f"blend= is a length [m] of at least 0, not {quote(blend)}.")
+    if blend is not None:
+        length_of("blend", blend)
+
+
+def length_of(name: str, value: Any) -> float:
+    """Return a finite length of at least 0 [m].
+
+    Raises:
+        ModelError: It is something else.
+    """
+    length = float(value) if isinstance(value, Real) else math.nan
+    if not 0.0 <= length < math.inf:
+        raise ModelError(f"{name}= is a length [m] of at least 0, not {quote(value)}.")
+    return length

@@ -623,6 +623,6 @@ def _control_points(coefficients: Array, lengths: Array) -> Array:
             for j in range(d + 1)
         ]
     )
-    powers = np.power(lengths[:, None], np.arange(d + 1.0))
+    powers = np.power(lengths[:, None], np.array(range(d + 1), np.float64))
     scaled = coefficients * powers[:, :, None]
     return np.einsum("ji,mik->mjk", weights, scaled)
