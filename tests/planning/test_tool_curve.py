@@ -46,9 +46,7 @@ def test_a_line_is_straight_and_turns_by_the_shortest_way():
     assert curve.length == pytest.approx(np.linalg.norm(way), rel=1e-14)
     t = np.linspace(0.0, 1.0, 33)
     X = curve.points(t * curve.length).pose
-    np.testing.assert_allclose(
-        X[:, :3, 3], first[:3, 3] + t[:, None] * way, atol=1e-14
-    )
+    np.testing.assert_allclose(X[:, :3, 3], first[:3, 3] + t[:, None] * way, atol=1e-14)
     turned = np.stack([first[:3, :3] @ rotation(x * spin) for x in t])
     np.testing.assert_allclose(X[:, :3, :3], turned, atol=1e-14)
 
@@ -125,9 +123,7 @@ def test_rates_and_their_bounds_agree_with_differences(blend: Blend):
         ahead, behind = curve.points(s + h, piece), curve.points(s - h, piece)
         change = (ahead.pose - behind.pose) / (2.0 * h)
         spread = max(1.0, *curve.jerk[m])
-        np.testing.assert_allclose(
-            V[:, :3], change[:, :3, 3], atol=spread * h * h
-        )
+        np.testing.assert_allclose(V[:, :3], change[:, :3, 3], atol=spread * h * h)
         W = change[:, :3, :3] @ X[:, :3, :3].transpose(0, 2, 1)
         w = np.stack([W[:, 2, 1], W[:, 0, 2], W[:, 1, 0]], axis=1)
         np.testing.assert_allclose(V[:, 3:], w, atol=spread * h * h)
@@ -149,7 +145,7 @@ def test_rates_and_their_bounds_agree_with_differences(blend: Blend):
 def test_a_blend_between_lines_passes_the_corner_as_stated():
     for angle in (0.3, 1.2, 2.5, math.pi - 1e-3):
         corner = np.array([1.0, 0.0, 0.0])
-        end = corner + [math.cos(angle), math.sin(angle), 0.0]
+        end = corner + np.array([math.cos(angle), math.sin(angle), 0.0])
         for blend in (Blend(0.1, None), Blend(0.0, 0.02)):
             curve = through(
                 Line(corner), Line(end), first=pose([0.0, 0.0, 0.0]), blend=blend
@@ -172,7 +168,9 @@ def test_blends_by_deviation_take_no_more_than_fits():
 
 
 def test_segments_that_go_on_smoothly_are_no_corners():
-    tangent = Arc(axis=[0, 0, 1], angle=1.0, centre=[0.2, 0.4, 0.3], orientation="fixed")
+    tangent = Arc(
+        axis=[0, 0, 1], angle=1.0, centre=[0.2, 0.4, 0.3], orientation="fixed"
+    )
     curve = through(Line([0.5, 0.4, 0.3]), tangent, blend=Blend(0.05, None))
     assert curve.sharp.tolist() == [False, False]
     assert through(Line([0.5, 0.4, 0.3]), Line([0.2, 0.4, 0.3])).sharp[0]
@@ -188,7 +186,11 @@ def test_a_turn_in_place_has_a_length():
     ("segments", "blend", "message"),
     [
         ((Line([0.5, 0.0, 0.3]),), NONE, "Target 0 has no length"),
-        ((Line([0.5, 0.1, 0.3]), Line([0.5, 0.1, 0.3])), NONE, "Target 1 has no length"),
+        (
+            (Line([0.5, 0.1, 0.3]), Line([0.5, 0.1, 0.3])),
+            NONE,
+            "Target 1 has no length",
+        ),
         (
             (Arc(to=[0.5, 0.2, 0.3], through=[0.5, 0.1, 0.3]),),
             NONE,

@@ -64,6 +64,9 @@ FINER: Final = (5.0, 25.0)
 MOST_PARTS: Final = 64
 """In so many parts an interval is divided at once, at most."""
 
+LEAP: Final = 0.3
+"""A larger step of a joint may be one to another branch [m or rad]."""
+
 UNKNOWN: Final = 8.0
 """In so many parts where nothing says how many are needed."""
 
@@ -534,7 +537,7 @@ def _cubic(samples: Samples, sharp: npt.NDArray[np.bool_], counts: Indices) -> A
     """Return joint positions of divided intervals, on cubics through the samples.
 
     The slope at a sample is that of the parabola through it and its neighbours, at ends
-    and corners of the one on that side.
+    and corners of the one on that side. Where joints may jump they stay as before.
 
     Args:
         samples: What is divided.
@@ -560,5 +563,8 @@ def _cubic(samples: Samples, sharp: npt.NDArray[np.bool_], counts: Indices) -> A
         np.repeat(each, counts, axis=0) for each in (q[:-1], q[1:], left * h, right * h)
     )
     way = b - a
+    # Beyond a jump nothing is between both: what is before it goes on.
+    leap = np.abs(way).max(axis=1, initial=0.0) > LEAP
+    way[leap] = u[leap] = v[leap] = 0.0
     cubic = a + t * (u + t * (3.0 * way - 2.0 * u - v + t * (u + v - 2.0 * way)))
     return np.concatenate([cubic, q[-1:]])
