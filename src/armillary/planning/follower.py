@@ -260,10 +260,17 @@ class Follower:
             followed = self.solver.numeric.follow(self._query(poses), start)
         if followed is None or not followed.success.all():
             reached, end = self._reached(s, poses, start)
-            s, piece = s[:reached], piece[: max(reached - 1, 0)]
+            s, poses = s[:reached], poses[:reached]
+            # The last one is where the path ends.
+            if end is not None and reached and end.where > s[-1] + SHORTEST:
+                piece = piece[:reached]
+                s = np.append(s, end.where)
+                last = self.curve.points(s[-1:], piece[-1:]).pose
+                poses, followed = np.concatenate([poses, last]), None
+            piece = piece[: max(len(s) - 1, 0)]
         q = np.zeros((0, len(self.solver.joints)))
         if len(s):
-            q = self._branch(poses[: len(s)], start, followed)
+            q = self._branch(poses, start, followed)
         return Samples(s, q, piece), end
 
     def _branch(
@@ -277,6 +284,8 @@ class Follower:
             followed: What is found from there, one pose after another.
         """
         is_free = self.solver.numeric.problem.is_redundant
+        if start is not None and followed is None:
+            followed = self.solver.numeric.follow(self._query(X), start)
         if followed is not None and not is_free:
             q = followed.q[: len(X), 0].copy()
         else:
