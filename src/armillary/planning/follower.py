@@ -411,22 +411,43 @@ class Follower:
 
     def _chain(self, q: Array) -> Chain | None:
         """Return what bounds deviations, None where nothing does."""
-        cell, now = self.tool.cell, self.tool.state
-        lower, upper = (np.array(each) for each in cell.limits)
-        inputs = list(self.solver.numeric.problem.selection.inputs)
-        rest = home(cell).q if now is None else bound_state(cell, now).q
-        low, high = rest.copy(), rest.copy()
+        lower, upper, inputs = self._ranges
+        low, high = lower.copy(), upper.copy()
         if len(q):
-            with np.errstate(invalid="ignore"):
-                low[inputs] = np.nanmin(q, axis=0)
-                high[inputs] = np.nanmax(q, axis=0)
-        # Few boxes, so that bounds are found once: limits, or powers of two.
-        reach = np.exp2(np.ceil(np.log2(np.maximum(np.maximum(-low, high), 0.5))))
-        lower = np.minimum(np.where(np.isfinite(lower), lower, -reach), low)
-        upper = np.maximum(np.where(np.isfinite(upper), upper, reach), high)
-        ends = cell.frame(self.tool.frame), cell.frame(self.tool.relative_to)
-        chain = chain_of(cell, ends, self.tool.joints, now, (lower, upper))
-        return chain if chain is not None and chain.is_known else None
+            # Few boxes, so that bounds are found once: limits, or powers of two.
+            by_joint = np.ascontiguousarray(q[np.isfinite(q[:, 0])].T)
+            least, most = (
+                by_joint.min(axis=1, initial=0.0),
+                by_joint.max(1, initial=0.0),
+            )
+            reach = np.exp2(np.ceil(np.log2(np.maximum(np.maximum(-least, most), 0.5))))
+            low[inputs] = np.where(least < lower[inputs], -reach, lower[inputs])
+            high[inputs] = np.where(most > upper[inputs], reach, upper[inputs])
+        key = low.tobytes(), high.tobytes()
+        if key not in self._chains:
+            cell, tool = self.tool.cell, self.tool
+            ends = cell.frame(tool.frame), cell.frame(tool.relative_to)
+            chain = chain_of(cell, ends, tool.joints, tool.state, (low, high))
+            known = chain if chain is not None and chain.is_known else None
+            self._chains[key] = known
+        return self._chains[key]
+
+    @cached_property
+    def _chains(self) -> dict[tuple[bytes, bytes], Chain | None]:
+        return {}
+
+    @cached_property
+    def _ranges(self) -> tuple[Array, Array, list[int]]:
+        """Return the ranges of all joints of the cell, and which of them move.
+
+        Those without limits have the range that is around zero and where they are.
+        """
+        cell, now = self.tool.cell, self.tool.state
+        rest = home(cell).q if now is None else bound_state(cell, now).q
+        lower, upper = cell.limits
+        lower = np.minimum(np.where(np.isfinite(lower), lower, -0.5), rest)
+        upper = np.maximum(np.where(np.isfinite(upper), upper, 0.5), rest)
+        return lower, upper, list(self.solver.numeric.problem.selection.inputs)
 
     def _deviations(self, samples: Samples) -> Deviations:
         """Return bounds between samples; infinite where one was not found."""

@@ -617,12 +617,17 @@ def _control_points(coefficients: Array, lengths: Array) -> Array:
     a_i length^i.
     """
     d = coefficients.shape[1] - 1
-    weights = np.array(
+    powers = np.power(lengths[:, None], np.array(range(d + 1), np.float64))
+    scaled = coefficients * powers[:, :, None]
+    return np.einsum("ji,mik->mjk", _bernstein(d), scaled)
+
+
+@lru_cache
+def _bernstein(d: int) -> Array:
+    """Return (j over i) / (d over i), shape (d + 1, d + 1) by j and i."""
+    return np.array(
         [
             [math.comb(j, i) / math.comb(d, i) for i in range(d + 1)]
             for j in range(d + 1)
         ]
     )
-    powers = np.power(lengths[:, None], np.array(range(d + 1), np.float64))
-    scaled = coefficients * powers[:, :, None]
-    return np.einsum("ji,mik->mjk", weights, scaled)
