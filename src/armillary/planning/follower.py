@@ -321,7 +321,11 @@ class Follower:
                     pose, near=near, tolerance=self._ik_tolerance, explain=False
                 )
                 good, bad = (middle, bad) if one.success else (good, middle)
-        return first, End(self._unreached(float(s[first]), near), good)
+        # Farther beyond, more is out of reach; next to the edge, more is beyond limits.
+        why = self._unreached(float(s[first]), near)
+        if why == LineReason.NOT_FOUND:
+            why = self._unreached(bad, near)
+        return first, End(why, good)
 
     def _unreached(self, s: float, near: Array) -> LineReason:
         """Return why a pose is not reached."""
