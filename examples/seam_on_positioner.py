@@ -79,7 +79,14 @@ shown = cell.add(arm.Manipulator(name="curve", links=[link]), on="seam")
 for name in sys.argv[1:]:
     if name.endswith(".png"):
         state = shown.home.replace(q=whole[len(whole) // 2])
-        shown.shot(name, state, look_from=(1.1, -1.2, 1.5), look_at=(0.3, 0.0, 0.7))
+        shown.shot(
+            name,
+            state,
+            look_from=(0.9, -0.9, 1.4),
+            look_at=(0.25, 0.0, 0.75),
+            size=(960, 640),
+            show=["visuals", "collisions"],
+        )
     else:
         moved = samples._replace(q=whole, qd=0.0 * whole, qdd=0.0 * whole)
         shown.export(name, motion=moved)

@@ -239,7 +239,7 @@ def test_a_limit_on_the_way_ends_the_path(robot: arm.Cell):
 
 
 @pytest.mark.parametrize(("miss", "is_followed"), [(1e-6, True), (1e-3, False)])
-def test_singular_poses_are_passed_within_the_tolerance_or_told(
+def test_singular_poses_are_passed_within_the_tolerance_or_end_it(
     robot: arm.Cell, miss: float, is_followed: bool
 ):
     through = np.array([0.3, 0.2, 0.1, 0.4, 0.0, 0.2])  # axes 4 and 6 are one

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import armillary as arm
 from armillary.kinematics.kernels import selection_of
-from armillary.planning.deviation import Chain, Deviations, chain_of, path_error
+from armillary.planning.deviation import ToolChain, Deviations, chain_of, path_error
 from armillary.planning.segments import Arc, Line
-from armillary.planning.tool_curve import Blend, Curve, curve_through
+from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from strategies import cells_and_states, laws
 
 DENSE = np.linspace(0.0, 1.0, 101)
@@ -21,7 +21,7 @@ DENSE = np.linspace(0.0, 1.0, 101)
 
 def chain_between(
     cell: arm.Cell, frame: str, seen: str, q: np.ndarray, state: Any = None
-) -> Chain | None:
+) -> ToolChain | None:
     box = q.min(axis=0) - 0.1, q.max(axis=0) + 0.1
     ends = cell.workcell.frame(frame), cell.workcell.frame(seen)
     return chain_of(cell.workcell, ends, None, state, box)
@@ -30,8 +30,8 @@ def chain_between(
 def bounds_of(
     cell: arm.Cell,
     names: tuple[str, str],
-    chain: Chain,
-    curve: Curve,
+    chain: ToolChain,
+    curve: ToolCurve,
     samples: tuple[np.ndarray, np.ndarray, np.ndarray],
     state: Any = None,
 ) -> Deviations:
@@ -57,7 +57,7 @@ def bounds_of(
 
 
 def measured(
-    fk: Any, curve: Curve, s: np.ndarray, q: np.ndarray, piece: np.ndarray
+    fk: Any, curve: ToolCurve, s: np.ndarray, q: np.ndarray, piece: np.ndarray
 ) -> np.ndarray:
     """Return the greatest of many deviations between samples, (k, 2)."""
     Q = q[:-1, None] + DENSE[:, None] * np.diff(q, axis=0)[:, None]

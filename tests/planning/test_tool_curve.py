@@ -9,7 +9,7 @@ import pytest
 
 from armillary.errors import ModelError
 from armillary.planning.segments import Arc, Line, Segment
-from armillary.planning.tool_curve import LEVER, Blend, Curve, curve_through
+from armillary.planning.tool_curve import LEVER, Blend, ToolCurve, curve_through
 
 NONE = Blend(0.0, None)
 
@@ -237,7 +237,7 @@ def test_what_is_no_curve_is_refused_by_name(
 
 
 def test_pieces_meet_without_gaps():
-    curve: Curve = through(*CORNERS)
+    curve: ToolCurve = through(*CORNERS)
     at, m = curve.start[1:-1], np.arange(len(curve.segment) - 1)
     a, b = curve.points(at, m).pose, curve.points(at, m + 1).pose
     np.testing.assert_allclose(a, b, atol=1e-13)

@@ -21,9 +21,9 @@ from armillary.kinematics.state import State, bound_state, home
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.planning.cartesian_path import CartesianPath, Tool
-from armillary.planning.follower import MOST_SAMPLES, Follower
+from armillary.planning.follower import MOST_SAMPLES, ToolFollower
 from armillary.planning.segments import Arc, Line, Segment, length_of
-from armillary.planning.tool_curve import Blend, Curve, curve_through
+from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 
 __all__ = ["line"]
 
@@ -95,7 +95,7 @@ def line(  # noqa: PLR0913
     Raises:
         UnknownName: A frame or joint does not exist.
         ShapeError: An array does not fit.
-        ModelError: Targets are no curve: there is one point alone, a segment has no
+        ModelError: Targets make no curve: there is one point alone, a segment has no
             length, points of an arc are on a line, or blends do not fit; or the check
             is of another cell or state.
     """
@@ -128,7 +128,7 @@ def line(  # noqa: PLR0913
     curve, numbers = _curve(solver, targets, came, blends)
     most = math.inf if step is None else positive_number("step=", step)
     _check_size(curve, most)
-    follower = Follower(solver, tool, curve, tolerance, most)
+    follower = ToolFollower(solver, tool, curve, tolerance, most)
     return follower.path(came, check, numbers)
 
 
@@ -164,12 +164,12 @@ def _start(solver: InverseKinematics, given: Any) -> Array:
 
 def _curve(
     solver: InverseKinematics, targets: Any, start: Array | None, blend: Blend
-) -> tuple[Curve, list[int]]:
+) -> tuple[ToolCurve, list[int]]:
     """Return the curve, and which target each of its segments leads to.
 
     Raises:
         ShapeError: Targets have another shape.
-        ModelError: They are no curve.
+        ModelError: They make no curve.
     """
     segments = _segments(targets)
     numbers = list(range(len(segments)))
@@ -196,7 +196,7 @@ def _curve(
     return curve_through(first, segments, names, blend), numbers
 
 
-def _check_size(curve: Curve, step: float) -> None:
+def _check_size(curve: ToolCurve, step: float) -> None:
     """Refuse a curve that has too many samples.
 
     Raises:

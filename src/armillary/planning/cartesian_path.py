@@ -16,7 +16,7 @@ from armillary.kinematics.ending import Ending
 from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
-from armillary.planning.tool_curve import LEVER, Curve
+from armillary.planning.tool_curve import LEVER, ToolCurve
 from armillary.trajectories.time_path import time_path
 from armillary.trajectories.timed_path import TimedPath
 
@@ -122,7 +122,7 @@ class CartesianPath:
     is_proven: bool
     pairs: tuple[tuple[str, str], ...]
     tool: Tool
-    curve: Curve
+    curve: ToolCurve
     corners: npt.NDArray[np.int64]
 
     @property

@@ -2,7 +2,7 @@
 
 Between two samples joints move as q = q_0 + t dq and the curve's parameter as s_0 +
 t h, for t from 0 to 1. Of a point of the tool, say e(t) is the way to it from where it
-is to be. On the straight line from e(0) to e(1) it is no longer than the longer, so
+is to be. On the straight line from e(0) to e(1) it is at most as long as the longer, so
 
     |e(t)| <= max(|e(0)|, |e(1)|) + max |e''| / 8
     |e''(t)| <= max(|e''(0)|, |e''(1)|) + J / 2 + G
@@ -63,7 +63,7 @@ from armillary.model.speed_bound import is_steady
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.planning.joint_bending import BendTable, bend_table
-from armillary.planning.tool_curve import Curve, three_rows
+from armillary.planning.tool_curve import ToolCurve, three_rows
 from armillary.spatial.vector import (
     Number,
     Vector3,
@@ -76,7 +76,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Program, Scalar, jvp
 from armillary.trace.functions import sqrt
 
-__all__ = ["Chain", "Deviations", "chain_of", "path_error"]
+__all__ = ["ToolChain", "Deviations", "chain_of", "path_error"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -125,7 +125,7 @@ class RoughJoint(NamedTuple):
         return self.table.greatest(np.minimum(a, b), np.maximum(a, b)) + self.more
 
 
-class Chain(NamedTuple):
+class ToolChain(NamedTuple):
     """The joints between two frames, from `relative_to` to the tool, c coordinates.
 
     Attributes:
@@ -157,7 +157,7 @@ class Chain(NamedTuple):
         )
 
     def deviations(
-        self, q: Array, errors: Array, curve: Curve, piece: Indices, h: Array
+        self, q: Array, errors: Array, curve: ToolCurve, piece: Indices, h: Array
     ) -> Deviations:
         """Return bounds between samples.
 
@@ -211,7 +211,7 @@ def chain_of(
     joints: Joints,
     state: State | None,
     box: tuple[Array, Array],
-) -> Chain | None:
+) -> ToolChain | None:
     """Return the joints between two frames; None where nothing is known of them.
 
     Args:
@@ -229,7 +229,7 @@ def chain_of(
     where = tuple((m, base.frame) for m, base in enumerate(now.tree.bases))
     key = where, ends, tuple(chosen), box[0].tobytes(), box[1].tobytes()
 
-    def made() -> Chain:
+    def made() -> ToolChain:
         return _made(moving, now, ends, chosen, box)
 
     return kept_few(cell, "chains of lines", key, made)
@@ -241,7 +241,7 @@ def _made(
     ends: tuple[FrameRef, FrameRef],
     chosen: list[int],
     box: tuple[Array, Array],
-) -> Chain:
+) -> ToolChain:
     """Return the chain between two frames, of the joints that are chosen."""
     tree = state.tree
     speeds = SpeedBounds.of(moving, tree, *box)
@@ -283,7 +283,7 @@ def _made(
             rough.append(
                 RoughJoint(place, at, drive.multiplier, drive.offset, more, table)
             )
-    return Chain(
+    return ToolChain(
         speeds.joints[both][:, chosen],
         speeds.linear[row, both] + angular * lever,
         angular,

@@ -37,20 +37,20 @@ from armillary.planning.cartesian_path import (
     Tool,
     least_singular_values,
 )
-from armillary.planning.deviation import Chain, Deviations, chain_of, path_error
-from armillary.planning.tool_curve import Curve
+from armillary.planning.deviation import ToolChain, Deviations, chain_of, path_error
+from armillary.planning.tool_curve import ToolCurve
 
-__all__ = ["MOST_SAMPLES", "Follower"]
+__all__ = ["MOST_SAMPLES", "ToolFollower"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Tolerance = tuple[float, float]
 
 COARSE: Final = 0.03
-"""Poses at which a branch is chosen are no farther apart [m]."""
+"""The largest distance of poses at which a branch is chosen [m]."""
 
 COARSE_TURN: Final = 0.1
-"""Nor does the tool turn by more between them [rad]."""
+"""The largest turn of the tool between them [rad]."""
 
 PART_OF_TOLERANCE: Final = 0.02
 """What part of the tolerance inverse kinematics may leave."""
@@ -128,7 +128,7 @@ def _goes_to(found: tuple[Samples, Array, End | None]) -> float:
 
 
 @dataclass(frozen=True)
-class Follower:
+class ToolFollower:
     """Finds the path along a curve.
 
     Attributes:
@@ -141,7 +141,7 @@ class Follower:
 
     solver: InverseKinematics
     tool: Tool
-    curve: Curve
+    curve: ToolCurve
     tolerance: Tolerance
     step: float
 
@@ -413,7 +413,7 @@ class Follower:
             q[missed] = np.where(again.success[:, None], again.q, np.nan)
         return Samples(s, q, piece)
 
-    def _chain(self, q: Array) -> Chain | None:
+    def _chain(self, q: Array) -> ToolChain | None:
         """Return what bounds deviations, None where nothing does."""
         lower, upper, inputs = self._ranges
         low, high = lower.copy(), upper.copy()
@@ -437,7 +437,7 @@ class Follower:
         return self._chains[key]
 
     @cached_property
-    def _chains(self) -> dict[tuple[bytes, bytes], Chain | None]:
+    def _chains(self) -> dict[tuple[bytes, bytes], ToolChain | None]:
         return {}
 
     @cached_property

@@ -30,7 +30,7 @@ SAMPLES: Final = 257
 
 HALVINGS: Final = 60
 LEAST_JUMP: Final = 1e-6
-"""Of a twist; what is less is no jump."""
+"""Smaller steps of a twist do not count as jumps."""
 
 WIDTH: Final = 1e-9
 """A cell around a jump reaches so far to both sides, of the size of q."""
@@ -99,7 +99,7 @@ def bend_table(joint: Joint, low: float, high: float) -> BendTable:
 def _bounded(
     joint: Joint, low: float, high: float, depth: int = DEPTH
 ) -> list[tuple[float, float, float]]:
-    """Return cells with bounds, halved where there is none."""
+    """Return cells with bounds, halved where a bound is missing."""
     bend = bending(joint, ((low, high),))
     if math.isfinite(bend) or depth == 0:
         return [(low, high, bend)]

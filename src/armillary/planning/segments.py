@@ -34,7 +34,7 @@ class Line:
         orientation: How the tool turns: by the `shortest` rotation to that of `to`, the
             default where that is a pose, or `fixed`, not at all.
         blend: How far from its end the corner there is left [m]; 0 for a stop there. By
-            default as `cell.line` is told.
+            default that of `cell.line`.
     """
 
     to: Any
@@ -170,7 +170,10 @@ def _place(name: str, given: Any) -> Array:
             and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0))
         )
         if not is_rigid:
-            raise ModelError(f"{name}= is not a rigid pose: its rotation is none.")
+            raise ModelError(
+                f"{name}= is not a rigid pose: its rotation is not orthonormal and "
+                "right-handed, or its last row is not 0 0 0 1."
+            )
     array.flags.writeable = False
     return array
 
@@ -183,7 +186,7 @@ def _check_orientation(segment: Segment, known: tuple[str, ...]) -> None:
     """Refuse an orientation that does not exist.
 
     Raises:
-        ModelError: It is none of those known.
+        ModelError: It does not exist.
     """
     given: Any = segment.orientation
     if given is not None and given not in known:
@@ -194,7 +197,7 @@ def _check_orientation(segment: Segment, known: tuple[str, ...]) -> None:
 
 
 def _check_blend(blend: Any) -> None:
-    """Refuse a blend that is no length.
+    """Refuse a blend that is not a length.
 
     Raises:
         ModelError: It is not a finite number of at least 0.

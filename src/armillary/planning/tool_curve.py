@@ -46,7 +46,7 @@ from armillary.spatial.vector import (
 from armillary.trace import jvp, trace
 from armillary.trace.functions import cos, sin
 
-__all__ = ["LEVER", "Blend", "Curve", "CurvePoints", "curve_through"]
+__all__ = ["LEVER", "Blend", "ToolCurve", "CurvePoints", "curve_through"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -64,7 +64,7 @@ HALF_TURN: Final = 1e-6
 """A rotation that is so near to a half turn has no shortest direction [rad]."""
 
 SMOOTH: Final = 1e-6
-"""A change of direction [rad], or of the rate of turning, that is no corner."""
+"""A change of direction [rad], or of the rate of turning, below which there is not a corner."""
 
 DEGREE: Final = 5
 
@@ -146,7 +146,7 @@ class _Piece(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ToolCurve:
     """A curve of poses; arrays have an entry for each of m pieces, and are read-only.
 
     Attributes:
@@ -302,7 +302,7 @@ def _log(R: Array) -> Array:
 
 def curve_through(
     first: Array, segments: Sequence[Segment], names: Sequence[str], blend: Blend
-) -> Curve:
+) -> ToolCurve:
     """Return the curve from a pose along segments.
 
     Args:
@@ -416,12 +416,12 @@ def _circle_through(
                 if pair.startswith("its start and its")
                 else ""
             )
-            raise ModelError(f"{name} is no arc: {pair} coincide{fix}.")
+            raise ModelError(f"{name} is not an arc: {pair} coincide{fix}.")
     w = np.cross(u, v)
     area = float(np.linalg.norm(w))
     if not area > COLLINEAR * max(sizes) ** 2:
         raise ModelError(
-            f"{name} is no arc: {_text(a)}, {_text(b)} and {_text(c)} are on a "
+            f"{name} is not an arc: {_text(a)}, {_text(b)} and {_text(c)} are on a "
             "straight line; use Line."
         )
     # The centre of the circle around a triangle, from a.
@@ -537,7 +537,7 @@ def _hermite(
     )
 
 
-def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> Curve:
+def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
     """Return the curve of segments, blended over radii at the corners between them."""
     parts: list[_Piece] = []
     sharp: list[bool] = []
@@ -570,7 +570,7 @@ def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> Curve:
     arrays = (start, position, circle, turning, base, segment, bend, jerk, corners)
     for array in arrays:
         array.flags.writeable = False
-    return Curve(*arrays)
+    return ToolCurve(*arrays)
 
 
 # Bounds
@@ -582,7 +582,7 @@ def _bounds(
     """Return bounds of |p''| and |R''|, and of |p'''| and |R'''|, shape (m, 2) each.
 
     |exp(v)''| <= |v''| + |v'|^2 and |exp(v)'''| <= |v'''| + 3 |v''| |v'| + |v'|^3, as
-    the k-th derivative of exp in k directions is no larger than the product of their
+    the k-th derivative of exp in k directions is at most the product of their
     lengths.
     """
 
