@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import armillary as arm
 from armillary.kinematics.kernels import selection_of
-from armillary.planning.deviation import ToolChain, Deviations, chain_of, path_error
+from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
 from armillary.planning.segments import Arc, Line
 from armillary.planning.tool_curve import Blend, ToolCurve, curve_through
 from strategies import cells_and_states, laws

@@ -57,7 +57,7 @@ BAD += [
 
 
 @pytest.mark.parametrize(("kind", "given", "error", "message"), BAD)
-def test_what_is_no_segment_is_refused(
+def test_what_makes_no_segment_is_refused(
     kind: type, given: dict[str, Any], error: type[Exception], message: str
 ):
     with pytest.raises(error) as caught:

@@ -167,7 +167,7 @@ def test_blends_by_deviation_take_no_more_than_fits():
     assert (curve.lengths <= 0.49).all()
 
 
-def test_segments_that_go_on_smoothly_are_no_corners():
+def test_segments_that_go_on_smoothly_make_no_corners():
     tangent = Arc(
         axis=[0, 0, 1], angle=1.0, centre=[0.2, 0.4, 0.3], orientation="fixed"
     )
@@ -228,7 +228,7 @@ def test_a_turn_in_place_has_a_length():
         ),
     ],
 )
-def test_what_is_no_curve_is_refused_by_name(
+def test_what_makes_no_curve_is_refused_by_name(
     segments: tuple[Segment, ...], blend: Blend, message: str
 ):
     with pytest.raises(ModelError) as error:

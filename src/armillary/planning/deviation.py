@@ -76,7 +76,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Program, Scalar, jvp
 from armillary.trace.functions import sqrt
 
-__all__ = ["ToolChain", "Deviations", "chain_of", "path_error"]
+__all__ = ["Deviations", "ToolChain", "chain_of", "path_error"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]

@@ -37,7 +37,7 @@ from armillary.planning.cartesian_path import (
     Tool,
     least_singular_values,
 )
-from armillary.planning.deviation import ToolChain, Deviations, chain_of, path_error
+from armillary.planning.deviation import Deviations, ToolChain, chain_of, path_error
 from armillary.planning.tool_curve import ToolCurve
 
 __all__ = ["MOST_SAMPLES", "ToolFollower"]

@@ -46,7 +46,7 @@ from armillary.spatial.vector import (
 from armillary.trace import jvp, trace
 from armillary.trace.functions import cos, sin
 
-__all__ = ["LEVER", "Blend", "ToolCurve", "CurvePoints", "curve_through"]
+__all__ = ["LEVER", "Blend", "CurvePoints", "ToolCurve", "curve_through"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ LEVER: Final = 0.1
 """Length of a turn in place that counts as one radian [m]."""
 
 ZERO: Final = 1e-9
-"""Lengths [m] and angles [rad] below this are none."""
+"""Lengths [m] below this do not count."""
 
 COLLINEAR: Final = 1e-6
 """Three points of an arc whose triangle is this part of a straight line, or less."""
@@ -64,7 +64,7 @@ HALF_TURN: Final = 1e-6
 """A rotation that is so near to a half turn has no shortest direction [rad]."""
 
 SMOOTH: Final = 1e-6
-"""A change of direction [rad], or of the rate of turning, below which there is not a corner."""
+"""Smaller changes of direction [rad], and of the rate of turning, make no corner."""
 
 DEGREE: Final = 5
 
