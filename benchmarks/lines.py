@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 import armillary as arm
-from benchmarks.measure import Figure, best_times, cheaper, within
+from benchmarks.measure import Figure, best_times, medians, within
 from benchmarks.robots import Robot, panda, ur5
 
 Array = npt.NDArray[np.float64]
@@ -50,20 +51,17 @@ def _of_robot(name: str, robot: Robot, start: Array, way: Array) -> Iterator[Fig
 
     yield from _own(name, line)
     length = float(np.linalg.norm(way))
-    runs: dict[str, Callable[[], object]] = {
-        "ours": lambda: line(length / (POSES - 1)),
-        "pinocchio": lambda: pinocchio_line(robot, start, way),
+    peers: dict[str, Callable[[], object]] = {
+        "pinocchio": lambda: pinocchio_line(robot, start, way)
     }
     if find_spec("roboticstoolbox"):
-        runs["roboticstoolbox"] = toolbox_line(robot, start, way)
-    times = dict(zip(runs, best_times(*runs.values(), turns=5), strict=True))
-    for peer in list(runs)[1:]:
-        yield cheaper(
+        peers["roboticstoolbox"] = toolbox_line(robot, start, way)
+    own = partial(line, length / (POSES - 1))
+    for peer, turns in zip(peers, medians(own, *peers.values(), turns=9), strict=True):
+        yield turns.at_most(
             f"{name}, a line of {length:g} m, {POSES} poses: proven, beside a loop of "
             f"inverse kinematics of {peer}, not proven",
-            times["ours"],
-            times[peer],
-            at_most=0.1,
+            0.1,
         )
 
 
