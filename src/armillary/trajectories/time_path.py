@@ -200,8 +200,8 @@ def time_path(  # noqa: PLR0913
         start: The path speed ds/dt at the start, a number or shape (...).
         end: The path speed at the end, likewise.
         path_rates: The greatest ds/dt and d2s/dt2, either may be infinite; `at` must
-            then be given. Where s is the way of a tool, these are its speed and its
-            acceleration along the path.
+            then be given, and `torque` may not. Where s is the way of a tool, these are
+            its speed and its acceleration along the path.
         torque: The greatest torques or forces [N m or N], as for `velocity`, but that
             zero need not be within; True for the effort limits of the cell. By default
             there are none. Joints with a limit of torque need no other.
@@ -235,6 +235,8 @@ def time_path(  # noqa: PLR0913
         raise StateError("state= counts for torques only: give torque=, too.")
     ends = path_speed("start", start), path_speed("end", end)
     if path_rates is not None:
+        if load is not None:
+            raise ModelError("torque= and path_rates= cannot be limited together.")
         limits = _with_path_rates(limits, path_rates)
     names = [cell.joint_names[k] for k in chosen]
     if path_rates is not None:
