@@ -441,14 +441,19 @@ class ToolFollower:
         return {}
 
     @cached_property
+    def _rest(self) -> Array:
+        """Return where all joints of the cell are that do not move, shape (N,)."""
+        cell, now = self.tool.cell, self.tool.state
+        return home(cell).q if now is None else bound_state(cell, now).q
+
+    @cached_property
     def _ranges(self) -> tuple[Array, Array, list[int]]:
         """Return the ranges of all joints of the cell, and which of them move.
 
         Those without limits have the range that is around zero and where they are.
         """
-        cell, now = self.tool.cell, self.tool.state
-        rest = home(cell).q if now is None else bound_state(cell, now).q
-        lower, upper = cell.limits
+        rest = self._rest
+        lower, upper = self.tool.cell.limits
         lower = np.minimum(np.where(np.isfinite(lower), lower, -0.5), rest)
         upper = np.maximum(np.where(np.isfinite(upper), upper, 0.5), rest)
         return lower, upper, list(self.solver.numeric.problem.selection.inputs)
@@ -527,7 +532,7 @@ class ToolFollower:
         self, check: CollisionCheck, samples: Samples
     ) -> tuple[int, float, tuple[tuple[str, str], ...]] | None:
         """Return the first interval in which links touch, where, and which links."""
-        whole = np.tile(check.state.q, (len(samples.q), 1))
+        whole = np.tile(self._rest, (len(samples.q), 1))
         whole[:, list(self.solver.numeric.problem.selection.inputs)] = samples.q
         first, last = (whole[:-1], whole[1:]) if len(whole) > 1 else (whole, whole)
         try:
