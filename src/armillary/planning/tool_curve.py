@@ -289,6 +289,8 @@ def _horner(coefficients: Sequence[Number], u: Number) -> Number:
 
 def _exp(v: Array) -> Array:
     """Return the rotation by a vector, shape (3, 3)."""
+    if not v.any():  # of most lines
+        return np.eye(3)
     return np.array(so3.exp(three(v.tolist())), dtype=np.float64)
 
 
@@ -509,32 +511,37 @@ def _radius_for(one: _Piece, other: _Piece, deviation: float, most: float) -> fl
 
 def _blended(one: _Piece, other: _Piece, radius: float) -> tuple[Array, Array]:
     """Return the polynomials of p and v of a blend, shape (6, 3) each."""
-    before, after = one.at(one.length - radius), other.at(radius)
     a, b = one.turning[1], other.turning[1]
     still = np.zeros(3)
-    return (
-        _hermite(before, after, 2.0 * radius),
-        _hermite((-radius * a, a, still), (radius * b, b, still), 2.0 * radius),
-    )
+    first = zip(one.at(one.length - radius), (-radius * a, a, still), strict=True)
+    last = zip(other.at(radius), (radius * b, b, still), strict=True)
+    ends = np.array([np.concatenate(pair) for pair in (*first, *last)])
+    coefficients = _hermite(ends, 2.0 * radius)
+    return coefficients[:, :3], coefficients[:, 3:]
 
 
-def _hermite(
-    first: tuple[Array, Array, Array], last: tuple[Array, Array, Array], T: float
-) -> Array:
-    """Return the polynomial of degree 5 with value, slope and curvature at 0 and T."""
-    (p, d, c), (q, e, f) = first, last
-    way = q - p
-    return np.stack(
-        [
-            p,
-            d,
-            0.5 * c,
-            (20.0 * way - (8.0 * e + 12.0 * d) * T - (3.0 * c - f) * T**2) / (2 * T**3),
-            (-30.0 * way + (14.0 * e + 16.0 * d) * T + (3.0 * c - 2.0 * f) * T**2)
-            / (2.0 * T**4),
-            (12.0 * way - 6.0 * (d + e) * T + (f - c) * T**2) / (2.0 * T**5),
-        ]
-    )
+HERMITE: Final = np.array(
+    [
+        [1.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 1.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 0.5, 0.0, 0.0, 0.0],
+        [-10.0, -6.0, -1.5, 10.0, -4.0, 0.5],
+        [15.0, 8.0, 1.5, -15.0, 7.0, -1.0],
+        [-6.0, -3.0, -0.5, 6.0, -3.0, 0.5],
+    ]
+)
+"""Coefficients of a polynomial of degree 5 by value, slope and curvature at 0 and 1."""
+
+
+def _hermite(ends: Array, length: float) -> Array:
+    """Return polynomials of degree 5, shape (6, d).
+
+    Args:
+        ends: Value, slope and curvature at 0, then at `length`, shape (6, d).
+        length: Where they end.
+    """
+    powers = length ** np.arange(6.0)
+    return HERMITE @ (ends * np.tile(powers[:3], 2)[:, None]) / powers[:, None]
 
 
 def _joined(pieces: Sequence[_Piece], radii: Sequence[float]) -> ToolCurve:
