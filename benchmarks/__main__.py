@@ -28,6 +28,7 @@ GROUPS = {
     "dynamics": "dynamics",
     "control": "control",
     "paths": "paths",
+    "lines": "lines",
     "pipelines": "pipelines",
     "scripted": "scripted",
     "seams": "seams",

@@ -18,6 +18,7 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.cell.device": ("Device",),
     "armillary.cell.differential_drive": ("DifferentialDrive",),
     "armillary.collision.check": ("CollisionCheck", "Contact"),
+    "armillary.planning.cartesian_path": ("Stretch", "Tool"),
     "armillary.trajectories.joint_motion": ("JointMotion",),
     "armillary.trajectories.timed_path": (
         "PathReason",

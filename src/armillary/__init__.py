@@ -57,6 +57,8 @@ if TYPE_CHECKING:
     from armillary.model.rules import Rules
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
+    from armillary.planning.cartesian_path import CartesianPath, LineReason
+    from armillary.planning.segments import Arc, Line
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
     from armillary.spatial.pose import Pose
@@ -72,7 +74,9 @@ __all__ = [
     "METRE",
     "OTHER",
     "RADIAN",
+    "Arc",
     "ArmillaryError",
+    "CartesianPath",
     "Cell",
     "ClosedForm",
     "Closure",
@@ -82,6 +86,8 @@ __all__ = [
     "Joint",
     "JointDynamics",
     "Limits",
+    "Line",
+    "LineReason",
     "Link",
     "Manipulator",
     "Mechanism",
@@ -120,6 +126,8 @@ _MODULES: Final = {
     "tasks": "armillary.control.tasks",
 }
 _HOMES: Final = {
+    "Arc": "armillary.planning.segments",
+    "CartesianPath": "armillary.planning.cartesian_path",
     "Cell": "armillary.cell.cell",
     "ClosedForm": "armillary.model.closed_form",
     "Closure": "armillary.model.loops.loop",
@@ -129,6 +137,8 @@ _HOMES: Final = {
     "Joint": "armillary.model.joint",
     "JointDynamics": "armillary.model.joint_dynamics",
     "Limits": "armillary.model.limits",
+    "Line": "armillary.planning.segments",
+    "LineReason": "armillary.planning.cartesian_path",
     "Link": "armillary.model.link",
     "Manipulator": "armillary.model.manipulator",
     "Mechanism": "armillary.model.mechanism",

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from armillary.kinematics import loops as loop_questions
     from armillary.kinematics.kernels import Joints
     from armillary.model.closed_form import ClosedForm
+    from armillary.planning import cartesian
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.view import questions as viewer
@@ -63,6 +64,7 @@ else:
     frame_tree = Later("armillary.kinematics.frame_tree")
     questions = Later("armillary.kinematics.questions")
     loop_questions = Later("armillary.kinematics.loops")
+    cartesian = Later("armillary.planning.cartesian")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -439,6 +441,7 @@ class Cell:
     pairs = asks_of_meshes(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)
+    line = asks(cartesian.line)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
 

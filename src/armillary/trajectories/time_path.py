@@ -17,13 +17,19 @@ sweep before (`torques.py`); that is repeated `FRICTION_ITERATIONS` times.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, StateError
-from armillary.kernel.arguments import fitting, numbers_of, whole_number
+from armillary.kernel.arguments import (
+    fitting,
+    numbers_of,
+    positive_number,
+    whole_number,
+)
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
@@ -154,6 +160,7 @@ def time_path(  # noqa: PLR0913
     intervals: int | None = None,
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
+    path_rates: tuple[float, float] | None = None,
     torque: npt.ArrayLike | Literal[True] | None = None,
     joints: Joints = None,
     state: State | None = None,
@@ -193,6 +200,9 @@ def time_path(  # noqa: PLR0913
             waypoints, or a few more; by default 10, or as many more as make 100 in all.
         start: The path speed ds/dt at the start, a number or shape (...).
         end: The path speed at the end, likewise.
+        path_rates: The greatest ds/dt and d2s/dt2, either may be infinite; `at` must
+            then be given, and `torque` may not. Where s is the way of a tool, these are
+            its speed and its acceleration along the path.
         torque: The greatest torques or forces [N m or N], as for `velocity`, but that
             zero need not be within; True for the effort limits of the cell. By default
             there are none. Joints with a limit of torque need no other.
@@ -225,14 +235,66 @@ def time_path(  # noqa: PLR0913
     elif state is not None:
         raise StateError("state= counts for torques only: give torque=, too.")
     ends = path_speed("start", start), path_speed("end", end)
+    if path_rates is not None:
+        if load is not None:
+            raise ModelError("torque= and path_rates= cannot be limited together.")
+        limits = _with_path_rates(limits, path_rates)
     names = [cell.joint_names[k] for k in chosen]
+    if path_rates is not None:
+        positions, derivatives = _with_parameter(positions, at, derivatives)
+        names.append("s")
     _check_fit(shape[:-2], names, limits, load, ends)
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     if derivatives is None and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
-        return _whole(positions, s, per_knot, limits, ends)
-    curves = _curves(positions, at, derivatives)
-    return _by_pieces(curves, per_knot, limits, ends, load)
+        timed = _whole(positions, s, per_knot, limits, ends)
+    else:
+        curves = _curves(positions, at, derivatives)
+        timed = _by_pieces(curves, per_knot, limits, ends, load)
+    if path_rates is None:
+        return timed
+    knots = timed.curve.knots[..., :-1]
+    knots.flags.writeable = False
+    return replace(timed, curve=PathCurve(timed.curve.at, knots))
+
+
+def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits:
+    """Return limits of joints and, as of a further one, of the path parameter.
+
+    Raises:
+        ShapeError: They are not two numbers.
+        ModelError: One is not above 0.
+    """
+    widened: list[Array] = []
+    for which, each in zip(two_of("path_rates", given), limits, strict=True):
+        most = positive_number("A limit of path_rates=", which, most=np.inf)
+        column = np.broadcast_to([[-most], [most]], (*each.shape[:-1], 1))
+        widened.append(np.concatenate([each, column], axis=-1))
+    return PathLimits(*widened)
+
+
+def _with_parameter(
+    positions: Array,
+    at: npt.ArrayLike | None,
+    derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+) -> tuple[Array, tuple[Array, Array] | None]:
+    """Return waypoints, and derivatives, with the parameter as a further joint.
+
+    Raises:
+        ShapeError: An array does not fit.
+        ModelError: The parameter is not given.
+    """
+    if at is None:
+        raise ModelError("path_rates= are those of the parameter: give at=, too.")
+    s = fitting("at", at, positions.shape[:-1])[..., None]
+    known: list[Array] = []
+    if derivatives is not None:
+        pairs = zip(two_of("derivatives", derivatives), (1.0, 0.0), strict=True)
+        for k, (each, rate) in enumerate(pairs):
+            array = fitting(f"derivatives[{k}]", each, positions.shape)
+            known.append(np.concatenate([array, np.full_like(s, rate)], axis=-1))
+    both = (known[0], known[1]) if known else None
+    return np.concatenate([positions, s], axis=-1), both
 
 
 def _moving_joints(cell: Workcell, joints: Joints) -> tuple[int, ...]:
