@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
 from armillary.collision.check_tables import CheckTables
-from armillary.collision.columns import CheckColumns, records
+from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, records
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
@@ -26,16 +26,13 @@ from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["Tables", "check_kernel", "sphere_records"]
+__all__ = ["Tables", "check_kernel", "codes_of", "shape_records", "sphere_records"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 MOST_CACHED: Final = 8
 """Questions whose latest records the tables of a check keep."""
-
-MOST_LEFT: Final = 3
-"""Codes of pairs, those of earlier states among them, for each pair of shapes."""
 
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
 """Records of some tables: for each an array for each of its fields."""
@@ -112,13 +109,13 @@ class _CheckQuestion:
         is_truth = self.asked == "touching"
         return self.margin + self.precision.rounding if is_truth else None
 
-    def called(self, pairs: PlacedPairs, which: Indices) -> Called:
+    def called(self, pairs: PlacedPairs) -> Called:
         """Return the code of pairs of shapes."""
         depth: ValueAsked = "value" if self.asked == "clearance" else "free"
         if self.asked == "touching" and self.margin == 0.0:
             depth = "touch"  # which side of 0 is all that counts
         native = self.code.native
-        return pairs.called(depth, native.dtype, native.lanes, which)
+        return pairs.called(depth, native.dtype, native.lanes)
 
 
 @final
@@ -143,11 +140,12 @@ class CheckRecords:
         """Return the records of a check; see `check_kernel`."""
         moving, tables, near = pairs.moving, pairs.tables, question.near
         columns = CheckColumns(moving, tables.room)
-        called = question.called(pairs, tables.of_shapes)
+        called = question.called(pairs)
         every = {
             **moving.records(pairs.state),
             **_limits(columns, tables, question.margin, question.precision),
             **sphere_records(columns, pairs),
+            **shape_records(columns, pairs),
             **_link_pairs(columns, tables, near),
             **_shape_pairs(columns, tables, near, called),
         }
@@ -157,27 +155,20 @@ class CheckRecords:
     def moved(self, pairs: PlacedPairs) -> Self | None:
         """Return those of a check of the same tables in another state.
 
-        It is None where moving links stand elsewhere, or earlier states have left too
-        many records: then all are made anew.
+        It is None where moving links stand elsewhere: then all are made anew.
         """
         tables, now = pairs.tables, pairs.placed
         if pairs.pose_key != self.pose_key:
             return None
         is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
         shapes = np.flatnonzero(is_other)
-        which = tables.with_shapes(shapes)
-        present = sum(len(each.codes) for each in self.records.callees)
-        if present + len(which) > MOST_LEFT * len(tables.of_shapes):
-            return None
-        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {}
-        # The spheres around shapes that moved, and around their links.
-        centres = pairs.centres
+        # The shapes that moved, the spheres around them, and around their links.
         spheres = tables.spheres_of(shapes)
-        changes["spheres"] = spheres, {"centre": centres[spheres]}
-        # Pairs of these shapes have code with other tables.
-        called = self.question.called(pairs, tables.of_shapes[which])
-        changes["shape_pairs"] = which, {"distance": called.codes}
-        changed = self.records.changed(changes, called.callees)
+        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {
+            "spheres": (spheres, {"centre": pairs.centres[spheres]}),
+            "shapes": (shapes, {"shape_pose": now.matrices[shapes]}),
+        }
+        changed = self.records.changed(changes)
         return type(self)(self.question, changed, now, self.pose_key)
 
 
@@ -210,6 +201,23 @@ def sphere_records(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
         columns.sphere: np.arange(len(centres)),
     }
     return {columns.spheres.name: records(record)}
+
+
+def shape_records(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
+    """Return the records of shapes: where each is in its moving link, its numbers."""
+    record: dict[Port, Any] = {
+        columns.shape_pose: pairs.placed.matrices,
+        columns.shape_numbers: pairs.tables.numbers,
+    }
+    return {columns.shapes.name: records(record)}
+
+
+def codes_of(tables: CheckTables, called: Called, which: Indices) -> dict[str, Any]:
+    """Return the fields of pairs of shapes that lead to both shapes and their code."""
+    shapes = tables.ordered_shapes[which].T
+    return dict(zip(RECORDS_OF_SHAPES, shapes, strict=True)) | {
+        CheckColumns.distance.name: called.codes[which]
+    }
 
 
 def _link_pairs(
@@ -245,11 +253,11 @@ def _shape_pairs(
         columns.shape_reach: _reach(tables, shapes, near),
         columns.X_A: tables.rows_of_shapes[:, 0],
         columns.X_B: tables.rows_of_shapes[:, 1],
-        columns.distance: called.codes,
     }
+    codes = codes_of(tables, called, tables.of_shapes)
     return {
         columns.sphere_pairs.name: records(both_spheres),
-        columns.shape_pairs.name: records(others),
+        columns.shape_pairs.name: {**records(others), **codes},
     }
 
 

@@ -12,6 +12,7 @@ from typing import Final, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.columns import Room
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
@@ -168,27 +169,20 @@ class CheckTables:
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
         return of_spheres, of_shapes, _spans(self.starts, *chosen)
 
-    @property
-    def room(self) -> int:
-        """Return for how many spheres code is made: some more than there are."""
-        # Powers of 4 times the least, so that few sizes are ever compiled.
-        room = FEWEST_SPHERES
-        while room < len(self.centres):
-            room *= 4
-        return room
+    @cached_property
+    def room(self) -> Room:
+        """Return what code is made for: somewhat more than there is."""
+        numbers = max((len(each.numbers) for each in self.pairs.shapes), default=0)
+        return Room(_room(FEWEST_SPHERES, len(self.centres)), _room(4, numbers))
 
-    def with_shapes(self, shapes: Indices) -> Indices:
-        """Return the pairs of `of_shapes` that some shapes are in.
-
-        shapes: Positions in `pairs.shapes`, shape (k,).
-
-        Returns:
-            Positions in `of_shapes`, sorted, shape (p,).
-        """
-        is_wanted = np.zeros(len(self.pairs.shapes), np.bool_)
-        is_wanted[shapes] = True
-        a, b = self._sides_of_shapes
-        return np.flatnonzero(is_wanted[a] | is_wanted[b])
+    @cached_property
+    def numbers(self) -> Array:
+        """Return the numbers of shapes, then 0, shape (n, numbers)."""
+        shapes = self.pairs.shapes
+        numbers = np.zeros((len(shapes), self.room.numbers))
+        for row, shape in zip(numbers, shapes, strict=True):
+            row[: len(shape.numbers)] = shape.numbers
+        return numbers
 
     def spheres_of(self, shapes: Indices) -> Indices:
         """Return the numbers of the spheres around shapes and around their links.
@@ -211,10 +205,15 @@ class CheckTables:
     @cached_property
     def ordered_rows(self) -> Indices:
         """Return the same of all pairs of shapes, shape (k, 2)."""
-        rows = np.zeros((len(self.pairs.pairs), 2), np.int64)
+        return self._shape_rows[self.ordered_shapes]
+
+    @cached_property
+    def ordered_shapes(self) -> Indices:
+        """Return both shapes of all pairs, in the order of their code, shape (k, 2)."""
+        shapes = np.zeros((len(self.pairs.pairs), 2), np.int64)
         for kind in self.pairs.kinds:
-            rows[kind.pairs] = self._shape_rows[kind.sides].T
-        return rows
+            shapes[kind.pairs] = kind.sides.T
+        return shapes
 
     @cached_property
     def orders(self) -> Array:
@@ -227,11 +226,6 @@ class CheckTables:
             is_turned = kind.sides[0] != self.pairs.pairs[kind.pairs, 0]
             orders[kind.pairs] -= 2.0 * is_turned
         return orders
-
-    @cached_property
-    def _sides_of_shapes(self) -> tuple[Indices, Indices]:
-        a, b = np.ascontiguousarray(self.pairs.pairs[self.of_shapes].T)
-        return a, b
 
     def sphere_numbers(self, pairs: Indices) -> Indices:
         """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
@@ -289,6 +283,15 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
+
+
+def _room(least: int, count: int) -> int:
+    """Return a number that is not below a count, so that few are ever compiled for."""
+    # Powers of 4 times the least.
+    room = least
+    while room < count:
+        room *= 4
+    return room
 
 
 def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import Tables
+from armillary.collision.check_kernel import Tables, codes_of, shape_records
 from armillary.collision.check_stages import compiled
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.columns import (
@@ -74,7 +74,7 @@ def motion_kernel(
         return compiled(motion_pipeline(moving, room), kind)
 
     code = kept(moving, ("motions", room), made)
-    called = pairs.called("free", kind, code.native.lanes, pairs.tables.of_shapes)
+    called = pairs.called("free", kind, code.native.lanes)
     columns = CheckColumns(moving, room)
     links, of_pairs = pairs.tables.levers(speeds, pairs.placed)
     limits: dict[Port, Any] = {
@@ -88,6 +88,7 @@ def motion_kernel(
         columns.motion_limits.name: records(limits),
         **_coordinates(columns, speeds, links),
         **_spheres(columns, pairs, links),
+        **shape_records(columns, pairs),
         **_link_pairs(columns, pairs, margin + rounding, speeds, of_pairs),
         **_shape_pairs(columns, pairs, called),
     }
@@ -255,9 +256,9 @@ def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> T
         columns.radius_b: radii[d],
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
-        columns.distance: called.codes,
     }
+    codes = codes_of(tables, called, tables.of_shapes)
     return {
         columns.moving_sphere_pairs.name: records(spheres),
-        columns.moving_shape_pairs.name: records(shapes),
+        columns.moving_shape_pairs.name: {**records(shapes), **codes},
     }

@@ -14,9 +14,18 @@ from typing import Any, Final, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import sphere_records
+from armillary.collision.check_kernel import (
+    codes_of,
+    shape_records,
+    sphere_records,
+)
 from armillary.collision.check_stages import compiled
-from armillary.collision.columns import CONTACT, CheckColumns, records
+from armillary.collision.columns import (
+    CONTACT,
+    RECORDS_OF_SPHERES,
+    CheckColumns,
+    records,
+)
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
@@ -158,10 +167,10 @@ class NearestPairs:
         def made() -> KernelByRecord:
             code, columns = self._code(asked)
             full = "value" if asked == "distance" else "all"
-            every = np.arange(len(self.pairs.tables.pairs.pairs))
-            called = self.pairs.called(full, DOUBLE, code.native.lanes, every)
+            called = self.pairs.called(full, DOUBLE, code.native.lanes, every=True)
             tables = {
                 **sphere_records(columns, self.pairs),
+                **shape_records(columns, self.pairs),
                 columns.link_pairs.name: records(self._links(columns, asked)),
                 **self._shapes(columns, called),
             }
@@ -238,13 +247,17 @@ class NearestPairs:
             columns.shape_reach: tables.radii[shapes].sum(axis=1),
             columns.X_A: shape_rows[:, 0],
             columns.X_B: shape_rows[:, 1],
-            columns.distance: called.codes[of_shapes],
             columns.shape_number: of_shapes,
             columns.shape_order: tables.orders[of_shapes],
         }
+        both = tables.ordered_shapes[of_spheres].T
+        shape_codes = codes_of(tables, called, of_shapes)
         return {
-            columns.sphere_pairs.name: records(both_spheres),
-            columns.shape_pairs.name: records(others),
+            columns.sphere_pairs.name: {
+                **records(both_spheres),
+                **dict(zip(RECORDS_OF_SPHERES, both, strict=True)),
+            },
+            columns.shape_pairs.name: {**records(others), **shape_codes},
         }
 
     # twists

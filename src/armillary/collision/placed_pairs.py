@@ -22,7 +22,8 @@ from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
-from armillary.model.fields import kept_few
+from armillary.model.distinct_numbers import distinct_numbers
+from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
@@ -42,7 +43,7 @@ class Called(NamedTuple):
 
     Attributes:
         callees: What is called.
-        codes: Of each pair, shape (k, 2).
+        codes: Of each pair of shapes, shape (k, 2); 0 for those that have none.
     """
 
     callees: Sequence[Callees]
@@ -214,29 +215,34 @@ class PlacedPairs:
         return None if is_even else 1
 
     def called(
-        self, asked: Asked, dtype: np.dtype[Any], lanes: int, which: Indices
+        self, asked: Asked, dtype: np.dtype[Any], lanes: int, *, every: bool = False
     ) -> Called:
         """Return the code of the distances of pairs of shapes.
+
+        It is the same wherever bodies are, so that tables keep it.
 
         Args:
             asked: What it returns, as for `pair_kernel`.
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
-            which: The pairs, shape (k,), sorted.
+            every: Whether all pairs are asked for, else those of `of_shapes`; others of
+                the same kinds have code, too.
         """
-        # The code of a kind of pairs takes its shapes in its own order.
-        pairs = self.tables.pairs
-        callees: list[Callees] = []
-        codes = np.zeros((len(which), 2), np.int64)
-        kinds, at = pairs.kind_of[which], pairs.index_of[which]
-        for k, kind in enumerate(pairs.kinds):
-            is_own = kinds == k
-            if is_own.any():
-                own = slice(None) if is_own.all() else np.flatnonzero(is_own)
-                code = kind.callees(self.placed, asked, dtype, lanes, at[own])
-                codes[own] = code.codes
+
+        def made() -> Called:
+            pairs = self.tables.pairs
+            callees: list[Callees] = []
+            codes = np.zeros((len(pairs.pairs), 2), np.int64)
+            used = range(len(pairs.kinds))
+            if not every:
+                used = distinct_numbers(pairs.kind_of[self.tables.of_shapes]).tolist()
+            for kind in map(pairs.kinds.__getitem__, used):
+                code = kind.callees(asked, dtype, lanes)
+                codes[kind.pairs] = code.codes
                 callees.append(code)
-        return Called(callees, codes)
+            return Called(callees, codes)
+
+        return kept(self.tables, ("called", asked, dtype.char, lanes, every), made)
 
     # Distances, computed without a pipeline
 

@@ -211,7 +211,33 @@ class PairKind:
         )
         return a, b
 
-    def callees(
+    def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
+        """Return the code of pairs, to be called with poses of links, and shapes.
+
+        Callers give the pose and the numbers of both shapes, so that it is the same
+        wherever these are. Where no shape is a polyhedron all pairs share one code.
+
+        Args:
+            asked: What it returns, as for `pair_kernel`.
+            dtype: The type that callers compute in.
+            lanes: How many rows they compute at once.
+        """
+        pipeline = called_pipeline(*self.forms, asked, are_given=True)
+        constant, hulls = kept(
+            self,
+            ("constant tables", asked, dtype.char),
+            lambda: self._constant_tables(pipeline, dtype),
+        )
+        spans: dict[str, Any] = {
+            name: (0, len(records)) for name, records in constant.items()
+        }
+        for k, (hull, ranges) in hulls.items():
+            spans[hull] = ranges[self._uses[1][k]]
+        return Callees.of(
+            pipeline, {}, spans, dtype=dtype, lanes=lanes, constant=constant
+        )
+
+    def placed_callees(
         self,
         placed: Placed,
         asked: Asked,
@@ -219,7 +245,7 @@ class PairKind:
         lanes: int,
         at: Any = slice(None),
     ) -> Callees:
-        """Return the code of pairs, to be called with poses of their links.
+        """Return the code of pairs, to be called with poses of their links alone.
 
         Args:
             placed: Where the shapes are.

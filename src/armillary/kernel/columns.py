@@ -519,9 +519,14 @@ def subdivide(
     return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
 
 
-def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:
-    """Return the call of the pipeline that the record around it chooses."""
-    return Call(code, tuple(port.name for port in reads), tuple(writes))
+def call(
+    code: str,
+    reads: Sequence[Port],
+    writes: Sequence[Port],
+    given: Sequence[str] = (),
+) -> Call:
+    """Return the call of the pipeline that the record around it chooses; see `Call`."""
+    return Call(code, tuple(port.name for port in reads), tuple(writes), tuple(given))
 
 
 def farthest(table: Table, points: Port, direction: Port, output: Port) -> Farthest:

@@ -6,9 +6,11 @@ What a `Call` runs are other pipelines, compiled apart, with many sets of tables
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from operator import lt
 from typing import Any, Self, final
 
 import numpy as np
@@ -30,7 +32,7 @@ from armillary.kernel.pipeline import (
     While,
     calls_in,
 )
-from armillary.kernel.tables import pack_all
+from armillary.kernel.tables import Table, pack_all
 from armillary.trace import Program
 
 __all__ = [
@@ -337,20 +339,25 @@ class Callees:
                 other.
             constant: Records of other tables, as `pack_all` returns them.
             spans: For each table the first record and the count of each set, shape
-                (sets, 2), or (2,) where all sets share records.
+                (sets, 2), or (2,) where all sets share records; none for those that
+                callers give.
             dtype: The type that callers compute in.
             lanes: The number of rows that they compute at once.
 
         Raises:
             KernelError: As for `CompiledPipeline`.
         """
-        given = constant or {}
-        rest = [table for table in pipeline.tables if table.name not in given]
-        found = {**given, **pack_all(rest, tables, pipeline.columns, dtype)}
+        # Where callers give records, there are none here.
+        nothing = np.zeros(0, np.int64)
+        known = {**(constant or {}), **dict.fromkeys(pipeline.given, nothing)}
+        rest = [table for table in pipeline.tables if table.name not in known]
+        found = {**known, **pack_all(rest, tables, pipeline.columns, dtype)}
         packed = {table.name: found[table.name] for table in pipeline.tables}
-        ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
+        where = {**spans, **dict.fromkeys(pipeline.given, (0, 0))}
+        ranges = [np.atleast_2d(np.asarray(where[name], np.int64)) for name in packed]
         for table, span in zip(pipeline.tables, ranges, strict=True):
-            if table.is_single and len(span) and not (span[:, 1] == 1).all():
+            is_own = table.is_single and table.name not in pipeline.given
+            if is_own and len(span) and not (span[:, 1] == 1).all():
                 table.check_count(int(span[span[:, 1] != 1, 1][0]))
         # See `pipeline_code.TABLE`: where the records of a set start, and how many.
         count = max(map(len, ranges), default=1)
@@ -452,6 +459,28 @@ def check_calls(
                     f"'{theirs.name}', which takes {takes} and returns {returns}, "
                     "in the same type and lanes."
                 )
+            # What callers give must begin with what is read of it.
+            sources = [_size_of(pipeline, name) for name in call.given]
+            sizes = [_numbers_in(theirs.table(name)) for name in theirs.given]
+            if len(sources) != len(sizes) or any(map(lt, sources, sizes)):
+                raise KernelError(
+                    f"'{pipeline.name}' gives records of {sources} numbers to "
+                    f"'{theirs.name}', which needs {sizes}."
+                )
+
+
+def _size_of(pipeline: Pipeline, field: str) -> int:
+    """Return how many numbers the records have that a field leads to."""
+    fields = (one for table in pipeline.tables for one in table.fields)
+    (found,) = (one for one in fields if one.name == field)
+    return _numbers_in(pipeline.table(found.of))
+
+
+def _numbers_in(table: Table) -> int:
+    """Return how many numbers a record has, 0 where it has anything else."""
+    if any(field.kind != "real" for field in table.fields):
+        return 0
+    return sum(math.prod(field.shape) for field in table.fields)
 
 
 @lru_cache(maxsize=256)

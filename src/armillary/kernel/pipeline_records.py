@@ -55,14 +55,12 @@ class PipelineRecords:
     def changed(
         self,
         tables: Mapping[str, tuple[Indices, Mapping[str, Any]]],
-        callees: Sequence[Callees] = (),
     ) -> Self:
         """Return the records with other values of some fields.
 
         Args:
             tables: For some tables the positions of records, shape (m,), and an array
                 for each field that changes in them, shape (m, *field shape).
-            callees: What the new codes among them run, beside the present ones.
 
         Raises:
             KernelError: As for `CompiledPipeline`.
@@ -79,8 +77,8 @@ class PipelineRecords:
                 sizes = table.sizes(pipeline.columns, counts)
                 changed[name] = table.changed(self.tables[name], rows, given, sizes)
                 fields += given.items()
-        check_calls(self.code, fields, callees)
-        return type(self)(self.code, changed, (*self.callees, *callees))
+        check_calls(self.code, fields, self.callees)
+        return type(self)(self.code, changed, self.callees)
 
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""

@@ -26,7 +26,9 @@ Sizes: TypeAlias = Mapping[tuple[str, str], int]
 @final
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the records of a table; made by `reals`, `index`, `span` or `code`.
+    """A field of the records of a table.
+
+    It is made by `reals`, `index`, `span`, `record` or `code`.
 
     Attributes:
         name: Its name; programs read it as an input of this name.
@@ -36,7 +38,7 @@ class Field:
     """
 
     name: str
-    kind: Literal["real", "index", "span", "code"]
+    kind: Literal["real", "index", "span", "record", "code"]
     shape: tuple[int, ...] = ()
     of: str = ""
 
@@ -60,6 +62,14 @@ def span(name: str, of: str) -> Field:
     An `Each` over that table with this field as `within` runs for these records.
     """
     return Field(name, "span", (2,), of)
+
+
+def record(name: str, of: str) -> Field:
+    """Return a field that is the position of a record of another table.
+
+    A `Call` gives that record to what it calls.
+    """
+    return Field(name, "record", (), of)
 
 
 def code(name: str) -> Field:
@@ -178,7 +188,7 @@ class Table:
             if field.kind == "index"
             else counts[field.of]
             for field in self.fields
-            if field.kind in {"index", "span"}
+            if field.kind in {"index", "span", "record"}
         }
 
     def check_count(self, count: int) -> None:
@@ -207,7 +217,7 @@ class Table:
         if field.kind == "code":
             return array
         size = sizes[field.kind, field.of]
-        if field.kind == "index":
+        if field.kind in {"index", "record"}:
             beyond = (array < 0) | (array >= size)
         else:
             first, count = array[:, 0], array[:, 1]
@@ -273,5 +283,6 @@ def pack_all(
     for table in tables:
         # Ranges point into another table: what all its fields have records for.
         lengths = (np.shape(values) for values in given[table.name].values())
-        sizes["span", table.name] = min((n[0] for n in lengths if n), default=0)
+        count = min((n[0] for n in lengths if n), default=0)
+        sizes["span", table.name] = sizes["record", table.name] = count
     return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}
