@@ -207,9 +207,9 @@ class CollisionCheck:
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype and not _is_ordinary(q):
-            with np.errstate(over="ignore"):
-                q = q.astype(kernel.dtype)
+        if q.dtype != kernel.dtype:
+            # The entry of the kernel that converts is made when it is first needed.
+            q = _converted(q, kernel.dtype)
         verdict = kernel(q).item()
         if verdict == UNDECIDED:
             return None
@@ -487,7 +487,10 @@ class CollisionCheck:
             yield rows, self._placed.poses(Q[rows])
 
 
-def _is_ordinary(q: Array) -> bool:
-    """Return whether no number of a vector overflows in float32."""
+def _converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a vector of another type, with infinity where that has no such number."""
     numbers: list[float] = q.tolist()
-    return max(map(abs, numbers), default=0.0) < ORDINARY
+    if max(map(abs, numbers), default=0.0) < ORDINARY:
+        return q.astype(dtype)
+    with np.errstate(over="ignore"):
+        return q.astype(dtype)

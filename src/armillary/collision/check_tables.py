@@ -20,6 +20,7 @@ from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 from armillary.model.tree import Tree
+from armillary.spatial.pose import product_of_matrices
 
 __all__ = ["CheckTables"]
 
@@ -234,23 +235,65 @@ class CheckTables:
         """
         return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
-    def extent(self, centres: Array, X: Array) -> float:
-        """Return about how far from the world's origin shapes are [m].
+    def reaches(self, centres: Array, X: Array, links: Indices) -> Array:
+        """Return about how far from the world's origin links are [m], shape (k,).
 
         Args:
-            centres: Those of spheres in the moving links, shape (s, 3).
+            centres: Those of the spheres around them in the moving links, shape (k, 3).
             X: Poses of moving links, shape (f, 3, 4).
+            links: Their numbers, shape (k,).
+
+        Returns:
+            The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
         """
         # The spheres around links are around those of their shapes.
-        centres = self._centres_at(centres[: len(self.first) - 1], X)
-        reach = np.abs(centres).max(axis=1) + self.radii[: len(centres)]
-        return float(reach[np.isfinite(reach)].max(initial=0.0))
+        at = X[self.fixed.rows[links]]
+        centres = np.einsum("kij,kj->ki", at[:, :, :3], centres) + at[:, :, 3]
+        reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
+        return np.where(np.isfinite(reach), reach, 0.0)
 
-    def _centres_at(self, centres: Array, X: Array) -> Array:
-        """Return the centres of the first spheres in the world: (s, 3) -> (s, 3)."""
-        rows = self._sphere_rows[: len(centres)]
-        turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
-        return np.asarray(turned + X[rows, :, 3])
+    def on_bases(
+        self, are_wanted: npt.NDArray[np.bool_]
+    ) -> tuple[Indices, Indices]:
+        """Return the links, and the shapes, that are on some movable bases.
+
+        are_wanted: Which of all bases of the cell, shape (m,).
+        """
+        # The last one stands for none, which has the number -1.
+        is_wanted = np.append(are_wanted, False)
+        bases = self.fixed.bases
+        is_link = is_wanted[bases]
+        return np.flatnonzero(is_link), np.flatnonzero(is_link[self._owners])
+
+    def replaced(
+        self,
+        placed: Placed,
+        centres: Array,
+        bases: Array,
+        links: Indices,
+        shapes: Indices,
+    ) -> tuple[Placed, Array]:
+        """Return where shapes, and centres of spheres, are after some bases moved.
+
+        Args:
+            placed: Where shapes are.
+            centres: Those of `spheres`.
+            bases: The poses of all bases in their moving links, shape (m, 4, 4).
+            links: The links on bases that moved, sorted, shape (k,).
+            shapes: Their shapes, sorted, shape (p,).
+        """
+        fixed, count = self.fixed, len(self.first) - 1
+        frames = product_of_matrices(bases[fixed.bases[links]], fixed.matrices[links])
+        of_shapes = frames[np.searchsorted(links, self._owners[shapes])]
+        some = self.pairs.placed(placed.rows[shapes], of_shapes, shapes)
+        arrays = [
+            _with_rows(whole, shapes, part)
+            for whole, part in zip(placed[1:], some[1:], strict=True)
+        ]
+        turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[links])
+        moved = _with_rows(centres, links, turned + frames[:, :3, 3])
+        moved[count + shapes] = some.centres
+        return Placed(placed.rows, *arrays), moved
 
     def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
         """Return how fast links move, and how fast those of pairs approach each other.
@@ -283,6 +326,13 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
+
+
+def _with_rows(array: Array, rows: Indices, values: Array) -> Array:
+    """Return an array with other values of some of its rows."""
+    changed = array.copy()
+    changed[rows] = values
+    return changed
 
 
 def _room(least: int, count: int) -> int:

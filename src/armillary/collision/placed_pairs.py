@@ -96,10 +96,45 @@ class PlacedPairs:
                 or coal is not installed and `exact` needs it.
         """
         tables = tables_of(cell, state, pairs, meshes, exact=exact)
-        triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
-        moving = moving_links(cell)
-        placed = tables.placed(moving, state.tree)
-        return cls(tables, placed, moving, state, triangles)
+        # States differ from the last one in a few bodies; tables keep that.
+        before: dict[str, Self] = kept(tables, "last placed", dict[str, Self])
+        last = before.get("last")
+        now = last and last.moved(state)
+        if now is None:
+            triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+            moving = moving_links(cell)
+            placed = tables.placed(moving, state.tree)
+            now = cls(tables, placed, moving, state, triangles)
+        before["last"] = now
+        return now
+
+    def moved(self, state: State) -> Self | None:
+        """Return the same pairs in a state that attaches the same.
+
+        What does not depend on the bodies that moved is taken over. It is None where
+        bases are carried by others: then all is placed anew.
+        """
+        tree, before = state.tree, self.state.tree
+        if tree.carried_bases or before.carried_bases:
+            return None
+        changed = (tree.base_matrices != before.base_matrices).any(axis=(1, 2))
+        links, shapes = self.tables.on_bases(changed)
+        placed, centres = self.placed, self.centres
+        if len(links):
+            placed, centres = self.tables.replaced(
+                placed, centres, tree.base_matrices, links, shapes
+            )
+        made = type(self)(self.tables, placed, self.moving, state, self.triangles)
+        known = vars(made)
+        known["centres"] = centres
+        if not (placed.rows[shapes] > 0).any():
+            known["moving_centres"] = self.moving_centres
+        if state.q is self.state.q and made.pose_key == self.pose_key:
+            # As far as these links reach, all others reach where they did.
+            known["_reaches"] = reaches = self._reaches.copy()
+            X = self._poses_in_state[0]
+            reaches[links] = self.tables.reaches(centres[links], X, links)
+        return made
 
     @classmethod
     def of_shapes(
@@ -139,9 +174,23 @@ class PlacedPairs:
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        X = self._poses_in_state[0]
-        mantissa, exponent = math.frexp(self.tables.extent(self.centres, X))
+        mantissa, exponent = math.frexp(float(self._reaches.max(initial=0.0)))
         return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+
+    @cached_property
+    def _reaches(self) -> Array:
+        """Return how far from the world's origin links are, shape (l,) [m]."""
+        links = np.arange(len(self.tables.first) - 1)
+        X = self._poses_in_state[0]
+        return self.tables.reaches(self.centres[links], X, links)
+
+    @cached_property
+    def moving_centres(self) -> bytes:
+        """Return where the shapes that are not fixed to the world are in their links.
+
+        They are written as bytes, to be compared.
+        """
+        return self.placed.centres[self.placed.rows > 0].tobytes()
 
     @cached_property
     def pose_key(self) -> Hashable:

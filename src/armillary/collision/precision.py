@@ -70,8 +70,7 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     some poses.
     """
     # Shapes that are fixed in the world do not count, but for the extent.
-    moves, placed = pairs.placed.rows > 0, pairs.placed
-    key = pairs.pose_key, pairs.extent, placed.centres[moves].tobytes()
+    key = pairs.pose_key, pairs.extent, pairs.moving_centres
     return kept_few(pairs.tables, "precision", key, lambda: _precision(pairs))
 
 

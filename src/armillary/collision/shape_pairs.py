@@ -361,16 +361,17 @@ class ShapePairs:
             tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
         )
 
-    def placed(self, rows: Indices, frames: Array) -> Placed:
-        """Return where the shapes are.
+    def placed(self, rows: Indices, frames: Array, which: Any = slice(None)) -> Placed:
+        """Return where shapes are.
 
         Args:
             rows: The rows of the moving links that they move with, shape (n,).
             frames: The frames of their own links in those, shape (n, 4, 4).
+            which: The shapes; by default all.
         """
         # x in a shape's link is R x + p in the link that moves it.
-        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
-        matrices = (frames @ self.matrices)[:, :3]
+        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[which])
+        matrices = (frames @ self.matrices[which])[:, :3]
         return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
 
     def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
