@@ -157,15 +157,18 @@ class CheckRecords:
 
         It is None where moving links stand elsewhere: then all are made anew.
         """
-        tables, now = pairs.tables, pairs.placed
+        now = pairs.placed
         if pairs.pose_key != self.pose_key:
             return None
-        is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
-        shapes = np.flatnonzero(is_other)
-        # The shapes that moved, the spheres around them, and around their links.
-        spheres = tables.spheres_of(shapes)
+        # Spheres around links that moved, and around their shapes; then these.
+        before, spheres = pairs.moved_from or (now, np.zeros(0, np.int64))
+        if before is not self.placed:
+            is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
+            spheres = np.flatnonzero(is_other)
+        links = len(now.spheres) - len(now.rows)
+        shapes = spheres[np.searchsorted(spheres, links) :] - links
         changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {
-            "spheres": (spheres, {"centre": pairs.centres[spheres]}),
+            "spheres": (spheres, {"centre": now.spheres[spheres]}),
             "shapes": (shapes, {"shape_pose": now.matrices[shapes]}),
         }
         changed = self.records.changed(changes)

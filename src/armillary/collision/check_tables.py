@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +20,6 @@ from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 from armillary.model.tree import Tree
-from armillary.spatial.pose import product_of_matrices
 
 __all__ = ["CheckTables"]
 
@@ -126,9 +125,61 @@ class CheckTables:
 
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
-        # One frame for each link, repeated for each of its shapes.
-        frames = moving.frames(tree, self.fixed)
-        return self.pairs.placed(self._shape_rows, frames[self._owners])
+        return Placed.of(
+            self._shape_rows,
+            self._with_blocks(
+                self._blocks, moving.base_frames(tree), self._movable_blocks
+            ),
+        )
+
+    def replaced(
+        self, placed: Placed, bases: Array, are_changed: npt.NDArray[np.bool_]
+    ) -> tuple[Placed, Indices]:
+        """Return where shapes are after some bases moved, and which spheres moved.
+
+        Args:
+            placed: Where they were.
+            bases: The poses of all bases in their moving links, shape (m, 4, 4).
+            are_changed: Which of the bases moved, shape (m,).
+        """
+        # The last one stands for none, which has the number -1.
+        which = np.flatnonzero(np.append(are_changed, False)[self._block_bases])
+        if not len(which):
+            return placed, which
+        whole = self._with_blocks(placed.whole, bases, which)
+        return Placed.of(placed.rows, whole), which
+
+    def _with_blocks(self, whole: Array, bases: Array, which: Indices) -> Array:
+        """Return `Placed.whole` with bases elsewhere: those of some blocks."""
+        made = whole.copy()
+        made[which] = bases[self._block_bases[which]] @ self._blocks[which]
+        return made
+
+    @cached_property
+    def _blocks(self) -> Array:
+        """Return frames, matrices and centres of links, then of shapes, in their bases.
+
+        It is `Placed.whole` where all bases are at the origins of moving links.
+        """
+        count, owners = len(self.first) - 1, self._owners
+        blocks = np.zeros((len(self.centres), 4, 9))
+        blocks[:, 3, 8] = 1.0
+        blocks[:count, :, :4] = self.fixed.matrices
+        blocks[count:, :, :4] = frames = self.fixed.matrices[owners]
+        blocks[count:, :, 4:8] = frames @ self.pairs.matrices
+        frames = blocks[:, :3, :4]
+        turned = np.einsum("nij,nj->ni", frames[..., :3], self.centres)
+        blocks[:, :3, 8] = turned + frames[..., 3]
+        return blocks
+
+    @cached_property
+    def _block_bases(self) -> Indices:
+        """Return the movable base that each block is on, or -1."""
+        return np.concatenate([self.fixed.bases, self.fixed.bases[self._owners]])
+
+    @cached_property
+    def _movable_blocks(self) -> Indices:
+        return np.flatnonzero(self._block_bases >= 0)
 
     @cached_property
     def _owners(self) -> Indices:
@@ -145,12 +196,7 @@ class CheckTables:
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
-        # The frame of a link is that of its first shape.
-        first = self.first[:-1]
-        frames, count = placed.frames[first], len(first)
-        turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
-        centres = np.concatenate([turned + frames[:, :3, 3], placed.centres])
-        return self._sphere_rows, centres
+        return self._sphere_rows, placed.spheres
 
     @property
     def split(self) -> tuple[Indices, Indices, Indices]:
@@ -184,15 +230,6 @@ class CheckTables:
         for row, shape in zip(numbers, shapes, strict=True):
             row[: len(shape.numbers)] = shape.numbers
         return numbers
-
-    def spheres_of(self, shapes: Indices) -> Indices:
-        """Return the numbers of the spheres around shapes and around their links.
-
-        shapes: Positions in `pairs.shapes`, sorted, shape (k,).
-        """
-        links = self._owners[shapes]
-        is_next = np.append(True, links[1:] != links[:-1])[: len(links)]
-        return np.concatenate([links[is_next], len(self.fixed.rows) + shapes])
 
     @cached_property
     def rows_of_shapes(self) -> Indices:
@@ -252,48 +289,19 @@ class CheckTables:
         reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
         return np.where(np.isfinite(reach), reach, 0.0)
 
-    def on_bases(
-        self, are_wanted: npt.NDArray[np.bool_]
-    ) -> tuple[Indices, Indices]:
-        """Return the links, and the shapes, that are on some movable bases.
-
-        are_wanted: Which of all bases of the cell, shape (m,).
-        """
-        # The last one stands for none, which has the number -1.
-        is_wanted = np.append(are_wanted, False)
-        bases = self.fixed.bases
-        is_link = is_wanted[bases]
-        return np.flatnonzero(is_link), np.flatnonzero(is_link[self._owners])
-
-    def replaced(
-        self,
-        placed: Placed,
-        centres: Array,
-        bases: Array,
-        links: Indices,
-        shapes: Indices,
-    ) -> tuple[Placed, Array]:
-        """Return where shapes, and centres of spheres, are after some bases moved.
+    def reaches(self, centres: Array, links: Any) -> Array:
+        """Return about how far from the world's origin links are [m], shape (k,).
 
         Args:
-            placed: Where shapes are.
-            centres: Those of `spheres`.
-            bases: The poses of all bases in their moving links, shape (m, 4, 4).
-            links: The links on bases that moved, sorted, shape (k,).
-            shapes: Their shapes, sorted, shape (p,).
+            centres: Those of the spheres around them in the world, shape (k, 3).
+            links: Their numbers.
+
+        Returns:
+            The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
         """
-        fixed, count = self.fixed, len(self.first) - 1
-        frames = product_of_matrices(bases[fixed.bases[links]], fixed.matrices[links])
-        of_shapes = frames[np.searchsorted(links, self._owners[shapes])]
-        some = self.pairs.placed(placed.rows[shapes], of_shapes, shapes)
-        arrays = [
-            _with_rows(whole, shapes, part)
-            for whole, part in zip(placed[1:], some[1:], strict=True)
-        ]
-        turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[links])
-        moved = _with_rows(centres, links, turned + frames[:, :3, 3])
-        moved[count + shapes] = some.centres
-        return Placed(placed.rows, *arrays), moved
+        # The spheres around links are around those of their shapes.
+        reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
+        return np.where(np.isfinite(reach), reach, 0.0)
 
     def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
         """Return how fast links move, and how fast those of pairs approach each other.
@@ -326,13 +334,6 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
-
-
-def _with_rows(array: Array, rows: Indices, values: Array) -> Array:
-    """Return an array with other values of some of its rows."""
-    changed = array.copy()
-    changed[rows] = values
-    return changed
 
 
 def _room(least: int, count: int) -> int:

@@ -117,24 +117,25 @@ class PlacedPairs:
         tree, before = state.tree, self.state.tree
         if tree.carried_bases or before.carried_bases:
             return None
-        changed = (tree.base_matrices != before.base_matrices).any(axis=(1, 2))
-        links, shapes = self.tables.on_bases(changed)
-        placed, centres = self.placed, self.centres
-        if len(links):
-            placed, centres = self.tables.replaced(
-                placed, centres, tree.base_matrices, links, shapes
-            )
+        bases = tree.base_matrices
+        changed = (bases != before.base_matrices).any(axis=(1, 2))
+        placed, which = self.tables.replaced(self.placed, bases, changed)
         made = type(self)(self.tables, placed, self.moving, state, self.triangles)
         known = vars(made)
-        known["centres"] = centres
-        if not (placed.rows[shapes] > 0).any():
+        known["moved_from"] = self.placed, which
+        if not self.tables.spheres(placed)[0][which].any():
+            # They stand in the world: how far others reach is as it was.
             known["moving_centres"] = self.moving_centres
-        if state.q is self.state.q and made.pose_key == self.pose_key:
-            # As far as these links reach, all others reach where they did.
-            known["_reaches"] = reaches = self._reaches.copy()
-            X = self._poses_in_state[0]
-            reaches[links] = self.tables.reaches(centres[links], X, links)
+            if state.q is self.state.q and made.pose_key == self.pose_key:
+                known["_reaches"] = reaches = self._reaches.copy()
+                links = which[: np.searchsorted(which, len(reaches))]
+                reaches[links] = self.tables.reaches(placed.spheres[links], links)
         return made
+
+    @cached_property
+    def moved_from(self) -> tuple[Placed, Indices] | None:
+        """Return where shapes were in the state before, and which spheres moved."""
+        return None
 
     @classmethod
     def of_shapes(
@@ -180,9 +181,11 @@ class PlacedPairs:
     @cached_property
     def _reaches(self) -> Array:
         """Return how far from the world's origin links are, shape (l,) [m]."""
-        links = np.arange(len(self.tables.first) - 1)
-        X = self._poses_in_state[0]
-        return self.tables.reaches(self.centres[links], X, links)
+        count = len(self.tables.first) - 1
+        rows, centres = self.tables.spheres(self.placed)
+        X = self._poses_in_state[0][rows[:count]]
+        centres = np.einsum("kij,kj->ki", X[:, :, :3], centres[:count]) + X[:, :, 3]
+        return self.tables.reaches(centres, slice(None, count))
 
     @cached_property
     def moving_centres(self) -> bytes:
@@ -196,11 +199,6 @@ class PlacedPairs:
     def pose_key(self) -> Hashable:
         """Return what decides where moving links are, see `MovingLinks.pose_key`."""
         return self.moving.pose_key(self.state)
-
-    @cached_property
-    def centres(self) -> Array:
-        """Return the centres of spheres in the moving links, shape (s, 3)."""
-        return self.tables.spheres(self.placed)[1]
 
     @property
     def _poses_in_state(self) -> Array:

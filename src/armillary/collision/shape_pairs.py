@@ -99,12 +99,25 @@ class Placed(NamedTuple):
         frames: The frames of their own links in those, shape (n, 4, 4).
         matrices: Their own frames in those of moving links, shape (n, 3, 4).
         centres: Centres of their bounding spheres there, shape (n, 3).
+        spheres: Centres of the spheres around links, then of these, shape (l + n, 3).
+        whole: All of it in one array, links first: frames, matrices and centres, shape
+            (l + n, 4, 9).
     """
 
     rows: Indices
     frames: Array
     matrices: Array
     centres: Array
+    spheres: Array
+    whole: Array
+
+    @classmethod
+    def of(cls, rows: Indices, whole: Array) -> Self:
+        """Return where shapes are, from all of it in one array."""
+        whole.flags.writeable = False
+        shapes, spheres = whole[len(whole) - len(rows) :], whole[:, :3, 8]
+        matrices, centres = shapes[:, :3, 4:8], shapes[:, :3, 8]
+        return cls(rows, shapes[:, :, :4], matrices, centres, spheres, whole)
 
     def link_poses(self, X: Array, shape: int) -> Array:
         """Return the poses in the world of the link that has a shape.
@@ -360,19 +373,6 @@ class ShapePairs:
         return cls(
             tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
         )
-
-    def placed(self, rows: Indices, frames: Array, which: Any = slice(None)) -> Placed:
-        """Return where shapes are.
-
-        Args:
-            rows: The rows of the moving links that they move with, shape (n,).
-            frames: The frames of their own links in those, shape (n, 4, 4).
-            which: The shapes; by default all.
-        """
-        # x in a shape's link is R x + p in the link that moves it.
-        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[which])
-        matrices = (frames @ self.matrices[which])[:, :3]
-        return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
 
     def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
         """Return what distances are not below: those of bounding spheres.

@@ -127,10 +127,10 @@ class CompiledPipeline:
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-        for row, records in zip(words, packed.values(), strict=True):
-            row[:] = address_of(records), len(records)
-        counts = tuple((name, len(records)) for name, records in packed.items())
+        lengths = [*map(len, packed.values())]
+        pairs = [*zip(map(address_of, packed.values()), lengths, strict=True)]
+        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
+        counts = tuple(zip(packed, lengths, strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
         made = replace(

@@ -68,16 +68,22 @@ class PipelineRecords:
             ShapeError: The same.
         """
         pipeline = self.code.pipeline
-        counts = {name: len(records) for name, records in self.tables.items()}
         changed = dict(self.tables)
-        fields: list[tuple[str, Any]] = []
+        codes: list[tuple[str, Any]] = []
         for name, (rows, given) in tables.items():
-            if len(rows):
-                table = pipeline.table(name)
+            if not len(rows):
+                continue
+            table = pipeline.table(name)
+            # Numbers lead nowhere; only what does has to be checked against others.
+            kinds = {one.kind for one in table.fields if one.name in given}
+            sizes: Mapping[tuple[str, str], int] = {}
+            if kinds != {"real"}:
+                counts = {name: len(records) for name, records in self.tables.items()}
                 sizes = table.sizes(pipeline.columns, counts)
-                changed[name] = table.changed(self.tables[name], rows, given, sizes)
-                fields += given.items()
-        check_calls(self.code, fields, self.callees)
+                codes += given.items()
+            changed[name] = table.changed(self.tables[name], rows, given, sizes)
+        if codes:
+            check_calls(self.code, codes, self.callees)
         return type(self)(self.code, changed, self.callees)
 
     def kernel(self) -> Kernel:
