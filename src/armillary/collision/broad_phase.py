@@ -38,11 +38,13 @@ class BroadPhase:
     Attributes:
         radii: Of the spheres [m], shape (l,).
         codes: i l + j for both links of each pair, i < j, sorted, shape (k,).
+        places: Where the pairs of these codes are among all, shape (k,).
         tested: A bit for each i and j, row by row, shape (l, l / 8).
     """
 
     radii: Array
     codes: Indices
+    places: Indices
     tested: npt.NDArray[np.uint8]
 
     @classmethod
@@ -52,7 +54,8 @@ class BroadPhase:
         tested = np.zeros((count, -(-count // 8)), np.uint8)
         i, j = np.divmod(tables.codes, max(1, count))
         np.bitwise_or.at(tested, (i, j // 8), (128 >> j % 8).astype(np.uint8))
-        return cls(tables.radii[:count], tables.codes, tested)
+        order = np.argsort(tables.codes, kind="stable")
+        return cls(tables.radii[:count], tables.codes[order], order, tested)
 
     def near(self, P: Array, within: float) -> Indices:
         """Return the pairs whose spheres are near, or NaN.
@@ -63,7 +66,7 @@ class BroadPhase:
                 the depth of what is in them.
 
         Returns:
-            Positions in `codes`, sorted, shape (p,).
+            Positions of the pairs, sorted, shape (p,).
         """
         # With s = |p|^2 - r^2 of each sphere, two are near where
         # |p - q|^2 - (r_p + r_q)^2 = s_p + s_q - 2 (p . q + r_p r_q) is not above 0:
@@ -88,4 +91,4 @@ class BroadPhase:
                 is_near = tested.view(np.bool_) > is_apart
                 one, other = np.divmod(np.flatnonzero(is_near), count - start)
                 found.append((one + start) * count + other + start)
-        return np.searchsorted(self.codes, np.concatenate(found))
+        return np.sort(self.places[np.searchsorted(self.codes, np.concatenate(found))])

@@ -21,7 +21,7 @@ from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 from armillary.model.tree import Tree
 
-__all__ = ["CheckTables"]
+__all__ = ["CheckTables", "pairs_of_shapes", "spans_of", "spheres_around"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -54,6 +54,9 @@ class CheckTables:
         of_spheres: The pairs of shapes that move and are both spheres, sorted alike.
         of_shapes: The other pairs of shapes that move.
         together: The pairs of shapes that move together.
+        extends: Tables that these begin with, if more links follow: their pairs come
+            first, in the same order, and so do their shapes. Spheres around their links
+            come first, then those of other links, then those around their shapes.
     """
 
     tested: Pairs
@@ -69,6 +72,7 @@ class CheckTables:
     of_spheres: Indices
     of_shapes: Indices
     together: Indices
+    extends: CheckTables | None = None
 
     @classmethod
     def of(cls, tested: Pairs, shapes: Sequence[LinkShape], fixed: FixedLinks) -> Self:
@@ -90,25 +94,19 @@ class CheckTables:
         first = np.searchsorted(owner, np.arange(len(names) + 1))
         links = np.array([number.get(name, 0) for name in tested.links], np.int64)
         links = links[tested.indices]
-        table, starts = _products(links, first)
+        table, starts = pairs_of_shapes(links, first)
         pairs = ShapePairs.of(shapes, table)
-        # One sphere around the spheres of the shapes of each link.
-        spheres = [
-            _sphere_around(pairs.centres[a:b], pairs.radii[a:b])
-            for a, b in itertools.pairwise(first.tolist())
-        ]
+        around, around_radii = spheres_around(pairs.centres, pairs.radii, first)
         # Shapes that move with the same link stay as they are: such pairs are computed
         # once. Of the others, two spheres need no more than their bounding spheres.
         rows = fixed.rows[owner]
         moves = rows[table[:, 0]] != rows[table[:, 1]]
-        is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
-        are_spheres = is_sphere[table].all(axis=1)
+        are_spheres = _are_spheres(shapes)[table].all(axis=1)
         chosen = moves & are_spheres, moves & ~are_spheres
         # Each pair of links has a range of either list; those with two empty ranges are
         # left out.
-        spanned = _spans(starts, *chosen)
+        spanned = spans_of(starts, *chosen)
         used = spanned[:, 1] + spanned[:, 3] > 0
-        around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
             tested,
             fixed,
@@ -116,7 +114,7 @@ class CheckTables:
             starts,
             first,
             np.concatenate([around, pairs.centres]),
-            np.concatenate([[radius for _, radius in spheres], pairs.radii]),
+            np.concatenate([around_radii, pairs.radii]),
             links[:, 0] * len(names) + links[:, 1],
             links[used],
             spanned[used],
@@ -207,28 +205,39 @@ class CheckTables:
             links the first of its pairs of spheres, and how many; then those of shapes,
             shape (k, 4).
         """
-        is_sphere = np.array(
-            [type(each.shape) is Sphere for each in self.pairs.shapes], np.bool_
-        )
         one, other = self.pairs.pairs.T
-        are_spheres = is_sphere[one] & is_sphere[other]
+        are_spheres = self.are_spheres[one] & self.are_spheres[other]
         chosen = are_spheres, ~are_spheres
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
-        return of_spheres, of_shapes, _spans(self.starts, *chosen)
+        return of_spheres, of_shapes, spans_of(self.starts, *chosen)
+
+    @cached_property
+    def are_spheres(self) -> npt.NDArray[np.bool_]:
+        """Return which shapes are spheres, shape (n,)."""
+        return _are_spheres(self.pairs.shapes)
 
     @cached_property
     def room(self) -> Room:
         """Return what code is made for: somewhat more than there is."""
-        numbers = max((len(each.numbers) for each in self.pairs.shapes), default=0)
+        shapes, numbers = self.pairs.shapes, 0
+        if self.extends is not None:
+            numbers = self.extends.room.numbers
+            shapes = shapes[len(self.extends.pairs.shapes) :]
+        numbers = max([numbers, *(len(each.numbers) for each in shapes)])
         return Room(_room(FEWEST_SPHERES, len(self.centres)), _room(4, numbers))
 
     @cached_property
     def numbers(self) -> Array:
         """Return the numbers of shapes, then 0, shape (n, numbers)."""
         shapes = self.pairs.shapes
-        numbers = np.zeros((len(shapes), self.room.numbers))
-        for row, shape in zip(numbers, shapes, strict=True):
-            row[: len(shape.numbers)] = shape.numbers
+        numbers, known = np.zeros((len(shapes), self.room.numbers)), 0
+        if self.extends is not None:
+            before = self.extends.numbers
+            known = len(before)
+            numbers[:known, : before.shape[1]] = before
+        for k in range(known, len(shapes)):
+            own = shapes[k].numbers
+            numbers[k, : len(own)] = own
         return numbers
 
     @cached_property
@@ -345,7 +354,7 @@ def _room(least: int, count: int) -> int:
     return room
 
 
-def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
+def spans_of(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
     """Return the ranges of the pairs of shapes of pairs of links in lists of them.
 
     Args:
@@ -363,7 +372,7 @@ def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
     return np.stack(found, axis=1).astype(np.int64)
 
 
-def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
+def pairs_of_shapes(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     """Return all pairs of shapes of pairs of links, and the first pair of each.
 
     Args:
@@ -382,6 +391,35 @@ def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     second = np.repeat(counts[:, 1], sizes)
     one, other = np.repeat(first[links], sizes, axis=0).T
     return np.stack([one + within // second, other + within % second], axis=1), starts
+
+
+def _are_spheres(shapes: Sequence[LinkShape]) -> npt.NDArray[np.bool_]:
+    """Return which shapes are spheres, shape (n,)."""
+    return np.array([type(each.shape) is Sphere for each in shapes], np.bool_)
+
+
+def spheres_around(
+    centres: Array, radii: Array, first: Indices
+) -> tuple[Array, Array]:
+    """Return one sphere around the spheres of the shapes of each link.
+
+    Args:
+        centres: Those of spheres around shapes, shape (n, 3).
+        radii: Their radii [m], shape (n,).
+        first: The first shape of each link, and where the last one ends, (l + 1,).
+
+    Returns:
+        Centres, shape (l, 3), and radii [m], shape (l,).
+    """
+    start, end = int(first[0]), int(first[-1])
+    if end - start == len(first) - 1 and (np.diff(first) == 1).all():
+        return centres[start:end], radii[start:end]
+    spheres = [
+        _sphere_around(centres[a:b], radii[a:b])
+        for a, b in itertools.pairwise(first.tolist())
+    ]
+    around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
+    return around, np.array([radius for _, radius in spheres], np.float64)
 
 
 def _sphere_around(centres: Array, radii: Array) -> tuple[Array, float]:

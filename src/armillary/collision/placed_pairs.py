@@ -25,6 +25,7 @@ from armillary.kinematics.state import State
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
+from armillary.model.shapes import Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
@@ -107,6 +108,40 @@ class PlacedPairs:
             now = cls(tables, placed, moving, state, triangles)
         before["last"] = now
         return now
+
+    def extended(self, tables: CheckTables) -> Self:
+        """Return these pairs with those of obstacles in the world behind them.
+
+        tables: Tables that extend these.
+        """
+        own, n = len(self.tables.first) - 1, len(self.tables.pairs.shapes)
+        count = len(tables.first) - 1
+        # Obstacles are where they are in the world: links, then shapes; see `Placed`.
+        whole = np.zeros((len(tables.centres), 4, 9))
+        whole[:, range(4), range(4)] = whole[:, 3, 8] = 1.0
+        whole[:own], whole[count : count + n] = (
+            self.placed.whole[:own],
+            self.placed.whole[own:],
+        )
+        whole[own:count, :3, 8] = tables.centres[own:count]
+        whole[count + n :, :3, 8] = tables.pairs.centres[n:]
+        whole[count + n :, :, 4:8] = tables.pairs.matrices[n:]
+        rows = np.zeros(len(tables.pairs.shapes), np.int64)
+        rows[:n] = self.placed.rows
+        placed = Placed.of(rows, whole)
+        made = type(self)(tables, placed, self.moving, self.state)
+        known = vars(made)
+        known["constant"] = self.constant
+        known["moving_centres"] = self.moving_centres
+        reaches = tables.reaches(whole[own:count, :3, 8], slice(own, count))
+        known["_reaches"] = np.concatenate([self._reaches, reaches])
+        known["before"] = self
+        return made
+
+    @cached_property
+    def before(self) -> Self | None:
+        """Return the pairs that these begin with, if those of obstacles follow."""
+        return None
 
     def moved(self, state: State) -> Self | None:
         """Return the same pairs in a state that attaches the same.
@@ -289,7 +324,24 @@ class PlacedPairs:
                 callees.append(code)
             return Called(callees, codes)
 
-        return kept(self.tables, ("called", asked, dtype.char, lanes, every), made)
+        def more() -> Called:
+            # The code of the pairs of links, and that of kinds of pairs with obstacles.
+            assert self.before is not None
+            pairs = self.tables.pairs
+            known = self.before.called(asked, dtype, lanes, every=every)
+            kinds = len(self.before.tables.pairs.kinds)
+            callees = [*known.callees]
+            codes = np.zeros((len(pairs.pairs), 2), np.int64)
+            codes[: len(known.codes)] = known.codes
+            for kind in pairs.kinds[kinds:]:
+                if every or not all(isinstance(form, Sphere) for form in kind.forms):
+                    code = kind.callees(asked, dtype, lanes)
+                    codes[kind.pairs] = code.codes
+                    callees.append(code)
+            return Called(callees, codes)
+
+        key = "called", asked, dtype.char, lanes, every
+        return kept(self.tables, key, made if self.before is None else more)
 
     # Distances, computed without a pipeline
 

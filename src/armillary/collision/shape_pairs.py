@@ -46,7 +46,15 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import trace
 
-__all__ = ["LinkShape", "Placed", "ShapePairs", "centre_kernel"]
+__all__ = [
+    "LinkShape",
+    "PairKind",
+    "Placed",
+    "ShapePairs",
+    "centre_kernel",
+    "form_numbers",
+    "kinds_of",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -157,6 +165,10 @@ class PairKind:
         a, b = self.forms
         return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
 
+    def shifted(self, by: int) -> Self:
+        """Return the same pairs, which stand that many positions later."""
+        return type(self)(self.pairs + by, self.forms, self.shapes, self.sides)
+
     def values(
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
     ) -> Array:
@@ -236,6 +248,8 @@ class PairKind:
             lanes: How many rows they compute at once.
         """
         pipeline = called_pipeline(*self.forms, asked, are_given=True)
+        if not any(isinstance(form, ConvexPolyhedron) for form in self.forms):
+            return _shared_callees(pipeline, dtype, lanes)
         constant, hulls = kept(
             self,
             ("constant tables", asked, dtype.char),
@@ -322,6 +336,17 @@ class PairKind:
         return pack_all(wanted, given, pipeline.columns, dtype), spans
 
 
+@lru_cache(maxsize=1024)
+def _shared_callees(pipeline: Pipeline, dtype: np.dtype[Any], lanes: int) -> Callees:
+    """Return the code of all pairs of two kinds of shapes that have no corners."""
+    wanted = [table for table in pipeline.tables if table.name not in pipeline.given]
+    given = {table.name: RECORDS[table.name] for table in wanted}
+    spans = {
+        table.name: (0, min(map(len, given[table.name].values()))) for table in wanted
+    }
+    return Callees.of(pipeline, given, spans, dtype=dtype, lanes=lanes)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ShapePairs:
@@ -362,7 +387,7 @@ class ShapePairs:
         radii = np.array([s.radius for s in spheres], np.float64)
         poses = [each.matrix for each in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
-        kinds = tuple(_kinds(tuple(shapes), pairs))
+        kinds = tuple(kinds_of(tuple(shapes), pairs, form_numbers(shapes)))
         kind_of, index_of = np.zeros((2, len(pairs)), np.int64)
         for k, kind in enumerate(kinds):
             kind_of[kind.pairs] = k
@@ -409,24 +434,40 @@ class ShapePairs:
         return values
 
 
-def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
+def form_numbers(shapes: Sequence[LinkShape]) -> Indices:
+    """Return a number for each shape, the same for all of a kind; shape (n,)."""
+    numbers: dict[Primitive, int] = {}
+    forms = (numbers.setdefault(each.form, len(numbers)) for each in shapes)
+    return np.fromiter(forms, np.int64, len(shapes))
+
+
+def kinds_of(
+    shapes: tuple[LinkShape, ...], pairs: Indices, form: Indices
+) -> Iterator[PairKind]:
+    """Yield the kinds of pairs of shapes.
+
+    Args:
+        shapes: The shapes.
+        pairs: The two shapes of each pair, shape (k, 2).
+        form: The `form_numbers` of the shapes, shape (n,).
+
+    Raises:
+        ModelError: Both shapes of a pair are half spaces.
+    """
     if not len(pairs):
         return
-    # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
-    # one first; those with equal numbers are one kind of pairs, whose sides are then
-    # exchanged if the other order is listed.
-    numbers: dict[Primitive, int] = {}
-    forms = [each.form for each in shapes]
-    form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
+    # Pairs are sorted by the numbers of both kinds of shapes, the smaller one first;
+    # those with equal numbers are one kind of pairs, whose sides are then exchanged if
+    # the other order is listed.
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])
-    number = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
+    number = form[ordered[:, 0]] * (int(form.max()) + 1) + form[ordered[:, 1]]
     order = np.argsort(number, kind="stable")
-    _, starts = np.unique(number[order], return_index=True)
-    for which in np.split(order, starts[1:]):
+    ends = np.flatnonzero(np.diff(number[order])) + 1
+    for which in np.split(order, ends):
         sides = ordered[which].T
         one, other = (int(side[0]) for side in sides)
-        kinds = forms[one], forms[other]
+        kinds = shapes[one].form, shapes[other].form
         if isinstance(kinds[0], HalfSpace) and isinstance(kinds[1], HalfSpace):
             raise ModelError(
                 "Two half spaces have no distance: those of "
