@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,27 @@ FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
+
+
+class Part(NamedTuple):
+    """Where records begin that are of interest; by default all are.
+
+    Attributes:
+        links: The first link.
+        shapes: The first shape.
+        pairs: The first of the pairs of links that move, `links` of tables.
+        spheres: The first of their pairs of spheres, `of_spheres`.
+        others: The first of their other pairs of shapes, `of_shapes`.
+    """
+
+    links: int = 0
+    shapes: int = 0
+    pairs: int = 0
+    spheres: int = 0
+    others: int = 0
+
+
+WHOLE: Final = Part()
 
 
 @final
@@ -211,6 +232,27 @@ class CheckTables:
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
         return of_spheres, of_shapes, spans_of(self.starts, *chosen)
 
+    @property
+    def part(self) -> Part:
+        """Return where what is behind the tables that these extend begins."""
+        base = self.extends
+        if base is None:
+            return WHOLE
+        return Part(
+            len(base.fixed.rows),
+            len(base.pairs.shapes),
+            len(base.links),
+            len(base.of_spheres),
+            len(base.of_shapes),
+        )
+
+    @cached_property
+    def largest(self) -> float:
+        """Return the greatest sum of radii of two spheres that are compared [m]."""
+        part, least = self.part, 0.0 if self.extends is None else self.extends.largest
+        both = self.sphere_numbers(self.of_spheres[part.spheres :])
+        return float(self.radii[both].sum(axis=1).max(initial=least))
+
     @cached_property
     def are_spheres(self) -> npt.NDArray[np.bool_]:
         """Return which shapes are spheres, shape (n,)."""
@@ -240,25 +282,25 @@ class CheckTables:
             numbers[k, : len(own)] = own
         return numbers
 
-    @cached_property
-    def rows_of_shapes(self) -> Indices:
-        """Return the moving links of the two shapes of the pairs of `of_shapes`.
+    def ordered_rows(self, which: Indices) -> Indices:
+        """Return the moving links of the two shapes of some pairs, shape (p, 2).
 
-        They are in the order in which the code of a pair takes their poses, shape
-        (p, 2).
+        They are in the order in which the code of a pair takes their poses.
+
+        which: Positions in `pairs`, shape (p,).
         """
-        return self.ordered_rows[self.of_shapes]
-
-    @cached_property
-    def ordered_rows(self) -> Indices:
-        """Return the same of all pairs of shapes, shape (k, 2)."""
-        return self._shape_rows[self.ordered_shapes]
+        return self._shape_rows[self.ordered_shapes[which]]
 
     @cached_property
     def ordered_shapes(self) -> Indices:
         """Return both shapes of all pairs, in the order of their code, shape (k, 2)."""
         shapes = np.zeros((len(self.pairs.pairs), 2), np.int64)
-        for kind in self.pairs.kinds:
+        kinds = self.pairs.kinds
+        if self.extends is not None:
+            known = self.extends.ordered_shapes
+            shapes[: len(known)] = known
+            kinds = kinds[len(self.extends.pairs.kinds) :]
+        for kind in kinds:
             shapes[kind.pairs] = kind.sides.T
         return shapes
 
@@ -273,6 +315,17 @@ class CheckTables:
             is_turned = kind.sides[0] != self.pairs.pairs[kind.pairs, 0]
             orders[kind.pairs] -= 2.0 * is_turned
         return orders
+
+    @cached_property
+    def ball_numbers(self) -> Indices:
+        """Return the numbers of the spheres around shapes, shape (n,).
+
+        Those around links come first. Where a link has one shape, that is its sphere,
+        too.
+        """
+        count, shapes, owners = len(self.first) - 1, np.diff(self.first), self._owners
+        own = count + np.arange(len(owners))
+        return np.where(shapes[owners] == 1, owners, own)
 
     def sphere_numbers(self, pairs: Indices) -> Indices:
         """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).

@@ -230,8 +230,7 @@ class NearestPairs:
         tables = self.pairs.tables
         of_spheres, of_shapes, _ = tables.split
         spheres, shapes = map(tables.sphere_numbers, (of_spheres, of_shapes))
-        rows = tables.ordered_rows
-        sphere_rows, shape_rows = rows[of_spheres], rows[of_shapes]
+        sphere_rows, shape_rows = map(tables.ordered_rows, (of_spheres, of_shapes))
         both_spheres: dict[Port, Any] = {
             columns.sphere_a: spheres[:, 0],
             columns.sphere_b: spheres[:, 1],

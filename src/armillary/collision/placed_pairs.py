@@ -288,6 +288,27 @@ class PlacedPairs:
 
         return kept_few(self.moving, "speeds", key, made)
 
+    def levers(
+        self, lower: Array, upper: Array, speeds: SpeedBounds
+    ) -> tuple[Array, Array]:
+        """Return what `CheckTables.levers` does, for the `speeds` within limits."""
+        key = lower.tobytes(), upper.tobytes()
+
+        def made() -> tuple[Array, Array]:
+            if self.before is None:
+                return self.tables.levers(speeds, self.placed)
+            # Links approach obstacles as they move in the world, where these stand.
+            alone, together = self.before.levers(lower, upper, speeds)
+            obstacles = len(self.tables.fixed.rows) - len(alone)
+            links = self.tables.links[len(together) :, 0]
+            still = np.zeros((obstacles, alone.shape[1]))
+            return (
+                np.concatenate([alone, still]),
+                np.concatenate([together, alone[links]]),
+            )
+
+        return kept_few(self, "levers", key, made)
+
     @property
     def lanes(self) -> int | None:
         """Return how many rows code that measures distances computes at once."""

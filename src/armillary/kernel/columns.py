@@ -110,7 +110,10 @@ class Column(_Declared):
     @overload
     def __get__(self, instance: Columns, owner: type[Columns]) -> Port: ...
     def __get__(self, instance: Columns | None, owner: type[Columns]) -> Self | Port:
-        return self if instance is None else instance.port(self)
+        if instance is None:
+            return self
+        # Found in the instance from now on.
+        return vars(instance).setdefault(self.name, instance.port(self))
 
 
 @final
@@ -168,6 +171,8 @@ class Columns:
             sizes: Sizes of its columns.
         """
         made = copy.copy(self)
+        for column in self.declared():
+            vars(made).pop(column.name, None)  # it may have other sizes there
         made.number, made.sizes = number, {**self.sizes, **sizes}
         return made
 

@@ -86,6 +86,38 @@ class PipelineRecords:
             check_calls(self.code, codes, self.callees)
         return type(self)(self.code, changed, self.callees)
 
+    def extended(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees],
+        *,
+        moved: Mapping[str, tuple[int, int]],
+    ) -> Self:
+        """Return the records with more behind those of some tables.
+
+        Args:
+            tables: For some tables an array for each field of the records behind.
+            callees: What the codes among them run, beside the present ones.
+            moved: As for `Table.extended`.
+
+        Raises:
+            KernelError: As for `CompiledPipeline`.
+            UnknownName: The same.
+            ShapeError: The same.
+        """
+        pipeline, made = self.code.pipeline, dict(self.tables)
+        counts = {name: len(records) for name, records in made.items()}
+        for name, given in tables.items():
+            counts[name] += min(map(len, given.values()))
+        codes: list[tuple[str, Any]] = []
+        for name, given in tables.items():
+            table = pipeline.table(name)
+            sizes = table.sizes(pipeline.columns, counts)
+            made[name] = table.extended(made[name], given, sizes, moved)
+            codes += ((f.name, given[f.name]) for f in table.fields if f.kind == "code")
+        check_calls(self.code, codes, callees)
+        return type(self)(self.code, made, (*self.callees, *callees))
+
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""
         return self.code.bound(self.tables, self.callees)

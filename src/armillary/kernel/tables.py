@@ -174,6 +174,48 @@ class Table:
         changed.flags.writeable = False
         return changed
 
+    def extended(
+        self,
+        packed: Array,
+        given: Mapping[str, Any],
+        sizes: Sizes,
+        moved: Mapping[str, tuple[int, int]],
+    ) -> Array:
+        """Return records, `pack`ed, with more of them behind.
+
+        Args:
+            packed: The records.
+            given: An array for each field of the others, shape (m, *field shape).
+            sizes: As for `pack`, of all that fields of the others point into.
+            moved: For columns whose entries have moved, the first that did and by how
+                much: positions there are those of the same entries.
+
+        Raises:
+            KernelError: A field is missing, or points beyond what is there.
+            UnknownName: There is no such field.
+            ShapeError: Shapes do not fit.
+        """
+        names = [field.name for field in self.fields]
+        if given.keys() - names:
+            strange = min(given.keys() - names)
+            raise unknown("field", strange, names, owner=f"table '{self.name}'")
+        arrays = [self._values(field, given, sizes) for field in self.fields]
+        counts = {*map(len, arrays)}
+        if len(counts) > 1:
+            raise ShapeError(f"The fields of table '{self.name}' differ in length.")
+        before, count = len(packed), counts.pop() if counts else 0
+        made = np.empty(before + count, packed.dtype)
+        made[:before] = packed
+        for field, array in zip(self.fields, arrays, strict=True):
+            values = made[field.name]
+            values[before:] = array
+            if field.kind == "index" and field.of in moved:
+                first, by = moved[field.of]
+                known = values[:before]
+                known += by * (known >= first)
+        made.flags.writeable = False
+        return made
+
     def sizes(
         self, columns: Mapping[str, tuple[int, ...]], counts: Mapping[str, int]
     ) -> dict[tuple[str, str], int]:
@@ -202,6 +244,10 @@ class Table:
         if field.name not in given:
             raise KernelError(f"{title} is missing.")
         array: Array = np.asarray(given[field.name])
+        if array.size and array.shape[1:] == field.shape and _leads_within(
+            field, array, sizes
+        ):
+            return array
         # An empty list has no shape within records, and float64 as type.
         if array.size == 0:
             array = np.zeros((len(array), *field.shape), array.dtype)
@@ -230,6 +276,22 @@ class Table:
                 f"{size} entries."
             )
         return array
+
+
+def _leads_within(field: Field, array: Array, sizes: Sizes) -> bool:
+    """Return whether the values of a field are sound, where that is seen at once."""
+    kind = array.dtype.kind
+    if field.kind == "real":
+        return kind == "f"
+    if kind != "i":
+        return False
+    if field.kind == "code":
+        return True
+    if field.kind == "span":
+        return False
+    # Numbers below 0 are large as they lie in memory.
+    unsigned = array.view(np.dtype(f"u{array.dtype.itemsize}"))
+    return bool(unsigned.max() < sizes[field.kind, field.of])
 
 
 @lru_cache(maxsize=256)
