@@ -6,7 +6,7 @@ for; all else is in records, so that another state, margin or rules compile noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, final
 
@@ -32,6 +32,7 @@ __all__ = [
     "check_kernel",
     "codes_of",
     "columns_of",
+    "records_behind",
     "shape_records",
     "sphere_records",
 ]
@@ -186,12 +187,9 @@ class CheckRecords:
         part, columns = tables.part, columns_of(pairs.moving, question.room)
         called = question.called(pairs)
         more = question.records(columns, pairs, called, part)
-        # Spheres around obstacles come between those of links and of shapes.
-        by = len(tables.fixed.rows) - part.links
-        records = self.records.extended(
-            more,
-            called.callees[len(self.records.callees) :],
-            moved={columns.centres.name: (part.links, by)},
+        spheres = (columns.centres,)
+        records = records_behind(
+            self.records, tables, question.key, more, called, spheres
         )
         if tables.largest > self.largest:
             limits = _limits(columns, tables, question.margin, question.precision)
@@ -208,6 +206,8 @@ class CheckRecords:
         now = pairs.placed
         if pairs.pose_key != self.pose_key:
             return None
+        if now is self.placed:
+            return self
         # Spheres around links that moved, and around their shapes; then these.
         before, spheres = pairs.moved_from or (now, np.zeros(0, np.int64))
         if before is not self.placed:
@@ -221,6 +221,43 @@ class CheckRecords:
         }
         changed = self.records.changed(changes)
         return type(self)(self.question, changed, now, self.pose_key, self.largest)
+
+
+def records_behind(
+    known: PipelineRecords,
+    tables: CheckTables,
+    key: Hashable,
+    more: Tables,
+    called: Called,
+    spheres: Sequence[Port],
+) -> PipelineRecords:
+    """Return records with those of pairs with obstacles behind them.
+
+    Args:
+        known: The records of the tables that these extend.
+        tables: The tables.
+        key: What else decides.
+        more: The records behind.
+        called: The code of all pairs of shapes.
+        spheres: The columns whose entries are numbered as spheres are.
+    """
+    # Only sizes and places are new where there were others of the same kinds.
+    if tables.layout is not None:
+        before = kept(tables.layout, "records", dict[Any, Any])
+        known_then, same = before.get(key, (None, None))
+        if known_then is known:
+            return same.with_numbers(more)
+    # Spheres around obstacles come between those of links and of shapes.
+    links = tables.part.links
+    moved = dict.fromkeys(
+        (column.name for column in spheres), (links, len(tables.fixed.rows) - links)
+    )
+    made = known.extended(more, called.callees[len(known.callees) :], moved=moved)
+    if tables.layout is not None:
+        if len(before) >= MOST_CACHED:
+            before.clear()
+        before[key] = known, made
+    return made
 
 
 def _limits(
@@ -280,10 +317,15 @@ def shape_records(
     return {columns.shapes.name: records(record)}
 
 
-def codes_of(tables: CheckTables, called: Called, which: Indices) -> dict[str, Any]:
-    """Return the fields of pairs of shapes that lead to both shapes and their code."""
-    shapes = tables.ordered_shapes[which].T
-    return dict(zip(RECORDS_OF_SHAPES, shapes, strict=True)) | {
+def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:
+    """Return the fields of pairs of shapes that lead to both shapes and their code.
+
+    Args:
+        both: Both shapes of the pairs, in the order of the code, shape (p, 2).
+        called: The code of all pairs.
+        which: Which of these they are, shape (p,).
+    """
+    return dict(zip(RECORDS_OF_SHAPES, both.T, strict=True)) | {
         CheckColumns.distance.name: called.codes[which]
     }
 
@@ -312,9 +354,8 @@ def _shape_pairs(
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
+    both, shapes, rows = tables.both_spheres, tables.both_shapes, tables.rows_of_shapes
     of_shapes = tables.of_shapes[part.others :]
-    both = tables.sphere_numbers(tables.of_spheres[part.spheres :])
-    shapes, rows = tables.sphere_numbers(of_shapes), tables.ordered_rows(of_shapes)
     both_spheres: dict[Port, Any] = {
         columns.sphere_a: both[:, 0],
         columns.sphere_b: both[:, 1],
@@ -327,7 +368,7 @@ def _shape_pairs(
         columns.X_A: rows[:, 0],
         columns.X_B: rows[:, 1],
     }
-    codes = codes_of(tables, called, of_shapes)
+    codes = codes_of(tables.shapes_in_order, called, of_shapes)
     return {
         columns.sphere_pairs.name: records(both_spheres),
         columns.shape_pairs.name: {**records(others), **codes},

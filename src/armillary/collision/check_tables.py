@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -78,6 +78,8 @@ class CheckTables:
         extends: Tables that these begin with, if more links follow: their pairs come
             first, in the same order, and so do their shapes. Spheres around their links
             come first, then those of other links, then those around their shapes.
+        layout: Tables of the same pairs of shapes of the same kinds, but of other sizes
+            and at other places, if there are such.
     """
 
     tested: Pairs
@@ -94,6 +96,7 @@ class CheckTables:
     of_shapes: Indices
     together: Indices
     extends: CheckTables | None = None
+    layout: CheckTables | None = None
 
     @classmethod
     def of(cls, tested: Pairs, shapes: Sequence[LinkShape], fixed: FixedLinks) -> Self:
@@ -232,7 +235,24 @@ class CheckTables:
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
         return of_spheres, of_shapes, spans_of(self.starts, *chosen)
 
-    @property
+    def of_sizes(
+        self, tested: Pairs, pairs: ShapePairs, centres: Array, radii: Array
+    ) -> Self:
+        """Return tables of the same pairs of shapes of other sizes, elsewhere.
+
+        Args:
+            tested: The same pairs of links, by other names.
+            pairs: The pairs of shapes.
+            centres: Centres of spheres in the frames of their links, shape (s, 3).
+            radii: Their radii [m], shape (s,).
+        """
+        changed = {"tested": tested, "pairs": pairs, "centres": centres}
+        made = replace(self, **changed, radii=radii, layout=self)
+        # What numbers of links and shapes decide is the same.
+        vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
+        return made
+
+    @cached_property
     def part(self) -> Part:
         """Return where what is behind the tables that these extend begins."""
         base = self.extends
@@ -249,9 +269,40 @@ class CheckTables:
     @cached_property
     def largest(self) -> float:
         """Return the greatest sum of radii of two spheres that are compared [m]."""
-        part, least = self.part, 0.0 if self.extends is None else self.extends.largest
-        both = self.sphere_numbers(self.of_spheres[part.spheres :])
-        return float(self.radii[both].sum(axis=1).max(initial=least))
+        least = 0.0 if self.extends is None else self.extends.largest
+        return float(self.radii[self.both_spheres].sum(axis=1).max(initial=least))
+
+    # Of the pairs behind those of the tables that these extend, or of all:
+
+    @cached_property
+    def both_spheres(self) -> Indices:
+        """Return the numbers of both spheres of `of_spheres`, shape (p, 2)."""
+        return self.sphere_numbers(self.of_spheres[self.part.spheres :])
+
+    @cached_property
+    def both_shapes(self) -> Indices:
+        """Return the numbers of the spheres around both shapes of `of_shapes`."""
+        return self.sphere_numbers(self.of_shapes[self.part.others :])
+
+    @cached_property
+    def rows_of_shapes(self) -> Indices:
+        """Return the `ordered_rows` of `of_shapes`."""
+        return self.ordered_rows(self.of_shapes[self.part.others :])
+
+    @cached_property
+    def shapes_in_order(self) -> Indices:
+        """Return the `ordered_shapes` of `of_shapes`."""
+        return self.ordered_shapes[self.of_shapes[self.part.others :]]
+
+    @cached_property
+    def shapes_of_spheres(self) -> Indices:
+        """Return both shapes of `of_spheres`, shape (p, 2)."""
+        return self.pairs.pairs[self.of_spheres[self.part.spheres :]]
+
+    @cached_property
+    def shapes_of_others(self) -> Indices:
+        """Return both shapes of `of_shapes`, shape (p, 2)."""
+        return self.pairs.pairs[self.of_shapes[self.part.others :]]
 
     @cached_property
     def are_spheres(self) -> npt.NDArray[np.bool_]:
@@ -396,6 +447,24 @@ class CheckTables:
         starts = np.cumsum(counts) - counts
         first = np.repeat(self.starts[links] - starts, counts)
         return first + np.arange(len(first)), starts
+
+
+_BY_NUMBERS: Final = (
+    "_owners",
+    "_shape_rows",
+    "_sphere_rows",
+    "are_spheres",
+    "ball_numbers",
+    "both_shapes",
+    "both_spheres",
+    "ordered_shapes",
+    "part",
+    "room",
+    "rows_of_shapes",
+    "shapes_in_order",
+    "shapes_of_others",
+    "shapes_of_spheres",
+)
 
 
 def _room(least: int, count: int) -> int:

@@ -244,7 +244,7 @@ class CheckColumns(Columns):
             turning=turning,
         )
 
-    @property
+    @cached_property
     def limits(self) -> Table:
         """Return the table of what decides, and for which rows.
 
@@ -256,7 +256,7 @@ class CheckColumns(Columns):
         fields = tuple(map(number_field, (*lengths, self.most_q)))
         return Table("limits", fields, is_single=True)
 
-    @property
+    @cached_property
     def spheres(self) -> Table:
         """Return the table of the links that spheres move with."""
         return Table(
@@ -268,7 +268,7 @@ class CheckColumns(Columns):
             ),
         )
 
-    @property
+    @cached_property
     def shapes(self) -> Table:
         """Return the table of shapes: all that depends on where bodies are placed.
 
@@ -278,12 +278,12 @@ class CheckColumns(Columns):
             "shapes", (number_field(self.shape_pose), number_field(self.shape_numbers))
         )
 
-    @property
+    @cached_property
     def sphere_pairs(self) -> Table:
         """Return the table of pairs of shapes that are both spheres."""
         return Table("sphere_pairs", self._near(self.sphere_shapes))
 
-    @property
+    @cached_property
     def shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes.
 
@@ -295,7 +295,7 @@ class CheckColumns(Columns):
         called = *poses, *shapes, code(self.distance.name)
         return Table("shape_pairs", (*near, *called))
 
-    @property
+    @cached_property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links, with ranges of their pairs of shapes."""
         spheres = span(self.of_spheres.name, self.sphere_pairs.name)
@@ -402,7 +402,7 @@ class CheckColumns(Columns):
 
     # What has a result for each pair of links.
 
-    @property
+    @cached_property
     def numbered_sphere_pairs(self) -> Table:
         """Return the table of pairs of spherical shapes, with their numbers."""
         table = self.sphere_pairs
@@ -412,7 +412,7 @@ class CheckColumns(Columns):
         called = *_records_of(RECORDS_OF_SPHERES), code(self.sphere_distance.name)
         return Table(table.name, (*table.fields, *more, *called))
 
-    @property
+    @cached_property
     def numbered_shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes, with their numbers."""
         table = self.shape_pairs

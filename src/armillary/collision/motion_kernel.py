@@ -15,6 +15,7 @@ from armillary.collision.check_kernel import (
     Tables,
     codes_of,
     columns_of,
+    records_behind,
     shape_records,
 )
 from armillary.collision.check_stages import compiled
@@ -123,13 +124,8 @@ def _records_of(wanted: _Wanted, pairs: PlacedPairs) -> PipelineRecords:
         known = kept_few(
             base, "motions", wanted.key, lambda: _records_of(wanted, base)
         )
-        by = len(pairs.tables.fixed.rows) - part.links
         spheres = columns.balls, columns.velocities, columns.placed
-        return known.extended(
-            more,
-            called.callees[len(known.callees) :],
-            moved={column.name: (part.links, by) for column in spheres},
-        )
+        return records_behind(known, pairs.tables, wanted.key, more, called, spheres)
     limits: dict[Port, Any] = {
         columns.margin: [wanted.margin],
         columns.rounding: [wanted.rounding],
@@ -290,10 +286,8 @@ def _shape_pairs(
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
     numbers, radii, rows = tables.ball_numbers, tables.pairs.radii, pairs.placed.rows
-    of_spheres = tables.of_spheres[part.spheres :]
-    of_shapes = tables.of_shapes[part.others :]
-    (a, b), (c, d) = (tables.pairs.pairs[which].T for which in (of_spheres, of_shapes))
-    links = tables.ordered_rows(of_shapes)
+    (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
+    links = tables.rows_of_shapes
     spheres: dict[Port, Any] = {
         columns.sphere_ball_a: numbers[a],
         columns.sphere_ball_b: numbers[b],
@@ -314,7 +308,8 @@ def _shape_pairs(
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
     }
-    codes = codes_of(tables, called, of_shapes)
+    which = tables.of_shapes[part.others :]
+    codes = codes_of(tables.shapes_in_order, called, which)
     return {
         columns.moving_sphere_pairs.name: records(spheres),
         columns.moving_shape_pairs.name: {**records(shapes), **codes},

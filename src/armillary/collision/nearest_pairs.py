@@ -250,7 +250,8 @@ class NearestPairs:
             columns.shape_order: tables.orders[of_shapes],
         }
         both = tables.ordered_shapes[of_spheres].T
-        shape_codes = codes_of(tables, called, of_shapes)
+        in_order = tables.ordered_shapes[of_shapes]
+        shape_codes = codes_of(in_order, called, of_shapes)
         return {
             columns.sphere_pairs.name: {
                 **records(both_spheres),

@@ -7,10 +7,10 @@ the time that their own pairs take; see `docs/design/check-records.md`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Self, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -33,11 +33,11 @@ from armillary.collision.tested_shapes import shapes_of_links, tables_of_shapes
 from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.moving_links import FixedLinks
 from armillary.model.distinct_numbers import distinct_numbers
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
-from armillary.model.shapes import Sphere
+from armillary.model.shapes import SHAPES, ConvexPolyhedron, HalfSpace, Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.spatial.pose import IDENTITY, matrices_of
 
@@ -49,6 +49,10 @@ Truths = npt.NDArray[np.bool_]
 
 GivenObstacles = Mapping[str, Shape | Sequence[Shape]]
 """The shapes of obstacles in the world, one or several, by the name of each."""
+
+
+BOUNDED: Final = frozenset(SHAPES) - {HalfSpace}
+"""Kinds of shapes that know a sphere around them."""
 
 
 class Obstacles(NamedTuple):
@@ -227,8 +231,77 @@ def among(
     def qualified(name: str) -> str:
         return tree.name(tree.cell.frame(name).link)
 
-    tables = _tables(carriers, obstacles, shapes, allowed, qualified)
-    return base.extended(tables)
+    if any(isinstance(each.shape, ConvexPolyhedron) for each in shapes):
+        # Their corners are part of the code of pairs.
+        layout = _layout(carriers, obstacles, shapes, allowed)
+    else:
+        key = (
+            tuple(map(_kind, shapes)),
+            tuple(map(len, solids)),
+            None if allowed is None else allowed.tobytes(),
+        )
+        layout = kept_few(
+            carriers,
+            "layouts",
+            key,
+            lambda: _layout(carriers, obstacles, shapes, allowed),
+        )
+    tested = layout.tested.with_obstacles(names, carriers.tables.tested, qualified)
+    return base.extended(_of_sizes(layout, tested, shapes))
+
+
+def _kind(of: LinkShape) -> Hashable:
+    """Return what is equal for shapes of the same form."""
+    kind = type(of.shape)
+    return kind if kind in SHAPES else of.form
+
+
+def _of_sizes(
+    layout: CheckTables, tested: Pairs, shapes: list[LinkShape]
+) -> CheckTables:
+    """Return tables for obstacles of other sizes and names.
+
+    Args:
+        layout: The tables of obstacles with shapes of the same kinds.
+        tested: The pairs of links.
+        shapes: The shapes of the obstacles.
+    """
+    base = layout.extends
+    assert base is not None
+    count, total = len(base.fixed.rows), len(layout.fixed.rows)
+    n = len(base.pairs.shapes)
+    matrices = matrices_of([each.shape.pose for each in shapes])
+    centres, radii = _spheres(shapes, matrices)
+    before = layout.pairs
+    pairs = before.of_sizes(
+        (*before.shapes[:n], *shapes),
+        np.concatenate([base.pairs.matrices, matrices]),
+        np.concatenate([base.pairs.centres, centres]),
+        np.concatenate([base.pairs.radii, radii]),
+        len(base.pairs.kinds),
+    )
+    around = spheres_around(pairs.centres, pairs.radii, layout.first[count:])
+    all_centres, all_radii = layout.centres.copy(), layout.radii.copy()
+    for whole, links, own in (
+        (all_centres, around[0], centres),
+        (all_radii, around[1], radii),
+    ):
+        whole[count:total], whole[total + n :] = links, own
+    return layout.of_sizes(tested, pairs, all_centres, all_radii)
+
+
+def _spheres(shapes: list[LinkShape], matrices: Array) -> tuple[Array, Array]:
+    """Return spheres around shapes in the world: centres, and radii [m]."""
+    if not all(type(each.shape) in BOUNDED for each in shapes):
+        spheres = [each.sphere for each in shapes]
+        centres = np.array([sphere.centre for sphere in spheres], np.float64)
+        return centres.reshape(-1, 3), np.array([each.radius for each in spheres])
+    # As `LinkShape.sphere`, all together.
+    bounding = [each.shape.bounding_sphere for each in shapes]
+    centres = np.array([sphere.centre for sphere in bounding]).reshape(-1, 3)
+    if centres.any():
+        centres = np.einsum("nij,nj->ni", matrices[:, :3, :3], centres)
+    return centres + matrices[:, :3, 3], np.array([each.radius for each in bounding])
 
 
 def _allowed(
@@ -249,23 +322,23 @@ def _allowed(
     return allowed
 
 
-def _tables(
+def _layout(
     carriers: Carriers,
     obstacles: Obstacles,
     shapes: list[LinkShape],
     allowed: Truths | None,
-    qualified: Callable[[str], str],
 ) -> CheckTables:
     """Return the tables of a check with those of obstacles behind them.
+
+    All but their sizes, names and places holds for others of the same kinds, too.
 
     Args:
         carriers: What moves.
         obstacles: The obstacles.
         shapes: The shapes of all of them.
         allowed: Which of the moving links may touch each.
-        qualified: Returns the link that a name is of.
     """
-    names, m = obstacles.names, len(obstacles.names)
+    m = len(obstacles.names)
     counts, base = [*map(len, obstacles.shapes)], carriers.tables
     count, n = len(base.fixed.rows), len(base.pairs.shapes)
     # Obstacles are links behind all others, fixed to the world.
@@ -298,7 +371,7 @@ def _tables(
     base_links = np.stack(np.divmod(base.codes, max(1, count)))
     codes = np.concatenate([base_links, links.T], axis=1)
     return CheckTables(
-        carriers.tables.tested.extended(names, places, qualified),
+        carriers.tables.tested.extended(obstacles.names, places),
         fixed,
         pairs,
         np.concatenate([base.starts, known + starts]),

@@ -362,7 +362,8 @@ class PlacedPairs:
             return Called(callees, codes)
 
         key = "called", asked, dtype.char, lanes, every
-        return kept(self.tables, key, made if self.before is None else more)
+        owner = self.tables.layout or self.tables
+        return kept(owner, key, made if self.before is None else more)
 
     # Distances, computed without a pipeline
 

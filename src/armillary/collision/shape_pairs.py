@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -397,6 +397,31 @@ class ShapePairs:
             array.flags.writeable = False
         return cls(
             tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
+        )
+
+    def of_sizes(
+        self,
+        shapes: tuple[LinkShape, ...],
+        matrices: Array,
+        centres: Array,
+        radii: Array,
+        kinds: int,
+    ) -> Self:
+        """Return the same pairs of other shapes of the same kinds.
+
+        kinds: So many kinds come first of pairs whose shapes are the same.
+        """
+        same, others = self.kinds[:kinds], self.kinds[kinds:]
+        made = (replace(kind, shapes=shapes) for kind in others)
+        return type(self)(
+            shapes,
+            self.pairs,
+            (*same, *made),
+            self.kind_of,
+            self.index_of,
+            matrices,
+            centres,
+            radii,
         )
 
     def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:

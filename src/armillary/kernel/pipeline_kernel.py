@@ -447,26 +447,33 @@ def check_calls(
                     f"'{call.code}' of '{pipeline.name}' is not a code of what it is "
                     "given to call."
                 )
-        inputs = [pipeline.shape_of(name) for name in call.inputs]
-        outputs = [port.shape for port in call.outputs]
         for each in callees:
-            theirs = each.pipeline
-            takes = [port.shape for port in theirs.inputs]
-            returns = [port.shape for port in theirs.outputs]
-            if (takes, returns) != (inputs, outputs) or each.made_for != made_for:
+            fault = None if each.made_for == made_for else "another type or lanes"
+            fault = fault or _fault(pipeline, call, each.pipeline)
+            if fault:
                 raise KernelError(
-                    f"'{pipeline.name}' gives {inputs} and expects {outputs} of "
-                    f"'{theirs.name}', which takes {takes} and returns {returns}, "
-                    "in the same type and lanes."
+                    f"'{pipeline.name}' cannot call '{each.pipeline.name}': {fault}."
                 )
-            # What callers give must begin with what is read of it.
-            sources = [_size_of(pipeline, name) for name in call.given]
-            sizes = [_numbers_in(theirs.table(name)) for name in theirs.given]
-            if len(sources) != len(sizes) or any(map(lt, sources, sizes)):
-                raise KernelError(
-                    f"'{pipeline.name}' gives records of {sources} numbers to "
-                    f"'{theirs.name}', which needs {sizes}."
-                )
+
+
+@lru_cache(maxsize=1024)
+def _fault(pipeline: Pipeline, call: Call, callee: Pipeline) -> str:
+    """Return why a call cannot run a pipeline; empty where it can."""
+    inputs = [pipeline.shape_of(name) for name in call.inputs]
+    outputs = [port.shape for port in call.outputs]
+    takes = [port.shape for port in callee.inputs]
+    returns = [port.shape for port in callee.outputs]
+    if (takes, returns) != (inputs, outputs):
+        return (
+            f"it gives {inputs} and expects {outputs}, not {takes} for {returns}, in "
+            "the same type and lanes"
+        )
+    # What callers give must begin with what is read of it.
+    sources = [_size_of(pipeline, name) for name in call.given]
+    sizes = [_numbers_in(callee.table(name)) for name in callee.given]
+    if len(sources) != len(sizes) or any(map(lt, sources, sizes)):
+        return f"it gives records of {sources} numbers, where {sizes} are needed"
+    return ""
 
 
 def _size_of(pipeline: Pipeline, field: str) -> int:

@@ -118,6 +118,21 @@ class PipelineRecords:
         check_calls(self.code, codes, callees)
         return type(self)(self.code, made, (*self.callees, *callees))
 
+    def with_numbers(self, tables: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the records with other numbers in the last ones of some tables.
+
+        tables: For each an array for each field of these, shape (m, *field shape);
+            those of fields that are not numbers are as they were, and not looked at.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+        """
+        made = dict(self.tables)
+        for name, given in tables.items():
+            table = self.code.pipeline.table(name)
+            made[name] = table.with_numbers(made[name], given)
+        return type(self)(self.code, made, self.callees)
+
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""
         return self.code.bound(self.tables, self.callees)

@@ -216,6 +216,32 @@ class Table:
         made.flags.writeable = False
         return made
 
+    def with_numbers(self, packed: Array, given: Mapping[str, Any]) -> Array:
+        """Return a copy of records, `pack`ed, with other numbers in the last ones.
+
+        Args:
+            packed: The records.
+            given: An array for each field of those, shape (m, *field shape); those of
+                fields that are not numbers are not looked at.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+        """
+        made = packed.copy()
+        for field in self.fields:
+            if field.kind == "real":
+                values: Array = given[field.name]
+                first = len(made) - len(values)
+                if first < 0 or values.shape[1:] != field.shape:
+                    raise ShapeError(
+                        f"Field '{field.name}' of table '{self.name}' needs numbers of "
+                        f"shape {field.shape} for at most {len(made)} records, not "
+                        f"{values.shape}."
+                    )
+                made[field.name][first:] = values
+        made.flags.writeable = False
+        return made
+
     def sizes(
         self, columns: Mapping[str, tuple[int, ...]], counts: Mapping[str, int]
     ) -> dict[tuple[str, str], int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -138,7 +139,6 @@ class Pairs(Sequence[tuple[str, str]]):
         self,
         names: tuple[str, ...],
         places: Indices,
-        qualified: Callable[[str], str],
     ) -> Pairs:
         """Return the pairs with those of links with obstacles behind them.
 
@@ -146,34 +146,50 @@ class Pairs(Sequence[tuple[str, str]]):
             names: The names of the obstacles, which come behind those of links.
             places: Their pairs: a link of each, and an obstacle, as places in both
                 together, shape (k, 2).
+        """
+        made = copy(self)
+        made.links = (*self.links, *names)
+        made.indices = np.concatenate([self.indices, places])
+        made.indices.flags.writeable = False
+        return made
+
+    def with_obstacles(
+        self, names: tuple[str, ...], before: Pairs, qualified: Callable[[str], str]
+    ) -> Pairs:
+        """Return pairs that were `extended` with these names of obstacles.
+
+        Args:
+            names: The names.
+            before: The pairs of links alone.
             qualified: Returns the link that a name is of.
         """
-        links, before = (*self.links, *names), len(self.links)
+        own = len(before.links)
+        made = copy(self)
+        made.links = links = (*before.links, *names)
+        made._is_sorted = False
         count = len(links)
-        known = self.indices @ np.array([count, 1])
-        codes = np.concatenate([known, places @ np.array([count, 1])])
 
         def code_of(a: str, b: str) -> int | None:
-            obstacles = [links.index(x, before) for x in (a, b) if x in names]
+            obstacles = [links.index(x, own) for x in (a, b) if x in names]
             others = [x for x in (a, b) if x not in names]
             if not obstacles:
-                code = self._code_of(a, b)
-                i, j = divmod(code or 0, max(1, before))
+                code = before._code_of(a, b)
+                i, j = divmod(code or 0, max(1, own))
                 return None if code is None else i * count + j
-            if len(others) != 1 or others[0] not in self.links:
+            if len(others) != 1 or others[0] not in before.links:
                 return None
-            return self.links.index(others[0]) * count + obstacles[0]
+            return before.links.index(others[0]) * count + obstacles[0]
 
         def why(a: str, b: str) -> PairDecision:
             if not {a, b} & {*names}:
-                return self._why(a, b)
+                return before._why(a, b)
             if {a, b} <= {*names}:
                 return PairDecision(False, "obstacles are not tested with each other")
             if tuple(x if x in names else qualified(x) for x in (a, b)) in made:
                 return PairDecision(True, "obstacles are tested with what moves")
             return PairDecision(False, "they may touch, or the link does not move")
 
-        made = Pairs(links, codes, code_of, why, is_sorted=False)
+        made._code_of, made._why = code_of, why
         return made
 
     def why(self, a: str, b: str) -> PairDecision:
