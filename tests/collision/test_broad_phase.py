@@ -13,7 +13,8 @@ COUNT = 30
 
 def pairs(tested: np.ndarray, radii: np.ndarray) -> BroadPhase:
     bits = np.packbits(np.triu(tested, 1), axis=1)
-    return BroadPhase(radii, np.flatnonzero(np.triu(tested, 1)), bits)
+    codes = np.flatnonzero(np.triu(tested, 1))
+    return BroadPhase(radii, codes, np.arange(len(codes)), bits)
 
 
 @pytest.mark.parametrize("within", [0.0, 0.4, -0.1, 1e300, np.inf])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Self, final
+from typing import Any, Final, NamedTuple, Self, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -106,7 +106,9 @@ def _solids(name: Any, given: Any, meshes: MeshSource | None) -> tuple[Primitive
         raise ModelError(f"The name of an obstacle must be a text, not {name!r}.")
     if isinstance(given, Primitive):  # the usual case
         return (given,)
-    shapes: tuple[Any, ...] = (given,) if isinstance(given, Shape) else tuple(given)
+    shapes: tuple[Any, ...] = (given,)
+    if isinstance(given, Sequence):
+        shapes = tuple(cast("Sequence[Any]", given))
     if not shapes or not all(isinstance(each, Shape) for each in shapes):
         raise ModelError(
             f"The obstacle {quote(name)} needs a shape or a list of shapes, not "
