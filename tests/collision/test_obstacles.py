@@ -97,7 +97,9 @@ def with_manipulators(
     rules = cell.rules
     for name in given:
         for other in (*given, "arm/base", "part/body"):
-            rules = rules.exclude(f"{name}/it", f"{other}/it" if other in given else other)
+            rules = rules.exclude(
+                f"{name}/it", f"{other}/it" if other in given else other
+            )
         for link in ("l0", "l1", "l2"):
             rules = rules.include(f"{name}/it", f"arm/{link}")
     return cell.replace(
@@ -195,7 +197,9 @@ def test_what_is_held_is_tested_too() -> None:
     cell, given = robot(), things(1)
     grip = cell.home.attach("part", "arm/l2", pose=arm.Pose.translation(0, 0, 0.3))
     alone, held = (cell.collision(s).with_obstacles(given) for s in (None, grip))
-    assert not [pair for pair in alone.pairs if "part/body" in pair and pair[1] in given]
+    assert not [
+        pair for pair in alone.pairs if "part/body" in pair and pair[1] in given
+    ]
     assert len([pair for pair in held.pairs if pair[0] == "part/body"]) >= len(given)
     ball = cell.fk("arm/l2", state=grip)(Q) @ np.array([0, 0, 0.3, 1.0])
     pair = held.pairs.links.index("thing0"), held.pairs.links.index("part/body")
@@ -210,7 +214,9 @@ def test_what_is_held_is_tested_too() -> None:
 def test_pairs_that_may_touch_are_left_out() -> None:
     given = things(2)
     whole = robot().collision().with_obstacles(given)
-    check = whole.with_obstacles(given, allowed=[("thing0", "arm/l1"), ("thing3", "l2")])
+    check = whole.with_obstacles(
+        given, allowed=[("thing0", "arm/l1"), ("thing3", "l2")]
+    )
     gone = set(whole.pairs) - set(check.pairs)
     assert gone == {("arm/l1", "thing0"), ("arm/l2", "thing3")}
     assert ("arm/l1", "thing0") not in check.pairs

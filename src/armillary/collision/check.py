@@ -219,9 +219,10 @@ class CollisionCheck:
                 "make the check without exact=True, or add the obstacles to the cell."
             )
         given = Obstacles.of(obstacles, allowed, self.meshes)
-        return alone._among(given)
+        return alone.among(given)
 
-    def _among(self, obstacles: Obstacles) -> CollisionCheck:
+    def among(self, obstacles: Obstacles) -> CollisionCheck:
+        """Return what `with_obstacles` does, for obstacles that it has checked."""
         placed = among(self._placed, obstacles, self.meshes)
         tested = placed.tables.tested
         return CollisionCheck(self.cell, tested, self.options, placed, obstacles, self)
@@ -538,7 +539,7 @@ class CollisionCheck:
 
 def _among(make: Callable[..., CollisionCheck], given: Any, obstacles: Any) -> Any:
     """Return a check among obstacles, for pickles."""
-    return make(*given)._among(obstacles)
+    return make(*given).among(obstacles)
 
 
 def _converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -171,7 +171,10 @@ class CheckRecords:
     @classmethod
     def of(cls, question: _CheckQuestion, pairs: PlacedPairs) -> Self:
         """Return the records of a check; see `check_kernel`."""
-        columns, called = columns_of(pairs.moving, question.room), question.called(pairs)
+        columns, called = (
+            columns_of(pairs.moving, question.room),
+            question.called(pairs),
+        )
         every = {
             **pairs.moving.records(pairs.state),
             **_limits(columns, pairs.tables, question.margin, question.precision),
@@ -196,7 +199,9 @@ class CheckRecords:
             first = np.zeros(1, np.int64)
             wanted = {name: (first, given) for name, given in limits.items()}
             records = records.changed(wanted)
-        return type(self)(question, records, pairs.placed, self.pose_key, tables.largest)
+        return type(self)(
+            question, records, pairs.placed, self.pose_key, tables.largest
+        )
 
     def moved(self, pairs: PlacedPairs) -> Self | None:
         """Return those of a check of the same tables in another state.
@@ -242,10 +247,11 @@ def records_behind(
         spheres: The columns whose entries are numbered as spheres are.
     """
     # Only sizes and places are new where there were others of the same kinds.
+    latest: dict[Any, tuple[PipelineRecords, PipelineRecords]] = {}
     if tables.layout is not None:
-        before = kept(tables.layout, "records", dict[Any, Any])
-        known_then, same = before.get(key, (None, None))
-        if known_then is known:
+        latest = kept(tables.layout, "records", dict[Any, Any])
+        before, same = latest.get(key, (None, None))
+        if before is known and same is not None:
             return same.with_numbers(more)
     # Spheres around obstacles come between those of links and of shapes.
     links = tables.part.links
@@ -253,10 +259,9 @@ def records_behind(
         (column.name for column in spheres), (links, len(tables.fixed.rows) - links)
     )
     made = known.extended(more, called.callees[len(known.callees) :], moved=moved)
-    if tables.layout is not None:
-        if len(before) >= MOST_CACHED:
-            before.clear()
-        before[key] = known, made
+    if len(latest) >= MOST_CACHED:
+        latest.clear()
+    latest[key] = known, made
     return made
 
 
@@ -291,7 +296,10 @@ def sphere_records(
     rows, centres = pairs.tables.spheres(pairs.placed)
     numbers = np.arange(len(centres))
     if part.links:  # those around links, and around their shapes
-        links, shapes = len(pairs.tables.fixed.rows), len(centres) - len(pairs.placed.rows)
+        links, shapes = (
+            len(pairs.tables.fixed.rows),
+            len(centres) - len(pairs.placed.rows),
+        )
         behind = shapes + part.shapes
         numbers = np.concatenate([numbers[part.links : links], numbers[behind:]])
     record: dict[Port, Any] = {

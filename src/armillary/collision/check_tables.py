@@ -142,7 +142,9 @@ class CheckTables:
             links[:, 0] * len(names) + links[:, 1],
             links[used],
             spanned[used],
-            *map(np.flatnonzero, (*chosen, ~moves)),
+            np.flatnonzero(chosen[0]),
+            np.flatnonzero(chosen[1]),
+            np.flatnonzero(~moves),
         )
 
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
@@ -385,23 +387,6 @@ class CheckTables:
         """
         return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
-    def reaches(self, centres: Array, X: Array, links: Indices) -> Array:
-        """Return about how far from the world's origin links are [m], shape (k,).
-
-        Args:
-            centres: Those of the spheres around them in the moving links, shape (k, 3).
-            X: Poses of moving links, shape (f, 3, 4).
-            links: Their numbers, shape (k,).
-
-        Returns:
-            The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
-        """
-        # The spheres around links are around those of their shapes.
-        at = X[self.fixed.rows[links]]
-        centres = np.einsum("kij,kj->ki", at[:, :, :3], centres) + at[:, :, 3]
-        reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
-        return np.where(np.isfinite(reach), reach, 0.0)
-
     def reaches(self, centres: Array, links: Any) -> Array:
         """Return about how far from the world's origin links are [m], shape (k,).
 
@@ -520,9 +505,7 @@ def _are_spheres(shapes: Sequence[LinkShape]) -> npt.NDArray[np.bool_]:
     return np.array([type(each.shape) is Sphere for each in shapes], np.bool_)
 
 
-def spheres_around(
-    centres: Array, radii: Array, first: Indices
-) -> tuple[Array, Array]:
+def spheres_around(centres: Array, radii: Array, first: Indices) -> tuple[Array, Array]:
     """Return one sphere around the spheres of the shapes of each link.
 
     Args:

@@ -121,9 +121,7 @@ def _records_of(wanted: _Wanted, pairs: PlacedPairs) -> PipelineRecords:
     # Obstacles are new: their records follow those of the same check without them.
     base = pairs.before
     if base is not None:
-        known = kept_few(
-            base, "motions", wanted.key, lambda: _records_of(wanted, base)
-        )
+        known = kept_few(base, "motions", wanted.key, lambda: _records_of(wanted, base))
         spheres = columns.balls, columns.velocities, columns.placed
         return records_behind(known, pairs.tables, wanted.key, more, called, spheres)
     limits: dict[Port, Any] = {
@@ -207,7 +205,7 @@ def _spheres(
         columns.shape_ball: numbers,
         columns.shape_velocity: numbers,
     }
-    tables = {
+    tables: Tables = {
         columns.moving_balls.name: records(balls),
         columns.fixed_balls.name: records(still),
         columns.moving_spheres.name: records(shapes),

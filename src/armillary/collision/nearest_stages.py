@@ -163,7 +163,9 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     measured = call(
         columns.distance.name, (columns.X_A, columns.X_B), answers, RECORDS_OF_SHAPES
     )
-    of_balls = call(columns.sphere_distance.name, (X_A, X_B), answers, RECORDS_OF_SPHERES)
+    of_balls = call(
+        columns.sphere_distance.name, (X_A, X_B), answers, RECORDS_OF_SPHERES
+    )
     return (
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres

@@ -87,7 +87,8 @@ class Obstacles(NamedTuple):
                 or a mesh cannot be read.
             UnknownName: `allowed` names an obstacle that is not there.
         """
-        if not isinstance(given, Mapping):
+        anything: Any = given
+        if not isinstance(anything, Mapping):
             raise ModelError(
                 "Obstacles are given by name, such as {'table': arm.shapes.Box(...)}, "
                 f"not as {given!r}."
@@ -172,7 +173,8 @@ class Carriers:
     def names(self) -> tuple[str, ...]:
         """Return the names of all links of the tables."""
         shapes = self.tables.pairs.shapes
-        return tuple(shapes[k].link for k in self.tables.first[:-1].tolist())
+        first: list[int] = self.tables.first[:-1].tolist()
+        return tuple(shapes[k].link for k in first)
 
     @cached_property
     def places(self) -> Indices:
@@ -312,7 +314,8 @@ def _allowed(
     """Return which moving links may touch which obstacle, (obstacles, links)."""
     if not obstacles.allowed:
         return None
-    cell, links = pairs.state.cell, carriers.links.tolist()
+    cell = pairs.state.cell
+    links: list[int] = carriers.links.tolist()
     number = {carriers.names[link]: k for k, link in enumerate(links)}
     place = {name: k for k, name in enumerate(obstacles.names)}
     allowed = np.zeros((len(place), len(links)), np.bool_)

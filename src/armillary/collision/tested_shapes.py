@@ -92,9 +92,10 @@ def shapes_of_links(
         ModelError: A mesh cannot be read, or has no hull.
     """
     by_position: dict[int, list[LinkShape]] = {}
-    if positions is None:
-        positions = distinct_numbers(tested.indices).tolist()
-    for k in positions:
+    wanted: Sequence[int] = distinct_numbers(tested.indices).tolist()
+    if positions is not None:
+        wanted = positions
+    for k in wanted:
         name = tested.links[k]
         link = cell.links[cell.frame(name).link]
         try:

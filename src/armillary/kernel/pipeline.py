@@ -11,8 +11,8 @@ of a table.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`), ranges of another table (`span`),
-records of one (`record`) or what a `Call` runs (`code`); programs inside of an `Each` or `At` read them like
-columns, so their names are unique.
+records of one (`record`) or what a `Call` runs (`code`); programs inside of an `Each`
+or `At` read them like columns, so their names are unique.
 
     pairs = Table("pairs", (index("a", "centres"), index("b", "centres"), reals("r")))
     Pipeline("gap", inputs, (pairs,), (fk, Each("pairs", (gap,))), ("least",))

@@ -270,8 +270,10 @@ class Table:
         if field.name not in given:
             raise KernelError(f"{title} is missing.")
         array: Array = np.asarray(given[field.name])
-        if array.size and array.shape[1:] == field.shape and _leads_within(
-            field, array, sizes
+        if (
+            array.size
+            and array.shape[1:] == field.shape
+            and _leads_within(field, array, sizes)
         ):
             return array
         # An empty list has no shape within records, and float64 as type.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import pairwise
 from operator import lt
-from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +23,6 @@ from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 from armillary.spatial.vector import EYE, without_negative_zeros
-
 
 Array = npt.NDArray[np.float64]
 
@@ -81,7 +80,7 @@ def placements_of(
     Raises:
         StateError: A pose does not hold finite numbers.
     """
-    if len(poses) >= FEWEST_TOGETHER and all(isinstance(X, Pose) for X in poses):
+    if len(poses) >= FEWEST_TOGETHER:
         matrices = matrices_of(poses)
         if are_rigid(poses, matrices):
             # A negative zero is not among their numbers, or they are made one by one.

@@ -106,9 +106,7 @@ class Tree:
         alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
         return type(self)(self.cell, tuple(bases), *kept, alike)
 
-    def placed(
-        self, changes: Mapping[int, Base], poses: Array | None = None
-    ) -> Self:
+    def placed(self, changes: Mapping[int, Base], poses: Array | None = None) -> Self:
         """Return what `attached` does, for poses of floats alone.
 
         poses: The matrices of those of `changes`, shape (n, 4, 4), if they are known.
