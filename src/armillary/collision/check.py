@@ -20,7 +20,7 @@ from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
-from armillary.collision.obstacles import GivenObstacles, Obstacles, among
+from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
@@ -131,7 +131,7 @@ class CollisionCheck:
     pairs: Pairs
     options: CheckOptions
     _placed: PlacedPairs
-    obstacles: Obstacles | None = None
+    obstacles: StandingObstacles | None = None
     _alone: CollisionCheck | None = None
 
     def __repr__(self) -> str:
@@ -218,10 +218,10 @@ class CollisionCheck:
                 "Obstacles are tested by their shapes and hulls, not by triangles: "
                 "make the check without exact=True, or add the obstacles to the cell."
             )
-        given = Obstacles.of(obstacles, allowed, self.meshes)
+        given = StandingObstacles.of(obstacles, allowed, self.meshes)
         return alone.among(given)
 
-    def among(self, obstacles: Obstacles) -> CollisionCheck:
+    def among(self, obstacles: StandingObstacles) -> CollisionCheck:
         """Return what `with_obstacles` does, for obstacles that it has checked."""
         placed = among(self._placed, obstacles, self.meshes)
         tested = placed.tables.tested

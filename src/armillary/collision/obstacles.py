@@ -2,7 +2,7 @@
 
 What a check knows of the cell is taken over: its links, their shapes and pairs, and all
 code. Obstacles are some more links of one table, so that a new set of them is made in
-the time that their own pairs take; see `docs/design/check-records.md`.
+the time that their own pairs take; see `docs/design/cells.md`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from armillary.model.shapes import SHAPES, ConvexPolyhedron, HalfSpace, Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.spatial.pose import IDENTITY, matrices_of
 
-__all__ = ["GivenObstacles", "Obstacles", "among"]
+__all__ = ["GivenObstacles", "StandingObstacles", "among"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -55,7 +55,7 @@ BOUNDED: Final = frozenset(SHAPES) - {HalfSpace}
 """Kinds of shapes that know a sphere around them."""
 
 
-class Obstacles(NamedTuple):
+class StandingObstacles(NamedTuple):
     """Obstacles as a check holds them.
 
     Attributes:
@@ -200,7 +200,7 @@ class Carriers:
 
 
 def among(
-    pairs: PlacedPairs, obstacles: Obstacles, meshes: MeshSource | None
+    pairs: PlacedPairs, obstacles: StandingObstacles, meshes: MeshSource | None
 ) -> PlacedPairs:
     """Return the pairs of a check, and those of its moving links with obstacles.
 
@@ -309,7 +309,7 @@ def _spheres(shapes: list[LinkShape], matrices: Array) -> tuple[Array, Array]:
 
 
 def _allowed(
-    obstacles: Obstacles, carriers: Carriers, pairs: PlacedPairs
+    obstacles: StandingObstacles, carriers: Carriers, pairs: PlacedPairs
 ) -> Truths | None:
     """Return which moving links may touch which obstacle, (obstacles, links)."""
     if not obstacles.allowed:
@@ -329,7 +329,7 @@ def _allowed(
 
 def _layout(
     carriers: Carriers,
-    obstacles: Obstacles,
+    obstacles: StandingObstacles,
     shapes: list[LinkShape],
     allowed: Truths | None,
 ) -> CheckTables:

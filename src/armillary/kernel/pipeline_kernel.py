@@ -448,7 +448,9 @@ def check_calls(
                     "given to call."
                 )
         for each in callees:
-            fault = None if each.made_for == made_for else "another type or lanes"
+            fault = ""
+            if each.made_for != made_for:
+                fault = "it is not made for the same type and lanes"
             fault = fault or _fault(pipeline, call, each.pipeline)
             if fault:
                 raise KernelError(

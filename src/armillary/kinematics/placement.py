@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, StateError, quote
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.model.check_pose import are_rigid, is_rigid, rigid
+from armillary.model.check_pose import is_rigid, rigid, rigid_matrices
 from armillary.model.fields import ThreeFloats, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -80,15 +80,10 @@ def placements_of(
     Raises:
         StateError: A pose does not hold finite numbers.
     """
-    if len(poses) >= FEWEST_TOGETHER:
-        matrices = matrices_of(poses)
-        if are_rigid(poses, matrices):
-            # A negative zero is not among their numbers, or they are made one by one.
-            is_zero = matrices == 0.0
-            if not np.signbit(matrices[is_zero]).any():
-                return [_checked(*each) for each in zip(names, poses, strict=True)], (
-                    matrices
-                )
+    matrices = rigid_matrices(poses) if len(poses) >= FEWEST_TOGETHER else None
+    # Negative zeros are stored as zeros, one by one.
+    if matrices is not None and not np.signbit(matrices[matrices == 0.0]).any():
+        return [_checked(*each) for each in zip(names, poses, strict=True)], matrices
     placements = [
         Placement(manipulator=name, pose=X)
         for name, X in zip(names, poses, strict=True)

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, ModelError
-from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 from armillary.spatial.vector import EYE
 
-__all__ = ["are_rigid", "is_rigid", "rigid"]
+__all__ = ["is_rigid", "rigid", "rigid_matrices"]
 
 Array = npt.NDArray[np.float64]
 
@@ -51,27 +51,32 @@ def is_rigid(pose: Any) -> bool:
     return is_finite and error <= ROTATION_TOLERANCE and volume > 0.0
 
 
-def are_rigid(poses: Sequence[Pose], matrices: Array) -> bool:
-    """Return whether `is_rigid` of all of many poses, a fraction of its time for each.
+def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
+    """Return the matrices of poses if `is_rigid` says so of all of them, else None.
 
-    matrices: What `matrices_of` them returns, shape (n, 4, 4).
+    Each takes a fraction of the time of one by itself. Shape (n, 4, 4).
     """
     # Types by sets of them, numbers by their matrices.
     rotations = [X.rotation for X in poses]
+    if {*map(type, rotations)} != {tuple}:
+        return None
     lines = [*chain.from_iterable(rotations), *(X.position for X in poses)]
-    kinds = {*map(type, rotations), *map(type, lines)}
-    if kinds != {tuple} or {*map(len, rotations), *map(len, lines)} != {3}:
-        return False
+    if {*map(type, lines)} != {tuple} or {*map(len, rotations), *map(len, lines)} != {
+        3
+    }:
+        return None
     if {*map(type, chain.from_iterable(lines))} != {float}:
-        return False
+        return None
+    matrices = matrices_of(poses)
     R = matrices[:, :3, :3]
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max()
-    return bool(
+    are_rigid = (
         error <= 0.5 * ROTATION_TOLERANCE  # some less, for what rounding may differ by
         and np.isfinite(matrices).all()
         and (np.linalg.det(R) > 0.0).all()
     )
+    return matrices if are_rigid else None
 
 
 def _plain(given: Any, name: str) -> Pose:
