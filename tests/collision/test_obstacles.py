@@ -326,6 +326,24 @@ def test_bad_obstacles_are_refused(given, allowed, message: str) -> None:
         check.with_obstacles(given, allowed=allowed)
 
 
+def test_violations_name_obstacles() -> None:
+    cell, given = robot(), things(1)
+    check = cell.collision().with_obstacles(given)
+    q = Q[int(check.clearance(Q).argmin())]
+    state = cell.home.replace(q=q)
+    expected = [each.links for each in check.contacts(q)]
+    found = cell.violations(state, obstacles=given)
+    assert [each.links for each in found if each.kind == "collision"] == expected
+    assert any(obstacle in given for _, obstacle in expected)
+    # Without pairs of links, too; an obstacle that cannot be read is named.
+    alone = cell.replace(rules=cell.rules.exclude("*", "*", reason="alone"))
+    found = alone.violations(alone.home.replace(q=q), obstacles=given)
+    assert [each.links for each in found] == [e for e in expected if e[1] in given]
+    (untested,) = alone.violations(alone.home, obstacles={"a": Mesh(file="a.stl")})
+    assert untested.kind == "untested"
+    assert "a.stl" in str(untested)
+
+
 def test_triangles_are_refused() -> None:
     with pytest.raises(ModelError, match="triangles"):
         robot().collision(exact=True).with_obstacles({"a": Sphere(radius=0.1)})
