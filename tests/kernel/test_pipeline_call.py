@@ -223,6 +223,17 @@ def test_some_records_at_a_time():
         kernel = some.of(np.array(which))
         found = kernel(X)[:, : len(which)]
         np.testing.assert_array_equal(found, X[:, None] + 2.0 * np.array(which))
+        asked = some.ask(np.array(which), np.array(4.0))
+        np.testing.assert_array_equal(asked[: len(which)], 4.0 + 2.0 * np.array(which))
+    first = some.ask(np.array([3, 4]), np.array(0.0))
+    some.ask(np.array([5]), np.array(0.0))
+    assert first[:2].tolist() == [6.0, 8.0]  # which a later call has not written to
+    with some.lock:  # as while another thread asks
+        assert some.ask(np.array([3]), np.array(1.0))[0] == 7.0
+    assert not some.lock.locked()
+    with pytest.raises(KernelError, match="room for 3 records of 'jobs', not for 4"):
+        some.ask(np.arange(4), np.array(1.0))
+    assert not some.lock.locked()
     with pytest.raises(KernelError, match="room for 3 records of 'jobs', not for 4"):
         some.of(np.arange(4))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, final
 
 import numpy as np
@@ -138,7 +138,9 @@ class NearestPairs:
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
-            result = kernels.of(some)(*inputs)
+            is_one = inputs[0].ndim == 3  # poses of one row
+            ask = partial(kernels.ask, some) if is_one else kernels.of(some)
+            result = ask(*inputs)
             results.append(result[(..., slice(len(some)), *behind)])
         first, *more = results
         return np.concatenate(results, axis=-1 - len(behind)) if more else first

@@ -7,8 +7,9 @@ What a `Call` runs are other pipelines, compiled apart, with many sets of tables
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import lt
 from typing import Any, Self, final
@@ -156,6 +157,7 @@ class KernelByRecord:
         number: The table.
         places: Its field that is a position in a column.
         room: How many records a call can ask for: the entries of that column.
+        lock: Held while the kernel of `ask` has the records of a call.
     """
 
     native: Native
@@ -163,6 +165,7 @@ class KernelByRecord:
     number: int
     places: str
     room: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def whole(self) -> Kernel:
@@ -178,15 +181,8 @@ class KernelByRecord:
             KernelError: They are more.
         """
         native, count = self.native, len(which)
-        name = list(native.tables)[self.number]
-        if count > self.room:
-            raise KernelError(
-                f"There is room for {self.room} records of '{name}', not for {count}."
-            )
-        # Codes and positions of these records were checked when all were packed.
-        everything = native.tables[name]
-        records = everything[which]
-        records[self.places] = np.arange(count)
+        records = self._records(which)
+        name, everything = self._table
         words, state = self.words.copy(), native.state.copy()
         words[self.number] = address_of(records), count
         state[STATE.offsets["tables"] // 8] = address_of(words)
@@ -202,6 +198,72 @@ class KernelByRecord:
                 owned=(native.owned, words, records),
             )
         )
+
+    def ask(self, which: npt.NDArray[np.int64], *inputs: Array) -> Array:
+        """Return what the kernel `of` some records does for one row of plain arrays.
+
+        No kernel is made, but where another thread asks at the same time.
+
+        Args:
+            which: As for `of`.
+            inputs: An array for each input.
+
+        Raises:
+            KernelError: As for `of`.
+        """
+        # A fork may copy the lock while it is held: nobody waits for it.
+        if not self.lock.acquire(blocking=False):
+            return self.of(which)(*inputs)
+        try:
+            kernel, words, tables, room = self._single
+            name, _ = self._table
+            records = self._records(which)
+            room[: len(which)] = records
+            words[self.number, 1] = len(which)
+            tables[name] = records
+            return kernel(*inputs)
+        finally:
+            self.lock.release()
+
+    @cached_property
+    def _single(
+        self,
+    ) -> tuple[Kernel, npt.NDArray[np.int64], dict[str, Array], Array]:
+        """Return a kernel, where its records are, and room for those of a call."""
+        native, (name, everything) = self.native, self._table
+        room = np.zeros(self.room, everything.dtype)
+        words, state = self.words.copy(), native.state.copy()
+        words[self.number] = address_of(room), 0
+        state[STATE.offsets["tables"] // 8] = address_of(words)
+        tables = {**native.tables, name: room}
+        share = self.room / max(1, len(everything))
+        made = replace(
+            native,
+            operations=1 + int(share * native.operations),
+            state=state,
+            tables=tables,
+            pickled=None,
+            owned=(native.owned, words, room),
+        )
+        return kernel_of(made), words, tables, room
+
+    @cached_property
+    def _table(self) -> tuple[str, Array]:
+        """Return the name of the table, and all its records."""
+        return list(self.native.tables.items())[self.number]
+
+    def _records(self, which: npt.NDArray[np.int64]) -> Array:
+        """Return some records, whose results are in their order."""
+        name, everything = self._table
+        if len(which) > self.room:
+            raise KernelError(
+                f"There is room for {self.room} records of '{name}', not for "
+                f"{len(which)}."
+            )
+        # Codes and positions of these records were checked when all were packed.
+        records = everything[which]
+        records[self.places] = np.arange(len(which))
+        return records
 
 
 def pack(
