@@ -25,6 +25,7 @@ from armillary.shapes import (
     Sphere,
     Tetrahedron,
 )
+from armillary.sweeps.identity import digest
 from armillary.testing.samples import random_pose
 from work import lines
 
@@ -299,7 +300,9 @@ def test_a_check_keeps_what_it_is_among() -> None:
     sent = pickle.loads(pickle.dumps(check))
     np.testing.assert_array_equal(sent.distances(Q), check.distances(Q))
     assert sent.margin == 0.01
+    assert digest(sent) == digest(check)
     fewer = check.with_obstacles({"thing0": given["thing0"]})
+    assert digest(fewer) != digest(check)
     assert {b for _, b in fewer.pairs} & {*given} == {"thing0"}
     none = check.with_obstacles({})
     assert list(none.pairs) == list(robot().collision().pairs)

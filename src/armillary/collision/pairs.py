@@ -80,7 +80,7 @@ def applied_rules(
     source = meshes if rules.needs_home else None
     for (_, other, _), other_rules in tuple(cached.items()):
         if other == source and other_rules.rules == rules:
-            if other_rules.rules is rules:
+            if other_rules.rules is rules and len(cached) < 2 * MOST_CACHED:
                 cached[id(rules), meshes, "given"] = other_rules
             return other_rules
     if rules is not cell.rules:
