@@ -193,8 +193,9 @@ class CollisionCheck:
         They are in place of those that this check has. Nothing is compiled, but for the
         first pair of two kinds of shapes and where there are four times as many shapes,
         and what is known of the cell is taken over: it takes a fraction of the time of
-        another cell, or of a state of one that has the obstacles as manipulators. Answers are
-        those of such a cell whose rules test obstacles against the links that move.
+        another cell, or of a state of one that has the obstacles as manipulators.
+        Answers are those of such a cell whose rules test obstacles against the links
+        that move.
 
         Every link that moves, with what is attached to it, is tested against every
         obstacle, whatever rules say of other links; links that stand still and
