@@ -25,6 +25,7 @@ BAD: list[arm.Pose] = [
     arm.Pose((X, Y, tuple(-z for z in Z)), (0.0, 0.0, 0.0)),
     arm.Pose((X, Y, (Z[0] + 3e-6, Z[1], Z[2])), (0.0, 0.0, 0.0)),
     arm.Pose(((float("nan"),) * 3, Y, Z), (0.0, 0.0, 0.0)),
+    arm.Pose((X, Y, (*Z[:2], float("nan"))), (0.0, 0.0, 0.0)),
 ]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from copy import copy
 from itertools import pairwise
 from operator import lt
 from typing import Any, Final
@@ -83,7 +82,7 @@ def placements_of(
     matrices = rigid_matrices(poses) if len(poses) >= FEWEST_TOGETHER else None
     # Negative zeros are stored as zeros, one by one.
     if matrices is not None and not np.signbit(matrices[matrices == 0.0]).any():
-        return [_checked(*each) for each in zip(names, poses, strict=True)], matrices
+        return _checked(names, poses), matrices
     placements = [
         Placement(manipulator=name, pose=X)
         for name, X in zip(names, poses, strict=True)
@@ -91,12 +90,18 @@ def placements_of(
     return placements, matrices_of([each.pose for each in placements])
 
 
-def _checked(name: str, pose: Pose) -> Placement:
-    """Return a placement in the world of a pose that it would store as it is."""
-    placement = copy(_NOWHERE)
-    msgspec.structs.force_setattr(placement, "manipulator", name)
-    msgspec.structs.force_setattr(placement, "pose", pose)
-    return placement
+def _checked(names: Iterable[str], poses: Sequence[Pose]) -> list[Placement]:
+    """Return placements in the world of poses that they would store as they are."""
+    # Copies of one placement are not checked again.
+    struct: Any = msgspec.Struct
+    copy, store = struct.__copy__, msgspec.structs.force_setattr
+    placements: list[Placement] = []
+    for name, pose in zip(names, poses, strict=True):
+        placement = copy(_NOWHERE)
+        store(placement, "manipulator", name)
+        store(placement, "pose", pose)
+        placements.append(placement)
+    return placements
 
 
 _NOWHERE: Final = Placement(manipulator="")
@@ -163,7 +168,7 @@ def check_movable(cell: Workcell, name: str) -> None:
         StateError: It is.
         UnknownName: No manipulator has that name.
     """
-    if name in kept(cell, "movable bases", lambda: _movable(cell)):
+    if name in free_to_move(cell):
         return
     cell.number(name)
     for loop in cell.loops:
@@ -181,8 +186,12 @@ def check_movable(cell: Workcell, name: str) -> None:
         )
 
 
+def free_to_move(cell: Workcell) -> frozenset[str]:
+    """Return the manipulators that `check_movable` lets pass; none where loops are."""
+    return kept(cell, "movable bases", lambda: _movable(cell))
+
+
 def _movable(cell: Workcell) -> frozenset[str]:
-    """Return the manipulators that `check_movable` lets pass where no loop is."""
     if cell.loops:
         return frozenset()
     mounts = cell.mounted

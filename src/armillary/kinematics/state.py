@@ -26,6 +26,7 @@ from armillary.kinematics.placement import (
     check_carried,
     check_free,
     check_movable,
+    free_to_move,
     in_order,
     name_of,
     placed_frame,
@@ -310,9 +311,10 @@ class State(
             UnknownName: A manipulator or the frame does not exist.
         """
         cell = self.cell
-        bases, index = self.tree.bases, cell.index
+        bases, index, free = self.tree.bases, cell.index, free_to_move(cell)
         for name in poses:
-            check_movable(cell, name)
+            if name not in free:
+                check_movable(cell, name)
             base = bases[index[name]]
             if base.mode == "attached":
                 raise StateError(
