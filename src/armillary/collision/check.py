@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -105,14 +105,29 @@ def check_of(
     cell: Workcell,
     state: State | None = None,
     options: CheckOptions = CheckOptions(),  # noqa: B008
+    obstacles: StandingObstacles | None = None,
 ) -> CollisionCheck:
-    """Return what `collision` does, without warnings of what is not tested."""
+    """Return what `collision` does, without warnings of what is not tested.
+
+    obstacles: What stands around the cell, checked.
+    """
     options = options._replace(margin=margin_of(options.margin))
     bound = home(cell) if state is None else bound_state(cell, state)
     rules, _, meshes, exact = options
     tested = pairs(cell, bound, rules=rules, meshes=meshes)
     placed = PlacedPairs.of(cell, bound, tested, meshes, exact=exact)
-    return CollisionCheck(cell, tested, options, placed)
+    check = CollisionCheck(cell, tested, options, placed)
+    return check if obstacles is None else _among(check, placed, obstacles)
+
+
+def _among(
+    alone: CollisionCheck, placed: PlacedPairs, obstacles: StandingObstacles
+) -> CollisionCheck:
+    """Return a check, whose pairs are placed, among obstacles."""
+    options = alone.options
+    pairs = among(placed, obstacles, options.meshes)
+    tested = pairs.tables.tested
+    return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
 
 
 @final
@@ -138,8 +153,7 @@ class CollisionCheck:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = check_of, (self.cell, self.state, self.options)
-        return made if self.obstacles is None else (_among, (*made, self.obstacles))
+        return check_of, (self.cell, self.state, self.options, self.obstacles)
 
     def __copy__(self) -> CollisionCheck:
         return self
@@ -221,13 +235,7 @@ class CollisionCheck:
                 "make the check without exact=True, or add the obstacles to the cell."
             )
         given = StandingObstacles.of(obstacles, allowed, self.meshes)
-        return alone.among(given)
-
-    def among(self, obstacles: StandingObstacles) -> CollisionCheck:
-        """Return what `with_obstacles` does, for obstacles that it has checked."""
-        placed = among(self._placed, obstacles, self.meshes)
-        tested = placed.tables.tested
-        return CollisionCheck(self.cell, tested, self.options, placed, obstacles, self)
+        return _among(alone, alone._placed, given)
 
     def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether links touch or are nearer than the margin.
@@ -537,11 +545,6 @@ class CollisionCheck:
         for start in range(0, len(Q), step):
             rows = slice(start, start + step)
             yield rows, self._placed.poses(Q[rows])
-
-
-def _among(make: Callable[..., CollisionCheck], given: Any, obstacles: Any) -> Any:
-    """Return a check among obstacles, for pickles."""
-    return make(*given).among(obstacles)
 
 
 def _converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
