@@ -63,7 +63,10 @@ WITHOUT_ROWS: Mapping[str, str] = {
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
-    "collision.": "contacts is_exact margin meshes placed rules state tables",
+    "collision.": """
+        contacts is_exact margin meshes obstacles placed rules state tables
+        with_obstacles
+    """,
     "controller.": "",
     "between.": "",
     "device.": """

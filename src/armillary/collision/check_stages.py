@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armillary.collision.columns import CheckColumns
+from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
@@ -52,16 +52,16 @@ UNDECIDED: Final = 0.5
 CENTRES: Final = CheckColumns.centres.name
 
 
-def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeline:
+def check_pipeline(moving: MovingLinks, room: Room, asked: Question) -> Pipeline:
     """Return the pipeline of a question about the joint positions of a cell.
 
     Args:
         moving: The moving links of the cell.
-        spheres: For how many spheres there is room.
+        room: For what there is room.
         asked: The question; see `Question`. For `touching`, reaches in tables are the
             squares of what is near; else they are sums of radii.
     """
-    columns = CheckColumns(moving, spheres)
+    columns = CheckColumns(moving, room)
     return Pipeline(
         f"collision_{asked}",
         moving.inputs,
@@ -69,6 +69,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
             *moving.tables,
             columns.limits,
             columns.spheres,
+            columns.shapes,
             columns.link_pairs,
             columns.sphere_pairs,
             columns.shape_pairs,
@@ -151,7 +152,8 @@ def square(a: Vector, b: Vector) -> Number:
 
 def distance_of_shapes(columns: CheckColumns) -> Call:
     """Return the call of the distance of the pair of shapes of a record."""
-    return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
+    poses = columns.X_A, columns.X_B
+    return call(columns.distance.name, poses, (columns.value,), RECORDS_OF_SHAPES)
 
 
 # Whether links touch

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
-from armillary.kernel.tables import Field, Table, code, span
+from armillary.kernel.tables import Field, Table, code, record, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
@@ -21,6 +21,7 @@ __all__ = [
     "SPHERES_A",
     "SPHERES_B",
     "CheckColumns",
+    "Room",
     "records",
 ]
 
@@ -34,6 +35,25 @@ DETAILS: Final = "details"
 SPHERES_A: Final = "spheres_a"
 SPHERES_B: Final = "spheres_b"
 """Fields of motions: the ranges of the spheres of the shapes of both links."""
+
+
+RECORDS_OF_SHAPES: Final = "record_a", "record_b"
+"""Fields of pairs of shapes: what `shapes` has of both, in the order of their code."""
+
+RECORDS_OF_SPHERES: Final = "sphere_record_a", "sphere_record_b"
+"""The same of pairs of spherical shapes."""
+
+
+class Room(NamedTuple):
+    """What code is made for.
+
+    Attributes:
+        spheres: For how many spheres there is room.
+        numbers: For how many numbers of a shape.
+    """
+
+    spheres: int
+    numbers: int
 
 
 @final
@@ -76,6 +96,10 @@ class CheckColumns(Columns):
     X_A = Column("pose of the link of the shape that its code takes first", 3, 4)
     X_B = Column("pose of the link of the other shape", 3, 4)
     distance = Column("code of the distance of two shapes", 2)
+
+    # Shapes, which pairs share: what code of distances is given of each.
+    shape_pose = Column("pose of a shape in the link that it moves with", 3, 4)
+    shape_numbers = Column("its numbers, such as its radius, then 0", "numbers")
 
     # Of the pair of links, or of shapes, that is looked at.
     near = Column("above 0 where the spheres of two links are near")
@@ -200,13 +224,13 @@ class CheckColumns(Columns):
     pair_slopes = Column("the same of slopes", "pairs", "joints")
 
     def __init__(
-        self, moving: MovingLinks, spheres: int, pairs: int = 0, turning: int = 0
+        self, moving: MovingLinks, room: Room, pairs: int = 0, turning: int = 0
     ) -> None:
         """Set the sizes.
 
         Args:
             moving: The moving links of the cell.
-            spheres: For how many spheres there is room.
+            room: For how many spheres and numbers there is room.
             pairs: For how many pairs of links there is room, if each has a result.
             turning: How many links have twists.
         """
@@ -214,12 +238,13 @@ class CheckColumns(Columns):
             joints=moving.joints,
             coordinates=max(1, moving.coordinates),
             moving=moving.count,
-            spheres=spheres,
+            spheres=room.spheres,
+            numbers=room.numbers,
             pairs=pairs,
             turning=turning,
         )
 
-    @property
+    @cached_property
     def limits(self) -> Table:
         """Return the table of what decides, and for which rows.
 
@@ -231,7 +256,7 @@ class CheckColumns(Columns):
         fields = tuple(map(number_field, (*lengths, self.most_q)))
         return Table("limits", fields, is_single=True)
 
-    @property
+    @cached_property
     def spheres(self) -> Table:
         """Return the table of the links that spheres move with."""
         return Table(
@@ -243,12 +268,22 @@ class CheckColumns(Columns):
             ),
         )
 
-    @property
+    @cached_property
+    def shapes(self) -> Table:
+        """Return the table of shapes: all that depends on where bodies are placed.
+
+        What pairs of them are, and the code of their distance, does not.
+        """
+        return Table(
+            "shapes", (number_field(self.shape_pose), number_field(self.shape_numbers))
+        )
+
+    @cached_property
     def sphere_pairs(self) -> Table:
         """Return the table of pairs of shapes that are both spheres."""
         return Table("sphere_pairs", self._near(self.sphere_shapes))
 
-    @property
+    @cached_property
     def shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes.
 
@@ -256,9 +291,11 @@ class CheckColumns(Columns):
         """
         poses = (index_field(X, into=self.poses) for X in (self.X_A, self.X_B))
         near = self._near(self.shape_spheres)
-        return Table("shape_pairs", (*near, *poses, code(self.distance.name)))
+        shapes = _records_of(RECORDS_OF_SHAPES)
+        called = *poses, *shapes, code(self.distance.name)
+        return Table("shape_pairs", (*near, *called))
 
-    @property
+    @cached_property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links, with ranges of their pairs of shapes."""
         spheres = span(self.of_spheres.name, self.sphere_pairs.name)
@@ -359,23 +396,23 @@ class CheckColumns(Columns):
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
             *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
+            *_records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
 
     # What has a result for each pair of links.
 
-    @property
+    @cached_property
     def numbered_sphere_pairs(self) -> Table:
         """Return the table of pairs of spherical shapes, with their numbers."""
         table = self.sphere_pairs
         poses = (self.sphere_X_A, self.sphere_X_B)
         indices = (index_field(X, into=self.poses) for X in poses)
         more = number_field(self.sphere_number), *indices
-        return Table(
-            table.name, (*table.fields, *more, code(self.sphere_distance.name))
-        )
+        called = *_records_of(RECORDS_OF_SPHERES), code(self.sphere_distance.name)
+        return Table(table.name, (*table.fields, *more, *called))
 
-    @property
+    @cached_property
     def numbered_shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes, with their numbers."""
         table = self.shape_pairs
@@ -436,6 +473,11 @@ class CheckColumns(Columns):
     def shape_spheres(self) -> dict[str, Port]:
         """Return the spheres around two shapes."""
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
+
+
+def _records_of(names: tuple[str, str]) -> tuple[Field, ...]:
+    """Return the fields of the records of both shapes of a pair."""
+    return tuple(record(name, "shapes") for name in names)
 
 
 def records(values: Mapping[Port, Any]) -> dict[str, Any]:

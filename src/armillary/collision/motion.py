@@ -228,7 +228,7 @@ class MotionProver:
             box = self._box(level)
             speeds = self.pairs.speeds(*box, accelerations=True)
             # Joints of users may have no bound of their speed in so large a box.
-            _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
+            _, levers = self.pairs.levers(*box, speeds)
             is_known = bool(np.isfinite(levers).all())
             self._known[level] = self._made(box, speeds) if is_known else None
         return self._known[level]

@@ -39,6 +39,7 @@ from armillary.collision.columns import (
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
+    Room,
 )
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
@@ -83,7 +84,7 @@ UNKNOWN: Final = 1e30
 """Bounds of accelerations above this count as unknown."""
 
 
-def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
+def motion_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     """Return the pipeline from both ends of motions to how far they are free.
 
     Its result is the part of a motion that is proven to be free, and 1 if links touch
@@ -91,9 +92,9 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
 
     Args:
         moving: The moving links of the cell.
-        spheres: For how many spheres there is room.
+        room: For what there is room.
     """
-    columns, twists = CheckColumns(moving, spheres), MovingTwists(moving, ())
+    columns, twists = CheckColumns(moving, room), MovingTwists(moving, ())
     stage = columns.stage
     piece = columns.t, columns.back, columns.ahead, columns.touching
     coordinates = each(columns.coordinates, stage(_coordinate))
@@ -129,6 +130,7 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
             columns.moving_balls,
             columns.fixed_balls,
             columns.moving_spheres,
+            columns.shapes,
             columns.ball_pairs,
             columns.moving_link_pairs,
             columns.moving_sphere_pairs,

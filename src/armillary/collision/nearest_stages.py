@@ -18,7 +18,11 @@ from armillary.collision.check_stages import (
     lesser,
     may_be_less,
 )
-from armillary.collision.columns import CheckColumns
+from armillary.collision.columns import (
+    RECORDS_OF_SHAPES,
+    RECORDS_OF_SPHERES,
+    CheckColumns,
+)
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.spatial.pose import Pose
@@ -80,6 +84,7 @@ def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
         (columns.poses, *more),
         (
             columns.spheres,
+            columns.shapes,
             pairs,
             columns.numbered_sphere_pairs,
             columns.numbered_shape_pairs,
@@ -155,7 +160,12 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     spheres, shapes = columns.numbered_sphere_pairs, columns.numbered_shape_pairs
     of_spheres, of_shapes = columns.of_spheres.name, columns.of_shapes.name
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
-    measured = call(columns.distance.name, (columns.X_A, columns.X_B), answers)
+    measured = call(
+        columns.distance.name, (columns.X_A, columns.X_B), answers, RECORDS_OF_SHAPES
+    )
+    of_balls = call(
+        columns.sphere_distance.name, (X_A, X_B), answers, RECORDS_OF_SPHERES
+    )
     return (
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres
@@ -165,7 +175,7 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(_is_nearest, writes=columns.is_chosen),
             when(
                 columns.is_chosen,
-                call(columns.sphere_distance.name, (X_A, X_B), answers),
+                of_balls,
                 stage(_taken, number=columns.sphere_number),
             ),
             within=of_spheres,

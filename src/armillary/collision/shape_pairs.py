@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -46,7 +46,15 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import trace
 
-__all__ = ["LinkShape", "Placed", "ShapePairs", "centre_kernel"]
+__all__ = [
+    "LinkShape",
+    "PairKind",
+    "Placed",
+    "ShapePairs",
+    "centre_kernel",
+    "form_numbers",
+    "kinds_of",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -99,12 +107,25 @@ class Placed(NamedTuple):
         frames: The frames of their own links in those, shape (n, 4, 4).
         matrices: Their own frames in those of moving links, shape (n, 3, 4).
         centres: Centres of their bounding spheres there, shape (n, 3).
+        spheres: Centres of the spheres around links, then of these, shape (l + n, 3).
+        whole: All of it in one array, links first: frames, matrices and centres, shape
+            (l + n, 4, 9).
     """
 
     rows: Indices
     frames: Array
     matrices: Array
     centres: Array
+    spheres: Array
+    whole: Array
+
+    @classmethod
+    def of(cls, rows: Indices, whole: Array) -> Self:
+        """Return where shapes are, from all of it in one array."""
+        whole.flags.writeable = False
+        shapes, spheres = whole[len(whole) - len(rows) :], whole[:, :3, 8]
+        matrices, centres = shapes[:, :3, 4:8], shapes[:, :3, 8]
+        return cls(rows, shapes[:, :, :4], matrices, centres, spheres, whole)
 
     def link_poses(self, X: Array, shape: int) -> Array:
         """Return the poses in the world of the link that has a shape.
@@ -143,6 +164,10 @@ class PairKind:
         """Return whether their distance is a formula, rather than an iteration."""
         a, b = self.forms
         return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
+
+    def shifted(self, by: int) -> Self:
+        """Return the same pairs, which stand that many positions later."""
+        return type(self)(self.pairs + by, self.forms, self.shapes, self.sides)
 
     def values(
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
@@ -211,7 +236,35 @@ class PairKind:
         )
         return a, b
 
-    def callees(
+    def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
+        """Return the code of pairs, to be called with poses of links, and shapes.
+
+        Callers give the pose and the numbers of both shapes, so that it is the same
+        wherever these are. Where no shape is a polyhedron all pairs share one code.
+
+        Args:
+            asked: What it returns, as for `pair_kernel`.
+            dtype: The type that callers compute in.
+            lanes: How many rows they compute at once.
+        """
+        pipeline = called_pipeline(*self.forms, asked, are_given=True)
+        if not any(isinstance(form, ConvexPolyhedron) for form in self.forms):
+            return _shared_callees(pipeline, dtype, lanes)
+        constant, hulls = kept(
+            self,
+            ("constant tables", asked, dtype.char),
+            lambda: self._constant_tables(pipeline, dtype),
+        )
+        spans: dict[str, Any] = {
+            name: (0, len(records)) for name, records in constant.items()
+        }
+        for k, (hull, ranges) in hulls.items():
+            spans[hull] = ranges[self._uses[1][k]]
+        return Callees.of(
+            pipeline, {}, spans, dtype=dtype, lanes=lanes, constant=constant
+        )
+
+    def placed_callees(
         self,
         placed: Placed,
         asked: Asked,
@@ -219,7 +272,7 @@ class PairKind:
         lanes: int,
         at: Any = slice(None),
     ) -> Callees:
-        """Return the code of pairs, to be called with poses of their links.
+        """Return the code of pairs, to be called with poses of their links alone.
 
         Args:
             placed: Where the shapes are.
@@ -283,6 +336,17 @@ class PairKind:
         return pack_all(wanted, given, pipeline.columns, dtype), spans
 
 
+@lru_cache(maxsize=1024)
+def _shared_callees(pipeline: Pipeline, dtype: np.dtype[Any], lanes: int) -> Callees:
+    """Return the code of all pairs of two kinds of shapes that have no corners."""
+    wanted = [table for table in pipeline.tables if table.name not in pipeline.given]
+    given = {table.name: RECORDS[table.name] for table in wanted}
+    spans = {
+        table.name: (0, min(map(len, given[table.name].values()))) for table in wanted
+    }
+    return Callees.of(pipeline, given, spans, dtype=dtype, lanes=lanes)
+
+
 @final
 @dataclass(frozen=True, slots=True)
 class ShapePairs:
@@ -323,7 +387,7 @@ class ShapePairs:
         radii = np.array([s.radius for s in spheres], np.float64)
         poses = [each.matrix for each in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
-        kinds = tuple(_kinds(tuple(shapes), pairs))
+        kinds = tuple(kinds_of(tuple(shapes), pairs, form_numbers(shapes)))
         kind_of, index_of = np.zeros((2, len(pairs)), np.int64)
         for k, kind in enumerate(kinds):
             kind_of[kind.pairs] = k
@@ -335,17 +399,30 @@ class ShapePairs:
             tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
         )
 
-    def placed(self, rows: Indices, frames: Array) -> Placed:
-        """Return where the shapes are.
+    def of_sizes(
+        self,
+        shapes: tuple[LinkShape, ...],
+        matrices: Array,
+        centres: Array,
+        radii: Array,
+        kinds: int,
+    ) -> Self:
+        """Return the same pairs of other shapes of the same kinds.
 
-        Args:
-            rows: The rows of the moving links that they move with, shape (n,).
-            frames: The frames of their own links in those, shape (n, 4, 4).
+        kinds: So many kinds come first of pairs whose shapes are the same.
         """
-        # x in a shape's link is R x + p in the link that moves it.
-        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
-        matrices = (frames @ self.matrices)[:, :3]
-        return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
+        same, others = self.kinds[:kinds], self.kinds[kinds:]
+        made = (replace(kind, shapes=shapes) for kind in others)
+        return type(self)(
+            shapes,
+            self.pairs,
+            (*same, *made),
+            self.kind_of,
+            self.index_of,
+            matrices,
+            centres,
+            radii,
+        )
 
     def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
         """Return what distances are not below: those of bounding spheres.
@@ -382,24 +459,40 @@ class ShapePairs:
         return values
 
 
-def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
+def form_numbers(shapes: Sequence[LinkShape]) -> Indices:
+    """Return a number for each shape, the same for all of a kind; shape (n,)."""
+    numbers: dict[Primitive, int] = {}
+    forms = (numbers.setdefault(each.form, len(numbers)) for each in shapes)
+    return np.fromiter(forms, np.int64, len(shapes))
+
+
+def kinds_of(
+    shapes: tuple[LinkShape, ...], pairs: Indices, form: Indices
+) -> Iterator[PairKind]:
+    """Yield the kinds of pairs of shapes.
+
+    Args:
+        shapes: The shapes.
+        pairs: The two shapes of each pair, shape (k, 2).
+        form: The `form_numbers` of the shapes, shape (n,).
+
+    Raises:
+        ModelError: Both shapes of a pair are half spaces.
+    """
     if not len(pairs):
         return
-    # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
-    # one first; those with equal numbers are one kind of pairs, whose sides are then
-    # exchanged if the other order is listed.
-    numbers: dict[Primitive, int] = {}
-    forms = [each.form for each in shapes]
-    form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
+    # Pairs are sorted by the numbers of both kinds of shapes, the smaller one first;
+    # those with equal numbers are one kind of pairs, whose sides are then exchanged if
+    # the other order is listed.
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])
-    number = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
+    number = form[ordered[:, 0]] * (int(form.max()) + 1) + form[ordered[:, 1]]
     order = np.argsort(number, kind="stable")
-    _, starts = np.unique(number[order], return_index=True)
-    for which in np.split(order, starts[1:]):
+    ends = np.flatnonzero(np.diff(number[order])) + 1
+    for which in np.split(order, ends):
         sides = ordered[which].T
         one, other = (int(side[0]) for side in sides)
-        kinds = forms[one], forms[other]
+        kinds = shapes[one].form, shapes[other].form
         if isinstance(kinds[0], HalfSpace) and isinstance(kinds[1], HalfSpace):
             raise ModelError(
                 "Two half spaces have no distance: those of "

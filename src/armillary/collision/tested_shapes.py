@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from armillary.collision.check_tables import CheckTables
@@ -76,6 +76,7 @@ def shapes_of_links(
     tested: Pairs,
     meshes: MeshSource | None,
     *,
+    positions: Sequence[int] | None = None,
     skip_unread: bool = False,
 ) -> dict[int, list[LinkShape]]:
     """Return the shapes of links of pairs, by their positions in `tested.links`.
@@ -84,14 +85,17 @@ def shapes_of_links(
         cell: The cell that has the links.
         tested: The pairs.
         meshes: What reads meshes.
+        positions: Those of the links; by default of all that are in a pair.
         skip_unread: Whether links whose shapes cannot be read are left out.
 
     Raises:
         ModelError: A mesh cannot be read, or has no hull.
     """
     by_position: dict[int, list[LinkShape]] = {}
-    positions: list[int] = distinct_numbers(tested.indices).tolist()
-    for k in positions:
+    wanted: Sequence[int] = distinct_numbers(tested.indices).tolist()
+    if positions is not None:
+        wanted = positions
+    for k in wanted:
         name = tested.links[k]
         link = cell.links[cell.frame(name).link]
         try:
@@ -120,16 +124,29 @@ def _link_shapes(
 
 
 def tables_of_shapes(
-    tested: Pairs, shapes: dict[int, list[LinkShape]], moving: MovingLinks, tree: Tree
+    tested: Pairs,
+    shapes: dict[int, list[LinkShape]],
+    moving: MovingLinks,
+    tree: Tree,
+    *,
+    positions: Sequence[int] | None = None,
 ) -> CheckTables:
     """Return the tables of pairs of links with these shapes, attached as in a tree.
 
-    shapes: Of `shapes_of_links`; those of links in no pair are left out.
+    Args:
+        tested: The pairs.
+        shapes: Of `shapes_of_links`.
+        moving: The moving links of the cell.
+        tree: What is attached to what.
+        positions: The links that have spheres, sorted; by default all that are in a
+            pair.
 
     Raises:
         ModelError: Both shapes of a pair are half spaces.
     """
-    used: list[int] = distinct_numbers(tested.indices).tolist()
+    used = positions
+    if used is None:
+        used = distinct_numbers(tested.indices).tolist()
     links = [tree.cell.frame(tested.links[k]).link for k in used if shapes[k]]
     every = [each for k in used for each in shapes[k]]
     return CheckTables.of(tested, every, moving.fixed_links(tree, links))

@@ -251,7 +251,7 @@ class ApproachPairs:
         for kind in pairs.kinds:
             if not np.isin(kind.pairs, chosen).any():
                 continue
-            made = kind.callees(placed, "all", dtype, lanes)
+            made = kind.placed_callees(placed, "all", dtype, lanes)
             callees.append(made)
             ordered[kind.pairs] = placed.rows[kind.sides].T
             codes[kind.pairs] = made.codes

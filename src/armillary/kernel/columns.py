@@ -110,7 +110,10 @@ class Column(_Declared):
     @overload
     def __get__(self, instance: Columns, owner: type[Columns]) -> Port: ...
     def __get__(self, instance: Columns | None, owner: type[Columns]) -> Self | Port:
-        return self if instance is None else instance.port(self)
+        if instance is None:
+            return self
+        # Found in the instance from now on.
+        return vars(instance).setdefault(self.name, instance.port(self))
 
 
 @final
@@ -168,6 +171,8 @@ class Columns:
             sizes: Sizes of its columns.
         """
         made = copy.copy(self)
+        for column in self.declared():
+            vars(made).pop(column.name, None)  # it may have other sizes there
         made.number, made.sizes = number, {**self.sizes, **sizes}
         return made
 
@@ -519,9 +524,14 @@ def subdivide(
     return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
 
 
-def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:
-    """Return the call of the pipeline that the record around it chooses."""
-    return Call(code, tuple(port.name for port in reads), tuple(writes))
+def call(
+    code: str,
+    reads: Sequence[Port],
+    writes: Sequence[Port],
+    given: Sequence[str] = (),
+) -> Call:
+    """Return the call of the pipeline that the record around it chooses; see `Call`."""
+    return Call(code, tuple(port.name for port in reads), tuple(writes), tuple(given))
 
 
 def farthest(table: Table, points: Port, direction: Port, output: Port) -> Farthest:

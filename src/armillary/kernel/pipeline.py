@@ -10,9 +10,9 @@ runs another pipeline, which a record chooses; `Farthest` looks for one of the p
 of a table.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
-fields are numbers, positions in a column (`index`), ranges of another table (`span`) or
-what a `Call` runs (`code`); programs inside of an `Each` or `At` read them like
-columns, so their names are unique.
+fields are numbers, positions in a column (`index`), ranges of another table (`span`),
+records of one (`record`) or what a `Call` runs (`code`); programs inside of an `Each`
+or `At` read them like columns, so their names are unique.
 
     pairs = Table("pairs", (index("a", "centres"), index("b", "centres"), reals("r")))
     Pipeline("gap", inputs, (pairs,), (fk, Each("pairs", (gap,))), ("least",))
@@ -172,11 +172,14 @@ class Call:
         code: A field.
         inputs: Columns and fields that it reads, in the order of its inputs.
         outputs: Columns that it writes, in the order of its outputs.
+        given: Fields of the kind `record`: their records are those of the tables that
+            it is `given`, in their order.
     """
 
     code: str
     inputs: tuple[str, ...]
     outputs: tuple[Port, ...]
+    given: tuple[str, ...] = ()
 
 
 @final
@@ -221,6 +224,8 @@ class Pipeline:
         stages: What runs.
         results: Names of the columns that a call returns.
         scratch: Columns whose entries are written, by an index, before they are read.
+        given: Names of the tables of one record that callers give, where a `Call` runs
+            it: those of theirs begin with the same fields.
         outputs: Those columns.
         columns: The shape of every column that it works on.
     """
@@ -231,6 +236,7 @@ class Pipeline:
     stages: tuple[Stage, ...]
     results: tuple[str, ...]
     scratch: tuple[Port, ...] = ()
+    given: tuple[str, ...] = ()
     outputs: tuple[Port, ...] = field(init=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -261,7 +267,7 @@ class Pipeline:
     def fingerprint(self) -> str:
         """Return a digest of all that it computes, whatever its name."""
         text = hashlib.sha256()
-        shared = self.inputs, self.tables, self.results, self.scratch
+        shared = self.inputs, self.tables, self.results, self.scratch, self.given
         text.update(repr(shared).encode())
         for part in _parts(self.stages):
             text.update(part.encode())
@@ -374,8 +380,15 @@ class _Check:
             raise self.fault("two fields have the same name")
         # Ranges lead from a record to those of another table, which must exist.
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
-        for table in self.spans.values():
+        others = [one.of for one in fields if one.kind == "record"]
+        for table in (*self.spans.values(), *others):
             pipeline.table(table)
+        for table in map(pipeline.table, pipeline.given):
+            if not table.is_single or any(one.kind != "real" for one in table.fields):
+                raise self.fault(
+                    f"the table '{table.name}' that callers give must have one record, "
+                    "of numbers"
+                )
         for name in self.shapes:
             if name in self.fields:
                 raise self.fault(f"'{name}' is a field and cannot be an input")
@@ -461,6 +474,10 @@ class _Check:
         field = self.fields.get(call.code)
         if field is None or field.kind != "code" or call.code not in fields:
             raise self.fault(f"no record around a call has the code '{call.code}'")
+        for name in call.given:
+            field = self.fields.get(name)
+            if field is None or field.kind != "record" or name not in fields:
+                raise self.fault(f"no record around a call has the record '{name}'")
         for name in call.inputs:
             self.readable(name, known, fields, call.code)
         for port in call.outputs:

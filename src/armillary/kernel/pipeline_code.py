@@ -87,13 +87,14 @@ def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder]
 
 
 def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
-    """Return @columns(ptr in..., ptr out..., ptr tables, active) of a pipeline.
+    """Return @columns(ptr in..., out..., given..., tables, active) of a pipeline.
 
     It is what a `Call` calls: its inputs and outputs are columns, `active` has a bit
     for each lane that counts, and scratch is on the stack. It stands behind what it
     calls.
     """
-    more = {"tables": PTR, "active": bits_of_lanes(real.lanes)}
+    given = dict.fromkeys(map(_given, range(len(pipeline.given))), PTR)
+    more = {**given, "tables": PTR, "active": bits_of_lanes(real.lanes)}
     code = _PipelineCode(pipeline, real, "columns", more)
     f = code.f
     for k, port in enumerate(pipeline.inputs):
@@ -103,6 +104,11 @@ def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
         code.copy(f[f"out{k}"], code.columns[port.name], port.size)
     f.ret(code.flags.get() & f["active"])
     return [*code.called_functions, f]
+
+
+def _given(number: int) -> str:
+    """Return the name of the parameter for a record that callers give."""
+    return f"given{number}"
 
 
 Mask: TypeAlias = Value | None
@@ -365,10 +371,23 @@ class _PipelineCode:
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""
+        if table.name in self.pipeline.given:
+            given = self.pipeline.given.index(table.name)
+            return self.f[_given(given)], self.f.constant(I64, 1)
         number = self.pipeline.tables.index(table)
         # One entry of TABLE for each table of the pipeline, in order.
         entry = self.f.address(self.f["tables"], number * TABLE.bytes)
         return TABLE.load(entry, "records"), TABLE.load(entry, "count")
+
+    def record(self, name: str) -> Value:
+        """Return where the record lies whose position a field holds."""
+        field, layout, record = self.fields[name]
+        table = self.pipeline.table(field.of)
+        records, _ = self.records(table)
+        size = table.layout(self.real.bits).bytes
+        # Positions were checked when the table was packed.
+        position = layout.load(record, name).to(I64, "zext")
+        return self.f.address(records, position * size)
 
     def at(self, stage: At, active: Mask) -> None:
         """Write stages; the fields that rows choose are columns meanwhile."""
@@ -448,7 +467,8 @@ class _PipelineCode:
         inputs = [self.pointer(x, math.prod(shape_of(x))) for x in stage.inputs]
         outputs = [self.columns[port.name] for port in stage.outputs]
         counted = f.constant(self.bits, -1) if active is None else active.packed()
-        arguments = (*inputs, *outputs, tables, counted)
+        given = [self.record(name) for name in stage.given]
+        arguments = (*inputs, *outputs, *given, tables, counted)
         self.flag(f.call(code.text, self.bits, *arguments), active)
 
     def farthest(self, stage: Farthest) -> None:
@@ -493,7 +513,7 @@ class _PipelineCode:
             return
         for k in range(size):
             number = layout.load(record, name, k)
-            if field.kind == "span":
+            if field.kind in {"span", "record"}:
                 number = number.to(self.scalar, "sitofp")
             yield number.splat(self.real.lanes)
 

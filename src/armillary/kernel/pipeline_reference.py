@@ -27,7 +27,7 @@ from armillary.kernel.pipeline import (
 )
 from armillary.kernel.references import vectorize
 from armillary.kernel.subdivision import PIECES, covered
-from armillary.kernel.tables import Field
+from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program
 
 __all__ = ["Called", "evaluate"]
@@ -208,7 +208,12 @@ class _PipelineRun:
     def call(self, call: Call, rows: Array) -> None:
         assert self.called is not None, "a kernel knows what it calls"
         _, codes = self.fields[call.code]
-        pipeline, tables = self.called(codes[0])  # the same for all rows
+        pipeline, own = self.called(codes[0])  # the same for all rows
+        tables = dict(own)
+        for table, name in zip(pipeline.given, call.given, strict=True):
+            field, positions = self.fields[name]
+            given = self.tables[field.of][int(positions[0])]
+            tables[table] = _begin_of(given, pipeline.table(table))
         inputs = [self.value(name, rows) for name in call.inputs]
         outputs = evaluate(pipeline, tables, *inputs)
         for port, value in zip(call.outputs, outputs, strict=True):
@@ -227,6 +232,18 @@ class _PipelineRun:
         if field.kind == "index":
             return self.columns[field.of][rows, values[rows]]
         return values[rows].astype(np.float64)
+
+
+def _begin_of(record: Any, table: Table) -> Array:
+    """Return the record of a table whose numbers another record begins with."""
+    numbers = np.concatenate([np.ravel(record[name]) for name in record.dtype.names])
+    kinds = [(field.name, np.float64, field.shape) for field in table.fields]
+    begin, first = np.zeros(1, kinds), 0
+    for field in table.fields:
+        size = math.prod(field.shape)
+        begin[field.name] = numbers[first : first + size].reshape(field.shape)
+        first += size
+    return begin
 
 
 def _with_an_input(program: Program) -> Program:

@@ -34,7 +34,7 @@ from armillary.model.joint import Joint
 from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
 from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose, matrices_of, product_of_matrices
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 
@@ -71,13 +71,11 @@ class FixedLinks(NamedTuple):
         bases: The manipulators whose movable bases are nearest below them, -1 where
             they are fixed to the moving link itself; shape (n,).
         matrices: Their poses in those bases, or in the moving links, shape (n, 4, 4).
-        on_bases: Which of them are on movable bases, shape (m,).
     """
 
     rows: Indices
     bases: Indices
     matrices: Array
-    on_bases: Indices
 
 
 class MovingLinks:
@@ -156,28 +154,20 @@ class MovingLinks:
             poses.append(pose)
         chosen = [number[link] for link in links]
         row_of, base_of = np.array([rows, bases], np.int64)[:, chosen]
-        on_bases = np.flatnonzero(base_of >= 0)
-        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen], on_bases)
+        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen])
 
-    def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
-        """Return where links are in the moving links that they move with.
-
-        Args:
-            tree: One with the attachments that `fixed` was made for.
-            fixed: The links, as from `fixed_links`.
+    def base_frames(self, tree: Tree) -> Array:
+        """Return where movable bases are in the moving links that carry them.
 
         Returns:
-            Poses, shape (n, 4, 4).
+            Poses of all bases of the cell, shape (m, 4, 4); of those that cannot move
+            they are where these were mounted.
         """
-        standing = tree.base_matrices
-        if tree.carried_bases:
-            standing = standing.copy()
-            for k in tree.carried_bases:
-                standing[k] = self.mounted(tree, k).pose.matrix()
-        frames, on_bases = fixed.matrices.copy(), fixed.on_bases
-        frames[on_bases] = product_of_matrices(
-            standing[fixed.bases[on_bases]], fixed.matrices[on_bases]
-        )
+        if not tree.carried_bases:
+            return tree.base_matrices
+        frames = tree.base_matrices.copy()
+        for k in tree.carried_bases:
+            frames[k] = self.mounted(tree, k).pose.matrix()
         return frames
 
     @property

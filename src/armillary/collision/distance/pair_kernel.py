@@ -49,7 +49,7 @@ __all__ = ["SIZES_OF", "Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
 Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
 
-Sizes: TypeAlias = Literal["table", "alone", "rows", "called"]
+Sizes: TypeAlias = Literal["table", "alone", "rows", "called", "given"]
 
 WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
 """What gives the same where shapes are apart."""
@@ -160,13 +160,19 @@ def _compiled(
 
 
 @lru_cache(maxsize=256)
-def called_pipeline(a: Primitive, b: Primitive, asked: Asked) -> Pipeline:
+def called_pipeline(
+    a: Primitive, b: Primitive, asked: Asked, *, are_given: bool = False
+) -> Pipeline:
     """Return what is called for pairs of shapes like two, in an order that is listed.
 
     It takes the poses of both links as columns, shape (3, 4), and returns the value, or
     value, gap, points and normal.
+
+    are_given: Whether callers give the poses and numbers of both shapes; else they are
+        in tables of its own.
     """
-    return _pipeline(form_of(a), form_of(b), asked, False, "called")
+    sizes: Sizes = "given" if are_given else "called"
+    return _pipeline(form_of(a), form_of(b), asked, False, sizes)
 
 
 def _pipeline(
@@ -176,15 +182,17 @@ def _pipeline(
 
     sizes: Where poses and numbers of the shapes are: `rows` for inputs, of which each
         row has its own, `table` for a table, `called` for one for each shape, beside
-        columns of poses; `alone` for a table of the numbers, where there are no poses.
+        columns of poses, which callers give where it is `given`; `alone` for a table of
+        the numbers, where there are no poses.
     """
     # The stages: where B is in A, how far their cores are apart, and the radii around
     # these. What differs are the sources of poses and numbers.
     is_full = asked == "all"
-    is_whole = is_full and sizes != "called"
+    is_called = sizes in {"called", "given"}
+    is_whole = is_full and not is_called
     columns = PairColumns(a, b, pose_rows=4 if is_whole else 3)
     links: tuple[Port, ...] = (columns.X_AB,)
-    if is_full or sizes in {"rows", "called"}:
+    if is_full or is_called or sizes == "rows":
         links = columns.X_A, columns.X_B
     own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
     by_side = columns.numbers.values()
@@ -203,7 +211,7 @@ def _pipeline(
     inputs, tables = links, [*TABLES]
     if sizes == "rows":
         inputs = *links, *own, *numbers
-    elif sizes == "called":
+    elif is_called:
         # Many pairs share a shape, whose record is there once.
         for name, pose, port in zip(SIZES_OF, own, by_side, strict=True):
             fields = pose, *((port,) if port else ())
@@ -222,6 +230,7 @@ def _pipeline(
         tuple(tables),
         stages,
         tuple(port.name for port in results),
+        given=SIZES_OF if sizes == "given" else (),
     )
 
 
