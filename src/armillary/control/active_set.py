@@ -9,16 +9,23 @@ constraints that matter, not with those that there are, and what is found is exa
 
 With H = C C' and x = C'^-1 w, constraints are n = C^-1 a in the space of w, where the
 distance is the plain one. There are c slots for them, one for each of c rates.
+
+Of few rates the formulas below are straight code; of more than `UNROLLED` the same is
+done by loops, `kernel/active_set_code.py`, and the formulas are what tests compare it
+with.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from armillary.control.columns import TINY, ActiveConstraints, StepColumns
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, when_near
-from armillary.kernel.columns import each, repeat, when
+from armillary.kernel.columns import dense, each, repeat, when
+from armillary.kernel.dense import ActiveSet
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
@@ -27,8 +34,11 @@ from armillary.trace.functions import maximum, minimum, select, sqrt
 
 __all__ = ["BOUND", "TORQUE", "LeastSquares", "active_set_stages", "packed"]
 
+UNROLLED: Final = 8
+"""Rates up to which linear algebra is straight code, see `is_unrolled`."""
+
 ITERATIONS: Final = 100
-"""Most constraints that are added or dropped."""
+"""Most constraints that are added or dropped, of up to 25 rates."""
 
 BROKEN: Final = 1e-10
 """A constraint is broken that is missed by more [m/s or rad/s]."""
@@ -44,6 +54,11 @@ TORQUE: Final = 2e6
 """Numbers of rows of torques: this, and more."""
 
 FAR: Final = 1e30
+
+
+def is_unrolled(columns: StepColumns) -> bool:
+    """Return whether linear algebra of so many rates is straight code, not loops."""
+    return columns.x.size <= UNROLLED
 
 
 def packed(matrix: Matrix) -> list[Number]:
@@ -127,6 +142,21 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
         rows: The table of inequalities, whose fields `row`, `is_near` and `row_number`
             are the `RateRow`, with more behind it; 1 for those that count; and k.
     """
+    limit = max(ITERATIONS, 4 * columns.x.size)
+    if not is_unrolled(columns):
+        method = ActiveSet(limit, BROKEN, DEPENDENT, TINY, FAR, BOUND, FREE)
+        given = columns.hessian, columns.gradient, columns.low, columns.high
+        found = columns.x, columns.slots, columns.multipliers, columns.finished
+        return (
+            dense(
+                method,
+                partial(solved, fields=(columns.row.name, columns.is_near.name)),
+                (*given, columns.approach_rows, columns.approach_nears),
+                found,
+                table=rows,
+                fields=(columns.row, columns.is_near, columns.row_number),
+            ),
+        )
     # Step 1 of Goldfarb and Idnani: choose the constraint that is broken most.
     choose = when(
         columns.scanning,
@@ -138,7 +168,7 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     move = when(columns.active, columns.stage(_step))
     return (
         columns.stage(_begin),
-        repeat(columns.active, choose, move, limit=ITERATIONS),
+        repeat(columns.active, choose, move, limit=limit),
         columns.stage(_end, writes=(columns.x, columns.finished)),
     )
 
@@ -410,3 +440,54 @@ def _end(
     # Rounding of C'^-1 w may lead beyond a bound; clipping takes it back.
     bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
     return bounded, select(active > 0.0, 0.0, 1.0)
+
+
+def solved(
+    hessian: Vector,
+    gradient: Vector,
+    low: Vector,
+    high: Vector,
+    approach_rows: Matrix,
+    approach_nears: Matrix,
+    records: Any,
+    *,
+    fields: tuple[str, str],
+) -> tuple[Vector, Vector, Vector, Number]:
+    """Return what the stages write, by their formulas on floats.
+
+    Args:
+        hessian: H, packed.
+        gradient: g.
+        low: The least rates.
+        high: The greatest.
+        approach_rows: Rows of inequalities.
+        approach_nears: For each a number above 0 where it counts.
+        records: Those of the table of rows.
+        fields: Its fields that are positions of rows, and of these numbers.
+    """
+    row, is_near = fields
+    counted = [
+        (RateRow(approach_rows[one[row]], c=len(gradient)), float(one["row_number"]))
+        for one in records
+        if approach_nears[one[is_near]][0] > 0.0
+    ]
+    at = _begin(hessian, gradient)
+    factor, w, constraints, entering = at.factor, at.w, at.constraints, None
+    active: Any = 1.0
+    for _ in range(max(ITERATIONS, 4 * len(gradient))):
+        if entering is None or entering.scanning > 0.0:
+            x, broken = _scan_bounds(factor, w, low, high)
+            for one, number in counted:
+                broken = _scan_row(one, number, x, broken)
+            entering = _enter(factor, broken)
+            worst, active = broken.worst, entering.active
+            if not active > 0.0:
+                break
+        normal, pressure, number = entering[:3]
+        step = _step(w, constraints, worst, pressure, normal, number)
+        w, constraints, worst, active = step.w, step.constraints, step.worst, step.active
+        entering = entering._replace(pressure=step.pressure, scanning=step.scanning)
+        if not active > 0.0:
+            break
+    x, finished = _end(factor, w, low, high, active)
+    return x, constraints.slots, constraints.multipliers, finished
