@@ -10,9 +10,8 @@ constraints that matter, not with those that there are, and what is found is exa
 With H = C C' and x = C'^-1 w, constraints are n = C^-1 a in the space of w, where the
 distance is the plain one. There are c slots for them, one for each of c rates.
 
-Of few rates the formulas below are straight code; of more than `UNROLLED` the same is
-done by loops, `kernel/active_set_code.py`, and the formulas are what tests compare it
-with.
+Of few rates the formulas below are straight code; of more (`StepColumns.is_unrolled`)
+the same is done by loops, `kernel/active_set_code.py`, which tests compare with them.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from armillary.control.columns import TINY, ActiveConstraints, StepColumns
+from armillary.control.least_squares import packed, unpacked
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, when_near
 from armillary.kernel.columns import dense, each, repeat, when
@@ -32,13 +32,10 @@ from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "TORQUE", "LeastSquares", "active_set_stages", "packed"]
+__all__ = ["BOUND", "TORQUE", "active_set_stages", "solved"]
 
-UNROLLED: Final = 8
-"""Rates up to which linear algebra is straight code, see `is_unrolled`."""
-
-ITERATIONS: Final = 100
-"""Most constraints that are added or dropped, of up to 25 rates."""
+ITERATIONS: Final = 10
+"""Most constraints that are added or dropped, for each rate; 100 in any case."""
 
 BROKEN: Final = 1e-10
 """A constraint is broken that is missed by more [m/s or rad/s]."""
@@ -54,31 +51,6 @@ TORQUE: Final = 2e6
 """Numbers of rows of torques: this, and more."""
 
 FAR: Final = 1e30
-
-
-def is_unrolled(columns: StepColumns) -> bool:
-    """Return whether linear algebra of so many rates is straight code, not loops."""
-    return columns.x.size <= UNROLLED
-
-
-def packed(matrix: Matrix) -> list[Number]:
-    """Return the lower half of a symmetric matrix, row by row."""
-    return [row[k] for i, row in enumerate(matrix) for k in range(i + 1)]
-
-
-def _unpacked(numbers: Vector, c: int) -> list[list[Number]]:
-    rows: list[list[Number]] = []
-    left = iter(numbers)
-    for i in range(c):
-        rows.append([next(left) for _ in range(i + 1)])
-    return rows
-
-
-class LeastSquares(NamedTuple):
-    """H, its lower half row by row, and g of 1/2 x'H x + g'x."""
-
-    hessian: Vector
-    gradient: Vector
 
 
 class ActiveSetStart(NamedTuple):
@@ -142,8 +114,8 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
         rows: The table of inequalities, whose fields `row`, `is_near` and `row_number`
             are the `RateRow`, with more behind it; 1 for those that count; and k.
     """
-    limit = max(ITERATIONS, 4 * columns.x.size)
-    if not is_unrolled(columns):
+    limit = _limit(columns.x.size)
+    if not columns.is_unrolled:
         method = ActiveSet(limit, BROKEN, DEPENDENT, TINY, FAR, BOUND, FREE)
         given = columns.hessian, columns.gradient, columns.low, columns.high
         found = columns.x, columns.slots, columns.multipliers, columns.finished
@@ -173,12 +145,17 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     )
 
 
+def _limit(c: int) -> int:
+    """Return the most iterations for c rates."""
+    return max(100, ITERATIONS * c)
+
+
 def _begin(hessian: Vector, gradient: Vector) -> ActiveSetStart:
     """Return the factor C, w of the least of all x, and no active constraints."""
     c = len(gradient)
     # H = C C' turns the least squares into a distance: with x = C'^-1 w it is
     # |w + C^-1 g|^2 / 2, whose least is at w = -C^-1 g.
-    C = _cholesky(_unpacked(list(hessian), c))
+    C = _cholesky(unpacked(list(hessian), c))
     w = [0.0 - y for y in _forward(C, list(gradient))]
     # No constraint is active: slots are empty, and the first scan comes next.
     none = [0.0] * c
@@ -239,7 +216,7 @@ def _scan_bounds(
 ) -> tuple[Vector, Broken]:
     """Return x, and by how much it breaks which bound most."""
     c = len(w)
-    x = _backward(_unpacked(list(factor), c), list(w))
+    x = _backward(unpacked(list(factor), c), list(w))
     worst: Number = 0.0
     number: Number = FREE
     # Rooms x - low and high - x: the most negative one is broken most.
@@ -280,7 +257,7 @@ def _enter(factor: Vector, broken: Broken) -> Entering:
     """Return the normal of the constraint that is broken most, or the end."""
     # Less than that is rounding: then x is the answer, and the loop ends.
     is_broken = broken.worst < 0.0 - BROKEN
-    C = _unpacked(list(factor), len(broken.worst_row))
+    C = unpacked(list(factor), len(broken.worst_row))
     return Entering(
         entering_normal=_forward(C, broken.worst_row),
         pressure=0.0,
@@ -436,7 +413,7 @@ def _end(
     factor: Vector, w: Vector, low: Vector, high: Vector, active: Number
 ) -> tuple[Vector, Number]:
     """Return x within its bounds, and whether it has come to its end."""
-    x = _backward(_unpacked(list(factor), len(w)), list(w))
+    x = _backward(unpacked(list(factor), len(w)), list(w))
     # Rounding of C'^-1 w may lead beyond a bound; clipping takes it back.
     bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
     return bounded, select(active > 0.0, 0.0, 1.0)
@@ -474,7 +451,7 @@ def solved(
     at = _begin(hessian, gradient)
     factor, w, constraints, entering = at.factor, at.w, at.constraints, None
     active: Any = 1.0
-    for _ in range(max(ITERATIONS, 4 * len(gradient))):
+    for _ in range(_limit(len(gradient))):
         if entering is None or entering.scanning > 0.0:
             x, broken = _scan_bounds(factor, w, low, high)
             for one, number in counted:
