@@ -134,7 +134,7 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.scratch = 0
-        self.count = 0  # of programs that are functions
+        self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
         self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
         # Memory on the stack that is only loaded and stored at fixed places becomes
@@ -565,10 +565,13 @@ class _PipelineCode:
 
     def called(self, program: Program, active: Mask) -> Value:
         """Call a program; its outputs are copied, since it may read what it writes."""
-        name = f"program{self.count}"
-        self.count += 1
-        functions, scratch_bytes = emit_columns(name, program, self.real)
-        self.called_functions += functions
+        # Programs that stand in several places are one function.
+        if program not in self.programs:
+            name = f"program{len(self.programs)}"
+            functions, scratch_bytes = emit_columns(name, program, self.real)
+            self.programs[program] = name, scratch_bytes
+            self.called_functions += functions
+        name, scratch_bytes = self.programs[program]
         inputs = [self.pointer(port.name, port.size) for port in program.inputs]
         # New memory, of which the region around it knows nothing: it is copied to
         # columns behind the call.
