@@ -54,9 +54,6 @@ MASS_ROWS: Final = "mass_rows"
 
 PLACE: Final = "rad or m"
 
-UNROLLED: Final = 8
-"""Rates up to which linear algebra of n^3 operations is straight code."""
-
 
 class InequalityRow(RateRow):
     """An inequality a x >= b of rates: of a pair, a contact or a limit of torques.
@@ -264,11 +261,6 @@ class StepColumns(RateColumns):
     # What a step answers
     reason = Column("a number of `RateReason`")
     answer = Column("all numbers of the answer, see `Step`", "answer")
-
-    @property
-    def is_unrolled(self) -> bool:
-        """Return whether linear algebra is straight code; else it is in loops."""
-        return self.x.size <= UNROLLED
 
     @classmethod
     def for_step(

@@ -5,7 +5,7 @@ matrix. These operations are loops over memory: their code does not grow, and ta
 many operations. Symmetric matrices are packed: their lower half, row by row. An output
 that is an input, too, begins with what it holds.
 
-`dense_code.py` and `active_set_code.py` have their machine code.
+`dense_code.py`, `active_set_code.py` and `least_motion_code.py` have the machine code.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, final
 
-__all__ = ["ActiveSet", "AddDiagonal", "AddSquares", "Clear", "Operation", "Shrink"]
+__all__ = [
+    "ActiveSet",
+    "AddDiagonal",
+    "AddSquares",
+    "Clear",
+    "LeastMotion",
+    "Operation",
+    "Shrink",
+]
 
 
 @final
@@ -83,4 +91,25 @@ class ActiveSet:
     free: float
 
 
-Operation: TypeAlias = Clear | AddSquares | AddDiagonal | Shrink | ActiveSet
+@final
+@dataclass(frozen=True, slots=True)
+class LeastMotion:
+    """Find the rates x with C x = c nearest to r, x - r = W^-1 C' y.
+
+    `held_motion` of `ik/task_priority.py` states it. Inputs: two matrices with the rows
+    of C; 1 for rows that count; c; 1 for rates that are not 0; r; multipliers p; a
+    small number; the diagonal of W. Outputs: 1, or 0 where equations contradict each
+    other; y, or what no rates meet there, in parts; x; C' y; C' p; sums of |C|.
+
+    Attributes:
+        refinements: How often rates are corrected.
+        singular: Part of the square of what is asked for that no rates meet, at most.
+    """
+
+    refinements: int
+    singular: float
+
+
+Operation: TypeAlias = (
+    Clear | AddSquares | AddDiagonal | Shrink | ActiveSet | LeastMotion
+)

@@ -11,8 +11,16 @@ from typing import Final
 
 from armillary.kernel.active_set_code import active_set_code, active_set_numbers
 from armillary.kernel.builder import FunctionBuilder
-from armillary.kernel.dense import ActiveSet, AddDiagonal, AddSquares, Clear, Shrink
+from armillary.kernel.dense import (
+    ActiveSet,
+    AddDiagonal,
+    AddSquares,
+    Clear,
+    LeastMotion,
+    Shrink,
+)
 from armillary.kernel.factor_code import Factor, packed_row
+from armillary.kernel.least_motion_code import least_motion_code, least_motion_numbers
 from armillary.kernel.machine_type import I64, PTR, Type
 from armillary.kernel.memory import Struct
 from armillary.kernel.pipeline import Dense
@@ -51,6 +59,8 @@ def _own(stage: Dense, sizes: Sequence[int]) -> int:
         case ActiveSet():
             nears = sizes[-1]
             return active_set_numbers(sizes[1], nears)
+        case LeastMotion():
+            return least_motion_numbers(sizes[2], sizes[-1])
 
 
 def dense_function(
@@ -107,6 +117,8 @@ def dense_function(
             _shrink(site, shrink)
         case ActiveSet() as method:
             active_set_code(site, method, stage.fields)
+        case LeastMotion() as motion:
+            least_motion_code(site, motion)
     if step != 1:
         for port, x, result in zip(stage.outputs, outputs, results, strict=True):
             with f.loop(port.size) as k:

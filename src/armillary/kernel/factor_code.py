@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from armillary.kernel.builder import Value
+from armillary.kernel.builder import Operand, Value
 from armillary.kernel.intrinsics.minmax import maximum
 from armillary.kernel.row_code import WIDTH, RowCode, padded
 
@@ -28,13 +28,15 @@ class Factor:
 
     Attributes:
         rows: What computes with rows.
-        size: The number of rows, n.
+        most: The greatest number of rows, for which there is memory.
         start: Where U begins, in padded rows; behind it are the reciprocals.
+        count: The number of rows, where that is not the greatest.
     """
 
     rows: RowCode
-    size: int
+    most: int
     start: Value
+    count: Value | None = None
 
     @staticmethod
     def numbers(size: int) -> int:
@@ -42,20 +44,25 @@ class Factor:
         return (size + 1) * padded(size)
 
     @property
+    def size(self) -> Operand:
+        """Return the number of rows, n."""
+        return self.most if self.count is None else self.count
+
+    @property
     def width(self) -> int:
         """Return the numbers of a padded row."""
-        return padded(self.size)
+        return padded(self.most)
 
     @property
     def inverse(self) -> Value:
         """Return where the reciprocals of the diagonal are."""
-        return self.rows.at(self.start, self.size * self.width)
+        return self.rows.at(self.start, self.most * self.width)
 
     def row(self, k: Value) -> Value:
         """Return where a row of U begins."""
         return self.rows.at(self.start, k * self.width)
 
-    def make(self, packed: Value, *, least: float, shift: float = 0.0) -> None:
+    def make(self, packed: Value, *, least: Operand, shift: Operand = 0.0) -> None:
         """Write the code that factors H + shift.
 
         Args:
@@ -82,7 +89,8 @@ class Factor:
                 end=self.width,
                 start=first,
             )
-            pivot = maximum(rows.get(row, k) + shift, f.constant(rows.scalar, least))
+            floor = least if isinstance(least, Value) else f.constant(rows.scalar, least)
+            pivot = maximum(rows.get(row, k) + shift, floor)
             inverse = 1.0 / pivot.sqrt()
             rows.put(inverse, self.inverse, k)
             with f.loop(n, k + 1) as j:
@@ -104,6 +112,7 @@ class Factor:
         """Write the code that divides a row by U from the left, in place."""
         rows = self.rows
         with rows.f.loop(self.size) as turn:
-            k = (self.size - 1) - turn
+            last = turn.constant(self.most) if self.count is None else self.count
+            k = last - 1 - turn
             right = rows.dot(self.row(k), x, self.width, k & -WIDTH)
             rows.put((rows.get(x, k) - right) * rows.get(self.inverse, k), x, k)
