@@ -45,7 +45,7 @@ __all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_JOINTS: Final = 48
+MOST_JOINTS: Final = 256
 """Joints that a controller can move: code grows with their third power."""
 
 
