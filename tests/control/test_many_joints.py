@@ -99,7 +99,8 @@ def test_loops_answer_as_their_formulas(conflict: str) -> None:
     cell = chain(9)
     control = controller(cell, conflict)
     Q, V, targets = samples(cell, conflict)
-    rows = [x[::4] for x in (Q, V, *targets, *control._target_rates(None))]
+    rows = [x[::4] for x in (Q, V, *targets)]
+    rows += control._target_rates(None)
     kernel = control._step(0, CAPSULE_WIDTH)._kernel(0, 4)
     native = kernel._native
     assert isinstance(native.core, Pipeline)

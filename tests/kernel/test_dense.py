@@ -150,7 +150,7 @@ def _kept(H: Array, d: Array) -> Sequence[Array]:
 @pytest.mark.parametrize("lanes", [1, 4])
 @pytest.mark.parametrize("n", [3, 17])
 def test_the_least_motion_is_that_of_numpy(n: int, lanes: int) -> None:
-    """The rates are those of the pseudo-inverse, in the metric and with what is free."""
+    """Rates meet the equations, and differ from those pulled to by W^-1 C' y."""
     rng = np.random.default_rng(n)
     count, m = 6, 2
     J, slots = rng.normal(size=(count, m, n)), np.zeros((count, n, n))
@@ -178,7 +178,9 @@ def test_the_least_motion_is_that_of_numpy(n: int, lanes: int) -> None:
         if own.sum() <= n:
             assert moves[k] == 1.0
             np.testing.assert_allclose(C[own] @ x[k], wanted[k][own], atol=1e-9)
-            np.testing.assert_allclose(metric[k] * (x[k] - pull[k]), C.T @ y[k], atol=1e-9)
+            np.testing.assert_allclose(
+                metric[k] * (x[k] - pull[k]), C.T @ y[k], atol=1e-9
+            )
         np.testing.assert_allclose(toward[k], C.T @ y[k], atol=1e-9)
         np.testing.assert_allclose(pressed[k], C.T @ pressing[k], atol=1e-12)
         np.testing.assert_allclose(lengths[k], np.abs(C).sum(axis=0), atol=1e-12)

@@ -16,7 +16,6 @@ the same is done by loops, `kernel/active_set_code.py`, which tests compare with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -449,8 +448,9 @@ def solved(
         if approach_nears[one[is_near]][0] > 0.0
     ]
     at = _begin(hessian, gradient)
-    factor, w, constraints, entering = at.factor, at.w, at.constraints, None
-    active: Any = 1.0
+    factor, w, constraints = at.factor, at.w, at.constraints
+    active, worst = at.active, at.worst
+    entering = None
     for _ in range(_limit(len(gradient))):
         if entering is None or entering.scanning > 0.0:
             x, broken = _scan_bounds(factor, w, low, high)
@@ -462,7 +462,12 @@ def solved(
                 break
         normal, pressure, number = entering[:3]
         step = _step(w, constraints, worst, pressure, normal, number)
-        w, constraints, worst, active = step.w, step.constraints, step.worst, step.active
+        w, constraints, worst, active = (
+            step.w,
+            step.constraints,
+            step.worst,
+            step.active,
+        )
         entering = entering._replace(pressure=step.pressure, scanning=step.scanning)
         if not active > 0.0:
             break

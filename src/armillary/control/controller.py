@@ -45,8 +45,8 @@ __all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_JOINTS: Final = 256
-"""Joints that a controller can move: code grows with their third power."""
+MOST_JOINTS: Final = 128
+"""Joints that a controller can move: code of twists grows with their square."""
 
 
 def controller_of(

@@ -1,13 +1,12 @@
 """The sum of squares that rates minimise, as stages: x'H x / 2 + g'x.
 
-H is packed, see `packed`; a stage `cleared` begins it, others add to it. What takes more
-than n^2 operations is straight code for few rates and a loop for more; both are the
-same formula.
+H is packed, see `packed`; the stage `cleared` begins it, others add to it. They are
+straight code for few rates and loops for more, by the same formulas.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from armillary.control.columns import StepColumns
@@ -144,7 +143,7 @@ def _stage(
     columns: StepColumns,
     operation: Operation,
     formula: Callable[..., Any],
-    reads: dict[str, Port | Sequence[Port]],
+    reads: Mapping[str, Port | Sequence[Port]],
     writes: Sequence[Port],
 ) -> Stage:
     """Return a formula as a program, or as the loop that does the same."""

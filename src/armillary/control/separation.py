@@ -82,9 +82,7 @@ def separation_stages(
             columns.is_strained,
             repeat(
                 columns.easing,
-                columns.stage(
-                    _start, writes=(columns.ridge, columns.gradient, broken)
-                ),
+                columns.stage(_start, writes=(columns.ridge, columns.gradient, broken)),
                 cleared(columns),
                 add_diagonal(columns),
                 for_each_near(
@@ -110,7 +108,7 @@ def _begin(braking: Vector) -> tuple[Vector, Vector, Number, Number]:
 
 
 def _start(separating: Vector) -> tuple[Vector, Vector, Number]:
-    """Return the diagonal of H, and g, of 1/2 e^2 |x - r|^2, and that none is broken."""
+    """Return the diagonal of H and g of 1/2 e^2 |x - r|^2; no row is broken yet."""
     # e^2 makes H positive, so that the solver has one answer however few rows.
     e = KEEPING * KEEPING
     return [e for _ in separating], [0.0 - e * rate for rate in separating], 0.0

@@ -299,7 +299,7 @@ def _least_squares(
         cleared(columns),
         # Tasks: sum_k w_k (v_k - J_k x)^2 / 2.
         *([squares] if listed else []),
-        # Postures, where the tasks leave freedom, then damping and stiffness about them.
+        # Postures where tasks leave freedom, then damping and stiffness about them.
         *(shrink(columns, each.pull(), each.spare()) for each in postures),
         columns.stage(
             _about_postures,

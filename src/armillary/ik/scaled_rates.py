@@ -22,6 +22,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from armillary.ik.active_rows import FAR, FREE, Hit, Slots
 from armillary.ik.task_priority import (
     REFINEMENTS,
@@ -478,16 +480,14 @@ def _asked(
     return _follower_of(way, null, sizes, prepared).asked(at, slots)
 
 
-def _held_motion(
-    task_rows: Matrix,
-    slot_rows: Matrix,
-    *others: Any,
-) -> Sequence[Any]:
-    """Return the motion, as `LeastMotion` does in loops."""
-    *asked, metric = others
-    listed = [[list(row) for row in rows] for rows in (task_rows, slot_rows)]
-    given = AskedMotion(*(part if part.ndim else float(part) for part in asked))
-    return held_motion(*listed, given, metric, refinements=REFINEMENTS)
+def _held_motion(task_rows: Matrix, slot_rows: Matrix, *others: Any) -> HeldMotion:
+    """Return the motion, as `LeastMotion` does in loops, of arrays."""
+    counts, changes, free, pull, pressing, small, metric = (
+        np.asarray(part).tolist() for part in others
+    )
+    asked = AskedMotion(counts, changes, free, pull, pressing, small)
+    tasks, slots = ([list(row) for row in rows] for rows in (task_rows, slot_rows))
+    return held_motion(tasks, slots, asked, metric, refinements=REFINEMENTS)
 
 
 def _directed(

@@ -273,7 +273,9 @@ class Follower:
         return AskedMotion(
             row_counts=[*counts, *slots.filled],
             row_changes=[*at.change, *(0.0 for _ in slots.slots)],
-            free=[m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)],
+            free=[
+                m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)
+            ],
             pull_now=[last * r for r in h.null or [0.0] * len(h.weights)],
             pressing=[*at.task_pressures, *slots.pressures],
             small=small,

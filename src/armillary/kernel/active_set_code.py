@@ -255,7 +255,9 @@ class _ActiveSetCode:
             )
         outside, size = (rows.dot(row, row, self.width) for row in (z, normal))
         is_new = outside > size * method.dependent
-        full = is_new.select(-self.worst.get() / is_new.select(outside, 1.0), method.far)
+        full = is_new.select(
+            -self.worst.get() / is_new.select(outside, 1.0), method.far
+        )
         # From parts along Q to parts along normals, from the last to the first.
         rows.copy_row(more, along, self.width)
         first = f.variable(rows.scalar, method.far)
@@ -276,7 +278,7 @@ class _ActiveSetCode:
 
     def move(self, step: Value, full: Value, outside: Value) -> None:
         """Go a step along z, while multipliers change."""
-        f, rows = self.f, self.rows
+        rows = self.rows
         moved = (full < self.method.far).select(step, 0.0)
         rows.add(self.vectors["w"], moved, self.vectors["rest"], self.width)
         pressures = self.vectors["pressures"]
@@ -323,7 +325,7 @@ class _ActiveSetCode:
                 rows.put(cosine * b - sine * a, element(k, i + 1))
             rows.put(0.0, element(i, i + 1))
             Q = [rows.at(self.Q, k * width) for k in (i, i + 1)]
-            rows.turn(*Q, cosine, sine, width)
+            rows.turn(Q[0], Q[1], cosine, sine, width)
         self.count.set(last)
 
     def end(self) -> None:

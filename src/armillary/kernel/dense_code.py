@@ -104,9 +104,21 @@ def dense_function(
                 results[k], work = work, rows.at(work, padded(port.size))
     records = layout and Records(f["records"], f["count"], layout)
     site = DenseSite(rows, places, sizes, results, work, records)
+    _append(stage, site)
+    if step != 1:
+        for port, x, result in zip(stage.outputs, outputs, results, strict=True):
+            with f.loop(port.size) as k:
+                rows.put(rows.get(result, k), f[x], k * step)
+    f.ret()
+    return f
+
+
+def _append(stage: Dense, site: DenseSite) -> None:
+    """Append what a stage computes."""
+    rows, f = site.rows, site.rows.f
     match stage.operation:
         case Clear():
-            for port, result in zip(stage.outputs, results, strict=True):
+            for port, result in zip(stage.outputs, site.outputs, strict=True):
                 with f.loop(port.size) as k:
                     rows.put(0.0, result, k)
         case AddSquares():
@@ -119,12 +131,6 @@ def dense_function(
             active_set_code(site, method, stage.fields)
         case LeastMotion() as motion:
             least_motion_code(site, motion)
-    if step != 1:
-        for port, x, result in zip(stage.outputs, outputs, results, strict=True):
-            with f.loop(port.size) as k:
-                rows.put(rows.get(result, k), f[x], k * step)
-    f.ret()
-    return f
 
 
 def _add_squares(site: DenseSite) -> None:

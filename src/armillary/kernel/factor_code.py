@@ -89,7 +89,9 @@ class Factor:
                 end=self.width,
                 start=first,
             )
-            floor = least if isinstance(least, Value) else f.constant(rows.scalar, least)
+            floor = (
+                least if isinstance(least, Value) else f.constant(rows.scalar, least)
+            )
             pivot = maximum(rows.get(row, k) + shift, floor)
             inverse = 1.0 / pivot.sqrt()
             rows.put(inverse, self.inverse, k)

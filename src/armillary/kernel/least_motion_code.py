@@ -6,138 +6,168 @@ count are left out at first: they change nothing.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
 from armillary.kernel.builder import Value
 from armillary.kernel.dense import LeastMotion
 from armillary.kernel.factor_code import Factor, packed_row
 from armillary.kernel.machine_type import I64
-from armillary.kernel.row_code import DenseSite, RowCode, padded
+from armillary.kernel.row_code import DenseSite, padded
 
 __all__ = ["least_motion_code", "least_motion_numbers"]
 
-ROWS: Final = ("wanted", "y", "more", "rest", "right")
+OF_ROWS: Final = ("wanted", "y", "more", "rest", "right")
 """Rows of working memory, with a number for each row that counts."""
 
-RATES: Final = ("shares", "rates", "toward", "pressed", "lengths")
-"""Those with a number for each rate."""
+OF_RATES: Final = ("shares", "rates", "toward", "pressed", "lengths")
+"""Those with a number for each rate; the last three are outputs."""
 
 
 def least_motion_numbers(rows: int, c: int) -> int:
     """Return the numbers of working memory for so many rows and rates."""
-    matrices = 2 * rows * padded(c) + rows * (rows + 1) // 2
     return (
         Factor.numbers(rows)
-        + len(ROWS) * padded(rows)
-        + len(RATES) * padded(c)
-        + padded(matrices)
+        + len(OF_ROWS) * padded(rows)
+        + len(OF_RATES) * padded(c)
+        + 2 * rows * padded(c)
+        + rows * (rows + 1) // 2
     )
 
 
 def least_motion_code(site: DenseSite, motion: LeastMotion) -> None:
     """Append the code."""
-    rows, f = site.rows, site.rows.f
-    places = [place.start for place in site.inputs]
-    task_rows, slot_rows, counts, wanted, free, pull, pressing, small, weights = places
-    c = site.sizes[-1]
-    most = site.sizes[2]
-    width = padded(c)
-    left = site.work
-
-    def next_numbers(count: int) -> Value:
-        nonlocal left
-        start, left = left, rows.at(left, count)
-        return start
-
-    start = next_numbers(Factor.numbers(most))
-    of_rows = {name: next_numbers(padded(most)) for name in ROWS}
-    of_rates = {name: next_numbers(padded(c)) for name in RATES}
-    # C, C with its columns divided by W where rates are free, and their product G.
-    C, S = (next_numbers(most * width) for _ in range(2))
-    G = next_numbers(most * (most + 1) // 2)
-    for row in of_rows.values():
-        rows.clear(row, padded(most))
-    for row in of_rates.values():
-        rows.clear(row, width)
-    with f.loop(c) as j:
-        rows.put(rows.get(free, j) / rows.get(weights, j), of_rates["shares"], j)
-    found = f.variable(I64, 0)
-    numbers = f.reserve(8 * most)  # which rows they are
-    first = 0
-    for matrix, size in zip((task_rows, slot_rows), site.sizes[:2], strict=True):
-        with f.loop(size // c) as k, f.when(rows.get(counts, k + first) > 0.0):
-            at = found.get()
-            f.store(k + first, numbers, at)
-            own, shared = (rows.at(each, at * width) for each in (C, S))
-            rows.clear(own, width)
-            rows.clear(shared, width)
-            times = rows.get(pressing, k + first)
-            with f.loop(c) as j:
-                number = rows.get(matrix, k * c + j)
-                rows.put(number, own, j)
-                rows.put(number * rows.get(of_rates["shares"], j), shared, j)
-                size_of = rows.get(of_rates["lengths"], j) + abs(number)
-                rows.put(size_of, of_rates["lengths"], j)
-            rows.add(of_rates["pressed"], times, own, width)
-            rows.put(rows.get(wanted, k + first), of_rows["wanted"], at)
-            found.set(at + 1)
-        first += size // c
-    count = found.get()
-    with f.loop(count) as i, f.loop(i + 1) as k:
-        product = rows.dot(rows.at(C, i * width), rows.at(S, k * width), width)
-        rows.put(product, G, packed_row(i) + k)
-    factor = Factor(rows, most, start, count)
-    shift = rows.get(small)
-    factor.make(G, least=shift, shift=shift)
-    # What rates that are pulled miss, then what is left of that.
-    rates = of_rates["rates"]
-    with f.loop(c) as j:
-        rows.put(rows.get(free, j) * rows.get(pull, j), rates, j)
-
-    def miss(to: Value) -> None:
-        with f.loop(count) as k:
-            got = rows.dot(rows.at(C, k * width), rates, width)
-            rows.put(rows.get(of_rows["wanted"], k) - got, to, k)
-
-    more, y = of_rows["more"], of_rows["y"]
-    miss(of_rows["right"])
-    rows.copy_row(more, of_rows["right"], padded(most))
-    with f.loop(1 + motion.refinements) as turn:
-        with f.when(turn > 0):
-            miss(more)
-        factor.forward(more)
-        factor.backward(more)
-        with f.loop(count) as k:
-            rows.add(rates, rows.get(more, k), rows.at(S, k * width), width)
-            rows.put(rows.get(y, k) + rows.get(more, k), y, k)
-    rows.add(of_rows["rest"], shift, more, padded(most))
-    _write(site, motion, count, numbers, C, of_rows, of_rates)
+    code = _LeastMotionCode(site)
+    code.gather()
+    code.factor_rows()
+    code.solve(motion.refinements)
+    code.write(motion.singular)
 
 
-def _write(
-    site: DenseSite,
-    motion: LeastMotion,
-    count: Value,
-    numbers: Value,
-    C: Value,
-    of_rows: dict[str, Value],
-    of_rates: dict[str, Value],
-) -> None:
-    """Append the code that writes the outputs."""
-    rows, f = site.rows, site.rows.f
-    c, most = site.sizes[-1], site.sizes[2]
-    right, rest = of_rows["right"], of_rows["rest"]
-    sizes = [rows.dot(row, row, padded(most)) for row in (rest, right)]
-    moves = (sizes[0] > sizes[1] * motion.singular).select(
-        0.0, f.constant(rows.scalar, 1.0)
-    )
-    moved, pulls, *by_rate = site.outputs
-    rows.put(moves, moved)
-    with f.loop(most) as k:
-        rows.put(0.0, pulls, k)
-    with f.loop(count) as k:
-        y = (moves > 0.0).select(rows.get(of_rows["y"], k), rows.get(rest, k))
-        rows.put(y, pulls, f.load(I64, numbers, k))
-        rows.add(of_rates["toward"], y, rows.at(C, k * padded(c)), padded(c))
-    for name, output in zip(RATES[1:], by_rate, strict=True):
-        rows.copy(output, of_rates[name], c)
+@final
+class _LeastMotionCode:
+    """The code under construction.
+
+    C has the rows that count, S the same divided by W where rates are free, G = C S'.
+    """
+
+    def __init__(self, site: DenseSite) -> None:
+        self.site = site
+        self.rows = site.rows
+        self.f = site.rows.f
+        # See `LeastMotion` for the order of inputs.
+        self.most, self.c = site.sizes[2], site.sizes[-1]
+        self.width = padded(self.c)
+        left = site.work
+
+        def next_numbers(count: int) -> Value:
+            nonlocal left
+            start, left = left, self.rows.at(left, count)
+            return start
+
+        self.factor_start = next_numbers(Factor.numbers(self.most))
+        self.of_rows = {name: next_numbers(padded(self.most)) for name in OF_ROWS}
+        self.of_rates = {name: next_numbers(self.width) for name in OF_RATES}
+        self.C, self.S = (next_numbers(self.most * self.width) for _ in range(2))
+        self.G = next_numbers(self.most * (self.most + 1) // 2)
+        self.found = self.f.variable(I64, 0)
+        self.numbers = self.f.reserve(8 * self.most)  # of the rows that count
+        for row in self.of_rows.values():
+            self.rows.clear(row, padded(self.most))
+        for row in self.of_rates.values():
+            self.rows.clear(row, self.width)
+
+    def given(self, k: int) -> Value:
+        """Return where an input is."""
+        return self.site.inputs[k].start
+
+    def gather(self) -> None:
+        """Copy the rows that count, and sum what outputs need of them."""
+        f, rows = self.f, self.rows
+        counts, free, weights = self.given(2), self.given(4), self.given(8)
+        with f.loop(self.c) as j:
+            share = rows.get(free, j) / rows.get(weights, j)
+            rows.put(share, self.of_rates["shares"], j)
+        first = 0
+        for matrix, size in enumerate(self.site.sizes[:2]):
+            with (
+                f.loop(size // self.c) as k,
+                f.when(rows.get(counts, k + first) > 0.0),
+            ):
+                self.gather_row(rows.at(self.given(matrix), k * self.c), k + first)
+            first += size // self.c
+
+    def gather_row(self, source: Value, number: Value) -> None:
+        """Copy one row."""
+        f, rows, at = self.f, self.rows, self.found.get()
+        wanted, pressing = self.given(3), self.given(6)
+        lengths, pressed = self.of_rates["lengths"], self.of_rates["pressed"]
+        f.store(number, self.numbers, at)
+        own, shared = (rows.at(matrix, at * self.width) for matrix in (self.C, self.S))
+        rows.clear(own, self.width)
+        rows.clear(shared, self.width)
+        with f.loop(self.c) as j:
+            value = rows.get(source, j)
+            rows.put(value, own, j)
+            rows.put(value * rows.get(self.of_rates["shares"], j), shared, j)
+            rows.put(rows.get(lengths, j) + abs(value), lengths, j)
+        rows.add(pressed, rows.get(pressing, number), own, self.width)
+        rows.put(rows.get(wanted, number), self.of_rows["wanted"], at)
+        self.found.set(at + 1)
+
+    def factor_rows(self) -> None:
+        """Factor G, and a small number."""
+        f, rows, width = self.f, self.rows, self.width
+        self.count = self.found.get()
+        with f.loop(self.count) as i, f.loop(i + 1) as k:
+            own, shared = rows.at(self.C, i * width), rows.at(self.S, k * width)
+            rows.put(rows.dot(own, shared, width), self.G, packed_row(i) + k)
+        self.small = rows.get(self.given(7))
+        self.factor = Factor(rows, self.most, self.factor_start, self.count)
+        self.factor.make(self.G, least=self.small, shift=self.small)
+
+    def solve(self, refinements: int) -> None:
+        """Find y and the rates, which begin as those that are pulled to."""
+        f, rows = self.f, self.rows
+        free, pull, rates = self.given(4), self.given(5), self.of_rates["rates"]
+        more, y = self.of_rows["more"], self.of_rows["y"]
+        with f.loop(self.c) as j:
+            rows.put(rows.get(free, j) * rows.get(pull, j), rates, j)
+        self.miss(self.of_rows["right"])
+        rows.copy_row(more, self.of_rows["right"], padded(self.most))
+        with f.loop(1 + refinements) as turn:
+            with f.when(turn > 0):
+                self.miss(more)
+            self.factor.forward(more)
+            self.factor.backward(more)
+            with f.loop(self.count) as k:
+                step = rows.get(more, k)
+                rows.add(rates, step, rows.at(self.S, k * self.width), self.width)
+                rows.put(rows.get(y, k) + step, y, k)
+        rows.add(self.of_rows["rest"], self.small, more, padded(self.most))
+
+    def miss(self, to: Value) -> None:
+        """Write what rates miss of what is wanted."""
+        rows, wanted = self.rows, self.of_rows["wanted"]
+        with self.f.loop(self.count) as k:
+            own = rows.at(self.C, k * self.width)
+            got = rows.dot(own, self.of_rates["rates"], self.width)
+            rows.put(rows.get(wanted, k) - got, to, k)
+
+    def write(self, singular: float) -> None:
+        """Write the outputs."""
+        f, rows = self.f, self.rows
+        right, rest, y = (self.of_rows[name] for name in ("right", "rest", "y"))
+        unmet, asked = (rows.dot(row, row, padded(self.most)) for row in (rest, right))
+        one = f.constant(rows.scalar, 1.0)
+        moves = (unmet > asked * singular).select(0.0, one)
+        moved, pulls, *by_rate = self.site.outputs
+        rows.put(moves, moved)
+        with f.loop(self.most) as k:
+            rows.put(0.0, pulls, k)
+        with f.loop(self.count) as k:
+            change = (moves > 0.0).select(rows.get(y, k), rows.get(rest, k))
+            rows.put(change, pulls, f.load(I64, self.numbers, k))
+            own = rows.at(self.C, k * self.width)
+            rows.add(self.of_rates["toward"], change, own, self.width)
+        for name, output in zip(OF_RATES[1:], by_rate, strict=True):
+            rows.copy(output, self.of_rates[name], self.c)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
@@ -686,8 +686,8 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
 
 def _writers(stages: Sequence[Stage]) -> Counter[str]:
     """Return how many stages write each column."""
-    writers = [*programs_in(stages), *calls_in(stages), *searches_in(stages)]
-    writers += dense_in(stages)
+    leaves = calls_in(stages), searches_in(stages), dense_in(stages)
+    writers = [*programs_in(stages), *chain.from_iterable(leaves)]
     written = Counter(port.name for writer in writers for port in writer.outputs)
     for stage in subdivisions_in(stages):
         written.update((*stage.piece, stage.covered, stage.ended))

@@ -80,7 +80,9 @@ class RowCode:
         """Add a multiple of a row to another one."""
         made = _add(self.scalar)
         self.f.needs(made)
-        self.f.call(f"@{made.name}", VOID, row, factor, other, *self._places(start, end))
+        self.f.call(
+            f"@{made.name}", VOID, row, factor, other, *self._places(start, end)
+        )
 
     def take(
         self,
@@ -111,7 +113,9 @@ class RowCode:
         numbers = self._places(count, size, step, start, end)
         self.f.call(f"@{made.name}", VOID, row, matrix, factors, *numbers)
 
-    def turn(self, a: Value, b: Value, cosine: Value, sine: Value, end: Operand) -> None:
+    def turn(
+        self, a: Value, b: Value, cosine: Value, sine: Value, end: Operand
+    ) -> None:
         """Turn two rows into c a + s b and c b - s a."""
         made = _turn(self.scalar)
         self.f.needs(made)
@@ -131,7 +135,9 @@ class Place(NamedTuple):
     step: int
 
 
-class Records(NamedTuple):
+@final
+@dataclass(frozen=True, slots=True)
+class Records:
     """The records of a table."""
 
     start: Value
