@@ -46,7 +46,7 @@ __all__ = ["Controller", "controller_of"]
 Array = npt.NDArray[np.float64]
 
 MOST_JOINTS: Final = 128
-"""Joints that a controller can move: code of twists grows with their square."""
+"""Joints that a controller can move; tested with 60, and compiled in seconds."""
 
 
 def controller_of(

@@ -162,7 +162,7 @@ def step_pipeline(
         (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
         (*twists.stages, each(settings, *stages)),
         (StepColumns.answer.name,),
-        approach.scratch(columns),
+        (*twists.scratch, *approach.scratch(columns)),
     )
 
 
