@@ -21,7 +21,8 @@ from armillary.collision.check_stages import CENTRES
 from armillary.ik.scaled_rates import RATE, RateColumns, RateRow
 from armillary.kernel.columns import Column, Numbered
 from armillary.kernel.packed import Part
-from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
+from armillary.kinematics.moving_links import POSES
+from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [

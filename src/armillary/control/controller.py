@@ -35,7 +35,8 @@ from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell

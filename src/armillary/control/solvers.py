@@ -27,7 +27,7 @@ from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
 from armillary.kernel.columns import each, repeat
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port

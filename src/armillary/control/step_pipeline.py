@@ -79,7 +79,7 @@ from armillary.ik.reason import RateReason
 from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
