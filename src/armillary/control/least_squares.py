@@ -27,10 +27,14 @@ __all__ = [
     "LeastSquares",
     "add_diagonal",
     "add_squares",
+    "added_squares",
     "cleared",
     "packed",
     "shrink",
+    "shrunk",
     "unpacked",
+    "with_diagonal",
+    "zero_hessian",
 ]
 
 FREEDOM: Final = 1e-6
@@ -62,11 +66,16 @@ def cleared(columns: StepColumns) -> Stage:
     """Return the stage that sets H to 0."""
     # Any column will do: a program has an input.
     return _stage(
-        columns, Clear(), _cleared, {"gradient": columns.gradient}, [columns.hessian]
+        columns,
+        Clear(),
+        zero_hessian,
+        {"gradient": columns.gradient},
+        [columns.hessian],
     )
 
 
-def _cleared(gradient: Vector) -> list[Number]:
+def zero_hessian(gradient: Vector) -> list[Number]:
+    """Return H = 0."""
     c = len(gradient)
     return [0.0] * (c * (c + 1) // 2)
 
@@ -84,16 +93,17 @@ def add_squares(
     """
     model = {name: columns.named(name) for name in LeastSquares._fields}
     reads = {**model, "weights": weights, "wanted": wanted, "rows": rows}
-    return _stage(columns, AddSquares(), _add_squares, reads, list(model.values()))
+    return _stage(columns, AddSquares(), added_squares, reads, list(model.values()))
 
 
-def _add_squares(
+def added_squares(
     hessian: Vector,
     gradient: Vector,
     weights: Vector,
     wanted: Vector,
     rows: Sequence[Matrix],
-) -> tuple[Vector, Vector]:
+) -> LeastSquares:
+    """Return H and g with the squares, see `add_squares`."""
     c = len(gradient)
     H, g = list(hessian), list(gradient)
     listed = [row for matrix in rows for row in matrix]
@@ -105,16 +115,17 @@ def _add_squares(
             first = i * (i + 1) // 2
             for j in range(i + 1):
                 H[first + j] = H[first + j] + scaled * row[j]
-    return H, g
+    return LeastSquares(H, g)
 
 
 def add_diagonal(columns: StepColumns) -> Stage:
     """Return the stage that adds the column `ridge` to the diagonal of H."""
     reads = {"hessian": columns.hessian, "ridge": columns.ridge}
-    return _stage(columns, AddDiagonal(), _add_diagonal, reads, [columns.hessian])
+    return _stage(columns, AddDiagonal(), with_diagonal, reads, [columns.hessian])
 
 
-def _add_diagonal(hessian: Vector, ridge: Vector) -> Vector:
+def with_diagonal(hessian: Vector, ridge: Vector) -> Vector:
+    """Return H with numbers added to its diagonal."""
     H = list(hessian)
     for i, number in enumerate(ridge):
         place = i * (i + 1) // 2 + i
@@ -129,10 +140,11 @@ def shrink(columns: StepColumns, rates: Port, to: Port) -> Stage:
     it vanishes along singular vectors with s^2 much above e.
     """
     reads = {"hessian": columns.hessian, "rates": rates}
-    return _stage(columns, Shrink(FREEDOM), _shrink, reads, [to])
+    return _stage(columns, Shrink(FREEDOM), shrunk, reads, [to])
 
 
-def _shrink(hessian: Vector, rates: Vector) -> Vector:
+def shrunk(hessian: Vector, rates: Vector) -> Vector:
+    """Return rates in directions that H leaves free, see `shrink`."""
     G = unpacked(hessian, len(rates))
     return LDLFactor.of(shifted(G, FREEDOM), FREEDOM).solve(
         [FREEDOM * rate for rate in rates]

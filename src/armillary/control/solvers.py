@@ -14,10 +14,15 @@ from typing import Final, NamedTuple
 from armillary.control.active_set import BOUND
 from armillary.control.columns import TINY, StepColumns
 from armillary.control.least_squares import (
+    LeastSquares,
     add_diagonal,
     add_squares,
+    added_squares,
     cleared,
     shrink,
+    shrunk,
+    with_diagonal,
+    zero_hessian,
 )
 from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
@@ -291,9 +296,19 @@ def _least_squares(
     """
     listed = [each.columns for each in tasks if each.weights]
     postures = [each.columns for each in tasks if not each.weights]
-    squares = add_squares(
-        columns, weights, columns.goal, [each.rows() for each in listed]
-    )
+    rows = [each.rows() for each in listed]
+    if columns.is_unrolled:  # one program: H need not wait in memory
+        return (
+            columns.stage(
+                _all_squares,
+                weights=weights if listed else None,
+                goal=columns.goal if listed else None,
+                rows=rows,
+                diagonals=[each.diagonal() for each in postures],
+                pulls=[each.pull() for each in postures],
+            ),
+        )
+    squares = add_squares(columns, weights, columns.goal, rows)
     return (
         columns.stage(_no_gradient, writes=columns.gradient),
         cleared(columns),
@@ -309,6 +324,24 @@ def _least_squares(
         ),
         add_diagonal(columns),
     )
+
+
+def _all_squares(
+    damping: Number,
+    level_stiffness: Vector,
+    rooms: LimitRooms,
+    rows: Sequence[Matrix],
+    diagonals: Sequence[Vector],
+    pulls: Sequence[Vector],
+    weights: Vector = (),
+    goal: Vector = (),
+) -> LeastSquares:
+    """Return H and g, as the stages of `_least_squares` do one after another."""
+    none = [0.0] * len(level_stiffness)
+    H, g = added_squares(zero_hessian(none), none, weights, goal, rows)
+    spares = [shrunk(H, pull) for pull in pulls]
+    ridge, g = _about_postures(damping, level_stiffness, rooms, g, diagonals, spares)
+    return LeastSquares(with_diagonal(H, ridge), g)
 
 
 def _no_gradient(low: Vector) -> Vector:
