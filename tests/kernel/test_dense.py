@@ -14,9 +14,9 @@ from armillary.kernel.dense import (
     AddDiagonal,
     AddSquares,
     Clear,
-    LeastMotion,
     Operation,
     Shrink,
+    SolveMotion,
 )
 from armillary.kernel.pipeline import Dense, Pipeline, When
 from armillary.kernel.pipeline_code import pipeline_code
@@ -170,7 +170,7 @@ def test_the_least_motion_is_that_of_numpy(n: int, lanes: int) -> None:
         **{"moves": (), "y": (m + n,), "x": (n,)},
         **{"toward": (n,), "pressed": (n,), "lengths": (n,)},
     }
-    (found, _) = answers(LeastMotion(2, 1e-12), _zeros, inputs, outputs, lanes=lanes)
+    (found, _) = answers(SolveMotion(2, 1e-12), _zeros, inputs, outputs, lanes=lanes)
     moves, y, x, toward, pressed, lengths = found
     for k in range(count):
         C = np.concatenate([J[k], slots[k]])

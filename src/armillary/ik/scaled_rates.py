@@ -46,7 +46,7 @@ from armillary.kernel.columns import (
     repeat,
     when,
 )
-from armillary.kernel.dense import LeastMotion
+from armillary.kernel.dense import SolveMotion
 from armillary.kernel.packed import Packed, Part
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -246,7 +246,7 @@ def rate_stages(
         moving = (
             columns.stage(sized(_asked), **state),
             dense(
-                LeastMotion(REFINEMENTS, SINGULAR),
+                SolveMotion(REFINEMENTS, SINGULAR),
                 _held_motion,
                 (*rows_of, *columns.group(AskedMotion), columns.metric),
                 columns.group(HeldMotion),
@@ -481,7 +481,7 @@ def _asked(
 
 
 def _held_motion(task_rows: Matrix, slot_rows: Matrix, *others: Any) -> HeldMotion:
-    """Return the motion, as `LeastMotion` does in loops, of arrays."""
+    """Return the motion, as `SolveMotion` does in loops, of arrays."""
     counts, changes, free, pull, pressing, small, metric = (
         np.asarray(part).tolist() for part in others
     )

@@ -18,9 +18,9 @@ __all__ = [
     "AddDiagonal",
     "AddSquares",
     "Clear",
-    "LeastMotion",
     "Operation",
     "Shrink",
+    "SolveMotion",
 ]
 
 
@@ -93,7 +93,7 @@ class ActiveSet:
 
 @final
 @dataclass(frozen=True, slots=True)
-class LeastMotion:
+class SolveMotion:
     """Find the rates x with C x = c nearest to r, x - r = W^-1 C' y.
 
     `held_motion` of `ik/task_priority.py` states it. Inputs: two matrices with the rows
@@ -111,5 +111,5 @@ class LeastMotion:
 
 
 Operation: TypeAlias = (
-    Clear | AddSquares | AddDiagonal | Shrink | ActiveSet | LeastMotion
+    Clear | AddSquares | AddDiagonal | Shrink | ActiveSet | SolveMotion
 )

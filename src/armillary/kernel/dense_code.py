@@ -16,15 +16,15 @@ from armillary.kernel.dense import (
     AddDiagonal,
     AddSquares,
     Clear,
-    LeastMotion,
     Shrink,
+    SolveMotion,
 )
 from armillary.kernel.factor_code import Factor, packed_row
 from armillary.kernel.least_motion_code import least_motion_code, least_motion_numbers
 from armillary.kernel.machine_type import I64, PTR, Type
 from armillary.kernel.memory import Struct
 from armillary.kernel.pipeline import Dense
-from armillary.kernel.row_code import DenseSite, Place, Records, RowCode, padded
+from armillary.kernel.row_code import DenseSite, Records, RowCode, Strided, padded
 
 __all__ = ["APART", "dense_function", "working_numbers"]
 
@@ -59,7 +59,7 @@ def _own(stage: Dense, sizes: Sequence[int]) -> int:
         case ActiveSet():
             nears = sizes[-1]
             return active_set_numbers(sizes[1], nears)
-        case LeastMotion():
+        case SolveMotion():
             return least_motion_numbers(sizes[2], sizes[-1])
 
 
@@ -88,13 +88,13 @@ def dense_function(
     f = FunctionBuilder(name, more={**pointers, "count": I64})
     rows = RowCode(f, scalar)
     work = f["work"]
-    places = [Place(f[x], by) for x, by in zip(inputs, of_inputs, strict=True)]
+    places = [Strided(f[x], by) for x, by in zip(inputs, of_inputs, strict=True)]
     # Inputs that are apart come together; outputs that are inputs begin as these.
     for k, size in enumerate(_together(stage, sizes)):
         place = places[k]
         if place.step != 1:
             rows.copy(work, place.start, size, step=place.step)
-            places[k], work = Place(work, 1), rows.at(work, padded(size))
+            places[k], work = Strided(work, 1), rows.at(work, padded(size))
     results = [f[x] for x in outputs]
     if step != 1:
         for k, port in enumerate(stage.outputs):
@@ -129,7 +129,7 @@ def _append(stage: Dense, site: DenseSite) -> None:
             _shrink(site, shrink)
         case ActiveSet() as method:
             active_set_code(site, method, stage.fields)
-        case LeastMotion() as motion:
+        case SolveMotion() as motion:
             least_motion_code(site, motion)
 
 

@@ -1,4 +1,4 @@
-"""The least motion that meets equations, in loops of machine code; see `LeastMotion`.
+"""The least motion that meets equations, in loops of machine code; see `SolveMotion`.
 
 It is that of `held_motion` in `ik/task_priority.py`, which says why. Rows that do not
 count are left out at first: they change nothing.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, final
 
 from armillary.kernel.builder import Value
-from armillary.kernel.dense import LeastMotion
+from armillary.kernel.dense import SolveMotion
 from armillary.kernel.factor_code import Factor, packed_row
 from armillary.kernel.machine_type import I64
 from armillary.kernel.row_code import DenseSite, padded
@@ -34,7 +34,7 @@ def least_motion_numbers(rows: int, c: int) -> int:
     )
 
 
-def least_motion_code(site: DenseSite, motion: LeastMotion) -> None:
+def least_motion_code(site: DenseSite, motion: SolveMotion) -> None:
     """Append the code."""
     code = _LeastMotionCode(site)
     code.gather()
@@ -54,7 +54,7 @@ class _LeastMotionCode:
         self.site = site
         self.rows = site.rows
         self.f = site.rows.f
-        # See `LeastMotion` for the order of inputs.
+        # See `SolveMotion` for the order of inputs.
         self.most, self.c = site.sizes[2], site.sizes[-1]
         self.width = padded(self.c)
         left = site.work

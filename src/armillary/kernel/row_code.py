@@ -14,7 +14,7 @@ from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import I64, PTR, VOID, Type
 from armillary.kernel.memory import Struct
 
-__all__ = ["WIDTH", "DenseSite", "Place", "Records", "RowCode", "padded"]
+__all__ = ["WIDTH", "DenseSite", "Records", "RowCode", "Strided", "padded"]
 
 WIDTH: Final = 16
 """Numbers that an iteration takes: several registers, which do not wait for each other.
@@ -128,7 +128,7 @@ class RowCode:
         ]
 
 
-class Place(NamedTuple):
+class Strided(NamedTuple):
     """Where numbers of one row are: the first, and how far it is to the next."""
 
     start: Value
@@ -160,7 +160,7 @@ class DenseSite:
     """
 
     rows: RowCode
-    inputs: Sequence[Place]
+    inputs: Sequence[Strided]
     sizes: Sequence[int]
     outputs: Sequence[Value]
     work: Value
