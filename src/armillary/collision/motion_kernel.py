@@ -33,7 +33,8 @@ from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept, kept_few
 from armillary.trace import Port

@@ -43,7 +43,8 @@ from armillary.collision.columns import (
 )
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
-from armillary.kinematics.moving_links import MovingLinks, MovingTwists
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,

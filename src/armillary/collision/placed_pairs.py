@@ -19,7 +19,11 @@ from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
 from armillary.collision.tested_shapes import tables_of, tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
-from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
+from armillary.kinematics.moving_links import (
+    MovingLinks,
+    moving_links,
+    poses_of_links,
+)
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
 from armillary.model.distinct_numbers import distinct_numbers

@@ -21,7 +21,7 @@ from armillary.control.columns import StepColumns
 from armillary.control.obstacles import CAPSULE_WIDTH, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
 from armillary.kernel.pipeline_kernel import Callees
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
 from armillary.trace import Port
 

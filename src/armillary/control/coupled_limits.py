@@ -35,7 +35,7 @@ from armillary.ik.scaled_rates import RateLimits
 from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import Workcell
 from armillary.spatial.ldl import inner

@@ -14,7 +14,7 @@ with weights W_i, and postures j that request rates p_j with weights P_j (diagon
 | row | columns | written by | symbols |
 | --- | --- | --- | --- |
 | (1) | `rows_i`, `wanted_i`, `weights` | `frame_tasks.py`, `joint_tasks.py`, `mass_task.py` | J_i, v_i, W_i |
-| (2) | `diagonal_j`, `pull_j` | `_posture` of `joint_tasks.py` | P_j, p_j; N p = e (G + e)^-1 p, with G = sum J'WJ and a small e, is what tasks leave free of p (`solvers.py`) |
+| (2) | `diagonal_j`, `pull_j` | `_posture` of `joint_tasks.py` | P_j, p_j; N p = e (G + e)^-1 p, with G = sum J'WJ and a small e, is what tasks leave free of p (`least_squares.py`) |
 | (3) | `damping` | a setting | d^2; p without an index is the weighted mean of postures |
 | (4) | `stiffness` | `unreached.py` | the diagonal S >= 0 of tasks that are out of reach; in its term N p is reduced where it leads to limits of joints |
 | (5) | `low`, `high` | `rate_bounds.py` | from them joints can stop before their limits |
@@ -88,7 +88,7 @@ from armillary.ik.reason import RateReason
 from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
@@ -189,7 +189,7 @@ def step_pipeline(
         (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
         (*twists.stages, each(settings, *stages)),
         (StepColumns.answer.name,),
-        approach.scratch(columns),
+        (*twists.scratch, *approach.scratch(columns)),
     )
 
 

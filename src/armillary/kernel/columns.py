@@ -37,9 +37,11 @@ from typing import Any, ClassVar, Self, TypeAlias, final, overload
 import numpy as np
 
 from armillary.errors import KernelError, unknown
+from armillary.kernel.dense import Operation
 from armillary.kernel.packed import Packed
 from armillary.kernel.pipeline import (
     Call,
+    Dense,
     Each,
     Farthest,
     Stage,
@@ -55,6 +57,7 @@ __all__ = [
     "Columns",
     "Numbered",
     "call",
+    "dense",
     "each",
     "farthest",
     "index_field",
@@ -537,3 +540,23 @@ def call(
 def farthest(table: Table, points: Port, direction: Port, output: Port) -> Farthest:
     """Return the search for the farthest point of a table; see `Farthest`."""
     return Farthest(table.name, points.name, direction.name, output)
+
+
+def dense(
+    operation: Operation,
+    formula: Callable[..., Sequence[Any]],
+    reads: Sequence[Port],
+    writes: Sequence[Port],
+    *,
+    table: Table | None = None,
+    fields: Sequence[Port] = (),
+) -> Dense:
+    """Return linear algebra in loops, of which `formula` is the same; see `Dense`."""
+    return Dense(
+        operation,
+        tuple(port.name for port in reads),
+        tuple(writes),
+        formula,
+        table.name if table else "",
+        tuple(port.name for port in fields),
+    )

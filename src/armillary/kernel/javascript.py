@@ -28,6 +28,7 @@ from armillary.errors import KernelError
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
     Pipeline,
@@ -290,6 +291,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' looks for the farthest "
                     "points of tables, which cannot be printed as JavaScript."
+                )
+            case Dense():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' solves equations in loops, "
+                    "which cannot be printed as JavaScript."
                 )
             case Each():
                 yield from self._each(stage)

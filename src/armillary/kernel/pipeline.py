@@ -7,7 +7,7 @@ each record of a table, `At` for the record that a row chooses, `While` as long 
 column is above 0, `When` where one is, `Subdivide` for the pieces of an interval. A row
 for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
-of a table.
+of a table, `Dense` does linear algebra in loops.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
 fields are numbers, positions in a column (`index`), ranges of another table (`span`),
@@ -31,12 +31,14 @@ from functools import cached_property
 from typing import Any, TypeAlias, final
 
 from armillary.errors import KernelError, unknown
+from armillary.kernel.dense import Operation
 from armillary.kernel.tables import Table
 from armillary.trace import Port, Program, trace
 
 __all__ = [
     "At",
     "Call",
+    "Dense",
     "Each",
     "Farthest",
     "Pipeline",
@@ -45,6 +47,7 @@ __all__ = [
     "When",
     "While",
     "calls_in",
+    "dense_in",
     "program",
     "programs_in",
     "searches_in",
@@ -208,8 +211,32 @@ class Farthest:
         return (self.output,)
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Linear algebra in loops, for one row after the other; see `kernel/dense.py`.
+
+    Attributes:
+        operation: What is computed.
+        inputs: Columns and fields of numbers that it reads, in the order of that.
+        outputs: Columns that it writes, likewise.
+        formula: The same on floats: from the inputs as arrays, and the records of the
+            table where there is one, to the outputs.
+        table: A table that it reads, or "".
+        fields: Which fields of it.
+    """
+
+    operation: Operation
+    inputs: tuple[str, ...]
+    outputs: tuple[Port, ...]
+    formula: Callable[..., Sequence[Any]] = field(repr=False, compare=False)
+    table: str = ""
+    fields: tuple[str, ...] = ()
+
+
 Region: TypeAlias = Each | At | While | When | Subdivide
-Stage: TypeAlias = Program | Call | Farthest | Region
+Leaf: TypeAlias = Call | Farthest | Dense
+Stage: TypeAlias = Program | Leaf | Region
 
 
 @final
@@ -311,7 +338,7 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
     for stage in stages:
         if isinstance(stage, Program):
             yield stage
-        elif not isinstance(stage, Call | Farthest):
+        elif not isinstance(stage, Leaf):
             yield from programs_in(stage.stages)
 
 
@@ -320,7 +347,7 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
     for stage in stages:
         if isinstance(stage, Farthest):
             yield stage
-        elif not isinstance(stage, Program | Call):
+        elif not isinstance(stage, Program | Leaf):
             yield from searches_in(stage.stages)
 
 
@@ -329,7 +356,7 @@ def subdivisions_in(stages: Sequence[Stage]) -> Iterator[Subdivide]:
     for stage in stages:
         if isinstance(stage, Subdivide):
             yield stage
-        if not isinstance(stage, Program | Call | Farthest):
+        if not isinstance(stage, Program | Leaf):
             yield from subdivisions_in(stage.stages)
 
 
@@ -338,8 +365,17 @@ def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
     for stage in stages:
         if isinstance(stage, Call):
             yield stage
-        elif not isinstance(stage, Program | Farthest):
+        elif not isinstance(stage, Program | Leaf):
             yield from calls_in(stage.stages)
+
+
+def dense_in(stages: Sequence[Stage]) -> Iterator[Dense]:
+    """Yield the linear algebra in stages and in regions of them, in order."""
+    for stage in stages:
+        if isinstance(stage, Dense):
+            yield stage
+        elif not isinstance(stage, Program | Leaf):
+            yield from dense_in(stage.stages)
 
 
 def _parts(stages: Sequence[Stage]) -> Iterator[str]:
@@ -349,7 +385,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Program():
                 yield f"program {stage.fingerprint};"
                 continue
-            case Call() | Farthest():
+            case Call() | Farthest() | Dense():
                 yield f"{type(stage).__name__.lower()} {stage!r};"
                 continue
             case Each():
@@ -407,7 +443,7 @@ class _Check:
             fields: Shapes of the fields of records around the stages.
         """
         for stage in stages:
-            if isinstance(stage, Program | Call | Farthest):
+            if isinstance(stage, Program | Leaf):
                 self.step(stage, known, fields)
                 continue
             # A region that may run for no row makes columns for itself alone; one that
@@ -437,7 +473,7 @@ class _Check:
 
     def step(
         self,
-        stage: Program | Call | Farthest,
+        stage: Program | Leaf,
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
     ) -> None:
@@ -448,6 +484,8 @@ class _Check:
                 self.call(stage, known, fields)
             case Farthest():
                 self.farthest(stage, known)
+            case Dense():
+                self.dense(stage, known, fields)
 
     def program(
         self,
@@ -493,6 +531,22 @@ class _Check:
         self.known(stage.direction, known, "a direction")
         self.same(Port(stage.direction, (3,)), self.shapes[stage.direction], "farthest")
         self.written(stage.output, known, "farthest")
+
+    def dense(
+        self, stage: Dense, known: set[str], fields: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        label = type(stage.operation).__name__
+        for name in stage.inputs:
+            self.readable(name, known, fields, label)
+        if stage.table:
+            found = {one.name for one in self.pipeline.table(stage.table).fields}
+            for name in stage.fields:
+                if name not in found:
+                    raise self.fault(f"'{stage.table}' has no field '{name}'")
+        for port in stage.outputs:
+            if port.name in self.fields:
+                raise self.fault(f"'{port.name}' is a field and cannot be written")
+            self.written(port, known, label)
 
     def readable(
         self,

@@ -10,17 +10,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
-from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
+from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
     Pipeline,
@@ -29,6 +31,7 @@ from armillary.kernel.pipeline import (
     When,
     While,
     calls_in,
+    dense_in,
     programs_in,
     searches_in,
     subdivisions_in,
@@ -137,12 +140,20 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.scratch = 0
-        self.count = 0  # of programs that are functions
+        self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
+        self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
         # Memory on the stack that is only loaded and stored at fixed places becomes
         # registers; other code can reach only what has an address.
         self.addressed = _with_addresses(pipeline)
         self.columns = self.memories(pipeline.columns)
+        # What stages of linear algebra work in, one after the other.
+        shape_of = pipeline.shape_of
+        numbers = [
+            working_numbers(stage, [math.prod(shape_of(x)) for x in stage.inputs])
+            for stage in dense_in(pipeline.stages)
+        ]
+        self.working = self.memory(-(-max(numbers, default=0) // real.lanes))
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
@@ -231,6 +242,8 @@ class _PipelineCode:
                     self.call(stage, active)
                 case Farthest():
                     self.farthest(stage)
+                case Dense():
+                    self.dense(stage, active)
                 case Each():
                     self.each(stage, active)
                 case At():
@@ -486,6 +499,53 @@ class _PipelineCode:
         for k, number in enumerate(points.farthest(direction)):
             self.store(number, self.columns[stage.output.name], k)
 
+    def dense(self, stage: Dense, active: Mask) -> None:
+        """Call the function of linear algebra, for one lane after the other."""
+        f, lanes = self.f, self.real.lanes
+        if lanes == 1:
+            self.dense_lane(stage, f.constant(I64, 0))
+            return
+        counted = f.constant(self.bits, -1) if active is None else active.packed()
+        bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
+        with f.forever() as each_lane:
+            each_lane.leave(bits.get().equals(0))
+            self.dense_lane(stage, f.count_trailing_zeros(bits.get()))
+            bits.set(bits.get() & (bits.get() - 1))
+
+    def dense_lane(self, stage: Dense, lane: Value) -> None:
+        f, lanes = self.f, self.real.lanes
+        inputs: list[Value] = []
+        steps: list[int] = []
+        for name in stage.inputs:
+            is_number = name in self.fields and self.fields[name][0].kind == "real"
+            if is_number:  # the same for all rows
+                _, layout, record = self.fields[name]
+                inputs.append(layout.address(record, name))
+            else:
+                start = self.pointer(name, math.prod(self.pipeline.shape_of(name)))
+                inputs.append(f.element(start, self.scalar, lane))
+            steps.append(1 if is_number else lanes)
+        outputs = [
+            f.element(self.columns[port.name], self.scalar, lane)
+            for port in stage.outputs
+        ]
+        records, count, layout = f.constant(PTR, 0), f.constant(I64, 0), None
+        if stage.table:
+            table = self.pipeline.table(stage.table)
+            layout = table.layout(self.real.bits)
+            records, count = self.records(table)
+        sizes = [math.prod(self.pipeline.shape_of(name)) for name in stage.inputs]
+        # Stages that do the same on the same columns share a function.
+        key = stage, tuple(steps)
+        if key not in self.dense_names:
+            name = self.dense_names[key] = f"dense{len(self.dense_names)}"
+            made = dense_function(
+                name, stage, self.scalar, sizes, (steps, lanes), layout
+            )
+            self.called_functions.append(made)
+        arguments = (*inputs, *outputs, self.working, records, count)
+        f.call(f"@{self.dense_names[key]}", VOID, *arguments)
+
     def inlined(self, program: Program, active: Mask) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
         inputs = [
@@ -525,10 +585,13 @@ class _PipelineCode:
 
     def called(self, program: Program, active: Mask) -> Value:
         """Call a program; its outputs are copied, since it may read what it writes."""
-        name = f"program{self.count}"
-        self.count += 1
-        functions, scratch_bytes = emit_columns(name, program, self.real)
-        self.called_functions += functions
+        # Programs that stand in several places are one function.
+        if program not in self.programs:
+            name = f"program{len(self.programs)}"
+            functions, scratch_bytes = emit_columns(name, program, self.real)
+            self.programs[program] = name, scratch_bytes
+            self.called_functions += functions
+        name, scratch_bytes = self.programs[program]
         inputs = [self.pointer(port.name, port.size) for port in program.inputs]
         # New memory, of which the region around it knows nothing: it is copied to
         # columns behind the call.
@@ -578,6 +641,8 @@ def _with_addresses(pipeline: Pipeline) -> set[str]:
     names = {field.of for table in pipeline.tables for field in table.fields}
     for call in calls_in(pipeline.stages):
         names.update(call.inputs, (port.name for port in call.outputs))
+    for stage in dense_in(pipeline.stages):
+        names.update(stage.inputs, (port.name for port in stage.outputs))
     for program in pipeline.programs:
         if len(program.instructions) > INLINE:
             names.update(port.name for port in (*program.inputs, *program.outputs))
@@ -625,6 +690,9 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case Farthest():
                 yield stage.direction
                 continue
+            case Dense():
+                yield from stage.inputs
+                continue
             case Each():
                 yield from (stage.active,) if stage.active else ()
             case At():
@@ -637,8 +705,9 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
 
 
 def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many programs, calls, searches and subdivisions write each column."""
-    writers = [*programs_in(stages), *calls_in(stages), *searches_in(stages)]
+    """Return how many stages write each column."""
+    leaves = calls_in(stages), searches_in(stages), dense_in(stages)
+    writers = [*programs_in(stages), *chain.from_iterable(leaves)]
     written = Counter(port.name for writer in writers for port in writer.outputs)
     for stage in subdivisions_in(stages):
         written.update((*stage.piece, stage.covered, stage.ended))

@@ -25,6 +25,7 @@ from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import (
     Call,
+    Dense,
     Each,
     Farthest,
     Pipeline,
@@ -344,6 +345,9 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += LIKELY_OPERATIONS
             case Farthest():
                 total += LIKELY_OPERATIONS
+            case Dense():
+                # Products of matrices of n rows; their halves have about n^2 numbers.
+                total += sum(port.size for port in stage.outputs) ** 2 // 8
             case Each():
                 # All records, or those of one range of the record around.
                 count = counts[stage.table]

@@ -17,6 +17,7 @@ from armillary.kernel.arguments import broadcast
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
     Pipeline,
@@ -108,6 +109,8 @@ class _PipelineRun:
                     self.call(stage, rows)
                 case Farthest():
                     self.farthest(stage, rows)
+                case Dense():
+                    self.dense(stage, rows)
                 case Each():
                     self.each(stage, rows)
                 case At():
@@ -224,6 +227,14 @@ class _PipelineRun:
         points = np.concatenate([*self.tables[stage.table][stage.points]], axis=1)
         heights = self.columns[stage.direction][rows] @ points
         self.column(stage.output)[rows] = points.T[np.argmax(heights, axis=1)]
+
+    def dense(self, stage: Dense, rows: Array) -> None:
+        inputs = [self.value(name, rows) for name in stage.inputs]
+        shared = (self.tables[stage.table],) if stage.table else ()
+        for k, row in enumerate(rows):
+            outputs = stage.formula(*(value[k] for value in inputs), *shared)
+            for port, value in zip(stage.outputs, outputs, strict=True):
+                self.column(port)[row] = value
 
     def value(self, name: str, rows: Array) -> Array:
         if name not in self.fields:
