@@ -47,7 +47,7 @@ __all__ = ["jerk_pipeline", "jerk_records"]
 GAP: Final = 1e-3
 """The weight of logarithms: mu is this part of the duration, over the intervals."""
 
-ENOUGH: Final = 0.5
+ENOUGH: Final = 40.0
 """Iterations end where Newton's decrement, squared, is less: the next one wins mu times
 that, which is far below GAP."""
 
@@ -64,6 +64,7 @@ FAST: Final = 1e24
 TINY: Final = 1e-200
 
 START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
+END_TOO_FAST: Final = float(PathReason.END_TOO_FAST)
 STOPS: Final = float(PathReason.STOPS)
 
 # Nodes and weights of Gauss and Legendre on [0, 1]
@@ -1064,5 +1065,6 @@ def _result(
     return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))
 
 
-def _reason(relaxing: Number, lasts: Number) -> Number:
-    return select(lasts < FAST, select(relaxing > 0.0, START_TOO_FAST, 0.0), STOPS)
+def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:
+    too_fast = select(moving[0] > 0.0, START_TOO_FAST, END_TOO_FAST)
+    return select(lasts < FAST, select(relaxing > 0.0, too_fast, 0.0), STOPS)
