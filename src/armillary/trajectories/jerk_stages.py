@@ -59,10 +59,10 @@ ENOUGH: Final = 40.0
 """Iterations end where Newton's decrement, squared, is less: the next one wins mu times
 that, which is far below GAP."""
 
-KEPT: Final = 0.9
+KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
 
-START_RATIO: Final = 0.6
+START_RATIO: Final = 0.8
 """Greatest part of a limit where iterations begin."""
 
 TOGETHER: Final = 7
@@ -369,6 +369,7 @@ def _interval(
     over = [1.0 / j for j in jerk]
     places: list[list[list[Number]]] = []
     ceiling: Number = FAST
+    sharpest: Number = TINY
     for tau in PLACE:
         r = r0 + tau * (r1 - r0)
         rows: list[list[Number]] = [[], [], []]
@@ -384,10 +385,11 @@ def _interval(
             rows[2].append(0.5 * a * j)
             most = select(b > 0.0, high, -low)
             ceiling = minimum(ceiling, most / maximum(absolute(b), TINY))
-            root = cbrt(1.0 / maximum(absolute(d), TINY))
-            ceiling = minimum(ceiling, root * root)
+            sharpest = maximum(sharpest, absolute(d))
             steepest = minimum(steepest, 1.0 / maximum(absolute(a) * j, TINY))
         places.append(rows)
+    root = cbrt(1.0 / sharpest)
+    ceiling = minimum(ceiling, root * root)
     caps: list[Number] = []
     for k in range(RATES):
         r = r0 + k / RATES * (r1 - r0)
@@ -434,14 +436,14 @@ def _begin(
     """Return how the outer control points follow from the next ones, and an envelope.
 
     At rest x = x1 (s / hs)^(4/3), so y1 = 4/3 x1 / hs, and b[1] = b[0] + y1 h / 2. The
-    envelope rises like x^(3/4) under a tenth of the jerk: x = C s^(4/3), with C =
+    envelope rises like x^(3/4) under 0.3 of the jerk: x = C s^(4/3), with C =
     6^(4/3) / 4 j^(2/3).
     """
     folds: list[Number] = []
     for hs, h, moves in zip(special, (h_first, h_last), moving, strict=True):
         inside = 1.0 / (1.0 + 2.0 * h / (3.0 * select(moves > 0.0, 1.0, hs)))
         folds.append(select(moves > 0.0, 0.0, inside))
-    rise = 6.0 / 4.0**0.75 * sqrt(0.1 * steepest)
+    rise = 6.0 / 4.0**0.75 * sqrt(0.3 * steepest)
     y = select(moving[0] > 0.0, power(start, 1.5), rise * special[0])
     return Begun(folds, [y, rise], 0.0, 0.0, 0.0, 0.0)
 
