@@ -68,6 +68,9 @@ START_RATIO: Final = 0.8
 TOGETHER: Final = 7
 """How many numbers are inverted by one division."""
 
+RELAXED_WEIGHT: Final = 1e-2
+"""What the duration counts less while limits are relaxed."""
+
 LIMIT: Final = 60
 """Most iterations."""
 
@@ -664,12 +667,13 @@ def _end_terms(x: Number, row: Vector, relax: Number) -> tuple[Number, Number]:
         v = u * x * f
         p = 1.0 / (1.0 - v * v)
         # w = u x and m = 1 / f: of w / m = v
-        gradient = gradient + 2.0 * v * p * (u * f) + p * inverse
+        gradient = gradient + 2.0 * v * p * (u * f) + (p - 1.0) * inverse
         sums = (1.0 + v * v) * p * p
         curvature = (
             curvature
             + sums * (2.0 * u * u * f * f + 0.5 * inverse * inverse)
             + 4.0 * v * p * p * f * u * inverse
+            + inverse * inverse
         )
     return gradient, curvature
 
@@ -713,12 +717,14 @@ def _open(
     first_slopes: Vector,
     last_slopes: Vector,
     relax: Number,
+    relaxing: Number,
     lasts: Number,
     count: Number,
 ) -> Opened:
     rows = _end_rows(special, moving, (first_slopes, last_slopes))
     gradient, curvature = _end_terms(b_first, rows[0], relax)
-    over = count / (GAP * lasts)
+    # first of all within limits: then what is farthest from them is looked for
+    over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
     value, slope, bend = _of_duration(root, root * root, 3.0 * special[0], over)
     zeros = [0.0] * 5
@@ -808,8 +814,15 @@ def _newton(  # noqa: PLR0913, PLR0915
         cross = twice * inverse
         value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
         total = total + value
-        gx, gy, gc = twice * gx + inverse * P + slope, twice * gy, twice * gc
-        xx = square * xx + 2.0 * cross * ex + 0.5 * inverse * inverse * Q + bend
+        count = float(len(rows))
+        gx = twice * gx + inverse * (P - count) + slope
+        gy, gc = twice * gy, twice * gc
+        xx = (
+            square * xx
+            + 2.0 * cross * ex
+            + inverse * inverse * (0.5 * Q + count)
+            + bend
+        )
         xy, xc = square * xy + cross * ey, square * xc + cross * ec
         yy, yc, cc = square * yy, square * yc, square * cc
         for (_, v, half), r, p, scale in zip(
