@@ -81,9 +81,10 @@ def reference_duration(  # noqa: PLR0913
     with np.errstate(divide="ignore"):
         most = ((velocity / np.abs(Q1)) ** 2).min(axis=1)
     x = np.full(points, 1e-3 * most.min())
-    while np.abs(straight @ x).max() > 0.5 or (
-        np.abs(bent @ x) * np.tile(np.sqrt(x), n)
-    ).max() > 0.5:
+    while (
+        np.abs(straight @ x).max() > 0.5
+        or (np.abs(bent @ x) * np.tile(np.sqrt(x), n)).max() > 0.5
+    ):
         x *= 0.5
     duration = h * (x**-0.5).sum()
     trust = 8.0
@@ -97,7 +98,9 @@ def reference_duration(  # noqa: PLR0913
             -0.5 * h * x**-1.5 * x,
             A_ub=A @ diags(x),
             b_ub=b,
-            bounds=np.stack([np.full(points, 1.0 / trust), np.minimum(most / x, trust)], 1),
+            bounds=np.stack(
+                [np.full(points, 1.0 / trust), np.minimum(most / x, trust)], 1
+            ),
             method="highs",
         )
         new = x * found.x

@@ -24,17 +24,17 @@ def polygon(seed: int, count: int = 5, joints: int = 7) -> Any:
 
 @pytest.mark.parametrize("deviation", [1e-3, 0.05, 10.0])
 def test_no_joint_deviates_by_more(deviation: float):
-    for seed in range(10):
+    for seed in range(5):
         corners = polygon(seed)
         curve = blended(corners, deviation).curve
-        parts = np.linspace(0.0, len(curve.at) - 1.0, 700)
+        parts = np.linspace(0.0, len(curve.at) - 1.0, 150)
         q, _, _ = curve.evaluate((), parts)
-        share = np.linspace(0.0, 1.0, 1500)[:, None]
+        share = np.linspace(0.0, 1.0, 500)[:, None]
         lines = np.concatenate(
             [a + share * (b - a) for a, b in zip(corners, corners[1:], strict=False)]
         )
         apart = [float(np.abs(lines - point).max(axis=1).min()) for point in q]
-        assert max(apart) <= deviation * (1.0 + 1e-9) + 1e-3  # 1e-3: of the samples
+        assert max(apart) <= deviation * (1.0 + 1e-9) + 2e-3  # 2e-3: of the samples
         assert q[0] == pytest.approx(corners[0])
         assert q[-1] == pytest.approx(corners[-1])
 

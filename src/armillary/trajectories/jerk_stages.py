@@ -68,6 +68,9 @@ START_RATIO: Final = 0.8
 TOGETHER: Final = 7
 """How many numbers are inverted by one division."""
 
+TIGHTER: Final = 0.75
+"""What is kept of the slack of relaxed limits: Newton's method can about double it."""
+
 RELAXED_WEIGHT: Final = 1e-4
 """What the duration counts less while limits are relaxed."""
 
@@ -1093,7 +1096,7 @@ class Renewed(NamedTuple):
 
 def _renewed(relax: Number, relaxing: Number, ratio: Vector) -> Renewed:
     worst = maximum(ratio[0], ratio[1])
-    lower = minimum(relax, worst + 0.3 * (relax - worst))
+    lower = minimum(relax, worst + TIGHTER * (relax - worst))
     is_within = (relaxing <= 0.0) | (worst < 0.999)
     return Renewed(
         select(is_within, 1.0, maximum(lower, 1.0)), select(is_within, 0.0, 1.0)
