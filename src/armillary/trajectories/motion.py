@@ -30,6 +30,7 @@ from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kernel.kernel import shared_kernel
 from armillary.kinematics.identity import digest
 from armillary.kinematics.state import State, bound_state, home, rates_of
+from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import trace
@@ -387,17 +388,20 @@ class Motion:
         """
         workcell: Any = getattr(cell, "workcell", cell)
         if isinstance(cell, State):
+            workcell = cell.cell
+        made_for = self.digest
+        if made_for and made_for != digest_of(workcell):
+            raise StateError(
+                "This motion was made for a cell with another content. To use it "
+                "nevertheless, say so: Motion.through(motion.times, motion.q, "
+                "motion.qd, motion.qdd, start=cell.home)."
+            )
+        if isinstance(cell, State):
             start = cell
         elif self.start is not None:
             start = bound_state(workcell, self.start)
         else:
             start = home(workcell)
-        made_for = self.digest
-        if made_for and made_for != digest_of(start.cell):
-            raise StateError(
-                "This motion was made for a cell with another content. To use it "
-                "nevertheless, say so: Motion.through(motion.times, motion.q, ...)."
-            )
         parts = (self.times, self.law, self.curve, self.piece)
         names = ("times", "law", "curve", "piece")
         made = Motion.on(
@@ -452,11 +456,9 @@ class Motion:
         start = self.start
         if self.attachments:
             for event in self.attachments:
-                by = None
-                if event.by is None:
-                    by = self.state(np.nextafter(event.time, -np.inf)).parent(
-                        event.part
-                    )
+                before = self.state(np.nextafter(event.time, -np.inf))
+                parent = before.parent(event.part)
+                by = None if parent == WORLD else parent
                 attachments.append(Attachment(event.part, end - event.time, by))
             start = self.state(end).replace(time=self._start.time)
         return replace(
