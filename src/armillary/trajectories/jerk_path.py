@@ -85,7 +85,7 @@ def jerk_limits(given: Any, joints: int) -> Array:
     return most
 
 
-def within_jerk(  # noqa: PLR0913
+def within_jerk(
     positions: Array,
     at: Array | None,
     curves: Curves | None,
@@ -216,7 +216,7 @@ def _results(
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
-def _tightened(  # noqa: PLR0913
+def _tightened(
     kernel: Kernel,
     first: tuple[Any, ...],
     velocity: Array,
