@@ -237,7 +237,7 @@ def test_parts_are_gripped_on_the_way():
     moved = held.replace(q=motion.at(0.75 * end).q).release(part)
     (frame, *_) = [name for name in cell.frame_names if name.startswith("part/")]
     X = cell.fk(frame, state=let_go.state(end))(q1)
-    assert X == pytest.approx(cell.fk(frame, state=moved)(q1), abs=1e-9)
+    assert pytest.approx(cell.fk(frame, state=moved)(q1), abs=1e-9) == X
     back = let_go.reversed()
     assert [event.by for event in back.attachments] == [tool, stand]
     assert back.state(0.3 * end).parent(part) == tool

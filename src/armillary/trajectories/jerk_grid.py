@@ -1,3 +1,4 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """The grid of paths within limits of jerk, and where iterations begin.
 
 Symbols are those of `jerk_stages.py`.
@@ -279,6 +280,7 @@ def rise_envelope(
 def turn_envelope(
     special: Vector, moving: Vector, end: Number, envelope: Vector
 ) -> Vector:
+    """Return the envelope where it starts at the end."""
     rise = envelope[1]
     return select(moving[1] > 0.0, power(end, 1.5), rise * special[1]), rise
 
@@ -301,15 +303,18 @@ class Settled(NamedTuple):
 
 
 def settle_ends(b_second: Number, b_before: Number, folds: Vector) -> Settled:
+    """Return the outer control points that fit the next ones."""
     first = folds[0] * b_second
     return Settled(first, folds[1] * b_before, first)
 
 
 def smooth_point(b1: Number, b2: Number, kept: Number) -> tuple[Number, Number]:
+    """Return a control point smoothed with its neighbours."""
     return 0.25 * kept + 0.5 * b1 + 0.25 * b2, b1
 
 
 def no_ratio(start: Number) -> Vector:
+    """Return what ratios begin with."""
     return [0.0 * start] * 3
 
 
@@ -351,6 +356,7 @@ def end_ratio(
     last_slopes: Vector,
     ratio: Vector,
 ) -> Vector:
+    """Return the same with the constant jerks at both ends."""
     straight, of_jerk, lasts = ratio
     rows = end_rows(special, moving, (first_slopes, last_slopes))
     for x, row, hs in zip((b_first, b_last), rows, special, strict=True):
@@ -373,6 +379,7 @@ def lower_all(ratio: Vector, moving: Vector) -> Number:
 
 
 def lowered_point(b1: Number, step: Number) -> Number:
+    """Return a control point that is multiplied by `step`."""
     return b1 * step
 
 
@@ -417,6 +424,7 @@ class Relaxed(NamedTuple):
 
 
 def relaxed_limits(ratio: Vector) -> Relaxed:
+    """Return by what limits are relaxed at first, and whether there is a motion."""
     worst = maximum(ratio[0], ratio[1])
     is_within = worst < 0.99
     is_number = worst < FAST

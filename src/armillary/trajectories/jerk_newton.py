@@ -1,3 +1,4 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """An iteration of Newton's method for paths within limits of jerk.
 
 Symbols are those of `jerk_stages.py`.
@@ -132,6 +133,7 @@ def open_sums(
     lasts: Number,
     count: Number,
 ) -> Opened:
+    """Return the sums before the grid: of the end at the start."""
     rows = end_rows(special, moving, (first_slopes, last_slopes))
     gradient, curvature = _end_terms(b_first, rows[0], relax)
     # first of all within limits: then what is farthest from them is looked for
@@ -154,7 +156,7 @@ class PointEliminated(NamedTuple):
     total: Number
 
 
-def newton_interval(  # noqa: PLR0913, PLR0915
+def newton_interval(  # noqa: PLR0915
     h_before: Number,
     h_here: Number,
     h_after: Number,
@@ -196,19 +198,19 @@ def newton_interval(  # noqa: PLR0913, PLR0915
         V = [d * X + v * Y + half * C for d, v, half in rows]
         slacks = [1.0 - v * v for v in V]
         # Accelerations; the end of an interval is the start of the next one.
-        R: list[Number] = []
+        r_here: list[Number] = []
         if k < PLACES - 1:
-            X, Y = 2.0 / 3.0 * tight * x, tight * y
-            R = [
-                scale * (v * X + half * Y) - tight * middle
+            of_x, of_y = 2.0 / 3.0 * tight * x, tight * y
+            r_here = [
+                scale * (v * of_x + half * of_y) - tight * middle
                 for (_, v, half), scale, middle in zip(rows, *scales, strict=True)
             ]
-            slacks += [1.0 - r * r for r in R]
+            slacks += [1.0 - r * r for r in r_here]
         inverses = _inverses(slacks)
         gx, gy, gc = 0.0, 0.0, 0.0
         xx, xy, xc, yy, yc, cc = (0.0,) * 6
         # Sums over joints of p, of (1 + v^2) p^2, and of v p^2 by each of x, y and c.
-        P, Q = 0.0, 0.0
+        sum_p, sum_q = 0.0, 0.0
         ex, ey, ec = 0.0, 0.0, 0.0
         for (d, v, half), value, p in zip(rows, V, inverses[: len(rows)], strict=True):
             vp = value * p
@@ -216,7 +218,7 @@ def newton_interval(  # noqa: PLR0913, PLR0915
             q = p * p + value * e
             gx, gy, gc = gx + vp * d, gy + vp * v, gc + vp * half
             ex, ey, ec = ex + e * d, ey + e * v, ec + e * half
-            P, Q = P + p, Q + q
+            sum_p, sum_q = sum_p + p, sum_q + q
             qd, qv = q * d, q * v
             xx, xy, xc = xx + qd * d, xy + qd * v, xc + qd * half
             yy, yc, cc = yy + qv * v, yc + qv * half, cc + q * half * half
@@ -226,18 +228,18 @@ def newton_interval(  # noqa: PLR0913, PLR0915
         value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
         total = total + value
         count = float(len(rows))
-        gx = twice * gx + inverse * (P - count) + slope
+        gx = twice * gx + inverse * (sum_p - count) + slope
         gy, gc = twice * gy, twice * gc
         xx = (
             square * xx
             + 2.0 * cross * ex
-            + inverse * inverse * (0.5 * Q + count)
+            + inverse * inverse * (0.5 * sum_q + count)
             + bend
         )
         xy, xc = square * xy + cross * ey, square * xc + cross * ec
         yy, yc, cc = square * yy, square * yc, square * cc
         for (_, v, half), r, p, scale in zip(
-            rows[: len(R)], R, inverses[len(rows) :], scales[0], strict=False
+            rows[: len(r_here)], r_here, inverses[len(rows) :], scales[0], strict=False
         ):
             u = 2.0 * p * scale * tight
             g = u * r
@@ -292,7 +294,7 @@ def newton_interval(  # noqa: PLR0913, PLR0915
     def product(k: int, n: int) -> Number:
         return x_b[k] * columns[n][0] + y_b[k] * columns[n][1] + c_b[k] * columns[n][2]
 
-    H00, H01, H02, H11, H12, H22 = (
+    h00, h01, h02, h11, h12, h22 = (
         held + product(k, n)
         for held, (k, n) in zip(
             hess, ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), strict=True
@@ -306,14 +308,14 @@ def newton_interval(  # noqa: PLR0913, PLR0915
     opens, is_given = is_first > 0.5, moving[0] > 0.5
     fold = folds[0]
     is_fixed = opens | ((is_second > 0.5) & is_given)
-    H11 = H11 + select(opens, fold * (2.0 * H01 + fold * H00), 0.0)
-    H12 = H12 + select(opens, fold * H02, 0.0)
+    h11 = h11 + select(opens, fold * (2.0 * h01 + fold * h00), 0.0)
+    h12 = h12 + select(opens, fold * h02, 0.0)
     g1 = g1 + select(opens, fold * g0, 0.0)
-    inverse = select(is_fixed, 0.0, 1.0 / H00)
-    l1, l2, z = H01 * inverse, H02 * inverse, -g0 * inverse
+    inverse = select(is_fixed, 0.0, 1.0 / h00)
+    l1, l2, z = h01 * inverse, h02 * inverse, -g0 * inverse
     return PointEliminated(
         [select(opens, -fold, l1), l2, z],
-        [H11 - l1 * H01, H12 - l1 * H02, 0.0, H22 - l2 * H02, 0.0, 0.0],
+        [h11 - l1 * h01, h12 - l1 * h02, 0.0, h22 - l2 * h02, 0.0, 0.0],
         [g1 - l1 * g0, g2 - l2 * g0, 0.0],
         decrement - z * g0,
         total,
@@ -344,6 +346,7 @@ def close_sums(
     decrement: Number,
     total: Number,
 ) -> EndsSolved:
+    """Return the change of the last two control points, which is left to solve."""
     rows = end_rows(special, moving, (first_slopes, last_slopes))
     gradient, curvature = _end_terms(b_last, rows[1], relax)
     root = 1.0 / sqrt(b_last)
@@ -428,20 +431,20 @@ def greatest_share(
         V = [d * X + v * Y + half * C for d, v, half in rows]
         dV = [d * dX + v * dY + half * dC for d, v, half in rows]
         slacks = [1.0 - v * v for v in V]
-        R: list[Number] = []
-        dR: list[Number] = []
+        r_here: list[Number] = []
+        dr_here: list[Number] = []
         if k < PLACES - 1:
-            X, Y, dX, dY = (
+            of_x, of_y, d_x, d_y = (
                 tight * each for each in (2.0 / 3.0 * x, y, 2.0 / 3.0 * dx, dy)
             )
             for (_, v, half), scale, middle in zip(rows, *scales, strict=True):
-                R.append(scale * (v * X + half * Y) - tight * middle)
-                dR.append(scale * (v * dX + half * dY))
-            slacks += [1.0 - r * r for r in R]
+                r_here.append(scale * (v * of_x + half * of_y) - tight * middle)
+                dr_here.append(scale * (v * d_x + half * d_y))
+            slacks += [1.0 - r * r for r in r_here]
         inverses = _inverses(slacks)
         for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
             most = maximum(most, _taken(v, dv, shrink, p))
-        for r, dr, p in zip(R, dR, inverses[len(V) :], strict=True):
+        for r, dr, p in zip(r_here, dr_here, inverses[len(V) :], strict=True):
             most = maximum(most, (absolute(dr) + dr * r) * p)
     limits = [tight * each for each in cap]
     places = [spline_at(begin, h_here, k / RATES)[0] for k in range(RATES)]
@@ -482,10 +485,12 @@ class EndsMoved(NamedTuple):
 def move_ends(
     b_first: Number, b_last: Number, d_first: Number, d_last: Number, step: Number
 ) -> EndsMoved:
+    """Return the first and the last control point after a step."""
     return EndsMoved(b_first + step * d_first, b_last + step * d_last)
 
 
 def moved_point(b1: Number, d1: Number, step: Number) -> Number:
+    """Return a control point after a step."""
     return b1 + step * d1
 
 
@@ -497,6 +502,7 @@ class Renewed(NamedTuple):
 
 
 def renewed_limits(relax: Number, relaxing: Number, ratio: Vector) -> Renewed:
+    """Return limits that are relaxed less, or not any more."""
     worst = maximum(ratio[0], ratio[1])
     lower = minimum(relax, worst + TIGHTER * (relax - worst))
     is_within = (relaxing <= 0.0) | (worst < 0.999)

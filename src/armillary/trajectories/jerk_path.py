@@ -35,7 +35,7 @@ INTERVALS: Final = 150
 """About how many intervals a grid has by default, if there are fewer waypoints."""
 
 TURN: Final = 0.3
-"""A path that turns by more at its waypoints [rad], in the mean, gets more intervals."""
+"""Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
 
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""

@@ -1,7 +1,8 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """The stages that find the fastest motion along paths within limits of jerk.
 
-With x = s'^2 as a function of s, y = dx/ds and c = dy/ds, path acceleration and jerk are
-s'' = y / 2 and s''' = c sqrt(x) / 2, so that for a path q(s)
+With x = s'^2 as a function of s, y = dx/ds and c = dy/ds, path acceleration and path
+jerk are s'' = y / 2 and s''' = c sqrt(x) / 2, so that for a path q(s)
 
     qd = q' sqrt(x),    qdd = q'' x + q' y / 2
     qddd = sqrt(x) w,    w = q''' x + 3/2 q'' y + q' c / 2
@@ -12,11 +13,11 @@ convex in b. So are the limits of rates and accelerations, but not |w| <= J / sq
 its right side is convex, and is bounded from below by its tangent at each iterate
 (Debrouwere et al., "Time-optimal path following for robots with convex-concave
 constraints using sequential convex programming", IEEE Transactions on Robotics 29(6),
-2013). The duration over mu, less the logarithms of all slacks, is minimised by Newton's
-method, with the tangent renewed in each iteration. Its matrix has five diagonals, and is
-eliminated in the same sweep over the grid in which it is summed. Iterates stay strictly
-within limits; where the motion at a given end breaks them at first, all are relaxed by a
-factor that falls to 1.
+2013). The duration over mu, less the logarithms of all slacks, is minimised by
+Newton's method, with the tangent renewed in each iteration. Its matrix has five
+diagonals, and is eliminated in the same sweep over the grid in which it is summed.
+Iterates stay strictly within limits; where the motion at a given end breaks them at
+first, all are relaxed by a factor that falls to 1.
 
 Near an end at rest s''' is constant in time, s = j t^3 / 6, over a length hs of s, so
 x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
@@ -208,6 +209,7 @@ def jerk_records(
         intervals: How many there are between knots.
         per_knot: Intervals of the grid in each of them, before those at the ends are
             divided.
+        has_spline: As for `jerk_pipeline`.
     """
     # of each point of the grid: the knot before, the share, a graded one and its factor
     none = 2 * GRADED

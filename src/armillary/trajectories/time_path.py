@@ -514,8 +514,8 @@ def _curves(
     if blend is not None:
         if at is not None or derivatives is not None:
             raise ModelError(
-                "blend= rounds the corners of a polygon, whose parameter is its length: "
-                "leave out at= and derivatives=, or blend=."
+                "blend= rounds the corners of a polygon, whose parameter is its "
+                "length: leave out at= and derivatives=, or blend=."
             )
         return blended(positions, blend)
     shape = positions.shape
