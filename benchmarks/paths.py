@@ -72,7 +72,7 @@ def _jerk_figures() -> Iterator[Figure]:
 
 
 def _above(timed: Any) -> float:
-    """Return by how much durations of three paths exceed the reference, the greatest."""
+    """Return by how much a duration of three exceeds the reference at most."""
     from benchmarks.jerk_reference import reference_duration
 
     worst = -1.0

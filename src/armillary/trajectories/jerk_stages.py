@@ -101,9 +101,9 @@ WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
 
 
 LAW: Final = np.stack(
-    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
+    [basis(np.linspace(0.0, 1.0, 17), order) for order in range(4)], axis=1
 )
-"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (17, 4, 5)."""
 
 
 def jerk_pipeline(
