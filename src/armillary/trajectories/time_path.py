@@ -252,7 +252,8 @@ def time_path(  # noqa: PLR0913
         if load is not None or of_tool is not None:
             raise ModelError(
                 "Limits of jerk cannot be combined with those of torques or of a "
-                "frame: leave out jerk=, or the others, and check them along the motion."
+                "frame: leave out jerk=, or the others, and check them along the "
+                "motion."
             )
         motions = PathEnds(
             *ends,
