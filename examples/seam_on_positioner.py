@@ -44,9 +44,8 @@ path = cell.line(
     check=cell.collision(),
 )
 print(path)
-motions = path.timed(speed=SPEED, tool_acceleration=0.5, acceleration=10.0)
-(motion,) = motions
-print(f"{float(motion.duration):.2f} s at {SPEED} m/s")
+motion = path.timed(speed=SPEED, tool_acceleration=0.5, acceleration=10.0)
+print(f"{motion.duration:.2f} s at {SPEED} m/s")
 
 # Judged by forward kinematics at 1 kHz, and by geometry.
 samples = motion.sampled(rate=1000)

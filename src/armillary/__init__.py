@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from armillary.spatial.pose import Pose
     from armillary.sweeps.samples import grid
     from armillary.sweeps.sweep import sweep
+    from armillary.trajectories.motion import Motion
 
     METRE: Final = Unit.METRE
     OTHER: Final = Unit.OTHER
@@ -91,6 +92,7 @@ __all__ = [
     "Link",
     "Manipulator",
     "Mechanism",
+    "Motion",
     "Mount",
     "Obstacles",
     "OutOfReach",
@@ -142,6 +144,7 @@ _HOMES: Final = {
     "Link": "armillary.model.link",
     "Manipulator": "armillary.model.manipulator",
     "Mechanism": "armillary.model.mechanism",
+    "Motion": "armillary.trajectories.motion",
     "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
     "OutOfReach": "armillary.model.closed_form",

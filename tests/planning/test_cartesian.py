@@ -311,9 +311,10 @@ def test_a_tool_on_a_part_that_a_positioner_turns():
     assert path.success
     X, S, rows = tracked(cell, path)
     check_bounds(path, X, path.poses(S), rows)
-    (motion,) = path.timed(speed=0.1, acceleration=3.0)
-    assert motion.success
-    assert motion.speed.max() <= 0.1 * (1.0 + 1e-9)
+    motion = path.timed(speed=0.1, acceleration=3.0)
+    samples = motion.sampled(rate=500)
+    p = fk(samples.q)[:, :3, 3]
+    assert np.linalg.norm(np.diff(p, axis=0), axis=1).max() * 500 <= 0.1 * 1.001
 
 
 def test_motions_keep_the_speed_of_the_tool(robot: arm.Cell):
@@ -322,7 +323,7 @@ def test_motions_keep_the_speed_of_the_tool(robot: arm.Cell):
     segments = [X[:3, 3] + [0.0, 0.3, 0.0], X[:3, 3] + [0.0, 0.3, -0.2]]
     path = robot.line("tool0", segments, start=START, blend=0.03)
     limits = {"speed": 0.2, "tool_acceleration": 2.0, "acceleration": 20.0}
-    (motion,) = path.timed(**limits)
+    motion = path.timed(**limits)
     samples = motion.sampled(rate=500)
     p = fk(samples.q)[:, :3, 3]
     speeds = np.linalg.norm(np.diff(p[:-1], axis=0), axis=1) * 500
@@ -335,10 +336,11 @@ def test_motions_keep_the_speed_of_the_tool(robot: arm.Cell):
     for point in p[::50]:
         assert np.linalg.norm(curve - point, axis=1).min() < 2e-5
     stops = robot.line("tool0", segments, start=START)
-    parts = stops.timed(**limits)
-    assert len(parts) == 2
-    ends = [part.at(float(part.duration)).q for part in parts]
-    np.testing.assert_allclose(ends, stops.q[[stops.corners[0], -1]], atol=1e-9)
+    motion = stops.timed(**limits)
+    # The corner is where joints rest on the way, and there alone.
+    rests = np.flatnonzero(np.abs(motion.qd).max(axis=1) < 1e-9)
+    expected = stops.q[[0, stops.corners[0], -1]]
+    np.testing.assert_allclose(motion.q[rests], expected, atol=1e-9)
 
 
 def test_paths_are_values(robot: arm.Cell):

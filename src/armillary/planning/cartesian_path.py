@@ -17,8 +17,8 @@ from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State
 from armillary.model.workcell import Workcell
 from armillary.planning.tool_curve import LEVER, ToolCurve
+from armillary.trajectories.motion import Motion
 from armillary.trajectories.time_path import time_path
-from armillary.trajectories.timed_path import TimedPath
 
 __all__ = ["CartesianPath", "LineReason", "Stretch", "Tool"]
 
@@ -225,11 +225,11 @@ class CartesianPath:
         tool_acceleration: float = np.inf,
         velocity: npt.ArrayLike | None = None,
         acceleration: npt.ArrayLike | None = None,
-    ) -> tuple[TimedPath, ...]:
-        """Return the fastest motions along the path within limits.
+    ) -> Motion:
+        """Return the fastest motion along the path within limits.
 
-        The tool stops at corners that are not blended, so there is one motion for each
-        part between two of these. Each follows the natural spline through the samples.
+        The tool stops at corners that are not blended. Between two of them the motion
+        follows the natural spline through the samples.
 
         Args:
             speed: The greatest speed of the tool [m/s], on seams where limits of joints
@@ -239,7 +239,7 @@ class CartesianPath:
             acceleration: Their greatest accelerations, likewise.
 
         Raises:
-            StateError: The path does not succeed.
+            StateError: The path does not succeed, or limits leave no speed at a point.
             ShapeError: As for `cell.time_path`.
             ModelError: As for `cell.time_path`.
         """
@@ -247,10 +247,12 @@ class CartesianPath:
             raise StateError(f"This path has no times: {self}.")
         edges = [0, *self.corners.tolist(), len(self.q) - 1]
         rates = speed, tool_acceleration
-        return tuple(
+        first, *others = (
             self._timed_part(slice(a, b + 1), rates, velocity, acceleration)
             for a, b in pairwise(edges)
         )
+        motion, state = first.then(*others), self.tool.state
+        return motion if state is None else motion.bound(state)
 
     def _timed_part(
         self,
@@ -258,7 +260,7 @@ class CartesianPath:
         path_rates: tuple[float, float],
         velocity: npt.ArrayLike | None,
         acceleration: npt.ArrayLike | None,
-    ) -> TimedPath:
+    ) -> Motion:
         """Return the motion between two corners."""
         q, s = self.q[part], self.s[part]
         return time_path(
@@ -270,7 +272,7 @@ class CartesianPath:
             path_rates=path_rates,
             intervals=max(2, -(-INTERVALS // (len(s) - 1))),
             joints=self.tool.joints,
-        )
+        ).motion()
 
     def __repr__(self) -> str:
         return f"<CartesianPath: {self}>"

@@ -17,11 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, SweepError, quote
+from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.coupled_limit import no_room
 from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number
-from armillary.sweeps.identity import digest
 
 __all__ = [
     "GridSamples",
