@@ -39,9 +39,11 @@ import numpy as np
 from armillary.errors import KernelError, unknown
 from armillary.kernel.packed import Packed
 from armillary.kernel.pipeline import (
+    At,
     Call,
     Each,
     Farthest,
+    Nearest,
     Stage,
     Subdivide,
     When,
@@ -54,10 +56,12 @@ __all__ = [
     "Column",
     "Columns",
     "Numbered",
+    "at",
     "call",
     "each",
     "farthest",
     "index_field",
+    "nearest",
     "number_field",
     "repeat",
     "subdivide",
@@ -499,6 +503,11 @@ def when(condition: Port, *stages: Stage) -> When:
     return When(condition.name, stages)
 
 
+def at(table: Table, record: Port, *stages: Stage) -> At:
+    """Return stages that run with the record that each row chooses; see `At`."""
+    return At(table.name, stages, record.name)
+
+
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
     """Return stages that are repeated while a column is above 0; see `While`."""
     return While(condition.name, stages, limit)
@@ -517,6 +526,25 @@ def subdivide(
     at, back, ahead, ending = (port.name for port in piece)
     names = longest.name, covered.name, ended.name
     return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
+
+
+def nearest(
+    tree: Table,
+    fields: tuple[Port, Port],
+    point: Port,
+    *stages: Stage,
+    value: Port,
+    least: Port,
+    enough: Port,
+    chosen: Port,
+) -> Nearest:
+    """Return stages that measure points of a tree of balls; see `Nearest`.
+
+    fields: Those of the balls, and of the records below them.
+    """
+    names = (port.name for port in fields)
+    columns = value.name, least.name, enough.name
+    return Nearest(tree.name, *names, point, stages, *columns, chosen)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

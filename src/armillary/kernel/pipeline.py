@@ -2,9 +2,10 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are five kinds of regions: `Each` runs once for
+its outputs. Around programs there are six kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
-column is above 0, `When` where one is, `Subdivide` for the pieces of an interval. A row
+column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
+`Nearest` for those points of a tree that may be the nearest ones. A row
 for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
 of a table.
@@ -39,16 +40,17 @@ __all__ = [
     "Call",
     "Each",
     "Farthest",
+    "Nearest",
     "Pipeline",
     "Stage",
     "Subdivide",
     "When",
     "While",
     "calls_in",
+    "lane_regions_in",
     "program",
     "programs_in",
     "searches_in",
-    "subdivisions_in",
 ]
 
 
@@ -162,6 +164,43 @@ class Subdivide:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Nearest:
+    """Stages that measure points of a tree of balls, until the nearest is known.
+
+    They run for the balls of one row, several at once: they read the centre of each,
+    `point`, and write its `value`, which must not change by more than the centre moves.
+    Columns that others have written are those of the row, for all of its balls.
+
+    A record of the tree has some balls, and the number of the record below the first
+    of them, that below the next one follows; below 0 where balls are the points
+    themselves. The first record is that around all.
+
+    Attributes:
+        tree: The table of records.
+        balls: Its field of balls, of shape (4, n): centres, then radii.
+        first: Its field of the record below the first ball.
+        point: The column that stages read, of three numbers.
+        stages: What runs.
+        value: The column that they write.
+        least: A column of the row: only values below it are wanted. Then it is the
+            least of these, if there is one.
+        enough: A column of the row: the search ends with a value that is not above it.
+        chosen: The column in which the point of that value is left.
+    """
+
+    tree: str
+    balls: str
+    first: str
+    point: Port
+    stages: tuple[Stage, ...]
+    value: str
+    least: str
+    enough: str
+    chosen: Port
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Call:
     """Another pipeline, which the record around it chooses, on columns of this one.
 
@@ -205,7 +244,7 @@ class Farthest:
         return (self.output,)
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide
+Region: TypeAlias = Each | At | While | When | Subdivide | Nearest
 Stage: TypeAlias = Program | Call | Farthest | Region
 
 
@@ -318,13 +357,13 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
             yield from searches_in(stage.stages)
 
 
-def subdivisions_in(stages: Sequence[Stage]) -> Iterator[Subdivide]:
-    """Yield the subdivisions in stages and in regions of them, in order."""
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | Nearest]:
+    """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide):
+        if isinstance(stage, Subdivide | Nearest):
             yield stage
         if not isinstance(stage, Program | Call | Farthest):
-            yield from subdivisions_in(stage.stages)
+            yield from lane_regions_in(stage.stages)
 
 
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
@@ -357,6 +396,10 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Subdivide():
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
+            case Nearest():
+                fields = stage.tree, stage.balls, stage.first
+                columns = stage.value, stage.least, stage.enough
+                yield f"nearest {fields!r} {stage.point} {columns!r} {stage.chosen} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -417,10 +460,18 @@ class _Check:
                     self.number(stage.longest, known, "the length of pieces")
                     for name in stage.piece:
                         self.written(Port(name, ()), made, "a subdivision")
+                case Nearest():
+                    self.tree(stage)
+                    for name in (stage.least, stage.enough):
+                        self.number(name, known, "what is wanted")
+                    self.written(stage.point, made, "a search")
             self.stages(stage.stages, made, inner)
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
+            if isinstance(stage, Nearest):
+                self.number(stage.value, made, "the value of a point")
+                self.written(stage.chosen, known, "a search")
 
     def step(
         self,
@@ -476,6 +527,16 @@ class _Check:
         self.known(stage.direction, known, "a direction")
         self.same(Port(stage.direction, (3,)), self.shapes[stage.direction], "farthest")
         self.written(stage.output, known, "farthest")
+
+    def tree(self, stage: Nearest) -> None:
+        found = {one.name: one for one in self.pipeline.table(stage.tree).fields}
+        balls, first = found.get(stage.balls), found.get(stage.first)
+        if balls is None or balls.kind != "real" or balls.shape[:1] != (4,):
+            raise self.fault(f"'{stage.tree}' has no balls '{stage.balls}'")
+        if first is None or first.kind != "real" or first.shape:
+            raise self.fault(f"'{stage.tree}' has no records '{stage.first}'")
+        for port in (stage.point, stage.chosen):
+            self.same(port, (3,), "a search")
 
     def readable(
         self,

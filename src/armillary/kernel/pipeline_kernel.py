@@ -24,6 +24,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
+    Nearest,
     Pipeline,
     Stage,
     Subdivide,
@@ -49,6 +50,9 @@ LIKELY_ITERATIONS = 8
 
 LIKELY_PIECES = 64
 """Pieces of a `Subdivide` for which threads are planned."""
+
+LIKELY_RECORDS = 16
+"""Records of the tree of a `Nearest` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -291,6 +295,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += likely * _operations(stage.stages, counts, around)
             case Subdivide():
                 total += LIKELY_PIECES * _operations(stage.stages, counts, around)
+            case Nearest():
+                total += LIKELY_RECORDS * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total

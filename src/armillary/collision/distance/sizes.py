@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import SHARED_FIELDS
 from armillary.model.shapes import ConvexPolyhedron
 from armillary.spatial.pose import IDENTITY
 
-__all__ = ["form_of", "numbers_of", "with_numbers"]
+__all__ = ["form_of", "numbers_of", "solid_of", "with_numbers"]
+
+Body = TypeVar("Body", Primitive, Cloud, Primitive | Cloud)
 
 
-def numbers_of(shape: Primitive) -> list[Any]:
-    """Return all numbers of a shape; not those of a polyhedron, which are a table."""
+def numbers_of(shape: Primitive | Cloud) -> list[Any]:
+    """Return all numbers of a shape; not those of a polyhedron, which are a table.
+
+    Those of a cloud are the numbers of its elements.
+    """
+    shape = solid_of(shape)
     if isinstance(shape, ConvexPolyhedron):
         return []
     # Of all fields of its own, in their order; those of tuples of points one by one.
@@ -27,6 +34,11 @@ def numbers_of(shape: Primitive) -> list[Any]:
         if name not in SHARED_FIELDS
         for number in _flat(getattr(shape, name))
     ]
+
+
+def solid_of(shape: Primitive | Cloud) -> Primitive:
+    """Return a shape, or of a cloud one element."""
+    return shape.element if isinstance(shape, Cloud) else shape
 
 
 def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
@@ -42,9 +54,11 @@ def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
     return made
 
 
-def form_of(shape: Primitive) -> Primitive:
+def form_of(shape: Body) -> Body:
     """Return the same shape for all of a kind that a kernel is compiled for."""
     # Equal for all sizes, so that it is the key of caches of code.
+    if isinstance(shape, Cloud):
+        return shape.form()
     made = with_numbers(shape, [0.0] * len(numbers_of(shape)))
     shared: dict[str, Any] = {"name": "", "pose": IDENTITY, "colour": None}
     if isinstance(shape, ConvexPolyhedron):

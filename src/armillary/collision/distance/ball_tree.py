@@ -1,0 +1,124 @@
+"""Trees of balls around the elements of clouds.
+
+The centres of elements are sorted along a space-filling curve. A record has `FANOUT`
+balls; those of leaves are the centres themselves, with radius 0, each other ball is
+around the balls of a record below. All levels but the last of each are full, so that the
+records below one follow each other.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["FANOUT", "BallTree", "ball_tree"]
+
+Array = npt.NDArray[np.float64]
+
+FANOUT: Final = 16
+"""Balls of a record: as many as numbers of 32 bits fit into the widest registers."""
+
+LEAF: Final = -1.0
+"""In place of the first record below a record of elements."""
+
+BITS: Final = 14
+"""Cells of the space-filling curve along each axis, as a power of two."""
+
+ROUNDING: Final = 2.0**-22
+"""By which part of coordinates balls are grown, for centres in 32 bits."""
+
+
+class BallTree(NamedTuple):
+    """Balls around the elements of a cloud, in the cloud's frame.
+
+    Attributes:
+        balls: The centres and radii of each record [m], shape (r, 4, `FANOUT`); the
+            first record is that around all. Where elements are missing in the last
+            record, others are there twice.
+        first: The record below the first ball of each record, that below the next ball
+            follows; `LEAF` for elements. Shape (r,).
+        lower: The least coordinates of centres [m], shape (3,).
+        upper: The greatest.
+    """
+
+    balls: Array
+    first: Array
+    lower: Array
+    upper: Array
+
+
+def ball_tree(centres: Array) -> BallTree:
+    """Return the tree of the centres of elements [m], shape (n, 3)."""
+    lower, upper = centres.min(axis=0), centres.max(axis=0)
+    points = centres[_order(centres, lower, upper)]
+    # Whole records: the last centre is repeated, which changes no least distance.
+    missing = -len(points) % FANOUT
+    if missing:
+        points = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)])
+    levels = [np.zeros((len(points) // FANOUT, 4, FANOUT))]
+    levels[0][:, :3] = points.reshape(-1, FANOUT, 3).transpose(0, 2, 1)
+    while len(levels[-1]) > 1:
+        levels.append(_above(levels[-1]))
+    # The root comes first, so that its number is 0.
+    levels.reverse()
+    counts = [len(level) for level in levels]
+    starts = np.cumsum([0, *counts])
+    first = [
+        start + FANOUT * np.arange(count, dtype=np.float64)
+        for start, count in zip(starts[1:], counts[:-1], strict=False)
+    ]
+    first.append(np.full(counts[-1], LEAF))
+    return BallTree(np.concatenate(levels), np.concatenate(first), lower, upper)
+
+
+def _above(level: Array) -> Array:
+    """Return the records of balls around the records of a level."""
+    # The middle of the box of centres, in 32 bits so that both types of kernels have
+    # the same; the radius reaches around all balls, also where centres are rounded.
+    centres, radii = level[:, :3], level[:, 3]
+    low, high = centres.min(axis=2), centres.max(axis=2)
+    middle = (0.5 * (low + high)).astype(np.float32).astype(np.float64)
+    away = centres - middle[:, :, np.newaxis]
+    reach = np.sqrt(np.einsum("nik,nik->nk", away, away)) + radii
+    size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
+    radius = reach.max(axis=1) * (1.0 + ROUNDING) + ROUNDING * size
+    count = -(-len(level) // FANOUT)
+    # Balls that are missing are never near anything.
+    balls = np.zeros((count * FANOUT, 4))
+    balls[: len(level), :3] = middle
+    balls[: len(level), 3] = radius
+    balls[len(level) :, :3] = middle[-1:]
+    balls[len(level) :, 3] = -np.inf
+    return balls.reshape(count, FANOUT, 4).transpose(0, 2, 1)
+
+
+def _order(points: Array, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
+    """Return the order of points along Morton's curve."""
+    # Positions stand below the places along the curve: numbers are sorted faster than
+    # positions by numbers.
+    size = float((upper - lower).max())
+    low = (len(points) - 1).bit_length()
+    bits = min(BITS, (64 - low) // 3)
+    scale = (2**bits - 1) / size if size > 0.0 else 0.0
+    spread = _spread(np.arange(2**bits, dtype=np.uint64))
+    key = np.arange(len(points), dtype=np.uint64)
+    for axis in range(3):
+        place = ((points[:, axis] - lower[axis]) * scale).astype(np.int32)
+        key |= spread[place] << np.uint64(axis + low)
+    key.sort()
+    return (key & np.uint64(2**low - 1)).astype(np.int64)
+
+
+def _spread(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return numbers of 21 bits with two zeros behind each bit."""
+    for shift, mask in (
+        (32, 0x1F00000000FFFF),
+        (16, 0x1F0000FF0000FF),
+        (8, 0x100F00F00F00F00F),
+        (4, 0x10C30C30C30C30C3),
+        (2, 0x1249249249249249),
+    ):
+        x = (x | (x << np.uint64(shift))) & np.uint64(mask)
+    return x

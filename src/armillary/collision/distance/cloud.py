@@ -1,0 +1,438 @@
+"""Distance of a cloud from another shape: that of its nearest element.
+
+Two steps. A grid has the distance d of the middle of each of its cells from the nearest
+centre of an element, so that a point x of the cell has one between d - |x - middle| and
+d + |x - middle|. With the sphere around the other shape that decides for most shapes
+whether the cloud is farther away than is asked for, or for spheres that they touch. The
+others search a tree of balls around elements, best first: the formula or iteration of an
+element and the other shape, at the centre of a ball, less the radius of the ball, is no
+more than the distance of any element in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, Final, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.distance.ball_tree import BallTree, ball_tree
+from armillary.collision.distance.columns import PairColumns
+from armillary.collision.distance.sizes import with_numbers
+from armillary.collision.distance.table import stages_of
+from armillary.kernel.columns import Column, Columns, at, nearest, when
+from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.tables import Table
+from armillary.model.cloud import Cloud
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import Sphere
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    add,
+    apply,
+    norm,
+    subtract,
+    three,
+    transpose,
+)
+from armillary.trace import Port
+from armillary.trace.functions import floor, maximum, minimum, select
+
+__all__ = ["cloud_stages", "cloud_tables"]
+
+Array = npt.NDArray[np.float64]
+
+MOST_CELLS: Final = 2**18
+"""Cells of the grid around a cloud, at most: each is a search of the tree."""
+
+CELLS_PER_ELEMENT: Final = 16
+
+LEAST_SIDE: Final = 1e-6
+"""The side of a cell of a cloud that is one point [m]."""
+
+SINGLE_TYPE: Final = np.dtype(np.float32)
+
+SINGLE: Final = 2.0**-18
+"""The error of the distances of cells, which are computed in float32, by coordinates."""
+
+KEPT: Final = 4
+"""Clouds whose trees are kept."""
+
+
+# The stages of a pair
+
+
+class CellOfGrid(NamedTuple):
+    """Where the sphere around the other shape is in the grid."""
+
+    cell: Number
+    away: Number
+    beyond: Number
+
+
+class CloudBounds(NamedTuple):
+    """What the grid says about the distance of cores, and what is searched for."""
+
+    bound: Number
+    is_open: Number
+    nearest: Number
+    plenty: Number
+
+
+def cloud_stages(
+    columns: PairColumns,
+    *,
+    is_full: bool,
+    has_depth: bool,
+    has_distance: bool,
+    is_limited: bool,
+) -> tuple[Stage, ...]:
+    """Return stages from the pose `X_cloud` of B in A to the separation of cores.
+
+    Args:
+        columns: Those of a cloud and another shape.
+        is_full: As for `stages_of`.
+        has_depth: The same.
+        has_distance: The same.
+        is_limited: Whether there is a column `wanted`; else all distances are.
+    """
+    stage, cloud = columns.stage, columns.cloud
+    element = stage(partial(_at_element, cloud=cloud), writes=columns.X)
+    settings: dict[str, Any] = {
+        "columns": columns,
+        "has_bounds": not is_full,
+        "has_depth": has_depth,
+    }
+    wanted = columns.wanted if is_limited else None
+    begin = (
+        stage(partial(_cell, cloud=cloud)),
+        at(
+            columns.cloud_cells,
+            columns.cell,
+            stage(partial(_bounds, **settings), wanted=wanted, **columns.numbers),
+        ),
+    )
+    search = nearest(
+        columns.cloud_tree,
+        (columns.cloud_balls, columns.cloud_first),
+        columns.place,
+        element,
+        *stages_of(
+            columns, is_full=False, has_depth=has_depth, has_distance=has_distance
+        ),
+        value=columns.value,
+        least=columns.nearest,
+        enough=columns.plenty,
+        chosen=columns.chosen,
+    )
+    if not is_full:
+        found = stage(_found, writes=columns.value)
+        return *begin, when(columns.is_open, search), found
+    # Points are those of the nearest element, measured once more.
+    at_chosen = stage(
+        partial(_at_element, cloud=cloud), place=columns.chosen, writes=columns.X
+    )
+    every = stages_of(columns, is_full=True, has_depth=True, has_distance=True)
+    moved = stage(
+        partial(_moved, cloud=cloud),
+        writes=(columns.value, columns.on_a, columns.on_b),
+    )
+    started = stage(_unchosen, writes=columns.chosen)
+    return *begin, started, when(columns.is_open, search), at_chosen, *every, moved
+
+
+def _cell(
+    X_cloud: Matrix,
+    around: Vector,
+    grid_lower: Vector,
+    grid_least: Vector,
+    grid_upper: Vector,
+    grid_cell: Number,
+    grid_counts: Vector,
+    *,
+    cloud: int,
+) -> CellOfGrid:
+    """Return the cell that is nearest to the centre of the other shape."""
+    X, centre = Pose.from_matrix(X_cloud), three(around[:3])
+    # The cloud is A, or it is B, in the frame of A.
+    if cloud == 0:
+        x = X @ centre
+    else:
+        x = apply(transpose(X.rotation), subtract(centre, X.position))
+    places: list[Number] = []
+    middle: list[Number] = []
+    outside: list[Number] = []
+    for k in range(3):
+        place = floor((x[k] - grid_lower[k]) / grid_cell)
+        place = minimum(maximum(place, 0.0), grid_counts[k] - 1.0)
+        places.append(place)
+        middle.append(grid_lower[k] + (place + 0.5) * grid_cell)
+        outside.append(
+            maximum(maximum(grid_least[k] - x[k], x[k] - grid_upper[k]), 0.0)
+        )
+    cell = (places[0] * grid_counts[1] + places[1]) * grid_counts[2] + places[2]
+    away = norm(subtract(x, three(middle)))
+    return CellOfGrid(cell, away, norm(three(outside)))
+
+
+def _bounds(
+    cell_distance: Number,
+    away: Number,
+    beyond: Number,
+    outer: Number,
+    inner: Number,
+    around: Vector,
+    wanted: Number = np.inf,
+    a: Vector = (),
+    b: Vector = (),
+    *,
+    columns: PairColumns,
+    has_bounds: bool,
+    has_depth: bool,
+) -> CloudBounds:
+    """Return what the grid says, and with what the search of the tree begins."""
+    both = zip(columns.shapes, (a, b), strict=True)
+    radii: Number = sum((with_numbers(*shape).rounding for shape in both), 0.0)
+    lower = maximum(cell_distance - away, beyond) - outer - around[3]
+    is_far = lower >= wanted  # false of NaN
+    bound, least = select(is_far, lower, wanted), wanted
+    is_open: Any = ~is_far
+    other = columns.shapes[1 - (columns.cloud or 0)]
+    if isinstance(other, Sphere) and has_bounds:
+        # Of a sphere the nearest element is not farther than this.
+        upper = cell_distance + away - inner - around[3]
+        least = minimum(least, upper)
+        if not has_depth:
+            is_touching = upper <= 0.0
+            bound = select(is_touching, upper, bound)
+            is_open = is_open & ~is_touching
+    return CloudBounds(
+        bound + radii,
+        select(is_open, 1.0, 0.0),
+        least + radii,
+        (-np.inf if has_depth else 0.0) + radii,
+    )
+
+
+def _at_element(X_cloud: Matrix, place: Vector, *, cloud: int) -> Matrix:
+    """Return the pose of B in A, of which one is an element at a place."""
+    X = Pose.from_matrix(X_cloud)
+    if cloud == 0:
+        position: Vector3 = subtract(X.position, three(place))
+    else:
+        position = X @ three(place)
+    return Pose(X.rotation, position).matrix()[:3].tolist()
+
+
+def _found(is_open: Number, bound: Number, nearest: Number, away: Number) -> Number:
+    # Nothing is known where the pose is NaN.
+    value = select(is_open > 0.0, nearest, bound)
+    return select(away < np.inf, value, np.nan)
+
+
+def _unchosen(away: Number) -> Vector3:
+    unknown = 0.0 * away + np.nan
+    return unknown, unknown, unknown
+
+
+def _moved(
+    value: Number,
+    on_a: Vector,
+    on_b: Vector,
+    chosen: Vector,
+    is_open: Number,
+    bound: Number,
+    nearest: Number,
+    away: Number,
+    *,
+    cloud: int,
+) -> tuple[Number, Vector, Vector]:
+    """Return the separation from the cloud, of that from its nearest element."""
+    # What is not nearer than wanted has no points.
+    points = (on_a, on_b)
+    if cloud == 0:
+        points = tuple(add(three(p), three(chosen)) for p in points)
+    is_known = (value > -np.inf) & (value < np.inf)
+    far = _found(is_open, bound, nearest, away)
+    return select(is_known, value, far), points[0], points[1]
+
+
+# The tables of a cloud
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """The elements of a cloud, equal for clouds whose centres are the same."""
+
+    kind: type[Cloud]
+    geometry: tuple[Any, ...]
+    centres: Array = field(compare=False)
+
+    @classmethod
+    def of(cls, cloud: Cloud) -> Self:
+        """Return those of a cloud."""
+        return cls(type(cloud), cloud.geometry, cloud.centres)
+
+
+class Grid(NamedTuple):
+    """Cells around the centres of elements, in the cloud's frame.
+
+    Attributes:
+        corner: The least corner of the grid [m], shape (3,).
+        cell: The side of its cells [m].
+        counts: How many there are along each axis, shape (3,).
+        distances: Of the middle of each cell from the nearest centre [m], shape (c,).
+    """
+
+    corner: Array
+    cell: float
+    counts: npt.NDArray[np.int64]
+    distances: npt.NDArray[np.float32]
+
+
+def cloud_tables(
+    cloud: Cloud, columns: PairColumns, dtype: np.dtype[Any]
+) -> dict[str, npt.NDArray[Any]]:
+    """Return the records of `columns.cloud_tables`, packed.
+
+    They are made once for all clouds that have the same centres, and those of the last
+    few are kept.
+    """
+    elements, element = Elements.of(cloud), cloud.element
+    tree, grid = _tree(elements), _grid(elements)
+    # Distances of cells are rounded, and so are sums with them.
+    size = max(float(np.abs([tree.lower, tree.upper]).max()), grid.cell)
+    error = SINGLE * size
+    reach = element.bounding_sphere.radius
+    record: dict[Port, Any] = {
+        columns.grid_lower: [grid.corner],
+        columns.grid_least: [tree.lower],
+        columns.grid_upper: [tree.upper],
+        columns.grid_cell: [grid.cell],
+        columns.grid_counts: [grid.counts],
+        columns.outer: [reach + error],
+        columns.inner: [min(_half_width(element), reach) - error],
+    }
+    table = columns.cloud_grid
+    return {
+        columns.cloud_tree.name: _tree_records(elements, dtype),
+        columns.cloud_cells.name: _cell_records(elements, dtype),
+        table.name: table.pack({port.name: x for port, x in record.items()}, {}, dtype),
+    }
+
+
+def _half_width(element: Primitive) -> float:
+    """Return the radius of the ball in an element."""
+    lower, upper = np.array(element.bounding_box())
+    return 0.5 * float((upper - lower).min())
+
+
+@lru_cache(KEPT)
+def _tree(elements: Elements) -> BallTree:
+    return ball_tree(elements.centres)
+
+
+@lru_cache(2 * KEPT)
+def _tree_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    columns, tree = GridColumns(), _tree(elements)
+    values = {columns.cloud_balls.name: tree.balls, columns.cloud_first.name: tree.first}
+    return columns.cloud_tree.pack(values, {}, dtype)
+
+
+@lru_cache(2 * KEPT)
+def _cell_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    columns = GridColumns()
+    values = {columns.cell_distance.name: _grid(elements).distances}
+    return columns.table("cloud_cells", columns.cell_distance).pack(values, {}, dtype)
+
+
+@lru_cache(KEPT)
+def _grid(elements: Elements) -> Grid:
+    tree = _tree(elements)
+    most = min(MOST_CELLS, CELLS_PER_ELEMENT * len(elements.centres))
+    sides = np.maximum(tree.upper - tree.lower, 0.0)
+    # The smallest cells of which there are not too many: as large as the volume says,
+    # or larger where the cloud is flat.
+    longest = max(float(sides.max()), LEAST_SIDE)
+    cell = longest / most
+    while np.prod(counts := np.floor(sides / cell) + 1.0) > most:
+        cell *= 1.1
+    counts = counts.astype(np.int64)
+    corner = 0.5 * (tree.lower + tree.upper) - 0.5 * cell * counts
+    middles = [corner[k] + cell * (np.arange(counts[k]) + 0.5) for k in range(3)]
+    points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 3)
+    records = _tree_records(elements, SINGLE_TYPE)
+    search = _nearest_centre().bound({GridColumns().cloud_tree.name: records}, ())
+    distances: Any = search(points.astype(np.float32))
+    return Grid(corner, cell, counts, distances)
+
+
+@lru_cache(1)
+def _nearest_centre() -> CompiledPipeline:
+    """Return the code of the distance of points from the nearest centre."""
+    columns = GridColumns()
+    stage = columns.stage
+    search = nearest(
+        columns.cloud_tree,
+        (columns.cloud_balls, columns.cloud_first),
+        columns.place,
+        stage(_from_point, writes=columns.value),
+        value=columns.value,
+        least=columns.cell_distance,
+        enough=columns.plenty,
+        chosen=columns.chosen,
+    )
+    pipeline = Pipeline(
+        "distances_of_cells",
+        (columns.point,),
+        (columns.cloud_tree,),
+        (stage(_begin_cell), search),
+        (columns.cell_distance.name,),
+    )
+    return compile_pipeline(pipeline, dtype=SINGLE_TYPE)
+
+
+@final
+class GridColumns(Columns):
+    """The columns of the search for the distances of cells."""
+
+    owner = "grids around clouds"
+
+    point = Column("the middle of a cell", 3, unit="m")
+    place = Column("centre of a ball of the tree", 3, unit="m")
+    value = Column("how far it is from the point", unit="m")
+    cell_distance = Column("distance from the nearest centre", unit="m")
+    plenty = Column("distance at which the search ends", unit="m")
+    chosen = Column("the nearest centre", 3, unit="m")
+    cloud_balls = PairColumns.cloud_balls
+    cloud_first = PairColumns.cloud_first
+
+    @property
+    def cloud_tree(self) -> Table:
+        """Return the table of the balls around the elements of a cloud."""
+        return self.table("cloud_tree", self.cloud_balls, self.cloud_first)
+
+
+class CellBeginning(NamedTuple):
+    """That nothing is known of a cell."""
+
+    cell_distance: Number
+    plenty: Number
+    chosen: Vector
+
+
+def _begin_cell(point: Vector) -> CellBeginning:
+    nothing = 0.0 * point[0]
+    return CellBeginning(nothing + np.inf, nothing - np.inf, [nothing] * 3)
+
+
+def _from_point(place: Vector, point: Vector) -> Number:
+    return norm(subtract(three(place), three(point)))
