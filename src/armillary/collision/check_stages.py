@@ -28,6 +28,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
@@ -149,9 +150,14 @@ def square(a: Vector, b: Vector) -> Number:
     return dot(between, between)
 
 
-def distance_of_shapes(columns: CheckColumns) -> Call:
-    """Return the call of the distance of the pair of shapes of a record."""
-    return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
+def distance_of_shapes(columns: CheckColumns, wanted: Port) -> Call:
+    """Return the call of the distance of the pair of shapes of a record.
+
+    wanted: The column of the distance from which on a lower bound will do, which is not
+        below that.
+    """
+    inputs = columns.X_A, columns.X_B, wanted
+    return call(columns.distance.name, inputs, (columns.value,))
 
 
 # Whether links touch
@@ -186,7 +192,11 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     shapes = each(
         columns.shape_pairs,
         stage(_nearness, **columns.shape_spheres, writes=columns.near_shape),
-        when(columns.near_shape, distance_of_shapes(columns), stage(_judge)),
+        when(
+            columns.near_shape,
+            distance_of_shapes(columns, columns.wanted),
+            stage(_judge),
+        ),
         within=columns.of_shapes.name,
     )
     links = each(
@@ -196,12 +206,18 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
         active=columns.going,
     )
     verdict = stage(_verdict, writes=columns.found)
-    rows = *_placed_stages(columns, moving), stage(_begin), links, verdict
+    begin = stage(_begin), stage(_wanted, writes=columns.wanted)
+    rows = *_placed_stages(columns, moving), *begin, links, verdict
     return *moving.stages, each(columns.limits, *rows)
 
 
 def _begin(sound: Number) -> Flags:
     return Flags(sound, 0.0)
+
+
+def _wanted(margin: Number, rounding: Number) -> Number:
+    """Return from which distance on shapes are free for certain."""
+    return margin + 2.0 * rounding
 
 
 def _nearness(a: Vector, b: Vector, reach: Number) -> Number:
@@ -274,7 +290,7 @@ def _least_of_near(columns: CheckColumns) -> tuple[Stage, ...]:
             ),
             when(
                 columns.near_shape,
-                distance_of_shapes(columns),
+                distance_of_shapes(columns, least),
                 columns.stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,

@@ -76,6 +76,7 @@ class CheckColumns(Columns):
     X_A = Column("pose of the link of the shape that its code takes first", 3, 4)
     X_B = Column("pose of the link of the other shape", 3, 4)
     distance = Column("code of the distance of two shapes", 2)
+    wanted = Column("distance from which on a lower bound of it will do", unit="m")
 
     # Of the pair of links, or of shapes, that is looked at.
     near = Column("above 0 where the spheres of two links are near")
@@ -169,6 +170,7 @@ class CheckColumns(Columns):
     speed = Column("speed at which two links approach at most", unit="m per unit")
     bend = Column("their acceleration at most, seen from that link", unit="m per unit2")
     near_link = Column("above 0 where two links may meet in a piece")
+    fall = Column("speed at which two shapes approach at most", unit="m per unit")
 
     # The nearest points of each pair of links.
     twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")

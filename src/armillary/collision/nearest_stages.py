@@ -111,7 +111,7 @@ def _distances(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(may_be_less, **columns.shape_spheres, writes=columns.near_shape),
             when(
                 columns.near_shape,
-                distance_of_shapes(columns),
+                distance_of_shapes(columns, least),
                 stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,
@@ -155,7 +155,8 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     spheres, shapes = columns.numbered_sphere_pairs, columns.numbered_shape_pairs
     of_spheres, of_shapes = columns.of_spheres.name, columns.of_shapes.name
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
-    measured = call(columns.distance.name, (columns.X_A, columns.X_B), answers)
+    least = columns.least
+    measured = call(columns.distance.name, (columns.X_A, columns.X_B, least), answers)
     return (
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres
@@ -165,7 +166,7 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(_is_nearest, writes=columns.is_chosen),
             when(
                 columns.is_chosen,
-                call(columns.sphere_distance.name, (X_A, X_B), answers),
+                call(columns.sphere_distance.name, (X_A, X_B, least), answers),
                 stage(_taken, number=columns.sphere_number),
             ),
             within=of_spheres,

@@ -233,7 +233,9 @@ class PlacedPairs:
             is_own = kinds == k
             if is_own.any():
                 own = slice(None) if is_own.all() else np.flatnonzero(is_own)
-                code = kind.callees(self.placed, asked, dtype, lanes, at[own])
+                code = kind.callees(
+                    self.placed, asked, dtype, lanes, at[own], is_limited=True
+                )
                 codes[own] = code.codes
                 callees.append(code)
         return Called(callees, codes)

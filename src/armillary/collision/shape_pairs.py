@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.distance.cloud import cloud_tables
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
@@ -22,15 +23,18 @@ from armillary.collision.distance.pair_kernel import (
     ValueAsked,
     called_pipeline,
     rows_kernel,
+    sphere_around_shape,
+    sphere_numbers,
 )
 from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
-from armillary.collision.distance.table import FORMULAS, is_listed
+from armillary.collision.distance.table import is_listed, is_search
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.tables import pack_all
+from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
@@ -66,12 +70,12 @@ class LinkShape:
         primary: The frame of `shape.pose` in the link's frame.
     """
 
-    shape: Primitive
+    shape: Primitive | Cloud
     link: str
     primary: Pose
 
     @cached_property
-    def form(self) -> Primitive:
+    def form(self) -> Primitive | Cloud:
         """Return the same shape for all of its kind; see `form_of`."""
         return form_of(self.shape)
 
@@ -134,7 +138,7 @@ class PairKind:
     """
 
     pairs: Indices
-    forms: tuple[Primitive, Primitive]
+    forms: tuple[Primitive | Cloud, Primitive | Cloud]
     shapes: tuple[LinkShape, ...]
     sides: Indices
 
@@ -142,7 +146,7 @@ class PairKind:
     def is_closed_form(self) -> bool:
         """Return whether their distance is a formula, rather than an iteration."""
         a, b = self.forms
-        return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
+        return not is_search(a, b)
 
     def values(
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
@@ -156,22 +160,31 @@ class PairKind:
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
             places = self._uses[1][:, which]
-            numbers = (
+            numbers = [
                 values[place]
                 for values, place in zip(self.numbers, places, strict=True)
                 if values.size
-            )
+            ]
+            if self.other is not None:
+                numbers.append(self.around[places[self.other]])
             kernel = rows_kernel(*shapes, asked)
             links = X[at_rows, first], X[at_rows, second]
             values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
         return values
 
-    def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
+    @property
+    def other(self) -> int | None:
+        """Return which side the shape beside a cloud has, 0 or 1; None without any."""
+        clouds = [k for k, form in enumerate(self.forms) if isinstance(form, Cloud)]
+        return 1 - clouds[0] if clouds else None
+
+    def _alike(self, at: Any) -> Iterator[tuple[tuple[Any, Any], Any]]:
         """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
 
-        The corners of polyhedra are tables, so that each has kernels of its own.
+        The corners of polyhedra and the elements of clouds are tables, so that each has
+        kernels of its own.
         """
-        hulls = [isinstance(form, ConvexPolyhedron) for form in self.forms]
+        hulls = [isinstance(form, ConvexPolyhedron | Cloud) for form in self.forms]
         if not any(hulls):
             yield self.forms, slice(None)
             return
@@ -211,6 +224,13 @@ class PairKind:
         )
         return a, b
 
+    @cached_property
+    def around(self) -> Array:
+        """Return the spheres around the shapes beside clouds, in their frames (n, 4)."""
+        assert self.other is not None
+        used = map(int, self._uses[0][self.other])
+        return np.array([sphere_numbers(self.shapes[k].shape) for k in used])
+
     def callees(
         self,
         placed: Placed,
@@ -218,6 +238,8 @@ class PairKind:
         dtype: np.dtype[Any],
         lanes: int,
         at: Any = slice(None),
+        *,
+        is_limited: bool = False,
     ) -> Callees:
         """Return the code of pairs, to be called with poses of their links.
 
@@ -227,11 +249,12 @@ class PairKind:
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
             at: Which of the pairs; by default all.
+            is_limited: As for `called_pipeline`.
         """
-        pipeline = called_pipeline(*self.forms, asked)
+        pipeline = called_pipeline(*self.forms, asked, is_limited)
         constant, spans = kept(
             self,
-            ("constant tables", asked, dtype.char),
+            ("constant tables", asked, dtype.char, is_limited),
             lambda: self._constant_tables(pipeline, dtype),
         )
         # Each shape has one record, whatever pairs it is in.
@@ -244,12 +267,13 @@ class PairKind:
             fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
             if self.numbers[k].size:
                 fields[numbers[k].name] = self.numbers[k]
+            if k == self.other:
+                fields[PairColumns.around.name] = self.around
             tables[name] = fields
             chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
             ranges_of_one[:, 0] = places
-            if k in spans:
-                hull, ranges = spans[k]
-                chosen[hull] = ranges[places]
+            for table, ranges in spans.get(k, {}).items():
+                chosen[table] = ranges[places]
         for table in pipeline.tables:
             chosen.setdefault(table.name, (0, len(constant.get(table.name, ()))))
         return Callees.of(
@@ -258,29 +282,39 @@ class PairKind:
 
     def _constant_tables(
         self, pipeline: Pipeline, dtype: np.dtype[Any]
-    ) -> tuple[dict[str, Array], dict[int, tuple[str, Indices]]]:
+    ) -> tuple[dict[str, Array], dict[int, dict[str, Indices]]]:
         """Return the records that are the same wherever shapes are.
 
-        The second value has for each side of polyhedra the name of its table, and the
-        range of the corners of each of the shapes that are used.
+        The second value has for each side of polyhedra or clouds the names of their
+        tables, and the ranges of records of each of the shapes that are used.
         """
         # All pairs share the records of the search. Of the corners of all polyhedra,
         # one behind the other, a shape has a part.
         tables: dict[str, Mapping[str, Any]] = {**RECORDS}
-        spans: dict[int, tuple[str, Indices]] = {}
-        for k, side in enumerate(PairColumns(*self.forms).sides):
+        spans: dict[int, dict[str, Indices]] = {}
+        columns = PairColumns(*self.forms)
+        packed: dict[str, Any] = {}
+        for k, side in enumerate(columns.sides):
+            used = [self.shapes[shape].shape for shape in map(int, self._uses[0][k])]
             if isinstance(side.shape, ConvexPolyhedron):
-                hulls = [
-                    hull_records(self.shapes[shape].shape, side)[side.corners.name]
-                    for shape in map(int, self._uses[0][k])
-                ]
-                counts = np.array([len(some) for some in hulls], np.int64)
-                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+                hulls = [hull_records(s, side)[side.corners.name] for s in used]
                 tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}
-                spans[k] = side.hull.name, ranges
-        wanted = [table for table in pipeline.tables if table.name not in SIZES_OF]
+                spans[k] = {side.hull.name: _ranges(hulls)}
+            elif k == columns.cloud:
+                # Those of a single cloud are not copied.
+                clouds = [cloud_tables(s, columns, dtype) for s in used]
+                spans[k] = {}
+                for name in clouds[0]:
+                    parts = [each[name] for each in clouds]
+                    packed[name] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+                    spans[k][name] = _ranges(parts)
+        wanted = [
+            table
+            for table in pipeline.tables
+            if table.name not in SIZES_OF and table.name not in packed
+        ]
         given = {table.name: tables[table.name] for table in wanted}
-        return pack_all(wanted, given, pipeline.columns, dtype), spans
+        return {**packed, **pack_all(wanted, given, pipeline.columns, dtype)}, spans
 
 
 @final
@@ -382,13 +416,19 @@ class ShapePairs:
         return values
 
 
+def _ranges(parts: Sequence[Any]) -> Indices:
+    """Return the ranges of parts that follow each other, shape (n, 2)."""
+    counts = np.array([len(part) for part in parts], np.int64)
+    return np.stack([np.cumsum(counts) - counts, counts], axis=1)
+
+
 def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
     if not len(pairs):
         return
     # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
     # one first; those with equal numbers are one kind of pairs, whose sides are then
     # exchanged if the other order is listed.
-    numbers: dict[Primitive, int] = {}
+    numbers: dict[Primitive | Cloud, int] = {}
     forms = [each.form for each in shapes]
     form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
@@ -406,13 +446,19 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
                 f"'{shapes[one].link}' and '{shapes[other].link}'. "
                 "Leave this pair out: rules.exclude(...)."
             )
+        if isinstance(kinds[0], Cloud) and isinstance(kinds[1], Cloud):
+            raise ModelError(
+                "Two clouds have no distance: those of "
+                f"'{shapes[one].link}' and '{shapes[other].link}'. "
+                "Leave this pair out: rules.exclude(...)."
+            )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
         yield PairKind(which, kinds, shapes, sides)
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
-def _corners_only(shape: Primitive) -> Primitive:
+def _corners_only(shape: Any) -> Any:
     """Return the same for all polyhedra with the same corners."""
     if isinstance(shape, ConvexPolyhedron):
         return ConvexPolyhedron(vertices=shape.vertices)
@@ -421,17 +467,10 @@ def _corners_only(shape: Primitive) -> Primitive:
 
 def _bounding_sphere(of: LinkShape) -> BoundingSphere:
     """Return a sphere around a shape, in the frame of its link."""
-    shape = of.shape
-    if isinstance(shape, HalfSpace):
+    centre, radius = sphere_around_shape(of.shape)
+    if not math.isfinite(radius):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
-    # A half space has no end. Others give a sphere, or a box.
-    try:
-        centre, radius = shape.bounding_sphere
-    except NotImplementedError:  # a user's own shape may define `farthest` only
-        lower, upper = np.array(shape.bounding_box())
-        middle = 0.5 * (lower + upper)
-        centre, radius = three(middle.tolist()), float(np.linalg.norm(upper - middle))
-    return BoundingSphere(of.primary @ (shape.pose @ centre), radius)
+    return BoundingSphere(of.primary @ (of.shape.pose @ centre), radius)
 
 
 @lru_cache(maxsize=1)

@@ -537,6 +537,7 @@ def nearest(
     least: Port,
     enough: Port,
     chosen: Port,
+    part: float = 1.0,
 ) -> Nearest:
     """Return stages that measure points of a tree of balls; see `Nearest`.
 
@@ -544,7 +545,7 @@ def nearest(
     """
     names = (port.name for port in fields)
     columns = value.name, least.name, enough.name
-    return Nearest(tree.name, *names, point, stages, *columns, chosen)
+    return Nearest(tree.name, *names, point, stages, *columns, chosen, part)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

@@ -7,18 +7,22 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder, Value
-from armillary.kernel.machine_type import I64, Type
+from armillary.kernel.machine_type import I1, I64, Type, bits_of_lanes
 from armillary.kernel.memory import Struct
 from armillary.kernel.pipeline import Nearest
 
 __all__ = ["NearestCode"]
 
 LEVELS: Final = 10
-"""Most levels of a tree: 16 to this power are more points than memory holds."""
+"""Most levels of a tree, one for each frame."""
 
 
 class NearestCode:
-    """The search under construction: the nearest balls first, a stack of the others."""
+    """The search under construction: the nearest balls first.
+
+    On the way down each level has a frame: what the balls of a record are not nearer
+    than, infinite for those that are done, and the record below its first ball.
+    """
 
     def __init__(
         self,
@@ -39,13 +43,13 @@ class NearestCode:
         """
         self.f, self.real, self.scalar = f, real, real.scalar
         self.stage, self.layout, self.balls = stage, layout, balls
-        # Each level leaves at most all balls of a record but one, and the last all.
-        room = LEVELS * balls
-        self.records = f.reserve(room * 8)
-        self.bounds = f.reserve(room * self.scalar.bytes)
+        self.wide = real.scalar.wide(balls)
+        self.below = f.reserve(LEVELS * 8)
+        self.bounds = f.reserve(LEVELS * self.wide.bytes)
         self.values = f.reserve(max(balls, real.lanes) * self.scalar.bytes)
-        self.count = f.variable(I64, 0)
+        self.depth = f.variable(I64, 0)
         self.least = f.variable(self.scalar, 0.0)
+        self.limit = f.variable(self.scalar, 0.0)
         self.found = [f.variable(self.scalar, 0.0) for _ in range(3)]
 
     def write(
@@ -67,28 +71,45 @@ class NearestCode:
         """
         f = self.f
         least, enough = wanted
-        self.least.set(least)
+        self.set_least(least)
         for variable, value in zip(self.found, before, strict=True):
             variable.set(value)
-        f.store(f.constant(I64, 0), self.records, 0)
-        f.store(f.constant(self.scalar, -math.inf), self.bounds, 0)
-        self.count.set(1)
+        # A frame of the first record alone.
+        self.depth.set(0)
+        nothing = f.constant(self.wide, math.inf)
+        alone = self.at_lane(f.constant(I64, 0))
+        self.push(alone.select(-math.inf, nothing), f.constant(I64, 0))
         with f.forever() as loop:
-            n = self.count.get() - 1
+            n = self.depth.get() - 1
             loop.leave(n < 0)
-            self.count.set(n)
-            # What was found meanwhile may be nearer than all of these balls.
-            loop.repeat(self.least.get() <= f.load(self.scalar, self.bounds, n))
-            number = f.load(I64, self.records, n)
+            bounds = f.load(self.wide, self.bounds, n)
+            lowest = self.lowest(bounds)
+            # Nothing of this frame is wanted any more.
+            with f.when(~(lowest < self.limit.get())):
+                self.depth.set(n)
+                loop.repeat()
+            lane = self.first_of(bounds.equals(lowest.splat(self.balls)))
+            rest = self.at_lane(lane).select(math.inf, bounds)
+            f.store(rest, self.bounds, n)
+            number = f.load(I64, self.below, n) + lane
             record = f.address(tree, number * self.layout.bytes)
             first = self.layout.load(record, self.stage.first)
             self.measure(record, columns, run)
+            values = f.load(self.wide, self.values, align=self.scalar.bytes)
+            is_near = values < self.limit.get().splat(self.balls)  # false of NaN
+            loop.repeat(~is_near.mask().differs(0))
+            near = is_near.select(values, nothing)
             with f.when(first < 0.0):
-                self.take(record)
+                self.take(record, near)
                 loop.leave(self.least.get() <= enough)
             with f.otherwise():
-                self.push(first.to(I64, "fptosi"))
+                self.push(near, first.to(I64, "fptosi"))
         return [self.least.get(), *(each.get() for each in self.found)]
+
+    def set_least(self, value: Value) -> None:
+        """Note the least value so far, and below which bound balls are looked at."""
+        self.least.set(value)
+        self.limit.set(value * self.stage.part if self.stage.part != 1.0 else value)
 
     def measure(
         self, record: Value, columns: tuple[Value, Value], run: Callable[[], None]
@@ -116,48 +137,43 @@ class NearestCode:
                 align=self.scalar.bytes,
             )
 
-    def take(self, record: Value) -> None:
-        """Note the nearest point of a record, if it is nearer than all so far."""
+    def take(self, record: Value, values: Value) -> None:
+        """Note the nearest point of a record; one is nearer than all so far."""
         f, balls = self.f, self.balls
-        wide = self.scalar.wide(balls)
-        values = f.load(wide, self.values, align=self.scalar.bytes)
-        nearer = (values < self.least.get().splat(balls)).mask()  # false of NaN
-        with f.when(nearer.differs(0)):
-            place, value = self.lowest(values)
-            self.least.set(value)
-            start = f.address(record, self.layout.offsets[self.stage.balls])
-            for axis, variable in enumerate(self.found):
-                at = place + axis * balls
-                variable.set(f.load(self.scalar, start, at))
+        value = self.lowest(values)
+        place = self.first_of(values.equals(value.splat(balls)))
+        self.set_least(value)
+        start = f.address(record, self.layout.offsets[self.stage.balls])
+        for axis, variable in enumerate(self.found):
+            variable.set(f.load(self.scalar, start, place + axis * balls))
 
-    def lowest(self, values: Value) -> tuple[Value, Value]:
-        """Return where the least of some values is, of which one is a number."""
-        f = self.f
-        usual = values.is_nan().select(math.inf, values)
-        least = f.intrinsic("vector.reduce.fmin", self.scalar, usual, of=usual.type)
-        place = f.count_trailing_zeros(usual.equals(least.splat(self.balls)).mask())
-        return place, least
+    def lowest(self, values: Value) -> Value:
+        """Return the least of some values, none of which is NaN."""
+        kind = values.type
+        if kind.lanes == 1:
+            return values
+        # Halves are compared lane by lane: no NaN needs the care of `fmin`.
+        while values.type.lanes > 2:
+            half = values.type.lanes // 2
+            low = values.shuffled(values, range(half))
+            high = values.shuffled(values, range(half, 2 * half))
+            values = (high < low).select(high, low)
+        low, high = values.lane(0), values.lane(1)
+        return (high < low).select(high, low)
 
-    def push(self, first: Value) -> None:
-        """Put balls that may have a nearer point on the stack, the nearest last."""
-        f, balls = self.f, self.balls
-        wide = self.scalar.wide(balls)
-        values = f.load(wide, self.values, align=self.scalar.bytes)
-        bits = f.variable(I64, (values < self.least.get().splat(balls)).mask())
-        with f.when(bits.get().differs(0)):
-            nearest, value = self.lowest(values)
-            others = ~(f.constant(I64, 1) << nearest)
-            bits.set(bits.get() & others)
-            with f.forever() as each:
-                each.leave(bits.get().equals(0))
-                place = f.count_trailing_zeros(bits.get())
-                bits.set(bits.get() & (bits.get() - 1))
-                bound = f.load(self.scalar, self.values, place)
-                self.push_one(first + place, bound)
-            self.push_one(first + nearest, value)
+    def first_of(self, truths: Value) -> Value:
+        """Return the first lane in which a truth holds."""
+        return self.f.count_trailing_zeros(truths.mask())
 
-    def push_one(self, number: Value, bound: Value) -> None:
-        n = self.count.get()
-        self.f.store(number, self.records, n)
-        self.f.store(bound, self.bounds, n)
-        self.count.set(n + 1)
+    def at_lane(self, lane: Value) -> Value:
+        """Return truths that hold in one lane."""
+        one = self.f.constant(I64, 1) << lane
+        bits = one.to(bits_of_lanes(self.balls), "trunc")
+        return bits.to(I1.wide(self.balls), "bitcast")
+
+    def push(self, bounds: Value, below: Value) -> None:
+        """Begin a frame."""
+        n = self.depth.get()
+        self.f.store(bounds, self.bounds, n)
+        self.f.store(below, self.below, n)
+        self.depth.set(n + 1)

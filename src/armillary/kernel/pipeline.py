@@ -186,6 +186,8 @@ class Nearest:
             least of these, if there is one.
         enough: A column of the row: the search ends with a value that is not above it.
         chosen: The column in which the point of that value is left.
+        part: Balls are left out, too, where values are not below this part of the least
+            one so far, which then is no more than that much larger than the least.
     """
 
     tree: str
@@ -197,6 +199,7 @@ class Nearest:
     least: str
     enough: str
     chosen: Port
+    part: float = 1.0
 
 
 @final
@@ -399,7 +402,8 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Nearest():
                 fields = stage.tree, stage.balls, stage.first
                 columns = stage.value, stage.least, stage.enough
-                yield f"nearest {fields!r} {stage.point} {columns!r} {stage.chosen} ("
+                columns = (*columns, stage.chosen.name, stage.part)
+                yield f"nearest {fields!r} {stage.point} {columns!r} ("
         yield from _parts(stage.stages)
         yield ")"
 

@@ -8,6 +8,7 @@ records below one follow each other.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -95,20 +96,63 @@ def _above(level: Array) -> Array:
 
 
 def _order(points: Array, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
-    """Return the order of points along Morton's curve."""
+    """Return the order of points along Hilbert's curve."""
     # Positions stand below the places along the curve: numbers are sorted faster than
     # positions by numbers.
     size = float((upper - lower).max())
     low = (len(points) - 1).bit_length()
-    bits = min(BITS, (64 - low) // 3)
+    bits = 2 * (min(BITS, (64 - low) // 3) // 2)
     scale = (2**bits - 1) / size if size > 0.0 else 0.0
     spread = _spread(np.arange(2**bits, dtype=np.uint64))
-    key = np.arange(len(points), dtype=np.uint64)
+    cell = np.zeros(len(points), np.uint64)
     for axis in range(3):
         place = ((points[:, axis] - lower[axis]) * scale).astype(np.int32)
-        key |= spread[place] << np.uint64(axis + low)
+        cell |= spread[place] << np.uint64(axis)
+    # Two bits of each axis at a time, the highest first.
+    places, states = _hilbert_steps()
+    key = np.zeros(len(points), np.uint64)
+    state = np.zeros(len(points), np.uint16)
+    for shift in range(3 * bits - 6, -1, -6):
+        state |= (cell >> np.uint64(shift)).astype(np.uint16) & np.uint16(63)
+        key = (key << np.uint64(6)) | places[state]
+        state = states[state]
+    key = (key << np.uint64(low)) | np.arange(len(points), dtype=np.uint64)
     key.sort()
     return (key & np.uint64(2**low - 1)).astype(np.int64)
+
+
+@lru_cache(1)
+def _hilbert_steps() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
+    """Return the tables of two steps along Hilbert's curve.
+
+    Their positions are states, times 64, and the bits of a point, x lowest, those of the
+    coarser cell above the others. Entries are places along the curve, and states times
+    64 (C. Hamilton, "Compact Hilbert indices", 2006, algorithm 2).
+    """
+
+    def turned(bits: int, count: int) -> int:
+        count %= 3
+        return ((bits >> count) | (bits << (3 - count))) & 7
+
+    def step(state: int, bits: int) -> tuple[int, int]:
+        entry, axis = divmod(state, 3)
+        gray = turned(bits ^ entry, axis + 1)
+        place = gray ^ (gray >> 1) ^ (gray >> 2)
+        before = 2 * ((place - 1) // 2) if place else 0
+        begin = before ^ (before >> 1)
+        odd = place if place % 2 else max(place - 1, 0)
+        trailing = ((odd + 1) & ~odd).bit_length() - 1  # ones at its end
+        entry ^= turned(begin, -(axis + 1))
+        return place, 3 * entry + (axis + (trailing if place else 0) + 1) % 3
+
+    places, states = np.zeros(64 * 24, np.uint64), np.zeros(64 * 24, np.uint16)
+    for state in range(24):
+        for bits in range(64):
+            coarse, middle = step(state, bits >> 3)
+            fine, last = step(middle, bits & 7)
+            places[64 * state + bits] = 8 * coarse + fine
+            states[64 * state + bits] = 64 * last
+    return places, states
 
 
 def _spread(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

@@ -11,6 +11,7 @@ more than the distance of any element in it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple, Self, final
@@ -29,7 +30,7 @@ from armillary.kernel.tables import Table
 from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import Sphere
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Matrix,
     Number,
@@ -54,6 +55,9 @@ MOST_CELLS: Final = 2**18
 
 CELLS_PER_ELEMENT: Final = 16
 
+PART: Final = .98
+"""Distances of cells are at least this part of what is stored."""
+
 LEAST_SIDE: Final = 1e-6
 """The side of a cell of a cloud that is one point [m]."""
 
@@ -72,13 +76,21 @@ KEPT: Final = 4
 class CellOfGrid(NamedTuple):
     """Where the sphere around the other shape is in the grid."""
 
+    centre: Vector3
     cell: Number
     away: Number
     beyond: Number
 
 
+class CentreBounds(NamedTuple):
+    """Bounds of the distance of that centre from the nearest centre of an element."""
+
+    lower: Number
+    upper: Number
+
+
 class CloudBounds(NamedTuple):
-    """What the grid says about the distance of cores, and what is searched for."""
+    """What is known about the distance of cores, and what is searched for."""
 
     bound: Number
     is_open: Number
@@ -104,29 +116,36 @@ def cloud_stages(
         is_limited: Whether there is a column `wanted`; else all distances are.
     """
     stage, cloud = columns.stage, columns.cloud
-    element = stage(partial(_at_element, cloud=cloud), writes=columns.X)
+    wanted = columns.wanted if is_limited else None
     settings: dict[str, Any] = {
         "columns": columns,
         "has_bounds": not is_full,
         "has_depth": has_depth,
     }
-    wanted = columns.wanted if is_limited else None
-    begin = (
-        stage(partial(_cell, cloud=cloud)),
-        at(
-            columns.cloud_cells,
-            columns.cell,
-            stage(partial(_bounds, **settings), wanted=wanted, **columns.numbers),
-        ),
-    )
+    judge = stage(partial(_judge, **settings), wanted=wanted, **columns.numbers)
+    cells = columns.cloud_cells
+    begin = [
+        stage(partial(_cell, is_ball=_is_ball(columns), cloud=cloud)),
+        at(cells, columns.cell, stage(_bounds)),
+        judge,
+    ]
+    if is_limited:
+        # Cells around the centre bound it from eight sides.
+        around: list[Stage] = []
+        for corner in np.ndindex(2, 2, 2):
+            number = partial(_cell_beside, corner=corner)
+            around += [
+                stage(number, writes=columns.cell),
+                at(cells, columns.cell, stage(partial(_closer_bounds, corner=corner))),
+            ]
+        begin.append(when(columns.is_open, *around, judge))
+    settings = {"has_depth": has_depth, "has_distance": has_distance}
     search = nearest(
         columns.cloud_tree,
         (columns.cloud_balls, columns.cloud_first),
         columns.place,
-        element,
-        *stages_of(
-            columns, is_full=False, has_depth=has_depth, has_distance=has_distance
-        ),
+        _element(columns, columns.place, is_full=False),
+        *stages_of(columns, is_full=False, **settings),
         value=columns.value,
         least=columns.nearest,
         enough=columns.plenty,
@@ -136,16 +155,30 @@ def cloud_stages(
         found = stage(_found, writes=columns.value)
         return *begin, when(columns.is_open, search), found
     # Points are those of the nearest element, measured once more.
-    at_chosen = stage(
-        partial(_at_element, cloud=cloud), place=columns.chosen, writes=columns.X
+    begin.append(stage(_unchosen, writes=columns.chosen))
+    return (
+        *begin,
+        when(columns.is_open, search),
+        _element(columns, columns.chosen, is_full=True),
+        *stages_of(columns, is_full=True, has_depth=True, has_distance=True),
+        stage(
+            partial(_moved, cloud=cloud),
+            writes=(columns.value, columns.on_a, columns.on_b),
+        ),
     )
-    every = stages_of(columns, is_full=True, has_depth=True, has_distance=True)
-    moved = stage(
-        partial(_moved, cloud=cloud),
-        writes=(columns.value, columns.on_a, columns.on_b),
-    )
-    started = stage(_unchosen, writes=columns.chosen)
-    return *begin, started, when(columns.is_open, search), at_chosen, *every, moved
+
+
+def _is_ball(columns: PairColumns) -> bool:
+    """Return whether B is a sphere, of which only the position counts."""
+    return columns.cloud == 0 and isinstance(columns.shapes[1], Sphere)
+
+
+def _element(columns: PairColumns, place: Port, *, is_full: bool) -> Stage:
+    """Return the stage to the pose of B in A, of which one is an element at a place."""
+    if _is_ball(columns) and not is_full:
+        return columns.stage(_at_ball, place=place, writes=columns.X)
+    formula = partial(_at_element, cloud=columns.cloud)
+    return columns.stage(formula, place=place, writes=columns.X)
 
 
 def _cell(
@@ -157,12 +190,15 @@ def _cell(
     grid_cell: Number,
     grid_counts: Vector,
     *,
+    is_ball: bool,
     cloud: int,
 ) -> CellOfGrid:
     """Return the cell that is nearest to the centre of the other shape."""
     X, centre = Pose.from_matrix(X_cloud), three(around[:3])
     # The cloud is A, or it is B, in the frame of A.
-    if cloud == 0:
+    if is_ball:
+        x = X.position
+    elif cloud == 0:
         x = X @ centre
     else:
         x = apply(transpose(X.rotation), subtract(centre, X.position))
@@ -170,22 +206,81 @@ def _cell(
     middle: list[Number] = []
     outside: list[Number] = []
     for k in range(3):
-        place = floor((x[k] - grid_lower[k]) / grid_cell)
-        place = minimum(maximum(place, 0.0), grid_counts[k] - 1.0)
+        place = _clamped(floor((x[k] - grid_lower[k]) / grid_cell), grid_counts[k])
         places.append(place)
         middle.append(grid_lower[k] + (place + 0.5) * grid_cell)
         outside.append(
             maximum(maximum(grid_least[k] - x[k], x[k] - grid_upper[k]), 0.0)
         )
-    cell = (places[0] * grid_counts[1] + places[1]) * grid_counts[2] + places[2]
     away = norm(subtract(x, three(middle)))
-    return CellOfGrid(cell, away, norm(three(outside)))
+    return CellOfGrid(x, _number(places, grid_counts), away, norm(three(outside)))
 
 
-def _bounds(
+def _clamped(place: Number, count: Number) -> Number:
+    return minimum(maximum(place, 0.0), count - 1.0)
+
+
+def _number(places: Sequence[Number], counts: Vector) -> Number:
+    return (places[0] * counts[1] + places[1]) * counts[2] + places[2]
+
+
+def _beside(
+    centre: Vector,
+    grid_lower: Vector,
+    grid_cell: Number,
+    grid_counts: Vector,
+    corner: tuple[int, ...],
+) -> list[Number]:
+    """Return the place of one of the eight cells whose middles are around a point."""
+    places: list[Number] = []
+    for k, step in enumerate(corner):
+        place = floor((centre[k] - grid_lower[k]) / grid_cell - 0.5) + float(step)
+        places.append(_clamped(place, grid_counts[k]))
+    return places
+
+
+def _cell_beside(
+    centre: Vector,
+    grid_lower: Vector,
+    grid_cell: Number,
+    grid_counts: Vector,
+    *,
+    corner: tuple[int, ...],
+) -> Number:
+    places = _beside(centre, grid_lower, grid_cell, grid_counts, corner)
+    return _number(places, grid_counts)
+
+
+def _bounds(cell_distance: Number, away: Number, beyond: Number) -> CentreBounds:
+    lower = maximum(PART * cell_distance - away, beyond)
+    return CentreBounds(lower, cell_distance + away)
+
+
+def _closer_bounds(
     cell_distance: Number,
-    away: Number,
-    beyond: Number,
+    centre: Vector,
+    grid_lower: Vector,
+    grid_cell: Number,
+    grid_counts: Vector,
+    bounds: CentreBounds,
+    *,
+    corner: tuple[int, ...],
+) -> CentreBounds:
+    """Return the bounds, now that those of a cell beside the centre are known."""
+    places = _beside(centre, grid_lower, grid_cell, grid_counts, corner)
+    middle = [
+        low + (place + 0.5) * grid_cell
+        for low, place in zip(grid_lower, places, strict=True)
+    ]
+    away = norm(subtract(three(centre), three(middle)))
+    return CentreBounds(
+        maximum(bounds.lower, PART * cell_distance - away),
+        minimum(bounds.upper, cell_distance + away),
+    )
+
+
+def _judge(
+    bounds: CentreBounds,
     outer: Number,
     inner: Number,
     around: Vector,
@@ -197,17 +292,17 @@ def _bounds(
     has_bounds: bool,
     has_depth: bool,
 ) -> CloudBounds:
-    """Return what the grid says, and with what the search of the tree begins."""
+    """Return what bounds decide, and with what the search of the tree begins."""
     both = zip(columns.shapes, (a, b), strict=True)
     radii: Number = sum((with_numbers(*shape).rounding for shape in both), 0.0)
-    lower = maximum(cell_distance - away, beyond) - outer - around[3]
+    lower = bounds.lower - outer - around[3]
     is_far = lower >= wanted  # false of NaN
     bound, least = select(is_far, lower, wanted), wanted
     is_open: Any = ~is_far
     other = columns.shapes[1 - (columns.cloud or 0)]
     if isinstance(other, Sphere) and has_bounds:
         # Of a sphere the nearest element is not farther than this.
-        upper = cell_distance + away - inner - around[3]
+        upper = bounds.upper - inner - around[3]
         least = minimum(least, upper)
         if not has_depth:
             is_touching = upper <= 0.0
@@ -219,6 +314,13 @@ def _bounds(
         least + radii,
         (-np.inf if has_depth else 0.0) + radii,
     )
+
+
+def _at_ball(centre: Vector, place: Vector) -> Matrix:
+    """Return the pose of a sphere, which need not be turned, in an element."""
+    return Pose(IDENTITY.rotation, subtract(three(centre), three(place))).matrix()[
+        :3
+    ].tolist()
 
 
 def _at_element(X_cloud: Matrix, place: Vector, *, cloud: int) -> Matrix:
@@ -389,6 +491,7 @@ def _nearest_centre() -> CompiledPipeline:
         least=columns.cell_distance,
         enough=columns.plenty,
         chosen=columns.chosen,
+        part=PART,
     )
     pipeline = Pipeline(
         "distances_of_cells",

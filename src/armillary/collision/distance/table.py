@@ -94,9 +94,12 @@ def has_formula(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
 def is_listed(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
     """Return whether a pair is done in this order; the other one uses it, too.
 
-    A cloud has the place that its elements have.
+    A cloud has the place that its elements have, and comes first where both orders do.
     """
+    is_second = isinstance(b, Cloud)
     a, b = solid_of(a), solid_of(b)
+    if is_second and type(a) is type(b):
+        return False
     # Closed forms and half spaces have one order; others are sorted by name, so that
     # both orders share code.
     kinds = type(a), type(b)
