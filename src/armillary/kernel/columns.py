@@ -530,7 +530,6 @@ def subdivide(
 
 def nearest(
     tree: Table,
-    fields: tuple[Port, Port],
     point: Port,
     *stages: Stage,
     value: Port,
@@ -539,13 +538,10 @@ def nearest(
     chosen: Port,
     part: float = 1.0,
 ) -> Nearest:
-    """Return stages that measure points of a tree of balls; see `Nearest`.
-
-    fields: Those of the balls, and of the records below them.
-    """
-    names = (port.name for port in fields)
+    """Return stages that measure points of a tree of balls; see `Nearest`."""
+    (balls,) = (field.name for field in tree.fields)
     columns = value.name, least.name, enough.name
-    return Nearest(tree.name, *names, point, stages, *columns, chosen, part)
+    return Nearest(tree.name, balls, point, stages, *columns, chosen, part)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

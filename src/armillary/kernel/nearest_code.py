@@ -17,6 +17,10 @@ LEVELS: Final = 10
 """Most levels of a tree, one for each frame."""
 
 
+LINE: Final = 64
+"""Bytes of a line of the cache."""
+
+
 class NearestCode:
     """The search under construction: the nearest balls first.
 
@@ -93,7 +97,7 @@ class NearestCode:
             f.store(rest, self.bounds, n)
             number = f.load(I64, self.below, n) + lane
             record = f.address(tree, number * self.layout.bytes)
-            first = self.layout.load(record, self.stage.first)
+            first = f.load(self.scalar, record, self.balls - 1)
             self.measure(record, columns, run)
             values = f.load(self.wide, self.values, align=self.scalar.bytes)
             is_near = values < self.limit.get().splat(self.balls)  # false of NaN
@@ -103,7 +107,9 @@ class NearestCode:
                 self.take(record, near)
                 loop.leave(self.least.get() <= enough)
             with f.otherwise():
-                self.push(near, first.to(I64, "fptosi"))
+                below = first.to(I64, "fptosi")
+                self.fetch(tree, below, is_near.mask())
+                self.push(near, below)
         return [self.least.get(), *(each.get() for each in self.found)]
 
     def set_least(self, value: Value) -> None:
@@ -116,13 +122,12 @@ class NearestCode:
     ) -> None:
         """Measure all balls of a record: what their points are not nearer than."""
         f, real, lanes = self.f, self.real, self.real.lanes
-        start = f.address(record, self.layout.offsets[self.stage.balls])
         point, value = columns
         with f.loop(self.balls, step=lanes) as k:
             numbers = [
                 f.load(
                     real,
-                    f.element(start, self.scalar, k + axis * self.balls),
+                    f.element(record, self.scalar, k + axis * self.balls),
                     align=self.scalar.bytes,
                 )
                 for axis in range(4)
@@ -143,9 +148,8 @@ class NearestCode:
         value = self.lowest(values)
         place = self.first_of(values.equals(value.splat(balls)))
         self.set_least(value)
-        start = f.address(record, self.layout.offsets[self.stage.balls])
         for axis, variable in enumerate(self.found):
-            variable.set(f.load(self.scalar, start, place + axis * balls))
+            variable.set(f.load(self.scalar, record, place + axis * balls))
 
     def lowest(self, values: Value) -> Value:
         """Return the least of some values, none of which is NaN."""
@@ -170,6 +174,22 @@ class NearestCode:
         one = self.f.constant(I64, 1) << lane
         bits = one.to(bits_of_lanes(self.balls), "trunc")
         return bits.to(I1.wide(self.balls), "bitcast")
+
+    def fetch(self, tree: Value, below: Value, near: Value) -> None:
+        """Bring the records below some balls into the cache: they are looked at next."""
+        f, size = self.f, self.layout.bytes
+        name = "@llvm.prefetch.p0"
+        f.declared[name] = f"declare void {name}(ptr, i32, i32, i32)"
+        bits = f.variable(I64, near)
+        with f.forever() as each:
+            each.leave(bits.get().equals(0))
+            place = f.count_trailing_zeros(bits.get())
+            bits.set(bits.get() & (bits.get() - 1))
+            record = f.address(tree, (below + place) * size)
+            for line in range(0, size, LINE):
+                at = f.address(record, line)
+                # For reading, of data, to be kept.
+                f.do(f"call void {name}(ptr {at.text}, i32 0, i32 3, i32 1)")
 
     def push(self, bounds: Value, below: Value) -> None:
         """Begin a frame."""

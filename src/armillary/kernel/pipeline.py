@@ -171,14 +171,14 @@ class Nearest:
     `point`, and write its `value`, which must not change by more than the centre moves.
     Columns that others have written are those of the row, for all of its balls.
 
-    A record of the tree has some balls, and the number of the record below the first
-    of them, that below the next one follows; below 0 where balls are the points
-    themselves. The first record is that around all.
+    A record of the tree has n - 1 balls, and in place of another one, as its x, the
+    number of the record below the first of them, that below the next one follows; below
+    0 where balls are the points themselves. The radius of balls that are missing is
+    minus infinity, as is that of this one. The first record is that around all.
 
     Attributes:
         tree: The table of records.
-        balls: Its field of balls, of shape (4, n): centres, then radii.
-        first: Its field of the record below the first ball.
+        balls: Its only field, of shape (4, n): centres, then radii.
         point: The column that stages read, of three numbers.
         stages: What runs.
         value: The column that they write.
@@ -192,7 +192,6 @@ class Nearest:
 
     tree: str
     balls: str
-    first: str
     point: Port
     stages: tuple[Stage, ...]
     value: str
@@ -400,7 +399,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
             case Nearest():
-                fields = stage.tree, stage.balls, stage.first
+                fields = stage.tree, stage.balls
                 columns = stage.value, stage.least, stage.enough
                 columns = (*columns, stage.chosen.name, stage.part)
                 yield f"nearest {fields!r} {stage.point} {columns!r} ("
@@ -533,12 +532,10 @@ class _Check:
         self.written(stage.output, known, "farthest")
 
     def tree(self, stage: Nearest) -> None:
-        found = {one.name: one for one in self.pipeline.table(stage.tree).fields}
-        balls, first = found.get(stage.balls), found.get(stage.first)
-        if balls is None or balls.kind != "real" or balls.shape[:1] != (4,):
-            raise self.fault(f"'{stage.tree}' has no balls '{stage.balls}'")
-        if first is None or first.kind != "real" or first.shape:
-            raise self.fault(f"'{stage.tree}' has no records '{stage.first}'")
+        fields = self.pipeline.table(stage.tree).fields
+        named = [(one.name, one.kind, one.shape[:1]) for one in fields]
+        if named != [(stage.balls, "real", (4,))]:
+            raise self.fault(f"'{stage.tree}' has not the one field '{stage.balls}'")
         for port in (stage.point, stage.chosen):
             self.same(port, (3,), "a search")
 

@@ -469,10 +469,14 @@ class _PipelineCode:
             near = (near < FARTHEST).select(near, FARTHEST)
             position = near.to(I64.wide(lanes), "fptosi")
             last = (count - 1).splat(lanes)
-            start = (position < last).select(position, last) * layout.bytes
-            rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
+            position = (position < last).select(position, last)
             size = layout.bytes // self.scalar.bytes
-            values = load_scattered_rows(self.real, rows, size, set(targets))
+            if size == 1 and lanes > 1:
+                values = {0: f.gather(self.real, records, position)}
+            else:
+                start = position * layout.bytes
+                rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
+                values = load_scattered_rows(self.real, rows, size, set(targets))
             is_nan = at.is_nan()
             for element, (base, k) in targets.items():
                 self.store(is_nan.select(nothing, values[element]), base, k)

@@ -188,9 +188,9 @@ class _PipelineRun:
 
     def nearest(self, stage: Nearest, row: Any) -> None:
         """Measure all points of a tree, and note the least value."""
-        records = self.tables[stage.tree]
-        balls = records[stage.balls][records[stage.first] < 0.0]
-        points = balls[:, :3].transpose(0, 2, 1).reshape(-1, 3)
+        balls = self.tables[stage.tree][stage.balls].astype(np.float64)
+        balls = balls[balls[:, 0, -1] < 0.0].transpose(0, 2, 1).reshape(-1, 4)
+        points = balls[balls[:, 3] >= 0.0, :3]
         inner = self.repeated(row, len(points), {stage.point.name: points})
         inner.stages(stage.stages, np.arange(len(points)))
         values = inner.columns[stage.value]

@@ -14,15 +14,21 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FANOUT", "BallTree", "ball_tree"]
+__all__ = ["BALLS", "BallTree", "ball_tree"]
 
 Array = npt.NDArray[np.float64]
 
-FANOUT: Final = 16
-"""Balls of a record: as many as numbers of 32 bits fit into the widest registers."""
+BALLS: Final = 16
+"""Room of a record: as many numbers of 32 bits as fit into the widest registers."""
+
+FANOUT: Final = BALLS - 1
+"""Balls of a record; in place of the last one it says where records below begin."""
 
 LEAF: Final = -1.0
 """In place of the first record below a record of elements."""
+
+MISSING: Final = -np.inf
+"""The radius of a ball that is none: nothing is near it."""
 
 BITS: Final = 14
 """Cells of the space-filling curve along each axis, as a power of two."""
@@ -35,17 +41,13 @@ class BallTree(NamedTuple):
     """Balls around the elements of a cloud, in the cloud's frame.
 
     Attributes:
-        balls: The centres and radii of each record [m], shape (r, 4, `FANOUT`); the
-            first record is that around all. Where elements are missing in the last
-            record, others are there twice.
-        first: The record below the first ball of each record, that below the next ball
-            follows; `LEAF` for elements. Shape (r,).
+        balls: The centres and radii of each record [m], shape (r, 4, `BALLS`), as
+            `kernel.pipeline.Nearest` takes them; the first is that around all.
         lower: The least coordinates of centres [m], shape (3,).
         upper: The greatest.
     """
 
     balls: Array
-    first: Array
     lower: Array
     upper: Array
 
@@ -53,46 +55,43 @@ class BallTree(NamedTuple):
 def ball_tree(centres: Array) -> BallTree:
     """Return the tree of the centres of elements [m], shape (n, 3)."""
     lower, upper = centres.min(axis=0), centres.max(axis=0)
-    points = centres[_order(centres, lower, upper)]
-    # Whole records: the last centre is repeated, which changes no least distance.
-    missing = -len(points) % FANOUT
-    if missing:
-        points = np.concatenate([points, np.repeat(points[-1:], missing, axis=0)])
-    levels = [np.zeros((len(points) // FANOUT, 4, FANOUT))]
-    levels[0][:, :3] = points.reshape(-1, FANOUT, 3).transpose(0, 2, 1)
+    levels = [_records(centres[_order(centres, lower, upper)], 0.0)]
     while len(levels[-1]) > 1:
-        levels.append(_above(levels[-1]))
+        levels.append(_records(*_around(levels[-1])))
     # The root comes first, so that its number is 0.
     levels.reverse()
     counts = [len(level) for level in levels]
-    starts = np.cumsum([0, *counts])
-    first = [
-        start + FANOUT * np.arange(count, dtype=np.float64)
-        for start, count in zip(starts[1:], counts[:-1], strict=False)
-    ]
-    first.append(np.full(counts[-1], LEAF))
-    return BallTree(np.concatenate(levels), np.concatenate(first), lower, upper)
+    for level, start in zip(levels, np.cumsum(counts), strict=True):
+        level[:, 0, -1] = start + FANOUT * np.arange(len(level))
+    levels[-1][:, 0, -1] = LEAF
+    return BallTree(np.concatenate(levels), lower, upper)
 
 
-def _above(level: Array) -> Array:
-    """Return the records of balls around the records of a level."""
+def _records(centres: Array, radii: Array | float) -> Array:
+    """Return records of balls, shape (r, 4, `BALLS`)."""
+    count = -(-len(centres) // FANOUT)
+    balls = np.zeros((count * FANOUT, 4))
+    balls[: len(centres), :3] = centres
+    balls[: len(centres), 3] = radii
+    balls[len(centres) :, :3] = centres[-1]
+    balls[len(centres) :, 3] = MISSING
+    records = np.zeros((count, 4, BALLS))
+    records[:, :, :FANOUT] = balls.reshape(count, FANOUT, 4).transpose(0, 2, 1)
+    records[:, 3, FANOUT] = MISSING
+    return records
+
+
+def _around(level: Array) -> tuple[Array, Array]:
+    """Return the centres and radii of balls around the records of a level."""
     # The middle of the box of centres, in 32 bits so that both types of kernels have
     # the same; the radius reaches around all balls, also where centres are rounded.
-    centres, radii = level[:, :3], level[:, 3]
+    centres, radii = level[:, :3, :FANOUT], level[:, 3, :FANOUT]
     low, high = centres.min(axis=2), centres.max(axis=2)
     middle = (0.5 * (low + high)).astype(np.float32).astype(np.float64)
     away = centres - middle[:, :, np.newaxis]
     reach = np.sqrt(np.einsum("nik,nik->nk", away, away)) + radii
     size = np.maximum(np.abs(low), np.abs(high)).max(axis=1)
-    radius = reach.max(axis=1) * (1.0 + ROUNDING) + ROUNDING * size
-    count = -(-len(level) // FANOUT)
-    # Balls that are missing are never near anything.
-    balls = np.zeros((count * FANOUT, 4))
-    balls[: len(level), :3] = middle
-    balls[: len(level), 3] = radius
-    balls[len(level) :, :3] = middle[-1:]
-    balls[len(level) :, 3] = -np.inf
-    return balls.reshape(count, FANOUT, 4).transpose(0, 2, 1)
+    return middle, reach.max(axis=1) * (1.0 + ROUNDING) + ROUNDING * size
 
 
 def _order(points: Array, lower: Array, upper: Array) -> npt.NDArray[np.int64]:

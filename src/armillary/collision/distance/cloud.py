@@ -55,8 +55,14 @@ MOST_CELLS: Final = 2**18
 
 CELLS_PER_ELEMENT: Final = 16
 
-PART: Final = .98
-"""Distances of cells are at least this part of what is stored."""
+PART: Final = 0.95
+"""Far from elements distances of cells may be this part of what is stored."""
+
+FAR: Final = 5.0
+"""From how many sides of a cell on that is so."""
+
+LINE: Final = 64
+"""Bytes of a line of the cache."""
 
 LEAST_SIDE: Final = 1e-6
 """The side of a cell of a cloud that is one point [m]."""
@@ -142,7 +148,6 @@ def cloud_stages(
     settings = {"has_depth": has_depth, "has_distance": has_distance}
     search = nearest(
         columns.cloud_tree,
-        (columns.cloud_balls, columns.cloud_first),
         columns.place,
         _element(columns, columns.place, is_full=False),
         *stages_of(columns, is_full=False, **settings),
@@ -188,6 +193,7 @@ def _cell(
     grid_least: Vector,
     grid_upper: Vector,
     grid_cell: Number,
+    grid_scale: Number,
     grid_counts: Vector,
     *,
     is_ball: bool,
@@ -206,14 +212,17 @@ def _cell(
     middle: list[Number] = []
     outside: list[Number] = []
     for k in range(3):
-        place = _clamped(floor((x[k] - grid_lower[k]) / grid_cell), grid_counts[k])
+        place = floor((x[k] - grid_lower[k]) * grid_scale)
+        place = _clamped(place, grid_counts[k])
         places.append(place)
         middle.append(grid_lower[k] + (place + 0.5) * grid_cell)
         outside.append(
             maximum(maximum(grid_least[k] - x[k], x[k] - grid_upper[k]), 0.0)
         )
     away = norm(subtract(x, three(middle)))
-    return CellOfGrid(x, _number(places, grid_counts), away, norm(three(outside)))
+    # One axis of the way to the box is not longer than all of it.
+    beyond = maximum(maximum(outside[0], outside[1]), outside[2])
+    return CellOfGrid(x, _number(places, grid_counts), away, beyond)
 
 
 def _clamped(place: Number, count: Number) -> Number:
@@ -227,14 +236,14 @@ def _number(places: Sequence[Number], counts: Vector) -> Number:
 def _beside(
     centre: Vector,
     grid_lower: Vector,
-    grid_cell: Number,
+    grid_scale: Number,
     grid_counts: Vector,
     corner: tuple[int, ...],
 ) -> list[Number]:
     """Return the place of one of the eight cells whose middles are around a point."""
     places: list[Number] = []
     for k, step in enumerate(corner):
-        place = floor((centre[k] - grid_lower[k]) / grid_cell - 0.5) + float(step)
+        place = floor((centre[k] - grid_lower[k]) * grid_scale - 0.5) + float(step)
         places.append(_clamped(place, grid_counts[k]))
     return places
 
@@ -242,18 +251,26 @@ def _beside(
 def _cell_beside(
     centre: Vector,
     grid_lower: Vector,
-    grid_cell: Number,
+    grid_scale: Number,
     grid_counts: Vector,
     *,
     corner: tuple[int, ...],
 ) -> Number:
-    places = _beside(centre, grid_lower, grid_cell, grid_counts, corner)
+    places = _beside(centre, grid_lower, grid_scale, grid_counts, corner)
     return _number(places, grid_counts)
 
 
-def _bounds(cell_distance: Number, away: Number, beyond: Number) -> CentreBounds:
-    lower = maximum(PART * cell_distance - away, beyond)
+def _bounds(
+    cell_distance: Number, grid_cell: Number, away: Number, beyond: Number
+) -> CentreBounds:
+    lower = maximum(_proven(cell_distance, grid_cell) - away, beyond)
     return CentreBounds(lower, cell_distance + away)
+
+
+def _proven(cell_distance: Number, grid_cell: Number) -> Number:
+    """Return what the distance of the middle of a cell is not below."""
+    is_far = cell_distance > FAR * grid_cell
+    return select(is_far, PART * cell_distance, cell_distance)
 
 
 def _closer_bounds(
@@ -261,20 +278,21 @@ def _closer_bounds(
     centre: Vector,
     grid_lower: Vector,
     grid_cell: Number,
+    grid_scale: Number,
     grid_counts: Vector,
     bounds: CentreBounds,
     *,
     corner: tuple[int, ...],
 ) -> CentreBounds:
     """Return the bounds, now that those of a cell beside the centre are known."""
-    places = _beside(centre, grid_lower, grid_cell, grid_counts, corner)
+    places = _beside(centre, grid_lower, grid_scale, grid_counts, corner)
     middle = [
         low + (place + 0.5) * grid_cell
         for low, place in zip(grid_lower, places, strict=True)
     ]
     away = norm(subtract(three(centre), three(middle)))
     return CentreBounds(
-        maximum(bounds.lower, PART * cell_distance - away),
+        maximum(bounds.lower, _proven(cell_distance, grid_cell) - away),
         minimum(bounds.upper, cell_distance + away),
     )
 
@@ -419,6 +437,7 @@ def cloud_tables(
         columns.grid_least: [tree.lower],
         columns.grid_upper: [tree.upper],
         columns.grid_cell: [grid.cell],
+        columns.grid_scale: [1.0 / grid.cell],
         columns.grid_counts: [grid.counts],
         columns.outer: [reach + error],
         columns.inner: [min(_half_width(element), reach) - error],
@@ -445,8 +464,15 @@ def _tree(elements: Elements) -> BallTree:
 @lru_cache(2 * KEPT)
 def _tree_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     columns, tree = GridColumns(), _tree(elements)
-    values = {columns.cloud_balls.name: tree.balls, columns.cloud_first.name: tree.first}
-    return columns.cloud_tree.pack(values, {}, dtype)
+    table = columns.cloud_tree
+    packed = table.pack({columns.cloud_balls.name: tree.balls}, {}, dtype)
+    # Records begin at lines of the cache.
+    room = np.zeros(packed.nbytes + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    aligned = room[start : start + packed.nbytes].view(packed.dtype)
+    aligned[:] = packed
+    aligned.flags.writeable = False
+    return aligned
 
 
 @lru_cache(2 * KEPT)
@@ -472,30 +498,38 @@ def _grid(elements: Elements) -> Grid:
     middles = [corner[k] + cell * (np.arange(counts[k]) + 0.5) for k in range(3)]
     points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 3)
     records = _tree_records(elements, SINGLE_TYPE)
-    search = _nearest_centre().bound({GridColumns().cloud_tree.name: records}, ())
-    distances: Any = search(points.astype(np.float32))
+    # About, then those exactly that are near, where the answer matters most.
+    tables = {GridColumns().cloud_tree.name: records}
+    about, exactly = (_nearest_centre(part).bound(tables, ()) for part in (PART, 1.0))
+    points = points.astype(np.float32)
+    distances: Any = about(points, np.full(len(points), np.inf, np.float32))
+    near = np.flatnonzero(distances <= FAR * cell)
+    distances[near] = exactly(points[near], distances[near])
     return Grid(corner, cell, counts, distances)
 
 
-@lru_cache(1)
-def _nearest_centre() -> CompiledPipeline:
-    """Return the code of the distance of points from the nearest centre."""
+@lru_cache(2)
+def _nearest_centre(part: float) -> CompiledPipeline:
+    """Return the code of the distance of points from the nearest centre.
+
+    It takes points and a distance that is not below the result; see `Nearest` for the
+    part.
+    """
     columns = GridColumns()
     stage = columns.stage
     search = nearest(
         columns.cloud_tree,
-        (columns.cloud_balls, columns.cloud_first),
         columns.place,
         stage(_from_point, writes=columns.value),
         value=columns.value,
         least=columns.cell_distance,
         enough=columns.plenty,
         chosen=columns.chosen,
-        part=PART,
+        part=part,
     )
     pipeline = Pipeline(
         "distances_of_cells",
-        (columns.point,),
+        (columns.point, columns.most),
         (columns.cloud_tree,),
         (stage(_begin_cell), search),
         (columns.cell_distance.name,),
@@ -510,18 +544,18 @@ class GridColumns(Columns):
     owner = "grids around clouds"
 
     point = Column("the middle of a cell", 3, unit="m")
+    most = Column("what the distance is not above", unit="m")
     place = Column("centre of a ball of the tree", 3, unit="m")
     value = Column("how far it is from the point", unit="m")
     cell_distance = Column("distance from the nearest centre", unit="m")
     plenty = Column("distance at which the search ends", unit="m")
     chosen = Column("the nearest centre", 3, unit="m")
     cloud_balls = PairColumns.cloud_balls
-    cloud_first = PairColumns.cloud_first
 
     @property
     def cloud_tree(self) -> Table:
         """Return the table of the balls around the elements of a cloud."""
-        return self.table("cloud_tree", self.cloud_balls, self.cloud_first)
+        return self.table("cloud_tree", self.cloud_balls)
 
 
 class CellBeginning(NamedTuple):
@@ -532,9 +566,8 @@ class CellBeginning(NamedTuple):
     chosen: Vector
 
 
-def _begin_cell(point: Vector) -> CellBeginning:
-    nothing = 0.0 * point[0]
-    return CellBeginning(nothing + np.inf, nothing - np.inf, [nothing] * 3)
+def _begin_cell(most: Number) -> CellBeginning:
+    return CellBeginning(most, -np.inf, [0.0, 0.0, 0.0])
 
 
 def _from_point(place: Vector, point: Vector) -> Number:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
 
-from armillary.collision.distance.ball_tree import FANOUT
+from armillary.collision.distance.ball_tree import BALLS
 from armillary.collision.distance.creases import crease_count
 from armillary.collision.distance.sizes import numbers_of, solid_of
 from armillary.kernel.columns import Column, Columns, number_field
@@ -70,6 +70,7 @@ class PairColumns(Columns):
     grid_upper = Column("greatest corner of the box around its centres", 3, unit="m")
     grid_least = Column("least corner of that box", 3, unit="m")
     grid_cell = Column("side of the cells of the grid", unit="m")
+    grid_scale = Column("cells per metre", unit="1/m")
     grid_counts = Column("cells along each axis", 3)
     outer = Column("how far elements reach from their centres, at most", unit="m")
     inner = Column("how far they reach at least", unit="m")
@@ -85,8 +86,7 @@ class PairColumns(Columns):
     plenty = Column("distance of cores at which the search may end", unit="m")
     place = Column("centre of elements of a cloud, in its frame", 3, unit="m")
     chosen = Column("centre of the nearest one", 3, unit="m")
-    cloud_balls = Column("balls of a record of its tree", 4, FANOUT, unit="m")
-    cloud_first = Column("record below the first of these")
+    cloud_balls = Column("balls of a record of its tree", 4, BALLS, unit="m")
 
     # The farthest point of a body in a direction, in the frame of that body.
     to_a = Column("direction in which A is searched", 3)
@@ -181,13 +181,13 @@ class PairColumns(Columns):
     @property
     def cloud_tree(self) -> Table:
         """Return the table of the balls around the elements of a cloud."""
-        return self.table("cloud_tree", self.cloud_balls, self.cloud_first)
+        return self.table("cloud_tree", self.cloud_balls)
 
     @property
     def cloud_grid(self) -> Table:
         """Return the table of what is known of a cloud as a whole."""
         box = self.grid_lower, self.grid_least, self.grid_upper
-        cells = self.grid_cell, self.grid_counts
+        cells = self.grid_cell, self.grid_scale, self.grid_counts
         sizes = self.outer, self.inner
         return self.table("cloud_grid", *box, *cells, *sizes, is_single=True)
 
