@@ -306,7 +306,9 @@ class PairKind:
                 spans[k] = {}
                 for name in clouds[0]:
                     parts = [each[name] for each in clouds]
-                    packed[name] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+                    packed[name] = (
+                        parts[0] if len(parts) == 1 else np.concatenate(parts)
+                    )
                     spans[k][name] = _ranges(parts)
         wanted = [
             table

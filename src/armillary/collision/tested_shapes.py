@@ -146,5 +146,7 @@ def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list
     return [
         name
         for name, link in zip(names, links, strict=True)
-        if not all(isinstance(shape, Primitive | Cloud) for shape in link.collision_shapes)
+        if not all(
+            isinstance(shape, Primitive | Cloud) for shape in link.collision_shapes
+        )
     ]

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
+from armillary.limits import CLOUD_ELEMENTS, DRAWN_ELEMENTS
 from armillary.model.geometry.bounding import BoundingBox, BoundingSphere, box_around
 from armillary.model.geometry.moments import Moments
 from armillary.model.geometry.triangles import Triangles
@@ -17,15 +18,9 @@ from armillary.model.shape import Shape
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["MOST_ELEMENTS", "Cloud"]
+__all__ = ["Cloud"]
 
 Array = npt.NDArray[np.float64]
-
-MOST_ELEMENTS = 10_000_000
-"""Most bodies of a cloud: its tree then takes about 1 GB."""
-
-MOST_DRAWN = 20_000
-"""Bodies that are drawn, evenly chosen."""
 
 
 class Cloud(Shape, frozen=True):
@@ -127,12 +122,20 @@ class Cloud(Shape, frozen=True):
         """
         del tolerance  # very many small bodies are drawn coarsely
         centres, body = self.centres, self._drawn
-        step = -(-len(centres) // MOST_DRAWN)
-        some = centres[::step]
+        some = centres[:: self._step]
         corners = len(body.vertices)
         vertices = (some[:, np.newaxis] + body.vertices).reshape(-1, 3)
         first = corners * np.arange(len(some))[:, np.newaxis, np.newaxis]
         return Triangles(vertices, (first + body.faces).reshape(-1, 3))
+
+    @property
+    def drawn_count(self) -> int:
+        """Return how many of its elements `triangles` shows."""
+        return -(-len(self.centres) // self._step)
+
+    @property
+    def _step(self) -> int:
+        return -(-len(self.centres) // DRAWN_ELEMENTS.most)
 
     @property
     def _drawn(self) -> Triangles:
@@ -149,10 +152,10 @@ class Cloud(Shape, frozen=True):
     def _check_count(self, count: int, what: str) -> None:
         if not count:
             raise self._fault(f"it has no {what}")
-        if count > MOST_ELEMENTS:
+        if count > CLOUD_ELEMENTS.most:
             raise self._fault(
-                f"it has {count} {what}, more than {MOST_ELEMENTS}; leave out what is "
-                "out of reach, or make it coarser: Points.thinned, Voxels.around"
+                f"it has {count} {what}: {CLOUD_ELEMENTS.excess(count)}; leave out what "
+                "is out of reach, or make it coarser: Points.thinned, Voxels.around"
             )
 
     def _no_volume(self) -> ModelError:

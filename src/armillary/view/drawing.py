@@ -26,6 +26,7 @@ from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.link_poses import poses_of
 from armillary.model.loops.loop import Rod
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Sphere
@@ -194,7 +195,7 @@ class _Artist:
         if not len(points):
             return None
         # Formulas of primitives are exact; triangles cut off what is round.
-        if isinstance(shape, Primitive):
+        if isinstance(shape, Primitive | Cloud):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
             return _DrawnBody(points, shape.bounding_box(shape.pose), sphere)
@@ -381,7 +382,7 @@ class _Artist:
 
     def _radius(self, shape: Shape, layer: Layer) -> float:
         """Return the radius of a sphere around a finite shape [m]."""
-        if isinstance(shape, Primitive):
+        if isinstance(shape, Primitive | Cloud):
             return shape.bounding_sphere.radius
         points = self._sketch(shape, layer).points
         sides = np.ptp(points, axis=0) if len(points) else np.zeros(3)

@@ -336,9 +336,11 @@ def _judge(
 
 def _at_ball(centre: Vector, place: Vector) -> Matrix:
     """Return the pose of a sphere, which need not be turned, in an element."""
-    return Pose(IDENTITY.rotation, subtract(three(centre), three(place))).matrix()[
-        :3
-    ].tolist()
+    return (
+        Pose(IDENTITY.rotation, subtract(three(centre), three(place)))
+        .matrix()[:3]
+        .tolist()
+    )
 
 
 def _at_element(X_cloud: Matrix, place: Vector, *, cloud: int) -> Matrix:

@@ -46,7 +46,9 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
     radius: float = 0.01
 
     @classmethod
-    def read(cls, path: str | PathLike[str], radius: float = 0.01, **looks: Any) -> Self:
+    def read(
+        cls, path: str | PathLike[str], radius: float = 0.01, **looks: Any
+    ) -> Self:
         """Return the points of a file in the format NPY.
 
         Args:

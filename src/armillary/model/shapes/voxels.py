@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError
+from armillary.limits import GRID_CELLS
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept, reduced
 from armillary.model.geometry.moments import Moments
@@ -19,9 +20,6 @@ from armillary.model.shapes.box import Box
 from armillary.spatial.pose import Pose
 
 Array = npt.NDArray[np.float64]
-
-MOST_CELLS = 2**31
-"""Most cells of a grid, occupied or not."""
 
 if TYPE_CHECKING:
     from armillary.model.fields import TypedField
@@ -51,7 +49,12 @@ class Voxels(Cloud, frozen=True, tag="voxels", dict=True):
 
     @classmethod
     def around(
-        cls, points: npt.ArrayLike, *, size: float, pose: Pose | None = None, **looks: Any
+        cls,
+        points: npt.ArrayLike,
+        *,
+        size: float,
+        pose: Pose | None = None,
+        **looks: Any,
     ) -> Self:
         """Return the cells of a grid that points are in.
 
@@ -182,9 +185,10 @@ class Voxels(Cloud, frozen=True, tag="voxels", dict=True):
 
 
 def _check_cells(counts: Any) -> None:
-    if math.prod(counts) > MOST_CELLS:
+    count = math.prod(counts)
+    if count > GRID_CELLS.most:
         shown = " x ".join(f"{n:.0f}" for n in counts)
         raise ModelError(
-            f"A grid of {shown} cells has more than {MOST_CELLS}; take larger cells, "
-            "or leave out what is out of reach."
+            f"Of {shown} cells: {GRID_CELLS.excess()}; take larger cells, or leave out "
+            "what is out of reach."
         )
