@@ -8,9 +8,9 @@ from typing import Any, Final, Literal, NoReturn, get_args
 from armillary.collision.hulls import INSTEAD
 from armillary.errors import ArmillaryError, ModelError, unknown
 from armillary.model.bounding_volumes import bounding_spheres, convex_parts
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.link import Link
-from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import HalfSpace, Mesh

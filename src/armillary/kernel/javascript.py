@@ -30,6 +30,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
+    Nearest,
     Pipeline,
     Stage,
     Subdivide,
@@ -312,6 +313,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' divides intervals, which "
                     "cannot be printed as JavaScript."
+                )
+            case Nearest():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' searches a tree of balls, "
+                    "which cannot be printed as JavaScript."
                 )
             case When():
                 yield f"if ({self._is_positive(stage.condition)}) {{"

@@ -108,7 +108,9 @@ class Cloud(Shape, frozen=True):
         """
         R, p = np.array(X_AS.rotation), np.array(X_AS.position)
         lower, upper = box_around(self.centres @ R.T)
-        own_lower, own_upper = self.element.bounding_box(Pose(X_AS.rotation))
+        own_lower, own_upper = self.element.bounding_box(
+            Pose(X_AS.rotation, (0.0, 0.0, 0.0))
+        )
         return BoundingBox(
             tuple((np.array(lower) + own_lower + p).tolist()),
             tuple((np.array(upper) + own_upper + p).tolist()),

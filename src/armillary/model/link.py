@@ -10,6 +10,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.model.check_pose import rigid
+from armillary.model.cloud import Cloud
 from armillary.model.coupling import Coupling
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import Frame
@@ -18,7 +19,6 @@ from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.joints.fixed import Fixed
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.parameters import approx_equal
-from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes.mesh import Mesh, MeshSource

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import printable, shortened
 from armillary.kinematics.speed_bounds import ranges_of
 from armillary.limits import DRAWN_FRAMES, DRAWN_JOINTS, DRAWN_VOLUMES
+from armillary.model.cloud import Cloud
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
     BoundingBox,
@@ -26,7 +27,6 @@ from armillary.model.joint import Joint
 from armillary.model.link import Link
 from armillary.model.link_poses import poses_of
 from armillary.model.loops.loop import Rod
-from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Sphere

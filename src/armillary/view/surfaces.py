@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, printable, quote, shortened
 from armillary.limits import DRAWN_TRIANGLES
-from armillary.model.geometry.triangles import Triangles
 from armillary.model.cloud import Cloud
+from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh

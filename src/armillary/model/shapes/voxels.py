@@ -15,7 +15,6 @@ from armillary.model.cloud import Cloud
 from armillary.model.fields import kept, reduced
 from armillary.model.geometry.moments import Moments
 from armillary.model.primitive import Primitive
-from armillary.model.shape import LARGEST
 from armillary.model.shapes.box import Box
 from armillary.spatial.pose import Pose
 
@@ -89,7 +88,7 @@ class Voxels(Cloud, frozen=True, tag="voxels", dict=True):
         place = (place - lower).astype(np.int64)
         occupied = np.zeros(sides.astype(np.int64), np.bool_)
         occupied[tuple(place.T)] = True
-        at = Pose(position=tuple((size * lower).tolist()))
+        at = Pose.translation(*(size * lower).tolist())
         return cls(occupied, size, pose=at if pose is None else pose @ at, **looks)
 
     def __reduce__(self) -> tuple[Any, ...]:
