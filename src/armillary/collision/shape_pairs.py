@@ -226,7 +226,7 @@ class PairKind:
 
     @cached_property
     def around(self) -> Array:
-        """Return the spheres around the shapes beside clouds, in their frames (n, 4)."""
+        """Return spheres around the shapes beside clouds, in their frames, (n, 4)."""
         assert self.other is not None
         used = map(int, self._uses[0][self.other])
         return np.array([sphere_numbers(self.shapes[k].shape) for k in used])
@@ -295,7 +295,9 @@ class PairKind:
         columns = PairColumns(*self.forms)
         packed: dict[str, Any] = {}
         for k, side in enumerate(columns.sides):
-            used = [self.shapes[shape].shape for shape in map(int, self._uses[0][k])]
+            used: list[Any] = [
+                self.shapes[shape].shape for shape in map(int, self._uses[0][k])
+            ]
             if isinstance(side.shape, ConvexPolyhedron):
                 hulls = [hull_records(s, side)[side.corners.name] for s in used]
                 tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}

@@ -142,8 +142,8 @@ class ApproachPairs:
             for solid in solids_of(link, name, self.check.meshes):
                 if isinstance(solid, Cloud):
                     raise ModelError(
-                        f"'{name}' moves with a cloud, around which there is no capsule "
-                        "for obstacles; give it primitives as collision shapes."
+                        f"'{name}' moves with a cloud, around which there is no "
+                        "capsule for obstacles; give it primitives as collision shapes."
                     )
                 capsule = capsule_around(solid, pose @ link.primary)
                 if capsule is not None:

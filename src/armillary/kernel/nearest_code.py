@@ -176,7 +176,7 @@ class NearestCode:
         return bits.to(I1.wide(self.balls), "bitcast")
 
     def fetch(self, tree: Value, below: Value, near: Value) -> None:
-        """Bring the records below some balls into the cache: they are looked at next."""
+        """Bring the records below some balls into the cache: they come next."""
         f, size = self.f, self.layout.bytes
         name = "@llvm.prefetch.p0"
         f.declared[name] = f"declare void {name}(ptr, i32, i32, i32)"

@@ -426,7 +426,7 @@ class _Check:
             if name in self.fields:
                 raise self.fault(f"'{name}' is a field and cannot be an input")
 
-    def stages(
+    def stages(  # noqa: PLR0912 - one case for each kind of region
         self,
         stages: Sequence[Stage],
         known: set[str],

@@ -299,7 +299,7 @@ class _PipelineCode:
 
     def nearest(self, stage: Nearest, active: Mask) -> None:
         """Write stages for the balls of one row after the other, in lanes."""
-        f, rows, lanes = self.f, self.columns, self.real.lanes
+        f, rows = self.f, self.columns
         table = self.pipeline.table(stage.tree)
         (balls,) = (one for one in table.fields if one.name == stage.balls)
         search = NearestCode(

@@ -97,7 +97,9 @@ class _PipelineRun:
             self.columns[port.name] = np.full((self.count, *port.shape), np.nan)
         return self.columns[port.name]
 
-    def stages(self, stages: Sequence[Stage], rows: Array) -> None:
+    def stages(  # noqa: PLR0912 - one case for each kind of stage
+        self, stages: Sequence[Stage], rows: Array
+    ) -> None:
         """Run stages for some rows."""
         for stage in stages:
             if not rows.size:
@@ -202,7 +204,7 @@ class _PipelineRun:
             chosen[row] = points[at]
 
     def repeated(self, row: Any, count: int, own: dict[str, Array]) -> _PipelineRun:
-        """Return a run in which a row is there several times, with columns of its own."""
+        """Return a run of a row, several times, with columns of its own."""
         columns = {
             name: np.repeat(column[row, np.newaxis], count, axis=0)
             for name, column in self.columns.items()

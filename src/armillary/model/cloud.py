@@ -156,8 +156,8 @@ class Cloud(Shape, frozen=True):
             raise self._fault(f"it has no {what}")
         if count > CLOUD_ELEMENTS.most:
             raise self._fault(
-                f"it has {count} {what}: {CLOUD_ELEMENTS.excess(count)}; leave out what "
-                "is out of reach, or make it coarser: Points.thinned, Voxels.around"
+                f"it has {count} {what}: {CLOUD_ELEMENTS.excess(count)}; leave out "
+                "what is out of reach, or make it coarser: Points.thinned, Voxels.around"
             )
 
     def _no_volume(self) -> ModelError:

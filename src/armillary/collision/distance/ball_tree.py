@@ -2,8 +2,8 @@
 
 The centres of elements are sorted along a space-filling curve. A record has `FANOUT`
 balls; those of leaves are the centres themselves, with radius 0, each other ball is
-around the balls of a record below. All levels but the last of each are full, so that the
-records below one follow each other.
+around the balls of a record below. All records of a level but the last are full, so
+that the records below one follow each other.
 """
 
 from __future__ import annotations
@@ -124,9 +124,9 @@ def _order(points: Array, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
 def _hilbert_steps() -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint16]]:
     """Return the tables of two steps along Hilbert's curve.
 
-    Their positions are states, times 64, and the bits of a point, x lowest, those of the
-    coarser cell above the others. Entries are places along the curve, and states times
-    64 (C. Hamilton, "Compact Hilbert indices", 2006, algorithm 2).
+    Their positions are states, times 64, and the bits of a point, x lowest, those of
+    the coarser cell above the others. Entries are places along the curve, and states
+    times 64 (C. Hamilton, "Compact Hilbert indices", 2006, algorithm 2).
     """
 
     def turned(bits: int, count: int) -> int:

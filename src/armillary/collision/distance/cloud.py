@@ -4,9 +4,9 @@ Two steps. A grid has the distance d of the middle of each of its cells from the
 centre of an element, so that a point x of the cell has one between d - |x - middle| and
 d + |x - middle|. With the sphere around the other shape that decides for most shapes
 whether the cloud is farther away than is asked for, or for spheres that they touch. The
-others search a tree of balls around elements, best first: the formula or iteration of an
-element and the other shape, at the centre of a ball, less the radius of the ball, is no
-more than the distance of any element in it.
+others search a tree of balls around elements, best first: the distance of the other
+shape from an element at the centre of a ball, less the radius of the ball, is no more
+than the distance of any element in it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ LEAST_SIDE: Final = 1e-6
 SINGLE_TYPE: Final = np.dtype(np.float32)
 
 SINGLE: Final = 2.0**-18
-"""The error of the distances of cells, which are computed in float32, by coordinates."""
+"""The error of the distances of cells, computed in float32, by coordinates."""
 
 KEPT: Final = 4
 """Clouds whose trees are kept."""
@@ -122,15 +122,17 @@ def cloud_stages(
         is_limited: Whether there is a column `wanted`; else all distances are.
     """
     stage, cloud = columns.stage, columns.cloud
+    assert cloud is not None, "one of both is a cloud"
     wanted = columns.wanted if is_limited else None
     settings: dict[str, Any] = {
         "columns": columns,
         "has_bounds": not is_full,
         "has_depth": has_depth,
     }
-    judge = stage(partial(_judge, **settings), wanted=wanted, **columns.numbers)
+    reads: dict[str, Any] = {"wanted": wanted, **columns.numbers}
+    judge = stage(partial(_judge, **settings), **reads)
     cells = columns.cloud_cells
-    begin = [
+    begin: list[Stage] = [
         stage(partial(_cell, is_ball=_is_ball(columns), cloud=cloud)),
         at(cells, columns.cell, stage(_bounds)),
         judge,
@@ -182,11 +184,12 @@ def _element(columns: PairColumns, place: Port, *, is_full: bool) -> Stage:
     """Return the stage to the pose of B in A, of which one is an element at a place."""
     if _is_ball(columns) and not is_full:
         return columns.stage(_at_ball, place=place, writes=columns.X)
+    assert columns.cloud is not None
     formula = partial(_at_element, cloud=columns.cloud)
     return columns.stage(formula, place=place, writes=columns.X)
 
 
-def _cell(
+def _cell(  # noqa: PLR0913
     X_cloud: Matrix,
     around: Vector,
     grid_lower: Vector,
@@ -297,7 +300,7 @@ def _closer_bounds(
     )
 
 
-def _judge(
+def _judge(  # noqa: PLR0913
     bounds: CentreBounds,
     outer: Number,
     inner: Number,
@@ -364,7 +367,7 @@ def _unchosen(away: Number) -> Vector3:
     return unknown, unknown, unknown
 
 
-def _moved(
+def _moved(  # noqa: PLR0913
     value: Number,
     on_a: Vector,
     on_b: Vector,
@@ -497,16 +500,16 @@ def _grid(elements: Elements) -> Grid:
         cell *= 1.1
     counts = counts.astype(np.int64)
     corner = 0.5 * (tree.lower + tree.upper) - 0.5 * cell * counts
-    middles = [corner[k] + cell * (np.arange(counts[k]) + 0.5) for k in range(3)]
-    points = np.stack(np.meshgrid(*middles, indexing="ij"), axis=-1).reshape(-1, 3)
+    places: Any = np.indices(counts.tolist()).reshape(3, -1).T
+    points: Array = corner + cell * (places + 0.5)
     records = _tree_records(elements, SINGLE_TYPE)
     # About, then those exactly that are near, where the answer matters most.
     tables = {GridColumns().cloud_tree.name: records}
     about, exactly = (_nearest_centre(part).bound(tables, ()) for part in (PART, 1.0))
-    points = points.astype(np.float32)
-    distances: Any = about(points, np.full(len(points), np.inf, np.float32))
+    middles = points.astype(np.float32)
+    distances: Any = about(middles, np.full(len(points), np.inf, np.float32))
     near = np.flatnonzero(distances <= FAR * cell)
-    distances[near] = exactly(points[near], distances[near])
+    distances[near] = exactly(middles[near], distances[near])
     return Grid(corner, cell, counts, distances)
 
 

@@ -142,7 +142,7 @@ class Voxels(Cloud, frozen=True, tag="voxels", dict=True):
 
         def made() -> Array:
             places = np.argwhere(self.occupied)
-            array = self.size * (places + 0.5)
+            array: Array = float(self.size) * (places.astype(np.float64) + 0.5)
             array.flags.writeable = False
             return array
 
