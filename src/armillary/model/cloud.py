@@ -157,7 +157,8 @@ class Cloud(Shape, frozen=True):
         if count > CLOUD_ELEMENTS.most:
             raise self._fault(
                 f"it has {count} {what}: {CLOUD_ELEMENTS.excess(count)}; leave out "
-                "what is out of reach, or make it coarser: Points.thinned, Voxels.around"
+                "what is out of reach, or make it coarser: Points.thinned or "
+                "Voxels.around"
             )
 
     def _no_volume(self) -> ModelError:

@@ -500,8 +500,8 @@ def _grid(elements: Elements) -> Grid:
         cell *= 1.1
     counts = counts.astype(np.int64)
     corner = 0.5 * (tree.lower + tree.upper) - 0.5 * cell * counts
-    places: Any = np.indices(counts.tolist()).reshape(3, -1).T
-    points: Array = corner + cell * (places + 0.5)
+    places = np.unravel_index(np.arange(int(counts.prod())), counts.tolist())
+    points = corner + cell * (np.stack(places, axis=1) + 0.5)
     records = _tree_records(elements, SINGLE_TYPE)
     # About, then those exactly that are near, where the answer matters most.
     tables = {GridColumns().cloud_tree.name: records}
