@@ -1,8 +1,8 @@
 """Checks of clouds of points, beside those of the shapes that the points are of.
 
-A million points on the surfaces of 20 spheres, each against the check with the 20
-spheres themselves: the same rows touch, so that both do the same. SciPy's tree of points
-is beside single distances, and brute force in NumPy says whether answers agree.
+A million points on the surfaces of 20 spheres, beside the check with the 20 spheres
+themselves: the same rows touch, so that both do the same. SciPy's tree of points is
+beside single distances, and says whether these agree.
 """
 
 from __future__ import annotations

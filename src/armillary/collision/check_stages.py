@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from armillary.collision.columns import CheckColumns
-from armillary.kernel.columns import call, each, when
+from armillary.kernel.columns import call, each, repeat, when
 from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.moving_links import MovingLinks
@@ -153,10 +153,12 @@ def square(a: Vector, b: Vector) -> Number:
 def distance_of_shapes(columns: CheckColumns, wanted: Port) -> Call:
     """Return the call of the distance of the pair of shapes of a record.
 
+    Where `exactly` is not above 0, the distance is NaN if it takes long.
+
     wanted: The column of the distance from which on a lower bound will do, which is not
         below that.
     """
-    inputs = columns.X_A, columns.X_B, wanted
+    inputs = columns.X_A, columns.X_B, wanted, columns.exactly
     return call(columns.distance.name, inputs, (columns.value,))
 
 
@@ -166,6 +168,8 @@ def distance_of_shapes(columns: CheckColumns, wanted: Port) -> Call:
 # pair is (sum of radii + margin + rounding)^2, so that R - |a - b|^2 is above 0 where
 # spheres are near. Two shapes that are spheres touch for certain where it is above
 # `square_rounding`. Rows leave the loop over links with the first pair that touches.
+# What is in doubt is looked at once more: most rows with such a pair touch by another
+# one, so that distances that take long are not measured before.
 
 
 class Flags(NamedTuple):
@@ -206,13 +210,38 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
         active=columns.going,
     )
     verdict = stage(_verdict, writes=columns.found)
+    looks = repeat(columns.unsettled, links, stage(_look_again), limit=2)
     begin = stage(_begin), stage(_wanted, writes=columns.wanted)
-    rows = *_placed_stages(columns, moving), *begin, links, verdict
+    rows = *_placed_stages(columns, moving), *begin, looks, verdict
     return *moving.stages, each(columns.limits, *rows)
 
 
-def _begin(sound: Number) -> Flags:
-    return Flags(sound, 0.0)
+class FirstLook(NamedTuple):
+    """That nothing is known of a row."""
+
+    going: Number
+    doubt: Number
+    unsettled: Number
+    exactly: Number
+
+
+class NextLook(NamedTuple):
+    """Whether pairs of a row are looked at once more."""
+
+    doubt: Number
+    unsettled: Number
+    exactly: Number
+
+
+def _begin(sound: Number) -> FirstLook:
+    return FirstLook(sound, 0.0, sound, 0.0)
+
+
+def _look_again(flags: Flags, exactly: Number) -> NextLook:
+    again = (flags.going > 0.0) & (flags.doubt > 0.0) & (exactly <= 0.0)
+    return NextLook(
+        select(again, 0.0, flags.doubt), select(again, 1.0, 0.0), select(again, 1.0, 0.0)
+    )
 
 
 def _wanted(margin: Number, rounding: Number) -> Number:
@@ -270,7 +299,7 @@ def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     )
     rows = (
         *_placed_stages(columns, moving),
-        stage(_begin_least, writes=columns.least),
+        stage(_begin_least, writes=(columns.least, columns.exactly)),
         links,
         stage(_answer, writes=columns.found),
     )
@@ -302,8 +331,8 @@ def _answer(least: Number) -> Number:
     return least
 
 
-def _begin_least(sound: Number) -> Number:
-    return select(sound > 0.0, np.inf, np.nan)
+def _begin_least(sound: Number) -> tuple[Number, Number]:
+    return select(sound > 0.0, np.inf, np.nan), 1.0
 
 
 def may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:

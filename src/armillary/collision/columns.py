@@ -77,6 +77,7 @@ class CheckColumns(Columns):
     X_B = Column("pose of the link of the other shape", 3, 4)
     distance = Column("code of the distance of two shapes", 2)
     wanted = Column("distance from which on a lower bound of it will do", unit="m")
+    exactly = Column("above 0 where bounds will not do that do not decide")
 
     # Of the pair of links, or of shapes, that is looked at.
     near = Column("above 0 where the spheres of two links are near")
@@ -85,6 +86,7 @@ class CheckColumns(Columns):
     value = Column("distance of two shapes", unit="m")
 
     # What is known of a row so far.
+    unsettled = Column("above 0 where pairs are looked at, for the first time or again")
     going = Column("1 as long as no pair is known to touch, or a motion goes on")
     doubt = Column("1 if a pair is so near the margin that rounding decides")
     least = Column("least distance so far", unit="m")

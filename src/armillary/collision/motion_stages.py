@@ -479,6 +479,7 @@ class ShapesInMotion(NamedTuple):
 
     fall: Number
     wanted: Number
+    exactly: Number
 
 
 def _fall(
@@ -507,7 +508,7 @@ def _fall(
     half = maximum(left.back, left.ahead)
     bend, fall = _usable(bounds, speed)
     room = half * (fall + 0.5 * half * bend) + 2.0 * limits.rounding
-    return ShapesInMotion(speed, limits.margin + (1.0 + ROUNDING) * room)
+    return ShapesInMotion(speed, limits.margin + (1.0 + ROUNDING) * room, 1.0)
 
 
 def _usable(bounds: PairBounds, fall: Number) -> tuple[Number, Number]:

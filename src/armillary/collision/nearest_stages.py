@@ -8,6 +8,7 @@ points, by the code that other pairs have, are those of the nearest alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -86,11 +87,17 @@ def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
         ),
         (
             each(columns.spheres, stage(_centre, writes=columns.sphere)),
+            stage(_exactly, poses=columns.poses, writes=columns.exactly),
             each(pairs, *stages),
         ),
         (results.name,),
         (columns.centres, results),
     )
+
+
+def _exactly(poses: Sequence[Matrix]) -> Number:
+    """Return that all distances are measured."""
+    return 1.0
 
 
 def _centre(carrier_pose: Matrix, centre: Vector) -> Vector3:
@@ -156,7 +163,8 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     of_spheres, of_shapes = columns.of_spheres.name, columns.of_shapes.name
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
     least = columns.least
-    measured = call(columns.distance.name, (columns.X_A, columns.X_B, least), answers)
+    more = least, columns.exactly
+    measured = call(columns.distance.name, (columns.X_A, columns.X_B, *more), answers)
     return (
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres
@@ -166,7 +174,7 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(_is_nearest, writes=columns.is_chosen),
             when(
                 columns.is_chosen,
-                call(columns.sphere_distance.name, (X_A, X_B, least), answers),
+                call(columns.sphere_distance.name, (X_A, X_B, *more), answers),
                 stage(_taken, number=columns.sphere_number),
             ),
             within=of_spheres,

@@ -119,11 +119,13 @@ def cloud_stages(
         is_full: As for `stages_of`.
         has_depth: The same.
         has_distance: The same.
-        is_limited: Whether there is a column `wanted`; else all distances are.
+        is_limited: Whether there are columns `wanted` and `exactly`; else all distances
+            are.
     """
     stage, cloud = columns.stage, columns.cloud
     assert cloud is not None, "one of both is a cloud"
     wanted = columns.wanted if is_limited else None
+    exactly = columns.exactly if is_limited else None
     settings: dict[str, Any] = {
         "columns": columns,
         "has_bounds": not is_full,
@@ -147,6 +149,7 @@ def cloud_stages(
                 at(cells, columns.cell, stage(partial(_closer_bounds, corner=corner))),
             ]
         begin.append(when(columns.is_open, *around, judge))
+    begin.append(stage(_sought, exactly=exactly, writes=columns.is_sought))
     settings = {"has_depth": has_depth, "has_distance": has_distance}
     search = nearest(
         columns.cloud_tree,
@@ -160,12 +163,12 @@ def cloud_stages(
     )
     if not is_full:
         found = stage(_found, writes=columns.value)
-        return *begin, when(columns.is_open, search), found
+        return *begin, when(columns.is_sought, search), found
     # Points are those of the nearest element, measured once more.
     begin.append(stage(_unchosen, writes=columns.chosen))
     return (
         *begin,
-        when(columns.is_open, search),
+        when(columns.is_sought, search),
         _element(columns, columns.chosen, is_full=True),
         *stages_of(columns, is_full=True, has_depth=True, has_distance=True),
         stage(
@@ -356,10 +359,17 @@ def _at_element(X_cloud: Matrix, place: Vector, *, cloud: int) -> Matrix:
     return Pose(X.rotation, position).matrix()[:3].tolist()
 
 
-def _found(is_open: Number, bound: Number, nearest: Number, away: Number) -> Number:
-    # Nothing is known where the pose is NaN.
-    value = select(is_open > 0.0, nearest, bound)
-    return select(away < np.inf, value, np.nan)
+def _sought(is_open: Number, exactly: Number = 1.0) -> Number:
+    return is_open * exactly
+
+
+def _found(
+    is_open: Number, is_sought: Number, bound: Number, nearest: Number, away: Number
+) -> Number:
+    # Nothing is known where the pose is NaN, or a search is not wanted.
+    value = select(is_sought > 0.0, nearest, bound)
+    is_known = (away < np.inf) & (is_sought >= is_open)
+    return select(is_known, value, np.nan)
 
 
 def _unchosen(away: Number) -> Vector3:
@@ -373,6 +383,7 @@ def _moved(  # noqa: PLR0913
     on_b: Vector,
     chosen: Vector,
     is_open: Number,
+    is_sought: Number,
     bound: Number,
     nearest: Number,
     away: Number,
@@ -385,7 +396,7 @@ def _moved(  # noqa: PLR0913
     if cloud == 0:
         points = tuple(add(three(p), three(chosen)) for p in points)
     is_known = (value > -np.inf) & (value < np.inf)
-    far = _found(is_open, bound, nearest, away)
+    far = _found(is_open, is_sought, bound, nearest, away)
     return select(is_known, value, far), points[0], points[1]
 
 

@@ -65,6 +65,7 @@ class PairColumns(Columns):
     # Clouds (`cloud.py`): the nearest of their elements.
     X_cloud = Column("pose of B in A, of a cloud itself, not of an element", 3, 4)
     wanted = Column("distance from which on a lower bound will do", unit="m")
+    exactly = Column("above 0 where a search is wanted; else NaN may be the answer")
     around = Column("sphere around the other shape, in its frame", 4, unit="m")
     grid_lower = Column("least corner of a grid around a cloud", 3, unit="m")
     grid_upper = Column("greatest corner of the box around its centres", 3, unit="m")
@@ -82,6 +83,7 @@ class PairColumns(Columns):
     upper = Column("what the distance from centres is not above", unit="m")
     bound = Column("a bound of the distance of cores, where it will do", unit="m")
     is_open = Column("above 0 where no bound will do")
+    is_sought = Column("above 0 where a search follows")
     nearest = Column("least distance of cores so far", unit="m")
     plenty = Column("distance of cores at which the search may end", unit="m")
     place = Column("centre of elements of a cloud, in its frame", 3, unit="m")

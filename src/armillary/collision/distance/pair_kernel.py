@@ -222,8 +222,9 @@ def called_pipeline(
     value, gap, points and normal.
 
     is_limited: Whether it also takes a distance from which on a lower bound will do,
-        which is not below that one: most pairs with clouds are answered by that. Other
-        pairs do not read it.
+        which is not below that one: most pairs with clouds are answered by that; and
+        whether the answer may be NaN where that does not decide, a number that is not
+        above 0. Other pairs do not read them.
     """
     sizes: Sizes = "limited" if is_limited else "called"
     return _pipeline(form_of(a), form_of(b), asked, False, sizes)
@@ -275,7 +276,7 @@ def _pipeline(
     if sizes == "rows":
         inputs = *links, *own, *numbers, *around
     elif is_called:
-        inputs = *links, *((columns.wanted,) if is_limited else ())
+        inputs = *links, *((columns.wanted, columns.exactly) if is_limited else ())
         # Many pairs share a shape, whose record is there once.
         for k, (name, pose, port) in enumerate(
             zip(SIZES_OF, own, by_side, strict=True)
