@@ -60,13 +60,16 @@ def check_kernel(
     """
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
 
+    has_clouds = asked == "touching" and pairs.tables.has_clouds
     lanes = pairs.lanes if asked == "clearance" else None
 
     def made() -> CompiledPipeline:
-        return compiled(check_pipeline(moving, room, asked), dtype, lanes)
+        pipeline = check_pipeline(moving, room, asked, has_clouds=has_clouds)
+        return compiled(pipeline, dtype, lanes)
 
     # The code is cached beside the moving links, as other checks of the cell share it.
-    code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
+    key = "check", room, asked, dtype.char, lanes, has_clouds
+    code = kept(moving, key, made)
     question = _CheckQuestion(code, asked, margin, precision)
     # States that attach the same differ in where bodies are: the records of the last
     # one are those of this one, but for the bodies that moved.

@@ -53,7 +53,9 @@ UNDECIDED: Final = 0.5
 CENTRES: Final = CheckColumns.centres.name
 
 
-def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeline:
+def check_pipeline(
+    moving: MovingLinks, spheres: int, asked: Question, *, has_clouds: bool = False
+) -> Pipeline:
     """Return the pipeline of a question about the joint positions of a cell.
 
     Args:
@@ -61,6 +63,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
         spheres: For how many spheres there is room.
         asked: The question; see `Question`. For `touching`, reaches in tables are the
             squares of what is near; else they are sums of radii.
+        has_clouds: Whether there are clouds among the shapes.
     """
     columns = CheckColumns(moving, spheres)
     return Pipeline(
@@ -74,7 +77,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
             columns.sphere_pairs,
             columns.shape_pairs,
         ),
-        STAGES[asked](columns, moving),
+        STAGES[asked](columns, moving, has_clouds),
         (columns.found.name,),
         (columns.centres, *moving.scratch),
     )
@@ -168,8 +171,8 @@ def distance_of_shapes(columns: CheckColumns, wanted: Port) -> Call:
 # pair is (sum of radii + margin + rounding)^2, so that R - |a - b|^2 is above 0 where
 # spheres are near. Two shapes that are spheres touch for certain where it is above
 # `square_rounding`. Rows leave the loop over links with the first pair that touches.
-# What is in doubt is looked at once more: most rows with such a pair touch by another
-# one, so that distances that take long are not measured before.
+# Among clouds, shapes of links that are in doubt are looked at once more: most of them
+# touch by another shape, so that a distance that takes long is not measured before.
 
 
 class Flags(NamedTuple):
@@ -186,7 +189,9 @@ class Near(NamedTuple):
     deepest: Number
 
 
-def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
+def _touching(
+    columns: CheckColumns, moving: MovingLinks, has_clouds: bool
+) -> tuple[Stage, ...]:
     stage = columns.stage
     deeper = stage(_deeper, **columns.sphere_shapes, writes=columns.deepest)
     spheres = (
@@ -203,50 +208,56 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
         ),
         within=columns.of_shapes.name,
     )
+    looks: tuple[Stage, ...] = (shapes,)
+    if has_clouds:
+        again = repeat(columns.unsettled, shapes, stage(_look_again), limit=2)
+        looks = stage(_look), again
     links = each(
         columns.link_pairs,
         stage(_near, **columns.link_spheres),
-        when(columns.near, *spheres, shapes),
+        when(columns.near, *spheres, *looks),
         active=columns.going,
     )
     verdict = stage(_verdict, writes=columns.found)
-    looks = repeat(columns.unsettled, links, stage(_look_again), limit=2)
-    begin = stage(_begin), stage(_wanted, writes=columns.wanted)
-    rows = *_placed_stages(columns, moving), *begin, looks, verdict
+    begin = stage(_begin), stage(_wanted, writes=(columns.wanted, columns.exactly))
+    rows = *_placed_stages(columns, moving), *begin, links, verdict
     return *moving.stages, each(columns.limits, *rows)
 
 
-class FirstLook(NamedTuple):
-    """That nothing is known of a row."""
+def _begin(sound: Number) -> Flags:
+    return Flags(sound, 0.0)
 
-    going: Number
-    doubt: Number
+
+class Look(NamedTuple):
+    """Whether shapes of two links are looked at, and what is known of the row."""
+
     unsettled: Number
     exactly: Number
+    doubt: Number
+    doubt_before: Number
 
 
 class NextLook(NamedTuple):
-    """Whether pairs of a row are looked at once more."""
+    """Whether they are looked at once more."""
 
-    doubt: Number
     unsettled: Number
     exactly: Number
+    doubt: Number
 
 
-def _begin(sound: Number) -> FirstLook:
-    return FirstLook(sound, 0.0, sound, 0.0)
+def _look(flags: Flags) -> Look:
+    return Look(flags.going, 0.0, 0.0, flags.doubt)
 
 
-def _look_again(flags: Flags, exactly: Number) -> NextLook:
+def _look_again(flags: Flags, exactly: Number, doubt_before: Number) -> NextLook:
     again = (flags.going > 0.0) & (flags.doubt > 0.0) & (exactly <= 0.0)
-    return NextLook(
-        select(again, 0.0, flags.doubt), select(again, 1.0, 0.0), select(again, 1.0, 0.0)
-    )
+    doubt = select(again, 0.0, maximum(flags.doubt, doubt_before))
+    return NextLook(select(again, 1.0, 0.0), 1.0, doubt)
 
 
-def _wanted(margin: Number, rounding: Number) -> Number:
-    """Return from which distance on shapes are free for certain."""
-    return margin + 2.0 * rounding
+def _wanted(margin: Number, rounding: Number) -> tuple[Number, Number]:
+    """Return from which distance on shapes are free; all distances are measured."""
+    return margin + 2.0 * rounding, 1.0
 
 
 def _nearness(a: Vector, b: Vector, reach: Number) -> Number:
@@ -290,7 +301,9 @@ def _verdict(sound: Number, flags: Flags) -> Number:
 # their spheres are farther apart than the least so far; so is a pair of shapes.
 
 
-def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
+def _clearance(
+    columns: CheckColumns, moving: MovingLinks, _has_clouds: bool
+) -> tuple[Stage, ...]:
     stage = columns.stage
     links = each(
         columns.link_pairs,
@@ -358,6 +371,6 @@ def lesser(value: Number, least: Number) -> Number:
 
 
 STAGES: Final[
-    dict[Question, Callable[[CheckColumns, MovingLinks], tuple[Stage, ...]]]
+    dict[Question, Callable[[CheckColumns, MovingLinks, bool], tuple[Stage, ...]]]
 ] = {"touching": _touching, "clearance": _clearance}
 """The stages of each question, from the inputs of its pipeline to its results."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -167,6 +168,11 @@ class CheckTables:
         chosen = are_spheres, ~are_spheres
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
         return of_spheres, of_shapes, _spans(self.starts, *chosen)
+
+    @property
+    def has_clouds(self) -> bool:
+        """Return whether there are clouds among the shapes."""
+        return any(isinstance(each.shape, Cloud) for each in self.pairs.shapes)
 
     @property
     def room(self) -> int:

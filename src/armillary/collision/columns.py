@@ -86,7 +86,8 @@ class CheckColumns(Columns):
     value = Column("distance of two shapes", unit="m")
 
     # What is known of a row so far.
-    unsettled = Column("above 0 where pairs are looked at, for the first time or again")
+    unsettled = Column("above 0 where shapes of two links are looked at, maybe again")
+    doubt_before = Column("whether a pair of links before is in doubt")
     going = Column("1 as long as no pair is known to touch, or a motion goes on")
     doubt = Column("1 if a pair is so near the margin that rounding decides")
     least = Column("least distance so far", unit="m")

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
-from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
+from armillary.kernel.machine_type import I1, I32, I64, PTR, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
@@ -69,6 +69,9 @@ PART: Final = 32
 
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
+
+NEAREST: Final = 2.0**30
+"""The same of 32 bits, beyond all records of one number each."""
 
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -464,14 +467,19 @@ class _PipelineCode:
             self.store(nothing, base, k)
         records, count = self.records(table)
         with f.when(count > 0):
-            # To a whole number of the table's range; NaN becomes 0, and is put back.
-            near = (at > 0.0).select(at, 0.0)
-            near = (near < FARTHEST).select(near, FARTHEST)
-            position = near.to(I64.wide(lanes), "fptosi")
-            last = (count - 1).splat(lanes)
-            position = (position < last).select(position, last)
             size = layout.bytes // self.scalar.bytes
-            if size == 1 and lanes > 1:
+            is_number = size == 1 and lanes > 1
+            # To a whole number of the table's range; NaN becomes 0, and is put back.
+            kind, farthest = (I32, NEAREST) if is_number else (I64, FARTHEST)
+            near = (at > 0.0).select(at, 0.0)
+            near = (near < farthest).select(near, farthest)
+            position = near.to(kind.wide(lanes), "fptosi")
+            last = count - 1
+            if is_number:  # so many fit into memory
+                last = (last < int(NEAREST)).select(last, int(NEAREST)).to(I32, "trunc")
+            last = last.splat(lanes)
+            position = (position < last).select(position, last)
+            if is_number:
                 values = {0: f.gather(self.real, records, position)}
             else:
                 start = position * layout.bytes

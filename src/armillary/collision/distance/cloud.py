@@ -50,7 +50,7 @@ __all__ = ["cloud_stages", "cloud_tables"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_CELLS: Final = 2**18
+MOST_CELLS: Final = 2**17
 """Cells of the grid around a cloud, at most: each is a search of the tree."""
 
 CELLS_PER_ELEMENT: Final = 16
@@ -139,6 +139,8 @@ def cloud_stages(
         at(cells, columns.cell, stage(_bounds)),
         judge,
     ]
+    sought = stage(_sought, exactly=exactly, writes=columns.is_sought)
+    begin.append(sought)
     if is_limited:
         # Cells around the centre bound it from eight sides.
         around: list[Stage] = []
@@ -148,8 +150,7 @@ def cloud_stages(
                 stage(number, writes=columns.cell),
                 at(cells, columns.cell, stage(partial(_closer_bounds, corner=corner))),
             ]
-        begin.append(when(columns.is_open, *around, judge))
-    begin.append(stage(_sought, exactly=exactly, writes=columns.is_sought))
+        begin.append(when(columns.is_sought, *around, judge, sought))
     settings = {"has_depth": has_depth, "has_distance": has_distance}
     search = nearest(
         columns.cloud_tree,
@@ -377,7 +378,7 @@ def _unchosen(away: Number) -> Vector3:
     return unknown, unknown, unknown
 
 
-def _moved(  # noqa: PLR0913
+def _moved(  # noqa: PLR0913, PLR0917
     value: Number,
     on_a: Vector,
     on_b: Vector,
