@@ -33,6 +33,9 @@ MISSING: Final = -np.inf
 BITS: Final = 14
 """Cells of the space-filling curve along each axis, as a power of two."""
 
+BLOCK: Final = 1 << 14
+"""Points whose places are computed at once, so that they stay in the cache."""
+
 ROUNDING: Final = 2.0**-22
 """By which part of coordinates balls are grown, for centres in 32 bits."""
 
@@ -102,22 +105,34 @@ def _order(points: Array, lower: Array, upper: Array) -> npt.NDArray[np.int64]:
     low = (len(points) - 1).bit_length()
     bits = 2 * (min(BITS, (64 - low) // 3) // 2)
     scale = (2**bits - 1) / size if size > 0.0 else 0.0
+    key = np.empty(len(points), np.uint64)
+    for start in range(0, len(points), BLOCK):
+        some = (points[start : start + BLOCK] - lower) * scale
+        key[start : start + BLOCK] = _places(some.astype(np.int32), bits)
+    key <<= np.uint64(low)
+    key |= np.arange(len(points), dtype=np.uint64)
+    key.sort()
+    return (key & np.uint64(2**low - 1)).astype(np.int64)
+
+
+def _places(cells: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.uint64]:
+    """Return the places of cells along Hilbert's curve: (n, 3) -> (n,).
+
+    bits: How many bits coordinates have, an even number.
+    """
     spread = _spread(np.arange(2**bits, dtype=np.uint64))
-    cell = np.zeros(len(points), np.uint64)
-    for axis in range(3):
-        place = ((points[:, axis] - lower[axis]) * scale).astype(np.int32)
-        cell |= spread[place] << np.uint64(axis)
+    cell = spread[cells[:, 0]]
+    for axis in (1, 2):
+        cell |= spread[cells[:, axis]] << np.uint64(axis)
     # Two bits of each axis at a time, the highest first.
     places, states = _hilbert_steps()
-    key = np.zeros(len(points), np.uint64)
-    state = np.zeros(len(points), np.uint16)
+    key = np.zeros(len(cells), np.uint64)
+    state = np.zeros(len(cells), np.uint16)
     for shift in range(3 * bits - 6, -1, -6):
         state |= (cell >> np.uint64(shift)).astype(np.uint16) & np.uint16(63)
         key = (key << np.uint64(6)) | places[state]
         state = states[state]
-    key = (key << np.uint64(low)) | np.arange(len(points), dtype=np.uint64)
-    key.sort()
-    return (key & np.uint64(2**low - 1)).astype(np.int64)
+    return key
 
 
 @lru_cache(1)
