@@ -29,6 +29,9 @@ def test_clouds_are_values(cloud):
     again = pickle.loads(pickle.dumps(placed))
     assert again == placed != cloud
     assert hash(again) == hash(placed)
+    assert len(repr(placed)) < 500
+    assert f"of {len(cloud.centres)} bodies" in repr(placed)
+    assert "name='scan'" in repr(placed)
     assert np.array_equal(again.centres, cloud.centres)
     with pytest.raises(ValueError, match="read-only"):
         cloud.centres[0, 0] = 1.0

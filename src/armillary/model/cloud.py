@@ -145,6 +145,18 @@ class Cloud(Shape, frozen=True):
         element = self.element
         return element.triangles(0.3 * element.bounding_sphere.radius)
 
+    def __repr__(self) -> str:
+        """Return a short line: its numbers are too many."""
+        own = [n for n in self.__struct_fields__ if n != "data"]
+        defaults = {"name": "", "pose": IDENTITY, "colour": None}
+        shown = [
+            f"{name}={getattr(self, name)!r}"
+            for name in own
+            if name not in defaults or getattr(self, name) != defaults[name]
+        ]
+        count = f"{len(self.centres)} bodies"
+        return f"<{type(self).__name__} of {', '.join([count, *shown])}>"
+
     # What subclasses store and check.
 
     def _store(self, **fields: Any) -> None:
