@@ -13,6 +13,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 import armillary as arm
+from armillary.collision.distance import cloud
 from armillary.collision.distance.ball_tree import BALLS, ball_tree
 from armillary.errors import ModelError
 from armillary.model.cloud import Cloud
@@ -101,8 +102,8 @@ def test_distance_is_that_of_the_nearest_element(name, solid):
 
 def test_points_and_normal_are_those_of_the_nearest_element():
     other = SOLIDS["box"]
-    for cloud in (CLOUDS["points"], CLOUDS["voxels"]):
-        placed = msgspec.structs.replace(cloud, pose=arm.Pose.rotation_x(0.4))
+    for shape in (CLOUDS["points"], CLOUDS["voxels"]):
+        placed = msgspec.structs.replace(shape, pose=arm.Pose.rotation_x(0.4))
         X_A, X_B = some_poses(20, 0.5, seed=5), some_poses(20, 6.0, seed=6)
         for a, b, A, B in ((placed, other, X_A, X_B), (other, placed, X_B, X_A)):
             found = arm.shapes.distance(a, A, b, B)
@@ -110,7 +111,7 @@ def test_points_and_normal_are_those_of_the_nearest_element():
             step = found.points[:, 1] - found.points[:, 0]
             assert np.allclose(step, value * found.normal, rtol=0.0, atol=1e-9)
             local = np.linalg.inv(X_A @ placed.pose.matrix()) @ X_B
-            expected = by_elements(cloud, other, local)
+            expected = by_elements(shape, other, local)
             assert np.allclose(found.value, expected, rtol=0.0, atol=1e-9)
 
 
@@ -251,6 +252,7 @@ def test_many_rows_near_the_surface_agree():
     assert check(Q[close]).tolist() == (least[close] <= 1e-6).tolist()
 
 
+@pytest.mark.thorough
 def test_contacts_and_gradients_are_those_of_the_nearest_point():
     cell, check = checked("capsules")
     Q = rows(300, seed=6)
@@ -289,8 +291,8 @@ def test_motions_are_proven_up_to_where_they_touch(kind):
 
 
 def test_clouds_move_with_what_they_are_attached_to():
-    cloud = Points(scanned(), 0.01)
-    cell = arm_with(cloud)
+    scan = Points(scanned(), 0.01)
+    cell = arm_with(scan)
     X = arm.Pose.from_rpy(0.2, -0.3, 0.9, (0.1, 0.2, 0.1))
     moved = cell.collision(cell.home.place("scene", X))
     same = arm_with(Points(scanned() @ np.array(X.rotation).T + X.position, 0.01))
@@ -352,3 +354,28 @@ def test_points_of_the_robot_itself_are_found():
     assert own.tolist() == expected.tolist()
     rest = arm_with(Points(points[~own & np.isfinite(points).all(axis=1)], 0.0))
     assert not rest.collision()(q)
+
+
+def test_bounding_spheres_leave_clouds_as_they_are():
+    cell, _ = checked("spheres")
+    bounded = cell.with_collisions("spheres", count=1)
+    assert (
+        bounded.manipulators[1].links[0].collisions
+        == cell.manipulators[1].links[0].collisions
+    )
+    assert isinstance(bounded.manipulators[0].links[1].collisions[0], Sphere)
+
+
+def test_what_a_cloud_is_made_of_is_kept_for_all_its_places(monkeypatch):
+    made: list[int] = []
+
+    def counted(centres: Array) -> Any:
+        made.append(len(centres))
+        return ball_tree(centres)
+
+    monkeypatch.setattr(cloud, "ball_tree", counted)
+    points = np.random.default_rng(5).uniform(-1.0, 1.0, (321, 3))
+    for radius, x in ((0.01, 0.0), (0.02, 0.0), (0.02, 0.3)):
+        shape = Points(points, radius, pose=arm.Pose.translation(x, 0.0, 0.0))
+        arm_with(shape).collision()(np.zeros(3))
+    assert made == [321]
