@@ -59,7 +59,7 @@ def build_figures(cloud: arm.shapes.Points, points: np.ndarray) -> Iterator[Figu
             cloud_module._cell_records,
         ):
             kept.cache_clear()
-        elements = cloud_module.Elements.of(cloud)
+        elements = cloud_module.CloudElements.of(cloud)
         cloud_module._tree_records(elements, np.dtype(np.float32))
         cloud_module._cell_records(elements, np.dtype(np.float32))
 

@@ -123,7 +123,7 @@ def test_half_spaces_and_clouds_have_a_distance():
     assert found.value == pytest.approx(lowest + 1.0 - 0.05)
 
 
-def test_a_pose_that_is_no_number_has_no_distance():
+def test_distances_at_poses_of_nan_are_nan():
     X = some_poses(3, 2.0)
     X[1, 0, 3] = np.nan
     for asked in ({}, {"depth": False}, {"apart": False, "depth": False}):

@@ -10,7 +10,7 @@ import pytest
 from armillary.collision.distance.ball_tree import BALLS, ball_tree
 from armillary.errors import KernelError
 from armillary.kernel.javascript import pipeline_function
-from armillary.kernel.pipeline import Nearest, Pipeline, When, program
+from armillary.kernel.pipeline import NearestPoint, Pipeline, When, program
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.pipeline_reference import evaluate
 from armillary.kernel.tables import Table, reals
@@ -31,7 +31,7 @@ def away(place: Any, at: Any) -> Any:
 def search(part: float = 1.0, stages: Any = None) -> Pipeline:
     """Return the nearest point of rows x, y, z, most, enough, going."""
     inner = stages or (program(away, "value", place=(3,), at=(6,)),)
-    region = Nearest(
+    region = NearestPoint(
         "tree", "balls", PLACE, inner, "value", "least", "enough", CHOSEN, part
     )
     begin = program(

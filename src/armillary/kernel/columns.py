@@ -43,7 +43,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
-    Nearest,
+    NearestPoint,
     Stage,
     Subdivide,
     When,
@@ -537,11 +537,11 @@ def nearest(
     enough: Port,
     chosen: Port,
     part: float = 1.0,
-) -> Nearest:
-    """Return stages that measure points of a tree of balls; see `Nearest`."""
+) -> NearestPoint:
+    """Return stages that measure points of a tree of balls; see `NearestPoint`."""
     (balls,) = (field.name for field in tree.fields)
     columns = value.name, least.name, enough.name
-    return Nearest(tree.name, balls, point, stages, *columns, chosen, part)
+    return NearestPoint(tree.name, balls, point, stages, *columns, chosen, part)
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

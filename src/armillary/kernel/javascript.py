@@ -30,7 +30,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
-    Nearest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -314,7 +314,7 @@ class _Printer:
                     f"The pipeline '{self.pipeline.name}' divides intervals, which "
                     "cannot be printed as JavaScript."
                 )
-            case Nearest():
+            case NearestPoint():
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' searches a tree of balls, "
                     "which cannot be printed as JavaScript."

@@ -1,4 +1,4 @@
-"""The code of a `Nearest`: the search of a tree of balls for one row."""
+"""The code of a `NearestPoint`: the search of a tree of balls for one row."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from armillary.kernel.builder import FunctionBuilder, Value
 from armillary.kernel.machine_type import I1, I64, Type, bits_of_lanes
 from armillary.kernel.memory import Struct
-from armillary.kernel.pipeline import Nearest
+from armillary.kernel.pipeline import NearestPoint
 
 __all__ = ["NearestCode"]
 
@@ -32,7 +32,7 @@ class NearestCode:
         self,
         f: FunctionBuilder,
         real: Type,
-        stage: Nearest,
+        stage: NearestPoint,
         layout: Struct,
         balls: int,
     ) -> None:

@@ -5,7 +5,7 @@ own. A `Program` in it reads columns with the names of its inputs and writes tho
 its outputs. Around programs there are six kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
 column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
-`Nearest` for those points of a tree that may be the nearest ones. A row
+`NearestPoint` for those points of a tree that may be the nearest ones. A row
 for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
 of a table.
@@ -40,7 +40,7 @@ __all__ = [
     "Call",
     "Each",
     "Farthest",
-    "Nearest",
+    "NearestPoint",
     "Pipeline",
     "Stage",
     "Subdivide",
@@ -164,7 +164,7 @@ class Subdivide:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Nearest:
+class NearestPoint:
     """Stages that measure points of a tree of balls, until the nearest is known.
 
     They run for the balls of one row, several at once: they read the centre of each,
@@ -246,7 +246,7 @@ class Farthest:
         return (self.output,)
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide | Nearest
+Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
 Stage: TypeAlias = Program | Call | Farthest | Region
 
 
@@ -359,10 +359,10 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
             yield from searches_in(stage.stages)
 
 
-def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | Nearest]:
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
     """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide | Nearest):
+        if isinstance(stage, Subdivide | NearestPoint):
             yield stage
         if not isinstance(stage, Program | Call | Farthest):
             yield from lane_regions_in(stage.stages)
@@ -398,7 +398,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Subdivide():
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
-            case Nearest():
+            case NearestPoint():
                 fields = stage.tree, stage.balls
                 columns = stage.value, stage.least, stage.enough
                 columns = (*columns, stage.chosen.name, stage.part)
@@ -463,7 +463,7 @@ class _Check:
                     self.number(stage.longest, known, "the length of pieces")
                     for name in stage.piece:
                         self.written(Port(name, ()), made, "a subdivision")
-                case Nearest():
+                case NearestPoint():
                     self.tree(stage)
                     for name in (stage.least, stage.enough):
                         self.number(name, known, "what is wanted")
@@ -472,7 +472,7 @@ class _Check:
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
-            if isinstance(stage, Nearest):
+            if isinstance(stage, NearestPoint):
                 self.number(stage.value, made, "the value of a point")
                 self.written(stage.chosen, known, "a search")
 
@@ -531,7 +531,7 @@ class _Check:
         self.same(Port(stage.direction, (3,)), self.shapes[stage.direction], "farthest")
         self.written(stage.output, known, "farthest")
 
-    def tree(self, stage: Nearest) -> None:
+    def tree(self, stage: NearestPoint) -> None:
         fields = self.pipeline.table(stage.tree).fields
         named = [(one.name, one.kind, one.shape[:1]) for one in fields]
         if named != [(stage.balls, "real", (4,))]:

@@ -25,7 +25,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
-    Nearest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -239,7 +239,7 @@ class _PipelineCode:
                     self.while_(stage, active)
                 case Subdivide():
                     self.subdivide(stage, active)
-                case Nearest():
+                case NearestPoint():
                     self.nearest(stage, active)
                 case When():
                     mask = self.positive(stage.condition, active)
@@ -300,7 +300,7 @@ class _PipelineCode:
             for value, result in zip(found, results, strict=True):
                 f.store(value, result, lane)
 
-    def nearest(self, stage: Nearest, active: Mask) -> None:
+    def nearest(self, stage: NearestPoint, active: Mask) -> None:
         """Write stages for the balls of one row after the other, in lanes."""
         f, rows = self.f, self.columns
         table = self.pipeline.table(stage.tree)
@@ -331,7 +331,7 @@ class _PipelineCode:
     @contextmanager
     def row_by_row(
         self,
-        stage: Subdivide | Nearest,
+        stage: Subdivide | NearestPoint,
         active: Mask,
         own: Mapping[str, Value],
         results: Sequence[Value],
@@ -637,7 +637,7 @@ def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]
     return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
-def _read_of_row(pipeline: Pipeline, stage: Subdivide | Nearest) -> list[str]:
+def _read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
     """Return the columns that such a region reads and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
@@ -654,7 +654,7 @@ def _read_of_row(pipeline: Pipeline, stage: Subdivide | Nearest) -> list[str]:
     )
     given = {port.name for port in pipeline.inputs}
     read = dict.fromkeys(columns(_reads(stage.stages)))
-    if isinstance(stage, Nearest):
+    if isinstance(stage, NearestPoint):
         # What is wanted differs from row to row, as what is read does.
         read |= dict.fromkeys((stage.least, stage.enough))
         read.pop(stage.point.name, None)
@@ -682,7 +682,7 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 yield stage.condition
             case Subdivide():
                 yield stage.longest
-            case Nearest():
+            case NearestPoint():
                 yield from (stage.least, stage.enough)
         yield from _reads(stage.stages)
 

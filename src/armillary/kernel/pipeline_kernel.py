@@ -24,7 +24,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
-    Nearest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -52,7 +52,7 @@ LIKELY_PIECES = 64
 """Pieces of a `Subdivide` for which threads are planned."""
 
 LIKELY_RECORDS = 16
-"""Records of the tree of a `Nearest` for which threads are planned."""
+"""Records of the tree of a `NearestPoint` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -295,7 +295,7 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += likely * _operations(stage.stages, counts, around)
             case Subdivide():
                 total += LIKELY_PIECES * _operations(stage.stages, counts, around)
-            case Nearest():
+            case NearestPoint():
                 total += LIKELY_RECORDS * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)

@@ -19,7 +19,7 @@ from armillary.kernel.pipeline import (
     Call,
     Each,
     Farthest,
-    Nearest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -118,7 +118,7 @@ class _PipelineRun:
                 case Subdivide():
                     for row in rows:
                         self.subdivide(stage, row)
-                case Nearest():
+                case NearestPoint():
                     for row in rows:
                         self.nearest(stage, row)
                 case When():
@@ -188,7 +188,7 @@ class _PipelineRun:
         for name, value in zip((stage.covered, stage.ended), found, strict=True):
             self.column(Port(name, ()))[row] = value
 
-    def nearest(self, stage: Nearest, row: Any) -> None:
+    def nearest(self, stage: NearestPoint, row: Any) -> None:
         """Measure all points of a tree, and note the least value."""
         balls = self.tables[stage.tree][stage.balls].astype(np.float64)
         balls = balls[balls[:, 0, -1] < 0.0].transpose(0, 2, 1).reshape(-1, 4)

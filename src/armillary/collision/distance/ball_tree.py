@@ -28,7 +28,7 @@ LEAF: Final = -1.0
 """In place of the first record below a record of elements."""
 
 MISSING: Final = -np.inf
-"""The radius of a ball that is none: nothing is near it."""
+"""The radius in place of a missing ball: nothing is near it."""
 
 BITS: Final = 14
 """Cells of the space-filling curve along each axis, as a power of two."""
@@ -45,7 +45,7 @@ class BallTree(NamedTuple):
 
     Attributes:
         balls: The centres and radii of each record [m], shape (r, 4, `BALLS`), as
-            `kernel.pipeline.Nearest` takes them; the first is that around all.
+            `kernel.pipeline.NearestPoint` takes them; the first is that around all.
         lower: The least coordinates of centres [m], shape (3,).
         upper: The greatest.
     """

@@ -406,7 +406,7 @@ def _moved(  # noqa: PLR0913, PLR0917
 
 @final
 @dataclass(frozen=True, slots=True)
-class Elements:
+class CloudElements:
     """The elements of a cloud, equal for clouds whose centres are the same."""
 
     kind: type[Cloud]
@@ -443,7 +443,7 @@ def cloud_tables(
     They are made once for all clouds that have the same centres, and those of the last
     few are kept.
     """
-    elements, element = Elements.of(cloud), cloud.element
+    elements, element = CloudElements.of(cloud), cloud.element
     tree, grid = _tree(elements), _grid(elements)
     # Distances of cells are rounded, and so are sums with them.
     size = max(float(np.abs([tree.lower, tree.upper]).max()), grid.cell)
@@ -474,12 +474,12 @@ def _half_width(element: Primitive) -> float:
 
 
 @lru_cache(KEPT)
-def _tree(elements: Elements) -> BallTree:
+def _tree(elements: CloudElements) -> BallTree:
     return ball_tree(elements.centres)
 
 
 @lru_cache(2 * KEPT)
-def _tree_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _tree_records(elements: CloudElements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     columns, tree = GridColumns(), _tree(elements)
     table = columns.cloud_tree
     packed = table.pack({columns.cloud_balls.name: tree.balls}, {}, dtype)
@@ -493,14 +493,14 @@ def _tree_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
 
 
 @lru_cache(2 * KEPT)
-def _cell_records(elements: Elements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def _cell_records(elements: CloudElements, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     columns = GridColumns()
     values = {columns.cell_distance.name: _grid(elements).distances}
     return columns.table("cloud_cells", columns.cell_distance).pack(values, {}, dtype)
 
 
 @lru_cache(KEPT)
-def _grid(elements: Elements) -> Grid:
+def _grid(elements: CloudElements) -> Grid:
     tree = _tree(elements)
     most = min(MOST_CELLS, CELLS_PER_ELEMENT * len(elements.centres))
     sides = np.maximum(tree.upper - tree.lower, 0.0)

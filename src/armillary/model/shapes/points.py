@@ -59,7 +59,7 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
         Raises:
             OSError: The file cannot be read.
             ShapeError: Its array has another shape.
-            ModelError: It is no array of numbers, or as for `Points`.
+            ModelError: It does not hold an array of numbers, or as for `Points`.
         """
         try:
             array = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -71,7 +71,12 @@ class Points(Cloud, frozen=True, tag="points", dict=True):
         return reduced(self)
 
     def check(self) -> None:
-        """Store the points, and check that they are numbers."""
+        """Store the points, and check that they are numbers.
+
+        Raises:
+            ShapeError: Their array has another shape.
+            ModelError: There are none, too many, or some that are not finite.
+        """
         self._store_length("radius")
         given: Any = self.data
         if type(given) is bytes:

@@ -95,7 +95,12 @@ class Voxels(Cloud, frozen=True, tag="voxels", dict=True):
         return reduced(self)
 
     def check(self) -> None:
-        """Store which cells are occupied."""
+        """Store which cells are occupied.
+
+        Raises:
+            ShapeError: They are not truths of shape (x, y, z).
+            ModelError: None is occupied, or there are too many.
+        """
         self._store_length("size")
         if self.size == 0.0:
             raise self._fault("its cells have no size")
