@@ -23,6 +23,7 @@ GROUPS = {
     "cells": "cells",
     "loops": "loops",
     "distances": "distances",
+    "clouds": "clouds",
     "collisions": "collisions",
     "rules": "learned_rules",
     "dynamics": "dynamics",

@@ -9,12 +9,14 @@ import pickle
 import msgspec
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 import armillary as arm
 from armillary.collision import check_kernel, motion_kernel, obstacles
 from armillary.collision.check_tables import CheckTables
 from armillary.errors import ModelError, UnknownName
 from armillary.kernel import compiler
+from armillary.kinematics.identity import digest
 from armillary.shapes import (
     Box,
     Capsule,
@@ -22,10 +24,11 @@ from armillary.shapes import (
     Cylinder,
     HalfSpace,
     Mesh,
+    Points,
     Sphere,
     Tetrahedron,
+    Voxels,
 )
-from armillary.sweeps.identity import digest
 from armillary.testing.samples import random_pose
 from work import lines
 
@@ -192,6 +195,116 @@ def test_any_shape_is_an_obstacle() -> None:
         check = robot().collision().with_obstacles(moved)
         # Searches for distances end at another step where shapes have other numbers.
         assert_same(check, with_manipulators(robot(), moved).collision(), 1e-7)
+
+
+def scan(seed: int, count: int = 4000) -> np.ndarray:
+    """Return points of a wall, a pole and noise, that float32 has."""
+    rng = np.random.default_rng(seed)
+    wall = rng.uniform((0.5, -1.0, 0.0), (0.52, 1.0, 1.2), (count, 3))
+    turn, z = rng.uniform(-np.pi, np.pi, count), rng.uniform(0.0, 1.4, count)
+    x, y = rng.uniform(-0.5, -0.3, 2)
+    pole = np.stack([x + 0.05 * np.cos(turn), y + 0.05 * np.sin(turn), z], axis=1)
+    noise = rng.uniform((-0.8, -0.8, 0.9), (0.8, 0.8, 1.6), (40, 3))
+    every = np.concatenate([wall, pole, noise])
+    return every.astype(np.float32).astype(np.float64)
+
+
+def least_of_points(cell: arm.Cell, points: np.ndarray) -> np.ndarray:
+    """Return the distance of the links that move from points, by brute force: (n,)."""
+    tree = cKDTree(points)
+    along = np.linspace(-0.1, 0.1, 401)
+    axis = np.stack([0 * along, 0 * along, along + 0.1], axis=1)  # of a capsule
+    found: list[np.ndarray] = []
+    for k in range(3):
+        X = cell.fk(f"arm/l{k}")(Q)
+        places = [(axis, 0.04), (np.zeros((1, 3)), 0.06)]
+        for local, radius in places[: 2 - k % 2]:
+            every = np.einsum("nij,kj->nki", X[:, :3, :3], local) + X[:, None, :3, 3]
+            found.append(tree.query(every)[0].min(axis=1) - radius)
+    return np.min(found, axis=0)
+
+
+def test_a_scan_is_an_obstacle() -> None:
+    # Checks without points come before and after, and one scan replaces another.
+    check = robot().collision()
+    alone = check.clearance(Q)
+    for seed in range(3):
+        points = scan(seed)
+        found = check.with_obstacles({"scan": Points(points, 0.01)})
+        nearest = least_of_points(robot(), points) - 0.01
+        expected = np.minimum(alone, nearest)
+        # Axes of capsules are samples 0.5 mm apart: too few for points beside them.
+        close, wanted = (
+            np.maximum(each, -0.02) for each in (found.clearance(Q), expected)
+        )
+        np.testing.assert_allclose(close, wanted, atol=1e-5)
+        sure = np.abs(expected) > 1e-5
+        assert 0 < (nearest < 0.0).sum() < len(Q)
+        np.testing.assert_array_equal(found(Q)[sure], (expected < 0.0)[sure])
+        np.testing.assert_array_equal(check.clearance(Q), alone)
+
+
+@pytest.mark.thorough
+def test_scans_stand_beside_other_obstacles() -> None:
+    rng = np.random.default_rng(8)
+    filled = rng.random((5, 4, 6)) < 0.3
+    corners = rng.uniform(-0.1, 0.1, (12, 3))
+    given = {
+        **things(1, 4),
+        "grid": [Voxels(filled, 0.05, pose=placed(rng)), Sphere(radius=0.05)],
+        "hull": [ConvexPolyhedron.around(corners, pose=placed(rng))],
+        "scan": [Points(scan(5, 800), 0.01, pose=arm.Pose.rotation_z(0.3))],
+        "floor": [HalfSpace(pose=arm.Pose.translation(0, 0, -0.5))],
+        "more": [Points(scan(6, 300), 0.02), Points(scan(7, 300), 0.0)],
+    }
+    edited = with_manipulators(robot(), given)
+    for seed in range(2):
+        alone = {"scan": [Points(scan(seed), 0.01)]}
+        assert_same(
+            robot().collision().with_obstacles(alone),
+            with_manipulators(robot(), alone).collision(),
+            1e-9,
+        )
+    check = robot().collision().with_obstacles(given)
+    assert_same(check, edited.collision(), 1e-7)
+    # A cell that has a cloud itself, among other shapes.
+    own = {"grid": given.pop("grid")}
+    assert_same(
+        with_manipulators(robot(), own).collision().with_obstacles(given),
+        edited.collision(),
+        1e-7,
+    )
+
+
+def test_a_new_scan_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    check = robot().collision()
+
+    def asked(seed: int) -> None:
+        found = check.with_obstacles({"scan": Points(scan(seed, 500), 0.01)})
+        found(Q[0])
+        found.motion(Q[0], Q[1])
+
+    def refuse(*given: object, **named: object) -> None:
+        raise AssertionError("Another scan needs no code.")
+
+    asked(0)
+    monkeypatch.setattr(compiler, "loaded", refuse)
+    monkeypatch.setattr(check_kernel.CheckRecords, "of", refuse)
+    asked(1)
+
+
+def test_a_scan_and_a_cloud_on_a_moving_link_are_refused() -> None:
+    cell = robot()
+    held = arm.Link(name="body", collisions=[Points(np.eye(3), 0.01)])
+    part = cell.manipulators[1].replace(links=[held])
+    cell = cell.replace(manipulators=[cell.manipulators[0], part])
+    grip = cell.home.attach("part", "arm/l2")
+    check = cell.collision(grip)
+    given = {"scan": Points(scan(0, 100), 0.01)}
+    with pytest.raises(ModelError, match=r"'part/body' and 'scan'.*allowed"):
+        check.with_obstacles(given)
+    found = check.with_obstacles(given, allowed=[("scan", "part/body")])
+    assert ("part/body", "scan") not in found.pairs
 
 
 def test_what_is_held_is_tested_too() -> None:

@@ -33,7 +33,13 @@ from armillary.model.workcell import DEFAULT_RULES, Workcell
 # run time the second one counts.
 if TYPE_CHECKING:
     from armillary.cell import device, differential_drive, tree_text
-    from armillary.collision import check, pairs, violations, with_collisions
+    from armillary.collision import (
+        check,
+        own_points,
+        pairs,
+        violations,
+        with_collisions,
+    )
     from armillary.collision.check import CollisionCheck
     from armillary.control import questions as control
     from armillary.dynamics import quantities, simulation
@@ -55,6 +61,7 @@ else:
     check = Later("armillary.collision.check")
     pairs = Later("armillary.collision.pairs")
     violations = Later("armillary.collision.violations")
+    own_points = Later("armillary.collision.own_points")
     with_collisions = Later("armillary.collision.with_collisions")
     control = Later("armillary.control.questions")
     quantities = Later("armillary.dynamics.quantities")
@@ -442,6 +449,7 @@ class Cell:
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)
     line = asks(cartesian.line)
+    own_points = asks_of_meshes(own_points.own_points)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
 

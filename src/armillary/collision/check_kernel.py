@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.check_tables import WHOLE, CheckTables, Part
+from armillary.collision.check_tables import WHOLE, CheckTables, RecordsBehind
 from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room, records
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
@@ -65,7 +65,6 @@ def check_kernel(
         KernelError: As for `compile_pipeline`.
     """
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
-
     lanes = pairs.lanes if asked == "clearance" else None
 
     def made() -> CompiledPipeline:
@@ -137,7 +136,11 @@ class _CheckQuestion:
         return pairs.called(depth, native.dtype, native.lanes)
 
     def records(
-        self, columns: CheckColumns, pairs: PlacedPairs, called: Called, part: Part
+        self,
+        columns: CheckColumns,
+        pairs: PlacedPairs,
+        called: Called,
+        part: RecordsBehind,
     ) -> Tables:
         """Return the records of spheres, shapes and pairs from some links on."""
         tables, near = pairs.tables, self.near
@@ -290,7 +293,7 @@ def columns_of(moving: MovingLinks, room: Room) -> CheckColumns:
 
 
 def sphere_records(
-    columns: CheckColumns, pairs: PlacedPairs, part: Part = WHOLE
+    columns: CheckColumns, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
@@ -311,12 +314,13 @@ def sphere_records(
 
 
 def shape_records(
-    columns: CheckColumns, pairs: PlacedPairs, part: Part = WHOLE
+    columns: CheckColumns, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of shapes: where each is in its moving link, its numbers."""
-    room = columns.sizes["numbers"]
-    numbers = pairs.tables.numbers[part.shapes :]
-    if numbers.shape[1] != room:  # the code is that of a check with larger shapes
+    room, tables = columns.sizes["numbers"], pairs.tables
+    numbers = tables.numbers_and_spheres if columns.has_clouds else tables.numbers
+    numbers = numbers[part.shapes :]
+    if numbers.shape[1] != room:
         numbers = np.pad(numbers, ((0, 0), (0, room - numbers.shape[1])))
     record: dict[Port, Any] = {
         columns.shape_pose: pairs.placed.matrices[part.shapes :],
@@ -339,7 +343,7 @@ def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:
 
 
 def _link_pairs(
-    columns: CheckColumns, tables: CheckTables, near: float | None, part: Part
+    columns: CheckColumns, tables: CheckTables, near: float | None, part: RecordsBehind
 ) -> Tables:
     """Return the records of pairs of links; see `_reach`."""
     both, spans = tables.links[part.pairs :], tables.spans[part.pairs :]
@@ -358,7 +362,7 @@ def _shape_pairs(
     tables: CheckTables,
     near: float | None,
     called: Called,
-    part: Part,
+    part: RecordsBehind,
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.

@@ -16,6 +16,7 @@ from armillary.collision.columns import Room
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -29,10 +30,13 @@ Indices = npt.NDArray[np.int64]
 FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
+SPHERE_NUMBERS: Final = 4
+"""Numbers of the sphere around a shape: its centre and radius [m]."""
+
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
-class Part(NamedTuple):
+class RecordsBehind(NamedTuple):
     """Where records begin that are of interest; by default all are.
 
     Attributes:
@@ -50,7 +54,7 @@ class Part(NamedTuple):
     others: int = 0
 
 
-WHOLE: Final = Part()
+WHOLE: Final = RecordsBehind()
 
 
 @final
@@ -255,12 +259,12 @@ class CheckTables:
         return made
 
     @cached_property
-    def part(self) -> Part:
+    def part(self) -> RecordsBehind:
         """Return where what is behind the tables that these extend begins."""
         base = self.extends
         if base is None:
             return WHOLE
-        return Part(
+        return RecordsBehind(
             len(base.fixed.rows),
             len(base.pairs.shapes),
             len(base.links),
@@ -314,18 +318,30 @@ class CheckTables:
     @cached_property
     def room(self) -> Room:
         """Return what code is made for: somewhat more than there is."""
-        shapes, numbers = self.pairs.shapes, 0
-        if self.extends is not None:
-            numbers = self.extends.room.numbers
-            shapes = shapes[len(self.extends.pairs.shapes) :]
-        numbers = max([numbers, *(len(each.numbers) for each in shapes)])
-        return Room(_room(FEWEST_SPHERES, len(self.centres)), _room(4, numbers))
+        numbers = self.most_numbers + (SPHERE_NUMBERS if self.has_clouds else 0)
+        spheres = _room(FEWEST_SPHERES, len(self.centres))
+        return Room(spheres, _room(4, numbers), self.has_clouds)
+
+    @cached_property
+    def most_numbers(self) -> int:
+        """Return the greatest count of numbers of a shape."""
+        known = 0 if self.extends is None else self.extends.most_numbers
+        shapes = self.pairs.shapes[self.part.shapes :]
+        return max([known, *(len(each.numbers) for each in shapes)])
+
+    @cached_property
+    def has_clouds(self) -> bool:
+        """Return whether there are clouds among the shapes."""
+        if self.extends is not None and self.extends.has_clouds:
+            return True
+        shapes = self.pairs.shapes[self.part.shapes :]
+        return any(isinstance(each.shape, Cloud) for each in shapes)
 
     @cached_property
     def numbers(self) -> Array:
-        """Return the numbers of shapes, then 0, shape (n, numbers)."""
+        """Return the numbers of shapes, then 0, shape (n, `most_numbers`)."""
         shapes = self.pairs.shapes
-        numbers, known = np.zeros((len(shapes), self.room.numbers)), 0
+        numbers, known = np.zeros((len(shapes), self.most_numbers)), 0
         if self.extends is not None:
             before = self.extends.numbers
             known = len(before)
@@ -333,6 +349,16 @@ class CheckTables:
         for k in range(known, len(shapes)):
             own = shapes[k].numbers
             numbers[k, : len(own)] = own
+        return numbers
+
+    @cached_property
+    def numbers_and_spheres(self) -> Array:
+        """Return the same, the numbers of each followed by a sphere around it."""
+        shapes, known = self.pairs.shapes, self.numbers
+        numbers = np.pad(known, ((0, 0), (0, SPHERE_NUMBERS)))
+        for row, each in zip(numbers, shapes, strict=True):
+            own = len(each.numbers)
+            row[own : own + SPHERE_NUMBERS] = each.around
         return numbers
 
     def ordered_rows(self, which: Indices) -> Indices:
@@ -442,6 +468,8 @@ _BY_NUMBERS: Final = (
     "ball_numbers",
     "both_shapes",
     "both_spheres",
+    "has_clouds",
+    "most_numbers",
     "ordered_shapes",
     "part",
     "room",

@@ -50,15 +50,22 @@ class Room(NamedTuple):
     Attributes:
         spheres: For how many spheres there is room.
         numbers: For how many numbers of a shape.
+        has_clouds: Whether there are clouds among the shapes; then the numbers of each
+            are followed by those of a sphere around it.
     """
 
     spheres: int
     numbers: int
+    has_clouds: bool = False
 
 
 @final
 class CheckColumns(Columns):
-    """The columns of the pipelines of a cell, and the tables that all rows share."""
+    """The columns of the pipelines of a cell, and the tables that all rows share.
+
+    Attributes:
+        has_clouds: As for `Room`.
+    """
 
     owner = "collision checks"
 
@@ -96,6 +103,8 @@ class CheckColumns(Columns):
     X_A = Column("pose of the link of the shape that its code takes first", 3, 4)
     X_B = Column("pose of the link of the other shape", 3, 4)
     distance = Column("code of the distance of two shapes", 2)
+    wanted = Column("distance from which on a lower bound of it will do", unit="m")
+    exactly = Column("above 0 where bounds will not do that do not decide")
 
     # Shapes, which pairs share: what code of distances is given of each.
     shape_pose = Column("pose of a shape in the link that it moves with", 3, 4)
@@ -108,6 +117,8 @@ class CheckColumns(Columns):
     value = Column("distance of two shapes", unit="m")
 
     # What is known of a row so far.
+    unsettled = Column("above 0 where shapes of two links are looked at, maybe again")
+    doubt_before = Column("whether a pair of links before is in doubt")
     going = Column("1 as long as no pair is known to touch, or a motion goes on")
     doubt = Column("1 if a pair is so near the margin that rounding decides")
     least = Column("least distance so far", unit="m")
@@ -193,6 +204,7 @@ class CheckColumns(Columns):
     speed = Column("speed at which two links approach at most", unit="m per unit")
     bend = Column("their acceleration at most, seen from that link", unit="m per unit2")
     near_link = Column("above 0 where two links may meet in a piece")
+    fall = Column("speed at which two shapes approach at most", unit="m per unit")
 
     # The nearest points of each pair of links.
     twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")
@@ -234,6 +246,7 @@ class CheckColumns(Columns):
             pairs: For how many pairs of links there is room, if each has a result.
             turning: How many links have twists.
         """
+        self.has_clouds = room.has_clouds
         super().__init__(
             joints=moving.joints,
             coordinates=max(1, moving.coordinates),

@@ -19,7 +19,7 @@ from armillary.collision.check_kernel import (
     shape_records,
 )
 from armillary.collision.check_stages import compiled
-from armillary.collision.check_tables import Part
+from armillary.collision.check_tables import RecordsBehind
 from armillary.collision.columns import (
     DETAILS,
     SPHERES_A,
@@ -172,7 +172,7 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Ta
 
 
 def _spheres(
-    columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: Part
+    columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: RecordsBehind
 ) -> Tables:
     """Return the records of spheres around links, and around their shapes."""
     rows, centres = pairs.tables.spheres(pairs.placed)
@@ -229,7 +229,7 @@ def _link_pairs(
     touching: float,
     speeds: SpeedBounds,
     levers: Array,
-    part: Part,
+    part: RecordsBehind,
 ) -> Tables:
     """Return the records of pairs of links.
 
@@ -280,7 +280,7 @@ def _link_pairs(
 
 
 def _shape_pairs(
-    columns: CheckColumns, pairs: PlacedPairs, called: Called, part: Part
+    columns: CheckColumns, pairs: PlacedPairs, called: Called, part: RecordsBehind
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables

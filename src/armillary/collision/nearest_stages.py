@@ -8,6 +8,7 @@ points, by the code that other pairs have, are those of the nearest alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -91,11 +92,17 @@ def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
         ),
         (
             each(columns.spheres, stage(_centre, writes=columns.sphere)),
+            stage(_exactly, poses=columns.poses, writes=columns.exactly),
             each(pairs, *stages),
         ),
         (results.name,),
         (columns.centres, results),
     )
+
+
+def _exactly(poses: Sequence[Matrix]) -> Number:
+    """Return that all distances are measured."""
+    return 1.0
 
 
 def _centre(carrier_pose: Matrix, centre: Vector) -> Vector3:
@@ -116,7 +123,7 @@ def _distances(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(may_be_less, **columns.shape_spheres, writes=columns.near_shape),
             when(
                 columns.near_shape,
-                distance_of_shapes(columns),
+                distance_of_shapes(columns, least),
                 stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,
@@ -160,11 +167,15 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     spheres, shapes = columns.numbered_sphere_pairs, columns.numbered_shape_pairs
     of_spheres, of_shapes = columns.of_spheres.name, columns.of_shapes.name
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
+    more = columns.least, columns.exactly
     measured = call(
-        columns.distance.name, (columns.X_A, columns.X_B), answers, RECORDS_OF_SHAPES
+        columns.distance.name,
+        (columns.X_A, columns.X_B, *more),
+        answers,
+        RECORDS_OF_SHAPES,
     )
     of_balls = call(
-        columns.sphere_distance.name, (X_A, X_B), answers, RECORDS_OF_SPHERES
+        columns.sphere_distance.name, (X_A, X_B, *more), answers, RECORDS_OF_SPHERES
     )
     return (
         each(

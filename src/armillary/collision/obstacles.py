@@ -32,12 +32,20 @@ from armillary.collision.shape_pairs import (
 from armillary.collision.tested_shapes import shapes_of_links, tables_of_shapes
 from armillary.errors import ModelError, quote, unknown
 from armillary.kinematics.moving_links import FixedLinks
+from armillary.model.cloud import Cloud
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
-from armillary.model.shapes import SHAPES, ConvexPolyhedron, HalfSpace, Sphere
+from armillary.model.shapes import (
+    SHAPES,
+    ConvexPolyhedron,
+    HalfSpace,
+    Points,
+    Sphere,
+    Voxels,
+)
 from armillary.model.shapes.mesh import MeshSource
 from armillary.spatial.pose import IDENTITY, matrices_of
 
@@ -51,8 +59,8 @@ GivenObstacles = Mapping[str, Shape | Sequence[Shape]]
 """The shapes of obstacles in the world, one or several, by the name of each."""
 
 
-BOUNDED: Final = frozenset(SHAPES) - {HalfSpace}
-"""Kinds of shapes that know a sphere around them."""
+BOUNDED: Final = frozenset(SHAPES) - {HalfSpace, Points, Voxels}
+"""Kinds of shapes that know a sphere around them, without a look at many points."""
 
 
 class StandingObstacles(NamedTuple):
@@ -65,7 +73,7 @@ class StandingObstacles(NamedTuple):
     """
 
     names: tuple[str, ...]
-    shapes: tuple[tuple[Primitive, ...], ...]
+    shapes: tuple[tuple[Primitive | Cloud, ...], ...]
     allowed: tuple[tuple[str, str], ...]
 
     @classmethod
@@ -101,11 +109,13 @@ class StandingObstacles(NamedTuple):
         return cls(tuple(given), shapes, pairs)
 
 
-def _solids(name: Any, given: Any, meshes: MeshSource | None) -> tuple[Primitive, ...]:
+def _solids(
+    name: Any, given: Any, meshes: MeshSource | None
+) -> tuple[Primitive | Cloud, ...]:
     """Return the shapes of an obstacle, hulls in place of meshes."""
     if type(name) is not str or not name:
         raise ModelError(f"The name of an obstacle must be a text, not {name!r}.")
-    if isinstance(given, Primitive):  # the usual case
+    if isinstance(given, Primitive | Cloud):  # the usual case
         return (given,)
     shapes: tuple[Any, ...] = (given,)
     if isinstance(given, Sequence):
@@ -116,7 +126,7 @@ def _solids(name: Any, given: Any, meshes: MeshSource | None) -> tuple[Primitive
             f"{given!r}."
         )
     return tuple(
-        each if isinstance(each, Primitive) else hull_of(each, name, meshes)
+        each if isinstance(each, Primitive | Cloud) else hull_of(each, name, meshes)
         for each in shapes
     )
 
@@ -193,7 +203,7 @@ class Carriers:
         return form_numbers(self.tables.pairs.shapes)
 
     @cached_property
-    def form_of(self) -> dict[Primitive, int]:
+    def form_of(self) -> dict[Primitive | Cloud, int]:
         """Return the number of each form."""
         forms = (each.form for each in self.tables.pairs.shapes)
         return dict(zip(forms, self.forms.tolist(), strict=True))
@@ -235,8 +245,8 @@ def among(
     def qualified(name: str) -> str:
         return tree.name(tree.cell.frame(name).link)
 
-    if any(isinstance(each.shape, ConvexPolyhedron) for each in shapes):
-        # Their corners are part of the code of pairs.
+    if any(isinstance(each.shape, ConvexPolyhedron | Cloud) for each in shapes):
+        # Their corners, or elements, are part of the code of pairs.
         layout = _layout(carriers, obstacles, shapes, allowed)
     else:
         key = (

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, Self, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.distance.cloud import cloud_tables
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
@@ -22,15 +23,17 @@ from armillary.collision.distance.pair_kernel import (
     ValueAsked,
     called_pipeline,
     rows_kernel,
+    sphere_numbers,
 )
 from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
-from armillary.collision.distance.table import FORMULAS, is_listed
+from armillary.collision.distance.table import is_listed, is_search
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.tables import pack_all
+from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
@@ -64,6 +67,9 @@ ROUNDING: Final = 1e-12
 """By which part of its numbers a bound is lowered, so that rounding cannot raise it."""
 
 
+LEAVE_OUT: Final = "rules.exclude(...), or allowed=... where one is an obstacle"
+
+
 @dataclass(frozen=True)
 class LinkShape:
     """A shape of a link; what follows from it is computed once for all tables.
@@ -74,12 +80,12 @@ class LinkShape:
         primary: The frame of `shape.pose` in the link's frame.
     """
 
-    shape: Primitive
+    shape: Primitive | Cloud
     link: str
     primary: Pose
 
     @cached_property
-    def form(self) -> Primitive:
+    def form(self) -> Primitive | Cloud:
         """Return the same shape for all of its kind; see `form_of`."""
         return form_of(self.shape)
 
@@ -87,6 +93,11 @@ class LinkShape:
     def numbers(self) -> list[Any]:
         """Return the numbers of the shape; see `numbers_of`."""
         return numbers_of(self.shape)
+
+    @cached_property
+    def around(self) -> list[float]:
+        """Return a sphere around the shape in its frame; see `sphere_numbers`."""
+        return sphere_numbers(self.shape)
 
     @cached_property
     def matrix(self) -> Array:
@@ -155,7 +166,7 @@ class PairKind:
     """
 
     pairs: Indices
-    forms: tuple[Primitive, Primitive]
+    forms: tuple[Primitive | Cloud, Primitive | Cloud]
     shapes: tuple[LinkShape, ...]
     sides: Indices
 
@@ -163,7 +174,7 @@ class PairKind:
     def is_closed_form(self) -> bool:
         """Return whether their distance is a formula, rather than an iteration."""
         a, b = self.forms
-        return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
+        return not is_search(a, b)
 
     def shifted(self, by: int) -> Self:
         """Return the same pairs, which stand that many positions later."""
@@ -181,22 +192,31 @@ class PairKind:
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
             places = self._uses[1][:, which]
-            numbers = (
+            numbers = [
                 values[place]
                 for values, place in zip(self.numbers, places, strict=True)
                 if values.size
-            )
+            ]
+            if self.other is not None:
+                numbers.append(self.around[places[self.other]])
             kernel = rows_kernel(*shapes, asked)
             links = X[at_rows, first], X[at_rows, second]
             values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
         return values
 
-    def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
+    @property
+    def other(self) -> int | None:
+        """Return which side the shape beside a cloud has, 0 or 1; None without any."""
+        clouds = [k for k, form in enumerate(self.forms) if isinstance(form, Cloud)]
+        return 1 - clouds[0] if clouds else None
+
+    def _alike(self, at: Any) -> Iterator[tuple[tuple[Any, Any], Any]]:
         """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
 
-        The corners of polyhedra are tables, so that each has kernels of its own.
+        The corners of polyhedra and the elements of clouds are tables, so that each has
+        kernels of its own.
         """
-        hulls = [isinstance(form, ConvexPolyhedron) for form in self.forms]
+        hulls = [isinstance(form, ConvexPolyhedron | Cloud) for form in self.forms]
         if not any(hulls):
             yield self.forms, slice(None)
             return
@@ -236,11 +256,19 @@ class PairKind:
         )
         return a, b
 
+    @cached_property
+    def around(self) -> Array:
+        """Return spheres around the shapes beside clouds, in their frames, (n, 4)."""
+        assert self.other is not None
+        used = map(int, self._uses[0][self.other])
+        return np.array([self.shapes[k].around for k in used])
+
     def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
         """Return the code of pairs, to be called with poses of links, and shapes.
 
         Callers give the pose and the numbers of both shapes, so that it is the same
-        wherever these are. Where no shape is a polyhedron all pairs share one code.
+        wherever these are. Where no shape is a polyhedron or a cloud all pairs share
+        one code.
 
         Args:
             asked: What it returns, as for `pair_kernel`.
@@ -248,18 +276,15 @@ class PairKind:
             lanes: How many rows they compute at once.
         """
         pipeline = called_pipeline(*self.forms, asked, are_given=True)
-        if not any(isinstance(form, ConvexPolyhedron) for form in self.forms):
+        if not any(isinstance(form, ConvexPolyhedron | Cloud) for form in self.forms):
             return _shared_callees(pipeline, dtype, lanes)
-        constant, hulls = kept(
-            self,
-            ("constant tables", asked, dtype.char),
-            lambda: self._constant_tables(pipeline, dtype),
-        )
+        constant, own = self._constant(pipeline, asked, dtype)
         spans: dict[str, Any] = {
             name: (0, len(records)) for name, records in constant.items()
         }
-        for k, (hull, ranges) in hulls.items():
-            spans[hull] = ranges[self._uses[1][k]]
+        for k, of_shapes in own.items():
+            for table, ranges in of_shapes.items():
+                spans[table] = ranges[self._uses[1][k]]
         return Callees.of(
             pipeline, {}, spans, dtype=dtype, lanes=lanes, constant=constant
         )
@@ -282,11 +307,7 @@ class PairKind:
             at: Which of the pairs; by default all.
         """
         pipeline = called_pipeline(*self.forms, asked)
-        constant, spans = kept(
-            self,
-            ("constant tables", asked, dtype.char),
-            lambda: self._constant_tables(pipeline, dtype),
-        )
+        constant, spans = self._constant(pipeline, asked, dtype)
         # Each shape has one record, whatever pairs it is in.
         tables: dict[str, Mapping[str, Any]] = {}
         poses = PairColumns.pose_a, PairColumns.pose_b
@@ -297,43 +318,65 @@ class PairKind:
             fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
             if self.numbers[k].size:
                 fields[numbers[k].name] = self.numbers[k]
+            if k == self.other:
+                fields[PairColumns.around.name] = self.around
             tables[name] = fields
             chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
             ranges_of_one[:, 0] = places
-            if k in spans:
-                hull, ranges = spans[k]
-                chosen[hull] = ranges[places]
+            for table, ranges in spans.get(k, {}).items():
+                chosen[table] = ranges[places]
         for table in pipeline.tables:
             chosen.setdefault(table.name, (0, len(constant.get(table.name, ()))))
         return Callees.of(
             pipeline, tables, chosen, dtype=dtype, lanes=lanes, constant=constant
         )
 
+    def _constant(
+        self, pipeline: Pipeline, asked: Asked, dtype: np.dtype[Any]
+    ) -> tuple[dict[str, Array], dict[int, dict[str, Indices]]]:
+        """Return `_constant_tables`, which the pairs keep."""
+        key = "constant tables", asked, dtype.char
+        return kept(self, key, lambda: self._constant_tables(pipeline, dtype))
+
     def _constant_tables(
         self, pipeline: Pipeline, dtype: np.dtype[Any]
-    ) -> tuple[dict[str, Array], dict[int, tuple[str, Indices]]]:
+    ) -> tuple[dict[str, Array], dict[int, dict[str, Indices]]]:
         """Return the records that are the same wherever shapes are.
 
-        The second value has for each side of polyhedra the name of its table, and the
-        range of the corners of each of the shapes that are used.
+        The second value has for each side of polyhedra or clouds the names of their
+        tables, and the ranges of records of each of the shapes that are used.
         """
         # All pairs share the records of the search. Of the corners of all polyhedra,
         # one behind the other, a shape has a part.
         tables: dict[str, Mapping[str, Any]] = {**RECORDS}
-        spans: dict[int, tuple[str, Indices]] = {}
-        for k, side in enumerate(PairColumns(*self.forms).sides):
+        spans: dict[int, dict[str, Indices]] = {}
+        columns = PairColumns(*self.forms)
+        packed: dict[str, Any] = {}
+        for k, side in enumerate(columns.sides):
+            used: list[Any] = [
+                self.shapes[shape].shape for shape in map(int, self._uses[0][k])
+            ]
             if isinstance(side.shape, ConvexPolyhedron):
-                hulls = [
-                    hull_records(self.shapes[shape].shape, side)[side.corners.name]
-                    for shape in map(int, self._uses[0][k])
-                ]
-                counts = np.array([len(some) for some in hulls], np.int64)
-                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+                hulls = [hull_records(s, side)[side.corners.name] for s in used]
                 tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}
-                spans[k] = side.hull.name, ranges
-        wanted = [table for table in pipeline.tables if table.name not in SIZES_OF]
+                spans[k] = {side.hull.name: _ranges(hulls)}
+            elif k == columns.cloud:
+                # Those of a single cloud are not copied.
+                clouds = [cloud_tables(s, columns, dtype) for s in used]
+                spans[k] = {}
+                for name in clouds[0]:
+                    parts = [each[name] for each in clouds]
+                    packed[name] = (
+                        parts[0] if len(parts) == 1 else np.concatenate(parts)
+                    )
+                    spans[k][name] = _ranges(parts)
+        wanted = [
+            table
+            for table in pipeline.tables
+            if table.name not in SIZES_OF and table.name not in packed
+        ]
         given = {table.name: tables[table.name] for table in wanted}
-        return pack_all(wanted, given, pipeline.columns, dtype), spans
+        return {**packed, **pack_all(wanted, given, pipeline.columns, dtype)}, spans
 
 
 @lru_cache(maxsize=1024)
@@ -459,9 +502,15 @@ class ShapePairs:
         return values
 
 
+def _ranges(parts: Sequence[Any]) -> Indices:
+    """Return the ranges of parts that follow each other, shape (n, 2)."""
+    counts = np.array([len(part) for part in parts], np.int64)
+    return np.stack([np.cumsum(counts) - counts, counts], axis=1)
+
+
 def form_numbers(shapes: Sequence[LinkShape]) -> Indices:
     """Return a number for each shape, the same for all of a kind; shape (n,)."""
-    numbers: dict[Primitive, int] = {}
+    numbers: dict[Primitive | Cloud, int] = {}
     forms = (numbers.setdefault(each.form, len(numbers)) for each in shapes)
     return np.fromiter(forms, np.int64, len(shapes))
 
@@ -477,7 +526,7 @@ def kinds_of(
         form: The `form_numbers` of the shapes, shape (n,).
 
     Raises:
-        ModelError: Both shapes of a pair are half spaces.
+        ModelError: Both shapes of a pair are half spaces, or clouds.
     """
     if not len(pairs):
         return
@@ -497,7 +546,13 @@ def kinds_of(
             raise ModelError(
                 "Two half spaces have no distance: those of "
                 f"'{shapes[one].link}' and '{shapes[other].link}'. "
-                "Leave this pair out: rules.exclude(...)."
+                f"Leave this pair out: {LEAVE_OUT}."
+            )
+        if isinstance(kinds[0], Cloud) and isinstance(kinds[1], Cloud):
+            raise ModelError(
+                "Two clouds have no distance: those of "
+                f"'{shapes[one].link}' and '{shapes[other].link}'. "
+                f"Leave this pair out: {LEAVE_OUT}."
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
@@ -505,7 +560,7 @@ def kinds_of(
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
-def _corners_only(shape: Primitive) -> Primitive:
+def _corners_only(shape: Any) -> Any:
     """Return the same for all polyhedra with the same corners."""
     if isinstance(shape, ConvexPolyhedron):
         return ConvexPolyhedron(vertices=shape.vertices)
@@ -514,17 +569,10 @@ def _corners_only(shape: Primitive) -> Primitive:
 
 def _bounding_sphere(of: LinkShape) -> BoundingSphere:
     """Return a sphere around a shape, in the frame of its link."""
-    shape = of.shape
-    if isinstance(shape, HalfSpace):
+    *centre, radius = of.around
+    if not math.isfinite(radius):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
-    # A half space has no end. Others give a sphere, or a box.
-    try:
-        centre, radius = shape.bounding_sphere
-    except NotImplementedError:  # a user's own shape may define `farthest` only
-        lower, upper = np.array(shape.bounding_box())
-        middle = 0.5 * (lower + upper)
-        centre, radius = three(middle.tolist()), float(np.linalg.norm(upper - middle))
-    return BoundingSphere(of.primary @ (shape.pose @ centre), radius)
+    return BoundingSphere(of.primary @ (of.shape.pose @ three(centre)), radius)
 
 
 @lru_cache(maxsize=1)

@@ -11,6 +11,7 @@ from armillary.collision.shape_pairs import LinkShape
 from armillary.errors import ArmillaryError
 from armillary.kinematics.moving_links import MovingLinks, moving_links
 from armillary.kinematics.state import State
+from armillary.model.cloud import Cloud
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept
 from armillary.model.link import Link
@@ -54,7 +55,9 @@ def tables_of(
     return tables
 
 
-def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitive]:
+def solids_of(
+    link: Link, name: str, meshes: MeshSource | None
+) -> list[Primitive | Cloud]:
     """Return the collision shapes of a link, hulls in place of its meshes.
 
     Args:
@@ -66,7 +69,7 @@ def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitiv
         ModelError: A mesh cannot be read, or has no hull.
     """
     return [
-        shape if isinstance(shape, Primitive) else hull_of(shape, name, meshes)
+        shape if isinstance(shape, Primitive | Cloud) else hull_of(shape, name, meshes)
         for shape in link.collision_shapes
     ]
 
@@ -109,7 +112,7 @@ def shapes_of_links(
 
 
 def _link_shapes(
-    cell: Workcell, name: str, link: Link, solids: list[Primitive]
+    cell: Workcell, name: str, link: Link, solids: list[Primitive | Cloud]
 ) -> list[LinkShape]:
     """Return the shapes of a link, those of the last tables where they are the same."""
     known = kept(cell, "link shapes", dict[str, list[LinkShape]])
@@ -160,5 +163,7 @@ def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list
     return [
         name
         for name, link in zip(names, links, strict=True)
-        if not all(isinstance(shape, Primitive) for shape in link.collision_shapes)
+        if not all(
+            isinstance(shape, Primitive | Cloud) for shape in link.collision_shapes
+        )
     ]

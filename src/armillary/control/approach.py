@@ -23,6 +23,7 @@ from armillary.errors import ModelError
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.model.cloud import Cloud
 from armillary.trace import Port
 
 __all__ = ["ApproachPairs"]
@@ -139,6 +140,11 @@ class ApproachPairs:
                 continue
             name = tree.name(k)
             for solid in solids_of(link, name, self.check.meshes):
+                if isinstance(solid, Cloud):
+                    raise ModelError(
+                        f"'{name}' moves with a cloud, around which there is no "
+                        "capsule for obstacles; give it primitives as collision shapes."
+                    )
                 capsule = capsule_around(solid, pose @ link.primary)
                 if capsule is not None:
                     capsules.append((row, capsule, name))

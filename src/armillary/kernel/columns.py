@@ -40,10 +40,12 @@ from armillary.errors import KernelError, unknown
 from armillary.kernel.dense import Operation
 from armillary.kernel.packed import Packed
 from armillary.kernel.pipeline import (
+    At,
     Call,
     Dense,
     Each,
     Farthest,
+    NearestPoint,
     Stage,
     Subdivide,
     When,
@@ -56,11 +58,13 @@ __all__ = [
     "Column",
     "Columns",
     "Numbered",
+    "at",
     "call",
     "dense",
     "each",
     "farthest",
     "index_field",
+    "nearest",
     "number_field",
     "repeat",
     "subdivide",
@@ -507,6 +511,11 @@ def when(condition: Port, *stages: Stage) -> When:
     return When(condition.name, stages)
 
 
+def at(table: Table, record: Port, *stages: Stage) -> At:
+    """Return stages that run with the record that each row chooses; see `At`."""
+    return At(table.name, stages, record.name)
+
+
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
     """Return stages that are repeated while a column is above 0; see `While`."""
     return While(condition.name, stages, limit)
@@ -525,6 +534,22 @@ def subdivide(
     at, back, ahead, ending = (port.name for port in piece)
     names = longest.name, covered.name, ended.name
     return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
+
+
+def nearest(
+    tree: Table,
+    point: Port,
+    *stages: Stage,
+    value: Port,
+    least: Port,
+    enough: Port,
+    chosen: Port,
+    part: float = 1.0,
+) -> NearestPoint:
+    """Return stages that measure points of a tree of balls; see `NearestPoint`."""
+    (balls,) = (field.name for field in tree.fields)
+    columns = value.name, least.name, enough.name
+    return NearestPoint(tree.name, balls, point, stages, *columns, chosen, part)
 
 
 def call(

@@ -31,6 +31,7 @@ from armillary.kernel.pipeline import (
     Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -318,6 +319,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' divides intervals, which "
                     "cannot be printed as JavaScript."
+                )
+            case NearestPoint():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' searches a tree of balls, "
+                    "which cannot be printed as JavaScript."
                 )
             case When():
                 yield f"if ({self._is_positive(stage.condition)}) {{"

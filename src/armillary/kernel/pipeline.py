@@ -2,9 +2,10 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are five kinds of regions: `Each` runs once for
+its outputs. Around programs there are six kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
-column is above 0, `When` where one is, `Subdivide` for the pieces of an interval. A row
+column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
+`NearestPoint` for those points of a tree that may be the nearest ones. A row
 for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
 of a table, `Dense` does linear algebra in loops.
@@ -41,6 +42,7 @@ __all__ = [
     "Dense",
     "Each",
     "Farthest",
+    "NearestPoint",
     "Pipeline",
     "Stage",
     "Subdivide",
@@ -48,10 +50,10 @@ __all__ = [
     "While",
     "calls_in",
     "dense_in",
+    "lane_regions_in",
     "program",
     "programs_in",
     "searches_in",
-    "subdivisions_in",
 ]
 
 
@@ -165,6 +167,45 @@ class Subdivide:
 
 @final
 @dataclass(frozen=True, slots=True)
+class NearestPoint:
+    """Stages that measure points of a tree of balls, until the nearest is known.
+
+    They run for the balls of one row, several at once: they read the centre of each,
+    `point`, and write its `value`, which must not change by more than the centre moves.
+    Columns that others have written are those of the row, for all of its balls.
+
+    A record of the tree has n - 1 balls, and in place of another one, as its x, the
+    number of the record below the first of them, that below the next one follows; below
+    0 where balls are the points themselves. The radius of balls that are missing is
+    minus infinity, as is that of this one. The first record is that around all.
+
+    Attributes:
+        tree: The table of records.
+        balls: Its only field, of shape (4, n): centres, then radii.
+        point: The column that stages read, of three numbers.
+        stages: What runs.
+        value: The column that they write.
+        least: A column of the row: only values below it are wanted. Then it is the
+            least of these, if there is one.
+        enough: A column of the row: the search ends with a value that is not above it.
+        chosen: The column in which the point of that value is left.
+        part: Balls are left out, too, where values are not below this part of the least
+            one so far, which then is no more than that much larger than the least.
+    """
+
+    tree: str
+    balls: str
+    point: Port
+    stages: tuple[Stage, ...]
+    value: str
+    least: str
+    enough: str
+    chosen: Port
+    part: float = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Call:
     """Another pipeline, which the record around it chooses, on columns of this one.
 
@@ -234,7 +275,7 @@ class Dense:
     fields: tuple[str, ...] = ()
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide
+Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
 Leaf: TypeAlias = Call | Farthest | Dense
 Stage: TypeAlias = Program | Leaf | Region
 
@@ -351,13 +392,13 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
             yield from searches_in(stage.stages)
 
 
-def subdivisions_in(stages: Sequence[Stage]) -> Iterator[Subdivide]:
-    """Yield the subdivisions in stages and in regions of them, in order."""
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
+    """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide):
+        if isinstance(stage, Subdivide | NearestPoint):
             yield stage
         if not isinstance(stage, Program | Leaf):
-            yield from subdivisions_in(stage.stages)
+            yield from lane_regions_in(stage.stages)
 
 
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
@@ -399,6 +440,11 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Subdivide():
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
+            case NearestPoint():
+                fields = stage.tree, stage.balls
+                columns = stage.value, stage.least, stage.enough
+                columns = (*columns, stage.chosen.name, stage.part)
+                yield f"nearest {fields!r} {stage.point} {columns!r} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -429,7 +475,7 @@ class _Check:
             if name in self.fields:
                 raise self.fault(f"'{name}' is a field and cannot be an input")
 
-    def stages(
+    def stages(  # noqa: PLR0912 - one case for each kind of region
         self,
         stages: Sequence[Stage],
         known: set[str],
@@ -466,10 +512,18 @@ class _Check:
                     self.number(stage.longest, known, "the length of pieces")
                     for name in stage.piece:
                         self.written(Port(name, ()), made, "a subdivision")
+                case NearestPoint():
+                    self.tree(stage)
+                    for name in (stage.least, stage.enough):
+                        self.number(name, known, "what is wanted")
+                    self.written(stage.point, made, "a search")
             self.stages(stage.stages, made, inner)
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
+            if isinstance(stage, NearestPoint):
+                self.number(stage.value, made, "the value of a point")
+                self.written(stage.chosen, known, "a search")
 
     def step(
         self,
@@ -547,6 +601,14 @@ class _Check:
             if port.name in self.fields:
                 raise self.fault(f"'{port.name}' is a field and cannot be written")
             self.written(port, known, label)
+
+    def tree(self, stage: NearestPoint) -> None:
+        fields = self.pipeline.table(stage.tree).fields
+        named = [(one.name, one.kind, one.shape[:1]) for one in fields]
+        if named != [(stage.balls, "real", (4,))]:
+            raise self.fault(f"'{stage.tree}' has not the one field '{stage.balls}'")
+        for port in (stage.point, stage.chosen):
+            self.same(port, (3,), "a search")
 
     def readable(
         self,

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
@@ -17,14 +18,16 @@ from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
-from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
+from armillary.kernel.machine_type import I1, I32, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
+from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
     At,
     Call,
     Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -32,9 +35,9 @@ from armillary.kernel.pipeline import (
     While,
     calls_in,
     dense_in,
+    lane_regions_in,
     programs_in,
     searches_in,
-    subdivisions_in,
 )
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
@@ -69,6 +72,9 @@ PART: Final = 32
 
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
+
+NEAREST: Final = 2.0**30
+"""The same of 32 bits, beyond all records of one number each."""
 
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -252,6 +258,8 @@ class _PipelineCode:
                     self.while_(stage, active)
                 case Subdivide():
                     self.subdivide(stage, active)
+                case NearestPoint():
+                    self.nearest(stage, active)
                 case When():
                     mask = self.positive(stage.condition, active)
                     with self.f.when(self.any(mask)):
@@ -298,16 +306,70 @@ class _PipelineCode:
 
     def subdivide(self, stage: Subdivide, active: Mask) -> None:
         """Write stages for the pieces of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
+        loop = SubdivisionCode(f, self.real, stage)
+        results = [rows[stage.covered], rows[stage.ended]]
+        with self.row_by_row(stage, active, piece, results) as lane:
+            found = loop.write(
+                f.load(self.scalar, rows[stage.longest], lane),
+                [self.columns[name] for name in stage.piece],
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+
+    def nearest(self, stage: NearestPoint, active: Mask) -> None:
+        """Write stages for the balls of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        table = self.pipeline.table(stage.tree)
+        (balls,) = (one for one in table.fields if one.name == stage.balls)
+        search = NearestCode(
+            f, self.real, stage, table.layout(self.real.bits), balls.shape[1]
+        )
+        tree, _ = self.records(table)
+        own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
+        chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
+        results = [rows[stage.least], *chosen]
+        with self.row_by_row(stage, active, own, results) as lane:
+            wanted = [
+                f.load(self.scalar, rows[name], lane)
+                for name in (stage.least, stage.enough)
+            ]
+            before = [f.load(self.scalar, base, lane) for base in chosen]
+            found = search.write(
+                tree,
+                wanted,
+                before,
+                (self.columns[stage.point.name], self.columns[stage.value]),
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+
+    @contextmanager
+    def row_by_row(
+        self,
+        stage: Subdivide | NearestPoint,
+        active: Mask,
+        own: Mapping[str, Value],
+        results: Sequence[Value],
+    ) -> Generator[Value]:
+        """Run what follows for each active lane, whose columns are in all lanes then.
+
+        Args:
+            stage: The region.
+            active: The lanes.
+            own: Memory of columns that the region writes itself.
+            results: Where what follows writes a number of each lane.
+        """
         f, lanes = self.f, self.real.lanes
         shapes = self.pipeline.columns
         rows, flags = self.columns, self.flags
         of_row = _read_of_row(self.pipeline, stage)
         copies = self.memories({name: shapes[name] for name in of_row})
-        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
-        self.columns = {**rows, **copies, **piece}
+        self.columns = {**rows, **copies, **own}
         self.flags = f.variable(self.bits, 0)
-        results = [rows[stage.covered], rows[stage.ended]]
-        loop = SubdivisionCode(f, self.real, stage)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
         repeated = self.repeated(of_row, rows) & (bits.get() << 1)
@@ -329,13 +391,7 @@ class _PipelineCode:
                     number = f.load(self.scalar, rows[name], k * lanes + lane)
                     f.store(number.splat(lanes), f.element(copies[name], self.real, k))
             self.flags.set(0)
-            found = loop.write(
-                f.load(self.scalar, rows[stage.longest], lane),
-                [self.columns[name] for name in stage.piece],
-                lambda: self.stages(stage.stages, None),
-            )
-            for value, result in zip(found, results, strict=True):
-                f.store(value, result, lane)
+            yield lane
             with f.when(self.flags.get().differs(0), unlikely=True):
                 flags.set(flags.get() | mine.to(self.bits, "trunc"))
         self.columns, self.flags = rows, flags
@@ -443,15 +499,24 @@ class _PipelineCode:
             self.store(nothing, base, k)
         records, count = self.records(table)
         with f.when(count > 0):
-            # To a whole number of the table's range; NaN becomes 0, and is put back.
-            near = (at > 0.0).select(at, 0.0)
-            near = (near < FARTHEST).select(near, FARTHEST)
-            position = near.to(I64.wide(lanes), "fptosi")
-            last = (count - 1).splat(lanes)
-            start = (position < last).select(position, last) * layout.bytes
-            rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
             size = layout.bytes // self.scalar.bytes
-            values = load_scattered_rows(self.real, rows, size, set(targets))
+            is_number = size == 1 and lanes > 1
+            # To a whole number of the table's range; NaN becomes 0, and is put back.
+            kind, farthest = (I32, NEAREST) if is_number else (I64, FARTHEST)
+            near = (at > 0.0).select(at, 0.0)
+            near = (near < farthest).select(near, farthest)
+            position = near.to(kind.wide(lanes), "fptosi")
+            last = count - 1
+            if is_number:  # so many fit into memory
+                last = (last < int(NEAREST)).select(last, int(NEAREST)).to(I32, "trunc")
+            last = last.splat(lanes)
+            position = (position < last).select(position, last)
+            if is_number:
+                values = {0: f.gather(self.real, records, position)}
+            else:
+                start = position * layout.bytes
+                rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
+                values = load_scattered_rows(self.real, rows, size, set(targets))
             is_nan = at.is_nan()
             for element, (base, k) in targets.items():
                 self.store(is_nan.select(nothing, values[element]), base, k)
@@ -657,8 +722,8 @@ def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]
     return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
-def _read_of_row(pipeline: Pipeline, stage: Subdivide) -> list[str]:
-    """Return the columns that a subdivision reads and that others write."""
+def _read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
+    """Return the columns that such a region reads and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
     def columns(names: Iterator[str]) -> Iterator[str]:
@@ -674,6 +739,10 @@ def _read_of_row(pipeline: Pipeline, stage: Subdivide) -> list[str]:
     )
     given = {port.name for port in pipeline.inputs}
     read = dict.fromkeys(columns(_reads(stage.stages)))
+    if isinstance(stage, NearestPoint):
+        # What is wanted differs from row to row, as what is read does.
+        read |= dict.fromkeys((stage.least, stage.enough))
+        read.pop(stage.point.name, None)
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
 
@@ -701,6 +770,8 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 yield stage.condition
             case Subdivide():
                 yield stage.longest
+            case NearestPoint():
+                yield from (stage.least, stage.enough)
         yield from _reads(stage.stages)
 
 
@@ -709,6 +780,9 @@ def _writers(stages: Sequence[Stage]) -> Counter[str]:
     leaves = calls_in(stages), searches_in(stages), dense_in(stages)
     writers = [*programs_in(stages), *chain.from_iterable(leaves)]
     written = Counter(port.name for writer in writers for port in writer.outputs)
-    for stage in subdivisions_in(stages):
-        written.update((*stage.piece, stage.covered, stage.ended))
+    for region in lane_regions_in(stages):
+        if isinstance(region, Subdivide):
+            written.update((*region.piece, region.covered, region.ended))
+        else:
+            written.update((region.point.name, region.least, region.chosen.name))
     return written

@@ -28,6 +28,7 @@ from armillary.kernel.pipeline import (
     Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -53,6 +54,9 @@ LIKELY_ITERATIONS = 8
 
 LIKELY_PIECES = 64
 """Pieces of a `Subdivide` for which threads are planned."""
+
+LIKELY_RECORDS = 16
+"""Records of the tree of a `NearestPoint` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -359,6 +363,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += likely * _operations(stage.stages, counts, around)
             case Subdivide():
                 total += LIKELY_PIECES * _operations(stage.stages, counts, around)
+            case NearestPoint():
+                total += LIKELY_RECORDS * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total

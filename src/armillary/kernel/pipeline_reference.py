@@ -20,6 +20,7 @@ from armillary.kernel.pipeline import (
     Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -97,7 +98,9 @@ class _PipelineRun:
             self.columns[port.name] = np.full((self.count, *port.shape), np.nan)
         return self.columns[port.name]
 
-    def stages(self, stages: Sequence[Stage], rows: Array) -> None:
+    def stages(  # noqa: PLR0912 - one case for each kind of stage
+        self, stages: Sequence[Stage], rows: Array
+    ) -> None:
         """Run stages for some rows."""
         for stage in stages:
             if not rows.size:
@@ -118,6 +121,9 @@ class _PipelineRun:
                 case Subdivide():
                     for row in rows:
                         self.subdivide(stage, row)
+                case NearestPoint():
+                    for row in rows:
+                        self.nearest(stage, row)
                 case When():
                     self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
@@ -174,18 +180,9 @@ class _PipelineRun:
         """Cover the interval of a row."""
 
         def run(*piece: Array) -> tuple[Array, Array, Array]:
-            # The row for each piece, and what the pieces are.
-            columns = {
-                name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
-                for name, column in self.columns.items()
-            }
-            fields = {
-                name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
-                for name, (field, values) in self.fields.items()
-            }
             given = (*piece, np.zeros(PIECES))
-            columns |= dict(zip(stage.piece, given, strict=True))
-            inner = replace(self, count=PIECES, columns=columns, fields=fields)
+            own = dict(zip(stage.piece, given, strict=True))
+            inner = self.repeated(row, PIECES, own)
             inner.stages(stage.stages, np.arange(PIECES))
             _, back, ahead, ending = (inner.columns[name] for name in stage.piece)
             return back, ahead, ending > 0.0
@@ -193,6 +190,33 @@ class _PipelineRun:
         found = covered(stage, float(self.columns[stage.longest][row]), run)
         for name, value in zip((stage.covered, stage.ended), found, strict=True):
             self.column(Port(name, ()))[row] = value
+
+    def nearest(self, stage: NearestPoint, row: Any) -> None:
+        """Measure all points of a tree, and note the least value."""
+        balls = self.tables[stage.tree][stage.balls].astype(np.float64)
+        balls = balls[balls[:, 0, -1] < 0.0].transpose(0, 2, 1).reshape(-1, 4)
+        points = balls[balls[:, 3] >= 0.0, :3]
+        inner = self.repeated(row, len(points), {stage.point.name: points})
+        inner.stages(stage.stages, np.arange(len(points)))
+        values = inner.columns[stage.value]
+        chosen = self.column(stage.chosen)
+        values = np.where(np.isnan(values), np.inf, values)
+        at = int(np.argmin(values))
+        if values[at] < self.columns[stage.least][row]:
+            self.columns[stage.least][row] = values[at]
+            chosen[row] = points[at]
+
+    def repeated(self, row: Any, count: int, own: dict[str, Array]) -> _PipelineRun:
+        """Return a run of a row, several times, with columns of its own."""
+        columns = {
+            name: np.repeat(column[row, np.newaxis], count, axis=0)
+            for name, column in self.columns.items()
+        }
+        fields = {
+            name: (field, np.repeat(values[row, np.newaxis], count, axis=0))
+            for name, (field, values) in self.fields.items()
+        }
+        return replace(self, count=count, columns={**columns, **own}, fields=fields)
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]

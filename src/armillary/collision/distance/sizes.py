@@ -5,20 +5,27 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import SHARED_FIELDS
 from armillary.model.shapes import SHAPES, ConvexPolyhedron
 from armillary.spatial.pose import IDENTITY
 
-__all__ = ["form_of", "numbers_of", "with_numbers"]
+__all__ = ["form_of", "numbers_of", "solid_of", "with_numbers"]
+
+Body = TypeVar("Body", Primitive, Cloud, Primitive | Cloud)
 
 
-def numbers_of(shape: Primitive) -> list[Any]:
-    """Return all numbers of a shape; not those of a polyhedron, which are a table."""
+def numbers_of(shape: Primitive | Cloud) -> list[Any]:
+    """Return all numbers of a shape; not those of a polyhedron, which are a table.
+
+    Those of a cloud are the numbers of its elements.
+    """
+    shape = solid_of(shape)
     if isinstance(shape, ConvexPolyhedron):
         return []
     # Of all fields of its own, in their order; those of tuples of points one by one.
@@ -39,6 +46,11 @@ def _own_fields(kind: type[Primitive]) -> tuple[str, ...]:
     return tuple(name for name in names if name not in SHARED_FIELDS)
 
 
+def solid_of(shape: Primitive | Cloud) -> Primitive:
+    """Return a shape, or of a cloud one element."""
+    return shape.element if isinstance(shape, Cloud) else shape
+
+
 def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
     """Return a shape with other numbers, floats or traced; they are not checked."""
     # Shapes are frozen and check their fields; a copy that is filled in by force lets
@@ -52,10 +64,12 @@ def with_numbers(shape: Primitive, numbers: Sequence[Any]) -> Any:
     return made
 
 
-def form_of(shape: Primitive) -> Primitive:
+def form_of(shape: Body) -> Body:
     """Return the same shape for all of a kind that a kernel is compiled for."""
     # Equal for all sizes, so that it is the key of caches of code. Those of the package
     # have nothing but numbers, or corners.
+    if isinstance(shape, Cloud):
+        return shape.form()
     kind = type(shape)
     if kind in _FORMS:
         return _FORMS[kind]
@@ -70,7 +84,7 @@ def form_of(shape: Primitive) -> Primitive:
     return made
 
 
-_FORMS: Final[dict[type[Primitive], Primitive]] = {}
+_FORMS: Final[dict[type[Any], Any]] = {}
 
 
 def _flat(value: Any) -> Iterator[Any]:
