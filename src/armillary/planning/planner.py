@@ -161,15 +161,16 @@ class Planner:
             UnknownName: The frame does not exist.
         """
         began = time.perf_counter()
-        deadline = deadline_of(timeout)
+        seconds = seconds_of(timeout)
         q0 = positions_of(start, len(self.weights), "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         goals = goals_of(self.check.cell, self.check.state, q0, goal, free)
         asked = self._asked(q0, goals)
         if isinstance(asked, Plan):
             return asked
+        # Code that is compiled at the first call takes nothing of the time.
         loop, goals = asked
-        found = loop.solve(Problem(q0, goals.q, seed, deadline))
+        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds)))
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
 
     def batch(
@@ -199,7 +200,7 @@ class Planner:
             ModelError: As for a call.
         """
         began = time.perf_counter()
-        deadline = deadline_of(timeout)
+        seconds = seconds_of(timeout)
         n = len(self.weights)
         rows = np.ascontiguousarray(starts, float)
         given: Any = goals
@@ -227,15 +228,16 @@ class Planner:
                 continue
             loop, wanted = asked
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
+        deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
         for loop, members in groups.values():
             problems = [
                 Problem(rows[k], wanted.q, seed, deadline) for k, wanted in members
             ]
             found = loop.solve_all(problems, whole_number("threads", workers, least=1))
-            seconds = (time.perf_counter() - began) / len(rows)
+            took = (time.perf_counter() - began) / len(rows)
             for (k, wanted), each in zip(members, found, strict=True):
-                plans[k] = self._plan(each, loop, rows[k], wanted, seconds)
+                plans[k] = self._plan(each, loop, rows[k], wanted, took)
         return tuple(each for each in plans if each is not None)
 
     # what is asked
@@ -359,14 +361,19 @@ class Planner:
         return NativeLoop.of(EdgeTests(columns, prover), space, self.options)
 
 
-def deadline_of(timeout: float | None) -> int:
-    """Return the deadline of a search [ns], 0 for none.
+def seconds_of(timeout: float | None) -> float | None:
+    """Return a timeout [s], None for none.
 
     Raises:
         ModelError: The timeout is not a number from 0 up.
     """
     if timeout is None or timeout == math.inf:
-        return 0
+        return None
     if not timeout >= 0.0:
         raise ModelError(f"The timeout must be a number from 0 up, not {timeout!r}.")
-    return max(1, deadline_after(timeout))
+    return float(timeout)
+
+
+def deadline_of(seconds: float | None) -> int:
+    """Return the deadline of a search that begins now [ns], 0 for none."""
+    return 0 if seconds is None else max(1, deadline_after(seconds))
