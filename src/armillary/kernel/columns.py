@@ -488,15 +488,19 @@ def index_field(column: Port, into: Port | str) -> Field:
 
 
 def each(
-    table: Table, *stages: Stage, within: str = "", active: Port | None = None
+    table: Table,
+    *stages: Stage,
+    within: str = "",
+    active: Port | None = None,
+    together: bool = False,
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
-    return Each(table.name, stages, within, active.name if active else "")
+    return Each(table.name, stages, within, active.name if active else "", together)
 
 
-def when(condition: Port, *stages: Stage) -> When:
-    """Return stages that run for rows in which a column is above 0."""
-    return When(condition.name, stages)
+def when(condition: Port, *stages: Stage, together: bool = False) -> When:
+    """Return stages that run for rows in which a column is above 0; see `When`."""
+    return When(condition.name, stages, together)
 
 
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
