@@ -226,17 +226,6 @@ class CollisionCheck:
             return None
         return self._kernel("touching")
 
-    @property
-    def kernel(self) -> Kernel | None:
-        """Return the kernel that decides rows; None where Python does.
-
-        Its result is 0 for rows that are free, 1 for rows that touch, and `UNDECIDED`
-        for others.
-        """
-        if self.is_exact or not self._placed.moving.is_compiled:
-            return None
-        return self._kernel("touching")
-
     def edge_columns(
         self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
     ) -> ColumnFunction | None:
@@ -261,12 +250,9 @@ class CollisionCheck:
         more = precision.rounding if certain else pad
         return edge_columns(self._placed, self.margin + more, precision, lanes)
 
-    def kernel_of_motions(self, lower: Array, upper: Array) -> Kernel | None:
-        """Return the kernel of `motion` within joint positions; None without bounds.
-
-        See `MotionProver.within`.
-        """
-        return None if self.is_exact else self._prover.within(lower, upper)
+    def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that tells if motions are free; see `MotionProver.columns`."""
+        return None if self.is_exact else self._prover.columns(lower, upper)
 
     @property
     def may_be_free(self) -> bool:

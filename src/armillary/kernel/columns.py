@@ -516,11 +516,14 @@ def subdivide(
     ended: Port,
     shortest: float,
     limit: int,
+    anywhere: bool = False,
 ) -> Subdivide:
     """Return stages that cover the interval of a row by pieces; see `Subdivide`."""
     at, back, ahead, ending = (port.name for port in piece)
     names = longest.name, covered.name, ended.name
-    return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
+    return Subdivide(
+        (at, back, ahead, ending), stages, *names, shortest, limit, anywhere
+    )
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

@@ -155,6 +155,8 @@ class Subdivide:
         ended: A column: 1 where it ends there, else 0.
         shortest: A part as short as this is not divided any more: there it stops.
         limit: Most rounds of pieces.
+        anywhere: Whether it stops where any end is found, which need not be the first:
+            nothing before that is known to be covered.
     """
 
     piece: tuple[str, str, str, str]
@@ -164,6 +166,7 @@ class Subdivide:
     ended: str
     shortest: float
     limit: int
+    anywhere: bool = False
 
 
 @final
@@ -363,7 +366,8 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 yield f"when {stage.condition!r} {stage.together} ("
             case Subdivide():
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
-                yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
+                numbers = stage.shortest, stage.limit, stage.anywhere
+                yield f"subdivide {columns!r} {numbers!r} ("
         yield from _parts(stage.stages)
         yield ")"
 

@@ -18,7 +18,7 @@ from armillary import forks
 from armillary.errors import KernelError
 from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import STATE, new_state
-from armillary.kernel.kernel import Kernel, kernel_of, machine_code_of
+from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import (
     Call,
@@ -494,16 +494,6 @@ class ColumnFunction:
     dtype: np.dtype[Any]
     lanes: int
     owned: tuple[object, ...]
-
-    @classmethod
-    def of(cls, kernel: Kernel) -> Self:
-        """Return the same as the kernel of a pipeline, with its tables, for columns."""
-        native = machine_code_of(kernel)
-        assert not isinstance(native.program, Program), "only pipelines have columns"
-        bits = native.dtype.itemsize * 8
-        code, entry = _columns(native.program, bits, native.lanes)
-        tables = int(native.state[STATE.offsets["tables"] // 8])
-        return cls(entry, tables, native.dtype, native.lanes, (code, kernel))
 
     @classmethod
     def compiled(

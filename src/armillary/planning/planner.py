@@ -15,7 +15,6 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel.arguments import whole_number
-from armillary.kernel.pipeline_kernel import ColumnFunction
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.model.fields import kept_few
@@ -352,8 +351,7 @@ class Planner:
         return kept_few(self, "loops", key, lambda: self._made(lower, upper))
 
     def _made(self, lower: Array, upper: Array) -> NativeLoop:
-        motions = self.check.kernel_of_motions(lower, upper)
-        prover = None if motions is None else ColumnFunction.of(motions)
+        prover = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
         wide = self.check.edge_columns(certain=prover is None, pad=NEAR)
