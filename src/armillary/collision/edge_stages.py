@@ -27,7 +27,7 @@ from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, three
+from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, three
 from armillary.trace import Program
 from armillary.trace.functions import absolute, maximum, select
 
@@ -67,6 +67,9 @@ class EdgeColumns(Columns):
     link_radius = Column("its radius", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
     here = Column("centre of the sphere around the link", 3, unit="m")
+    here_square = Column("square of its distance from the origin", unit="m2")
+    still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
+    still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
     still_radius = Column("its radius, with the margin", unit="m")
     box_centre = Column("centre of a rounded box that stands still", 3, unit="m")
@@ -125,6 +128,7 @@ class EdgeColumns(Columns):
         """Return the table of spheres that stand still, for each link apart."""
         return self.table(
             "still_spheres",
+            *(self.still_twice, self.still_rest),
             *(self.still_centre, self.still_radius),
             span(BALLS_NEAR_SPHERE, self.own_balls.name),
             span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
@@ -302,6 +306,7 @@ class Placed(NamedTuple):
     """The centre of the sphere around a link, here and for pairs of links."""
 
     here: Vector3
+    here_square: Number
     link_ball: Vector3
 
 
@@ -340,7 +345,7 @@ def _centre(pose: Matrix, centre: Vector) -> Vector3:
 
 def _place(link_pose: Matrix, link_centre: Vector) -> Placed:
     here = _centre(link_pose, link_centre)
-    return Placed(here, here)
+    return Placed(here, dot(here, here), here)
 
 
 def _within(square_of_distance: Number, reach: Number) -> Number:
@@ -354,9 +359,10 @@ def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
 
 
 def _near_sphere(
-    here: Vector, link_radius: Number, still_centre: Vector, still_radius: Number
+    here: Vector, here_square: Number, still_twice: Vector, still_rest: Number
 ) -> Number:
-    return _within(square(here, still_centre), link_radius + still_radius)
+    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + a . 2 b
+    return (still_rest - here_square) + dot(three(here), three(still_twice))
 
 
 def _hit_sphere(  # noqa: PLR0913, PLR0917
