@@ -276,18 +276,15 @@ class _EdgeRecords:
                 if box is None:
                     centre = pairs.placed.centres[shape]
                     radius = self.radii[shape] + self.touching
-                    # Of squares some digits are lost: what is a little farther is
-                    # near, too.
-                    reach = pairs.tables.radii[link] + radius
-                    square = float(centre @ centre)
-                    near = reach**2 + LOST * (reach**2 + square + 1.0)
-                    twice = 2.0 * centre, near - square
-                    spheres.append((*twice, centre, radius, *spans))
+                    near = self._near(link, centre, radius)
+                    spheres.append((*near, centre, radius, *spans))
                 else:
                     X = pairs.placed.matrices[shape]
                     centre = X[:, :3] @ box.centre + X[:, 3]
                     radius = box.radius + self.touching
-                    boxes.append((centre, X[:, :3].T, box.half, radius, *spans))
+                    reach = float(np.linalg.norm(box.half)) + radius
+                    near = *self._near(link, centre, reach), reach
+                    boxes.append((*near, centre, X[:, :3].T, box.half, radius, *spans))
             of_spheres[k] = begin[0], len(spheres) - begin[0]
             of_boxes[k] = begin[1], len(boxes) - begin[1]
         record: dict[Port, Any] = {
@@ -303,6 +300,9 @@ class _EdgeRecords:
             columns.still_radius,
         )
         box_ports = (
+            columns.box_twice,
+            columns.box_rest,
+            columns.box_reach,
             columns.box_centre,
             columns.box_axes,
             columns.box_half,
@@ -321,6 +321,14 @@ class _EdgeRecords:
                 boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
             ),
         }
+
+    def _near(self, link: int, centre: Array, radius: float) -> tuple[Array, float]:
+        """Return the numbers by which a sphere that stands still is near a link."""
+        # Of squares some digits are lost: what is a little farther is near, too.
+        reach = self.pairs.tables.radii[link] + radius
+        square = float(centre @ centre)
+        near = reach**2 + LOST * (reach**2 + square + 1.0)
+        return 2.0 * centre, near - square
 
     def _link_pairs(
         self, which: Indices, sides: Indices, called: list[Indices]

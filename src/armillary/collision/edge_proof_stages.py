@@ -132,7 +132,8 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         stage(_place),
         stage(_near_sphere, near),
         stage(_hit_sphere),
-        stage(_near_box, near),
+        stage(_around_box, near),
+        stage(_near_box, columns.near_shape),
         stage(_hit_box),
         stage(_near_link, near),
         stage(_near_ball),
@@ -289,6 +290,16 @@ def _hit_sphere(  # noqa: PLR0913, PLR0917
     grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
     d2 = square(point, still_centre)
     return _flags(d2, ball_radius + still_radius, grown, flags)
+
+
+def _around_box(
+    here: Vector,
+    link_radius: Number,
+    grown: Number,
+    box_centre: Vector,
+    box_reach: Number,
+) -> Number:
+    return _near_sphere(here, link_radius, grown, box_centre, box_reach)
 
 
 def _near_box(  # noqa: PLR0913, PLR0917

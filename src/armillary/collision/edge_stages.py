@@ -81,6 +81,9 @@ class EdgeColumns(Columns):
     box_axes = Column("its axes, in rows", 3, 3)
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
     box_radius = Column("its rounding, with the margin", unit="m")
+    box_twice = Column("twice its centre", 3, unit="m")
+    box_rest = Column("square of what is near a sphere around it, less that of the centre")
+    box_reach = Column("radius of that sphere, with the margin", unit="m")
 
     # Spherical shapes of links.
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
@@ -165,6 +168,7 @@ class EdgeColumns(Columns):
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
+            *(self.box_twice, self.box_rest, self.box_reach),
             *(self.box_centre, self.box_axes, self.box_half, self.box_radius),
             span(BALLS_NEAR_BOX, self.own_balls.name),
             span(SHAPES_NEAR_BOX, self.shape_pairs.name),
@@ -220,7 +224,8 @@ class EdgeFormulas(NamedTuple):
         place: The sphere around a link.
         near_sphere: Whether a sphere that stands still is near.
         hit_sphere: Whether a sphere of the link touches it.
-        near_box: Whether a rounded box that stands still is near.
+        around_box: Whether the sphere around a rounded box that stands still is near.
+        near_box: Whether the box is.
         hit_box: Whether a sphere of the link touches it.
         near_link: Whether the spheres around two links are near.
         near_ball: Whether a sphere of one of them is near the sphere around the other.
@@ -232,6 +237,7 @@ class EdgeFormulas(NamedTuple):
     place: Program
     near_sphere: Program
     hit_sphere: Program
+    around_box: Program
     near_box: Program
     hit_box: Program
     near_link: Program
@@ -259,7 +265,8 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         stage(_place),
         stage(_near_sphere, near),
         stage(_hit_sphere, going),
-        stage(_near_box, near),
+        stage(_around_box, near),
+        stage(_near_box, columns.near_shape),
         stage(_hit_box, going),
         stage(_near_link, near),
         stage(_near_ball),
@@ -301,30 +308,31 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
         where(columns.near_call, distance, formulas.judge),
     )
 
-    def still(
-        table: Table, is_near: Stage, is_hit: Stage, ranges: tuple[str, str, str]
-    ) -> Stage:
-        within, of_balls, of_shapes = ranges
-        return all_of(
-            table,
-            is_near,
-            where(
-                near,
-                all_of(columns.own_balls, is_hit, within=of_balls),
-                all_of(columns.shape_pairs, *shapes, within=of_shapes),
-            ),
-            within=within,
+    def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
+        return (
+            all_of(columns.own_balls, is_hit, within=of_balls),
+            all_of(columns.shape_pairs, *shapes, within=of_shapes),
         )
 
-    spheres = OF_SPHERES, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE
-    boxes = OF_BOXES, BALLS_NEAR_BOX, SHAPES_NEAR_BOX
+    by_sphere = touched(formulas.hit_sphere, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
+    by_box = touched(formulas.hit_box, BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
     balls = all_of(columns.other_balls, formulas.hit_ball, within=BALLS_B)
     return (
         all_of(
             columns.links,
             formulas.place,
-            still(columns.spheres, formulas.near_sphere, formulas.hit_sphere, spheres),
-            still(columns.boxes, formulas.near_box, formulas.hit_box, boxes),
+            all_of(
+                columns.spheres,
+                formulas.near_sphere,
+                where(near, *by_sphere),
+                within=OF_SPHERES,
+            ),
+            all_of(
+                columns.boxes,
+                formulas.around_box,
+                where(near, formulas.near_box, where(columns.near_shape, *by_box)),
+                within=OF_BOXES,
+            ),
         ),
         all_of(
             columns.link_pairs,
@@ -427,6 +435,12 @@ def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
         beyond = maximum(absolute(along) - h, 0.0)
         total = total + beyond * beyond
     return total
+
+
+def _around_box(
+    here: Vector, here_square: Number, box_twice: Vector, box_rest: Number
+) -> Number:
+    return _near_sphere(here, here_square, box_twice, box_rest)
 
 
 def _near_box(  # noqa: PLR0913, PLR0917
