@@ -215,7 +215,9 @@ class _EdgeRecords:
         """Return the records of all tables."""
         pairs, columns = self.pairs, self.columns
         each = pairs.tables.pairs.pairs
-        moves = np.sort(np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes]))
+        moves = np.sort(
+            np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes])
+        )
         sides = each[moves]
         is_still = self.rows[sides] == 0
         of_still = is_still.any(axis=1)

@@ -1,4 +1,4 @@
-"""The pipeline of proofs of edges: whether links may touch within some pieces of motions.
+"""The pipeline of proofs of edges: whether links may touch in pieces of motions.
 
 Each row is a piece of a motion: joint positions q in its middle, their rates by t, and
 how far t reaches to both sides. A sphere of a link is somewhere in a larger one, whose
@@ -302,7 +302,7 @@ def _around_box(
     return _near_sphere(here, link_radius, grown, box_centre, box_reach)
 
 
-def _near_box(  # noqa: PLR0913, PLR0917
+def _near_box(
     here: Vector,
     link_radius: Number,
     grown: Number,
@@ -399,10 +399,12 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     other = Pose.from_matrix(mate_pose) @ three(mate_centre)
     reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
     # A half space reaches everywhere.
-    return maximum(_within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
+    return maximum(
+        _within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0)
+    )
 
 
-def _judge(  # noqa: PLR0913, PLR0917
+def _judge(
     value: Number,
     enough: Number,
     near_call: Number,

@@ -1,4 +1,4 @@
-"""Planners of motions that touch nothing: from joint positions to others, or to poses."""
+"""Planners of motions that touch nothing, to joint positions or to poses."""
 
 from __future__ import annotations
 
