@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -381,7 +381,7 @@ def _hit_ball(  # noqa: PLR0913, PLR0917
 
 def _speeds(shape_bounds: Vector, mate_bounds: Vector, half: Number) -> Number:
     """Return how far two links approach each other within a piece, at most."""
-    return cast("Number", half * (shape_bounds[0] + mate_bounds[0]))
+    return half * (shape_bounds[0] + mate_bounds[0])
 
 
 def _may_meet(  # noqa: PLR0913, PLR0917

@@ -147,7 +147,7 @@ class EdgeColumns(Columns):
 
     @property
     def links(self) -> Table:
-        """Return the table of links that move, in the order in which they are tested."""
+        """Return the table of links that move, in the order of their tests."""
         return self.table(
             "links",
             *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
@@ -180,7 +180,7 @@ class EdgeColumns(Columns):
 
     @property
     def own_balls(self) -> Table:
-        """Return the table of the spherical shapes of links, those of a link together."""
+        """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
             "balls_of",
             *(self.ball_pose, self.ball_centre, self.ball_radius),

@@ -31,6 +31,7 @@ class EdgeCode(PartOfLoop):
             self.is_free(),
             self.sampled(),
             self.length(),
+            self.cut(),
             self.quick(),
             self.proven(),
             self.motion(),
@@ -108,6 +109,29 @@ class EdgeCode(PartOfLoop):
         f.ret(total.get().sqrt())
         return f
 
+    def cut(self) -> FunctionBuilder:
+        """Write the first pieces of a motion to the stack; return how many they are.
+
+        Each block has every so-manieth of them, so that it spans the motion.
+        """
+        f = function("cut", I64, length=F64)
+        lanes = self.lanes
+        middles, halves = (WORK.load(f["w"], "stack", k) for k in range(2))
+        wanted = f["length"] * SETUP.load(f["s"], "pieces") * (1.0 / lanes)
+        blocks = wanted.intrinsic("ceil")
+        blocks = (blocks < 1.0).select(1.0, blocks)
+        blocks = (blocks > FIRST_BLOCKS).select(FIRST_BLOCKS, blocks)
+        each = blocks.to(I64, "fptosi")
+        half = self.narrow(f.constant(F64, 0.5 / lanes) / blocks)
+        with f.loop(each) as block, f.loop(lanes) as lane:
+            number = lane * each + (each - 1 - block)
+            middle = self.narrow((number * 2 + 1).to(F64, "sitofp")) * half
+            k = block * lanes + lane
+            f.store(middle, middles, k)
+            f.store(half, halves, k)
+        f.ret(each * lanes)
+        return f
+
     def quick(self) -> FunctionBuilder:
         """Return whether a motion is proven piece by piece, a piece in each lane.
 
@@ -115,90 +139,86 @@ class EdgeCode(PartOfLoop):
         middle of one, or where pieces are many or short.
         """
         f = function("quick", I1, p=PTR, q=PTR)
-        n, lanes = SETUP.load(f["s"], "n"), self.lanes
+        n, lanes, bits = SETUP.load(f["s"], "n"), self.lanes, bits_of_lanes(self.lanes)
         columns, rates, half, found, a, v = (
             WORK.load(f["w"], name)
             for name in ("columns", "rates", "half", "found", "a", "v")
         )
-        middles, halves = (WORK.load(f["w"], "stack", k) for k in range(2))
+        stacks = middles, halves = [WORK.load(f["w"], "stack", k) for k in range(2)]
         self.edge(f, f["p"], f["q"])
         with f.loop(n) as j:
             f.store(f.load(self.one, v, j).splat(lanes), rates, j)
-        # At first a lane has every so-manieth piece, so that a block spans the motion.
         length = call(f, "length", F64, f["p"], f["q"])
-        wanted = length * SETUP.load(f["s"], "pieces") * (1.0 / lanes)
-        blocks = wanted.intrinsic("ceil")
-        blocks = (blocks < 1.0).select(1.0, blocks)
-        blocks = (blocks > FIRST_BLOCKS).select(FIRST_BLOCKS, blocks)
-        each = blocks.to(I64, "fptosi")
-        whole = self.narrow(f.constant(F64, 0.5 / lanes) / blocks)
-        count = f.variable(I64, 0)
-        with f.loop(each) as block, f.loop(lanes) as lane:
-            number = lane * each + (each - 1 - block)
-            middle = self.narrow((number * 2 + 1).to(F64, "sitofp")) * whole
-            f.store(middle, middles, count.get())
-            f.store(whole, halves, count.get())
-            count.set(count.get() + 1)
-        rounds = f.variable(I64, 0)
-        bits = bits_of_lanes(lanes)
+        count, rounds = f.variable(I64, call(f, "cut", I64, length)), f.variable(I64, 0)
         code, tables = (SETUP.load(f["s"], x) for x in ("quick", "quick_tables"))
         with f.forever() as loop:
             loop.leave(count.get().equals(0))
-            some = count.get()
-            some = (some < lanes).select(some, lanes)
-            first = f.variable(I64, count.get() - some)
-            count.set(first.get())
+            some = (count.get() < lanes).select(count.get(), lanes)
+            first = count.get() - some
             # Lanes that are left over repeat the first piece.
             with f.loop(lanes, some) as k:
-                for stack in (middles, halves):
-                    value = f.load(self.one, stack, first.get())
-                    f.store(value, stack, first.get() + k)
+                for stack in stacks:
+                    f.store(f.load(self.one, stack, first), stack, first + k)
             t, h = (
-                f.load(self.real, f.element(x, self.one, first.get()), align=4)
-                for x in (middles, halves)
+                f.load(self.real, f.element(x, self.one, first), align=4)
+                for x in stacks
             )
             with f.loop(n) as j:
                 start = f.load(self.one, a, j).splat(lanes)
-                way = f.load(self.real, rates, j)
-                f.store(start + way * t, columns, j)
+                f.store(start + f.load(self.real, rates, j) * t, columns, j)
             # What rounding of t and h loses is added.
             f.store(h * 1.00001 + 1e-6, half)
-            flags = f.call(
-                code.text,
-                bits,
-                columns,
-                rates,
-                half,
-                found,
-                tables,
-                f.constant(bits, -1),
-            )
+            every = f.constant(bits, -1)
+            arguments = columns, rates, half, found, tables, every
+            flags = f.call(code.text, bits, *arguments)
             values = f.load(self.real, found)
-            close = f.variable(I64, values.exceeds_or_nan(0.0).mask())
             is_hit = values.exceeds_or_nan(0.75).mask().differs(0)
             rounds.set(rounds.get() + 1)
             is_late = rounds.get() > MOST_BLOCKS
-            is_full = first.get() + 2 * lanes > STACK - lanes
+            is_full = first + 2 * lanes > STACK - lanes
             with f.when(is_hit | is_late | is_full | flags.differs(0)):
                 f.ret(f.constant(I1, 0))
-            close.set(close.get() & ((f.constant(I64, 1) << some) - 1))
-            with f.when(close.get().differs(0)):
-                with f.when(f.load(self.one, halves, first.get()) < SHORTEST):
-                    f.ret(f.constant(I1, 0))
-                f.store(t, found)  # which are put back while the stack is written
-                f.store(h, half)
-                with f.forever() as lanes_:
-                    lanes_.leave(close.get().equals(0))
-                    lane = f.count_trailing_zeros(close.get())
-                    close.set(close.get() & (close.get() - 1))
-                    part = f.load(self.one, half, lane) * 0.5
-                    at = f.load(self.one, found, lane)
-                    for where in (at - part, at + part):
-                        f.store(where, middles, count.get())
-                        f.store(part, halves, count.get())
-                        count.set(count.get() + 1)
+            close = values.exceeds_or_nan(0.0).mask()
+            close = close & ((f.constant(I64, 1) << some) - 1)
+            is_short = f.load(self.one, halves, first) < SHORTEST
+            with f.when(is_short & close.differs(0)):
+                f.ret(f.constant(I1, 0))
+            # The pieces are read here while the stack is written.
+            f.store(t, found)
+            f.store(h, half)
+            count.set(self.halve(f, first, close, (found, half), (middles, halves)))
         f.ret(f.constant(I1, 1))
         return f
+
+    def halve(
+        self,
+        f: FunctionBuilder,
+        first: Value,
+        bits: Value,
+        pieces: tuple[Value, Value],
+        stacks: tuple[Value, Value],
+    ) -> Value:
+        """Put halves of some pieces on the stack; return how many pieces it has.
+
+        Args:
+            f: The function.
+            first: How many it has before.
+            bits: Which pieces are halved.
+            pieces: Where the middles of pieces are, and how far they reach.
+            stacks: The same of the stack.
+        """
+        count, left = f.variable(I64, first), f.variable(I64, bits)
+        with f.forever() as loop:
+            loop.leave(left.get().equals(0))
+            lane = f.count_trailing_zeros(left.get())
+            left.set(left.get() & (left.get() - 1))
+            at, part = (f.load(self.one, x, lane) for x in pieces)
+            part = part * 0.5
+            for middle in (at - part, at + part):
+                f.store(middle, stacks[0], count.get())
+                f.store(part, stacks[1], count.get())
+                count.set(count.get() + 1)
+        return count.get()
 
     def edge(self, f: FunctionBuilder, p: Value, q: Value) -> None:
         """Write where the motion between two rows begins, and how far it goes."""

@@ -7,11 +7,11 @@ is in the setup, so that the same code serves all cells.
 
 Two trees grow from the start and from the goals, towards samples and then towards each
 other (Kuffner and LaValle, "RRT-Connect", 2000), the smaller one first; nodes at which
-edges failed are extended by near samples only (Yershova and others, "Dynamic-domain
+edges failed are extended by near samples only (Yershova and others, "Dynamic-Domain
 RRTs", 2005). Edges are sampled in blocks of lanes that are spread over them, as in
 Thomason, Kingston and Kavraki, "Motions in microseconds via vectorized sampling-based
-planning" (2024). Ways are then shortened, by shortcuts and at corners, and proven. Where
-the proof of an edge fails, edges are proven in all further steps.
+planning" (2024). Ways are then shortened, by shortcuts and at corners, and proven.
+Where the proof of an edge fails, edges are proven in all further steps.
 
 Nodes have weighted positions, so that lengths of motions are those of vectors. What is
 tested and proven are joint positions of 64 bits, which are the answer to the last bit.

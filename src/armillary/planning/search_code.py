@@ -66,11 +66,12 @@ class SearchCode(PartOfLoop):
             TREE.store(roots, tree, "roots")
             TREE.store(0, tree, "count")
             with f.loop(CALL.load(c, "goal_count") if number else 1) as k:
-                with f.when(f.load(I64, verdicts, k + number).equals(0)):
-                    root = f.element(roots, F64, k * n)
-                    with f.loop(n) as j:
-                        z = f.load(F64, root, j) * f.load(F64, weights, j)
-                        f.store(self.narrow(z), x, j)
+                is_free = f.load(I64, verdicts, k + number).equals(0)
+                root = f.element(roots, F64, k * n)
+                with f.loop(n) as j:
+                    z = f.load(F64, root, j) * f.load(F64, weights, j)
+                    f.store(self.narrow(z), x, j)
+                with f.when(is_free):
                     call(f, "add", I64, tree, x, f.constant(I64, -1) - k)
         # Where the samples of a seed begin.
         seed = mixed(CALL.load(c, "seed") + 1)

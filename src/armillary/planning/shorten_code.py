@@ -29,9 +29,7 @@ class ShortenCode(PartOfLoop):
         return [self.shortcuts(), self.corners(), self.shorten()]
 
     def shortcuts(self) -> FunctionBuilder:
-        """Leave out way points between which there is a free motion; return how many
-        are left.
-        """
+        """Leave out way points between free motions; return how many remain."""
         f = function("shortcuts", I64, count=I64)
         n, path = SETUP.load(f["s"], "n"), CALL.load(f["c"], "path")
         count, i = f.variable(I64, f["count"]), f.variable(I64, 0)
@@ -82,21 +80,23 @@ class ShortenCode(PartOfLoop):
                 total = total * 0.25 + f.load(F64, now, j) * 0.5
                 f.store(total, middle, j)
             moved = call(f, "length", F64, now, middle)
-            with f.when(moved > SETUP.load(f["s"], "corner")):
-                with f.when(call(f, "motion", I1, before, middle)):
-                    with f.when(call(f, "motion", I1, middle, behind)):
-                        copy_reals(f, middle, now, n)
-                        f.store(f.constant(I64, 1), f["changed"])
+            is_wide = moved > SETUP.load(f["s"], "corner")
+            is_better = f.variable(I1, 0)
+            with f.when(is_wide), f.when(call(f, "motion", I1, before, middle)):
+                is_better.set(call(f, "motion", I1, middle, behind))
+            with f.when(is_better.get()):
+                copy_reals(f, middle, now, n)
+                f.store(f.constant(I64, 1), f["changed"])
         f.ret(full)
         return f
 
     def shorten(self) -> FunctionBuilder:
         """Shorten a way; return how many way points it has."""
         f = function("shorten", I64, count=I64)
-        n, path = SETUP.load(f["s"], "n"), CALL.load(f["c"], "path")
         count, changed = f.variable(I64, f["count"]), f.reserve(8)
         with f.loop(SHORTENINGS):
-            with f.when((count.get() > 2) & ~call(f, "late", I1)):
+            is_late = call(f, "late", I1)
+            with f.when((count.get() > 2) & ~is_late):
                 before = count.get()
                 count.set(call(f, "shortcuts", I64, before))
                 is_less = count.get() < before
