@@ -182,6 +182,23 @@ def centre_of_ball(planner) -> Array:
     return Q[planner.check(Q)][0]
 
 
+def test_more_time_gives_shorter_ways_that_are_proven():
+    planner = planner_of_balls()
+    start, goal = cornered_problem(planner)
+    first = planner(start, goal, timeout=None)
+    shorter = planner(start, goal, timeout=None, improve=0.1)
+    assert shorter.proven and shorter.length <= first.length
+    assert shorter.edges > 10 * first.edges  # it has searched on
+    assert (shorter.q[0] == start).all() and (shorter.q[-1] == goal).all()
+    assert shorter.length >= np.linalg.norm(goal - start)
+    assert planner.check.motion(shorter.q[:-1], shorter.q[1:]).free.all()
+    assert not planner.check(dense(shorter.q)).any()
+    several = planner(start, [goal, goal + 0.01], timeout=None, improve=0.02)
+    assert several.success and several.goal in {0, 1}
+    with pytest.raises(ModelError, match="time to improve must be"):
+        planner(start, goal, improve=-1.0)
+
+
 # Reasons
 
 

@@ -37,6 +37,9 @@ ALIGNMENT: Final = 64
 
 CALL_WORDS: Final = CALL.bytes // 8
 
+RESULTS: Final = CALL.offsets["status"] // 8
+"""Where results begin; the length comes last."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -89,12 +92,14 @@ class Problem(NamedTuple):
         goals: The same, shape (k, n).
         seed: Another number gives other samples.
         deadline: When to stop [ns], see `deadline_after`; 0 for never.
+        improve: Until when a way is made shorter, 0 for not at all.
     """
 
     start: Array
     goals: Array
     seed: int
     deadline: int
+    improve: int = 0
 
 
 class Found(NamedTuple):
@@ -240,10 +245,10 @@ class _Memory:
 
     def solve(self, loop: NativeLoop, problem: Problem) -> Found:
         """Solve a problem of the loop that this was made for."""
-        start, goals, seed, deadline = problem
+        start, goals, seed, deadline, _ = problem
         verdicts = np.zeros(1 + len(goals), np.int64)
         # In the order of the first fields of `layout.CALL`.
-        self.call[:7] = (
+        self.call[:8] = (
             address_of(start),
             address_of(goals),
             len(goals),
@@ -251,9 +256,10 @@ class _Memory:
             deadline,
             address_of(self.path),
             address_of(verdicts),
+            problem.improve,
         )
         loop.run(*self.addresses, 1)
-        status, count, goal, *counts = self.call[9 : CALL_WORDS - 1].tolist()
+        status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
         length = float(self.call.view(np.float64)[CALL_WORDS - 1])
         q = self.path[:count].copy()
         return Found(status, q, goal, verdicts, length, tuple(counts))
@@ -300,6 +306,7 @@ class _Memory:
                 "step": memory(n, kind),
                 "rows": [memory(n) for _ in range(2)],
                 "raw": memory(n * PATH_ROOM),
+                "best": memory(n * PATH_ROOM),
                 "counter": memory(n, np.int64),
             },
         )
