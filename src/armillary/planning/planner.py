@@ -143,7 +143,7 @@ class Planner:
         """Return a way from a start to a goal that touches nothing.
 
         The same start, goal and seed give the same way, whatever else runs; the timeout
-        only ends a search. With `improve` the way depends on how much there is time for.
+        only ends a search. With `improve` the way depends on the time that there is.
 
         Args:
             start: Joint positions [m or rad], shape (n,), or a state.
