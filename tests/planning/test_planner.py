@@ -91,7 +91,7 @@ def free_positions(check, count: int, seed: int = 0) -> Array:
 
 
 def centres(Q: Array) -> Array:
-    """Return the centres of the arm's balls, (n, 4) -> (n, 8, 3), by its own formula."""
+    """Return the centres of the arm's balls by its own formula, (n, 4) -> (n, 8, 3)."""
     R, p = np.tile(np.eye(3), (len(Q), 1, 1)), np.zeros((len(Q), 3))
     found = []
     for k in range(4):
