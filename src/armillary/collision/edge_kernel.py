@@ -343,7 +343,7 @@ class _EdgeRecords:
         is_first[1:] = (both[1:] != both[:-1]).any(axis=1)
         groups: list[Indices] = []
         if len(order):
-            groups = np.split(order, np.flatnonzero(is_first)[1:])
+            groups += np.split(order, np.flatnonzero(is_first)[1:])
         a: Indices
         b: Indices
         a, b = both[is_first].T
