@@ -357,8 +357,8 @@ class _EdgeRecords:
         at = sum(map(len, called))
         spans = np.zeros((len(ranks), 2), np.int64)
         for k, rank in enumerate(ranks.tolist()):
-            group = groups[rank]
-            others = group[~self.is_ball[sides[group]].all(axis=1)]
+            group: Indices = groups[int(rank)]
+            others: Indices = group[~self.is_ball[sides[group]].all(axis=1)]
             called.append(which[others])
             spans[k] = at, len(others)
             at += len(others)

@@ -187,7 +187,7 @@ class NativeLoop:
     words: Words
     owned: tuple[object, ...]
     run: Callable[[int, int, int, int], None]
-    idle: list[_Memory]
+    idle: list[_LoopMemory]
 
     @classmethod
     def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
@@ -259,16 +259,16 @@ class NativeLoop:
         share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
         return [each for each in found if each is not None]
 
-    def _taken(self) -> _Memory:
+    def _taken(self) -> _LoopMemory:
         try:
             return self.idle.pop()
         except IndexError:  # other threads have all
-            return _Memory.of(self)
+            return _LoopMemory.of(self)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Memory:
+class _LoopMemory:
     """What a thread works in.
 
     Attributes:
@@ -307,7 +307,7 @@ class _Memory:
         return Found(status, q, goal, verdicts, length, tuple(counts))
 
     @classmethod
-    def of(cls, loop: NativeLoop) -> _Memory:
+    def of(cls, loop: NativeLoop) -> _LoopMemory:
         check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
         kind, lanes = check.dtype, check.lanes
         room = -(-room // (GROUP * lanes)) * GROUP * lanes

@@ -167,7 +167,7 @@ class Planner:
         Raises:
             ShapeError: Start or goal have another shape.
             ModelError: A goal is a pose and no frame is named, a time is below 0 or
-                NaN, or the seed is no integer from 0 up.
+                NaN, or the seed is not an integer from 0 up.
             UnknownName: The frame does not exist.
         """
         began = time.perf_counter()
