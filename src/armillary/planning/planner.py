@@ -127,6 +127,9 @@ class Planner:
     weights: Array
     options: LoopOptions
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planner, (self.check, self.weights, self.options)
+
     def __repr__(self) -> str:
         return f"<planner with {self.check!r}>"
 
