@@ -12,6 +12,8 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.planning.edges import EdgeTests, columns_in_python
+from armillary.planning.loop import LoopOptions, NativeLoop, Problem, Space
 from armillary.planning.planner import STEP
 from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace, Sphere
 
@@ -487,9 +489,7 @@ def test_a_grip_counts_and_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
     cell = among_balls()
     cell = cell.replace(manipulators=[*cell.manipulators, part])
     start = free_positions(planner_of_balls().check, 1)[0]
-    aside = cell.home.replace(q=start).replace(
-        bases={"part": arm.Pose.translation(0.0, 0.0, 2.0)}
-    )
+    aside = cell.home.replace(q=start).place("part", arm.Pose.translation(0, 0, 2))
     held = aside.attach("part", "robot/link3", pose=arm.Pose.translation(0.3, 0.0, 0.0))
     without = cell.planner(cell.collision(aside))
     without(start, start)
@@ -505,6 +505,32 @@ def test_a_grip_counts_and_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
         assert plan.success and plan.proven
         assert not check(dense(plan.q, 500)).any()
     assert not made
+
+
+def test_a_check_in_python_is_asked_by_the_same_loop():
+    # As for triangles of meshes, and for scripts that are not compiled.
+    planner = planner_of_balls()
+    start, goal = cornered_problem(planner)
+    asked: list[int] = []
+
+    def check(Q: Array) -> Array:
+        asked.append(len(Q))
+        return planner.check(Q)
+
+    columns = columns_in_python(check, 4)
+    lower, upper = among_balls().limits
+    loop = NativeLoop.of(
+        EdgeTests(columns, columns, None),
+        Space(lower, upper, np.ones(4)),
+        LoopOptions(step=STEP),
+    )
+    found = loop.solve(Problem(start, goal[np.newaxis], 1, 0))
+    assert len(found.q) > 2 and asked
+    assert (found.q[0] == start).all() and (found.q[-1] == goal).all()
+    steps = [max(2, int(np.linalg.norm(b - a) / STEP)) for a, b in pairwise(found.q)]
+    for (a, b), count in zip(pairwise(found.q), steps, strict=True):
+        t = np.linspace(0.0, 1.0, count)[:, None]
+        assert planner.check(a + t * (b - a)).mean() < 0.1
 
 
 def test_a_planner_is_pickled_by_its_check():
