@@ -30,7 +30,7 @@ from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import moving_twists, straight_links
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
@@ -164,7 +164,7 @@ def edge_proof_columns(
     tables = {
         **made.tables(),
         **made.moving(columns, precision, levers),
-        **MovingTwists(moving, ()).records(pairs.state),
+        **moving_twists(moving).records(pairs.state),
         **coordinate_records(columns, speeds, levers),
     }
     return ColumnFunction.compiled(

@@ -33,7 +33,7 @@ from armillary.collision.motion_stages import coordinate_motion, velocity_at
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingLinks, MovingTwists
+from armillary.kinematics.moving_links import MovingLinks, moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, norm, three
 from armillary.trace import Port, Program
@@ -121,7 +121,7 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         moving: The moving links of the cell, by straight code.
         links: For how many links there is room.
     """
-    columns, twists = EdgeProofColumns(moving, links), MovingTwists(moving, ())
+    columns, twists = EdgeProofColumns(moving, links), moving_twists(moving)
 
     def stage(formula: Callable[..., Any], *writes: Port) -> Program:
         # Roundings are in the bounds.
