@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
     from armillary.planning.cartesian_path import CartesianPath, LineReason
+    from armillary.planning.plan import Plan, PlanReason
+    from armillary.planning.planner import Planner
     from armillary.planning.segments import Arc, Line
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
@@ -96,6 +98,9 @@ __all__ = [
     "Mount",
     "Obstacles",
     "OutOfReach",
+    "Plan",
+    "PlanReason",
+    "Planner",
     "Pose",
     "Posture",
     "RateReason",
@@ -148,6 +153,9 @@ _HOMES: Final = {
     "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
     "OutOfReach": "armillary.model.closed_form",
+    "Plan": "armillary.planning.plan",
+    "PlanReason": "armillary.planning.plan",
+    "Planner": "armillary.planning.planner",
     "Pose": "armillary.spatial.pose",
     "Posture": "armillary.model.posture",
     "RateReason": "armillary.ik.reason",

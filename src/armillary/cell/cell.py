@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from armillary.kinematics.kernels import Joints
     from armillary.model.closed_form import ClosedForm
     from armillary.planning import cartesian
+    from armillary.planning import planner as planning
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.view import questions as viewer
@@ -72,6 +73,7 @@ else:
     questions = Later("armillary.kinematics.questions")
     loop_questions = Later("armillary.kinematics.loops")
     cartesian = Later("armillary.planning.cartesian")
+    planning = Later("armillary.planning.planner")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -452,6 +454,8 @@ class Cell:
     own_points = asks_of_meshes(own_points.own_points)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
+
+    planner = asks(planning.planner)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)

@@ -15,9 +15,11 @@ from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
+from armillary.collision.edge_kernel import edge_columns, edge_proof_columns
 from armillary.collision.exact_pairs import ExactPairs
-from armillary.collision.lengths import margin_of, number_of
+from armillary.collision.lengths import NEARNESS, margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
+from armillary.collision.motion_kernel import PositionBox
 from armillary.collision.moved_bases import moved_bases
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
@@ -30,6 +32,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
+from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
@@ -319,6 +322,65 @@ class CollisionCheck:
         if not (is_decisive and self._placed.moving.is_compiled and self._may_be_free):
             return None
         return self._kernel("touching")
+
+    def edge_columns(
+        self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
+    ) -> ColumnFunction | None:
+        """Return code that tells if links touch at any of some rows; see `edge_stages`.
+
+        None where Python decides.
+
+        Args:
+            pad: By how much farther than the margin links touch [m]; it is 0 where
+                shapes are searched for their nearest points.
+            certain: Whether what rounding decides touches; else it may be free.
+            lanes: Rows that are computed at once, by default what registers hold.
+        """
+        if self.is_exact or not self._placed.moving.is_compiled:
+            return None
+        precision = precision_of(self._placed)
+        if not lanes:
+            lanes = native_lanes(precision.dtype)
+        # Whether shapes overlap takes less time than how far they are apart.
+        if not all(kind.is_closed_form for kind in self.tables.pairs.kinds):
+            pad = 0.0
+        more = precision.rounding if certain else pad
+        return edge_columns(self._placed, self.margin + more, precision, lanes)
+
+    def edge_proof_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that proves pieces of motions; None where it would prove nothing.
+
+        See `edge_proof_stages`: what it does not prove may be proven by
+        `motion_columns`.
+
+        Args:
+            lower: Least joint positions for which it is asked, shape (joints,).
+            upper: Greatest.
+        """
+        if self.is_exact or not speeds_are_known(straight_links(self.cell), self.state):
+            return None
+        return edge_proof_columns(
+            self._placed,
+            self.margin + NEARNESS,
+            precision_of(self._placed),
+            PositionBox(lower, upper),
+        )
+
+    def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that tells if motions are free; None where nothing bounds speeds.
+
+        Of columns of both ends it gives two: 1 and 0 where a motion is free.
+
+        Args:
+            lower: Least joint positions for which it answers, shape (joints,).
+            upper: Greatest.
+        """
+        return None if self.is_exact else self._prover.columns(lower, upper)
+
+    @property
+    def may_be_free(self) -> bool:
+        """Return whether no shapes that move together touch, whatever q is."""
+        return self._may_be_free
 
     @property
     def _moves(self) -> bool:

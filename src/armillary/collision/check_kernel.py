@@ -15,7 +15,13 @@ import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
 from armillary.collision.check_tables import WHOLE, CheckTables, RecordsBehind
-from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room, records
+from armillary.collision.columns import (
+    RECORDS_OF_SHAPES,
+    SHAPES,
+    CheckColumns,
+    Room,
+    records,
+)
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
@@ -146,7 +152,7 @@ class _CheckQuestion:
         tables, near = pairs.tables, self.near
         return {
             **sphere_records(columns, pairs, part),
-            **shape_records(columns, pairs, part),
+            **shape_records(self.room, pairs, part),
             **_link_pairs(columns, tables, near, part),
             **_shape_pairs(columns, tables, near, called, part),
         }
@@ -314,19 +320,20 @@ def sphere_records(
 
 
 def shape_records(
-    columns: CheckColumns, pairs: PlacedPairs, part: RecordsBehind = WHOLE
+    room: Room, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of shapes: where each is in its moving link, its numbers."""
-    room, tables = columns.sizes["numbers"], pairs.tables
-    numbers = tables.numbers_and_spheres if columns.has_clouds else tables.numbers
+    tables = pairs.tables
+    numbers = tables.numbers_and_spheres if room.has_clouds else tables.numbers
     numbers = numbers[part.shapes :]
-    if numbers.shape[1] != room:
-        numbers = np.pad(numbers, ((0, 0), (0, room - numbers.shape[1])))
-    record: dict[Port, Any] = {
-        columns.shape_pose: pairs.placed.matrices[part.shapes :],
-        columns.shape_numbers: numbers,
+    missing = room.numbers - numbers.shape[1]
+    if missing:
+        numbers = np.pad(numbers, ((0, 0), (0, missing)))
+    record = {
+        CheckColumns.shape_pose.name: pairs.placed.matrices[part.shapes :],
+        CheckColumns.shape_numbers.name: numbers,
     }
-    return {columns.shapes.name: records(record)}
+    return {SHAPES: record}
 
 
 def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:

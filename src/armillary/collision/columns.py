@@ -23,6 +23,7 @@ __all__ = [
     "CheckColumns",
     "Room",
     "records",
+    "records_of",
 ]
 
 
@@ -36,6 +37,9 @@ SPHERES_A: Final = "spheres_a"
 SPHERES_B: Final = "spheres_b"
 """Fields of motions: the ranges of the spheres of the shapes of both links."""
 
+
+SHAPES: Final = "shapes"
+"""The table of shapes: where they are in moving links, and their numbers."""
 
 RECORDS_OF_SHAPES: Final = "record_a", "record_b"
 """Fields of pairs of shapes: what `shapes` has of both, in the order of their code."""
@@ -287,9 +291,7 @@ class CheckColumns(Columns):
 
         What pairs of them are, and the code of their distance, does not.
         """
-        return Table(
-            "shapes", (number_field(self.shape_pose), number_field(self.shape_numbers))
-        )
+        return self.table(SHAPES, self.shape_pose, self.shape_numbers)
 
     @cached_property
     def sphere_pairs(self) -> Table:
@@ -304,7 +306,7 @@ class CheckColumns(Columns):
         """
         poses = (index_field(X, into=self.poses) for X in (self.X_A, self.X_B))
         near = self._near(self.shape_spheres)
-        shapes = _records_of(RECORDS_OF_SHAPES)
+        shapes = records_of(RECORDS_OF_SHAPES)
         called = *poses, *shapes, code(self.distance.name)
         return Table("shape_pairs", (*near, *called))
 
@@ -409,7 +411,7 @@ class CheckColumns(Columns):
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
             *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
-            *_records_of(RECORDS_OF_SHAPES),
+            *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
 
@@ -422,7 +424,7 @@ class CheckColumns(Columns):
         poses = (self.sphere_X_A, self.sphere_X_B)
         indices = (index_field(X, into=self.poses) for X in poses)
         more = number_field(self.sphere_number), *indices
-        called = *_records_of(RECORDS_OF_SPHERES), code(self.sphere_distance.name)
+        called = *records_of(RECORDS_OF_SPHERES), code(self.sphere_distance.name)
         return Table(table.name, (*table.fields, *more, *called))
 
     @cached_property
@@ -488,9 +490,9 @@ class CheckColumns(Columns):
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
 
 
-def _records_of(names: tuple[str, str]) -> tuple[Field, ...]:
+def records_of(names: tuple[str, str]) -> tuple[Field, ...]:
     """Return the fields of the records of both shapes of a pair."""
-    return tuple(record(name, "shapes") for name in names)
+    return tuple(record(name, SHAPES) for name in names)
 
 
 def records(values: Mapping[Port, Any]) -> dict[str, Any]:

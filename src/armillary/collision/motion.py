@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, number_of
-from armillary.collision.motion_kernel import PositionBox, motion_kernel
+from armillary.collision.motion_kernel import PositionBox, motion_columns, motion_kernel
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
+from armillary.kernel.pipeline_kernel import ColumnFunction
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
@@ -160,6 +161,26 @@ class MotionProver:
         reasons[np.isnan(t)] = MotionReason.INVALID
         return t, reasons.astype(np.int8)
 
+    def columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that tells if motions are free; None without bounds.
+
+        Of columns of both ends it gives two: 1 and 0 where a motion is free.
+
+        Args:
+            lower: Least joint positions for which it answers, shape (joints,).
+            upper: Greatest.
+        """
+        if not speeds_are_known(
+            straight_links(self.pairs.moving.cell), self.pairs.state
+        ):
+            return None
+        box = PositionBox(lower, upper)
+        speeds = self.pairs.speeds(*box, accelerations=True)
+        _, levers = self.pairs.levers(*box, speeds)
+        if not np.isfinite(levers).all():
+            return None
+        return motion_columns(self.pairs, self.margin, self._rounding, box, speeds)
+
     def _beyond(self, ends: Array) -> Array:
         """Return how far finite motions are free beyond the box of level 0, (n, 2).
 
@@ -254,8 +275,11 @@ class MotionProver:
         )
 
     def _made(self, box: PositionBox, speeds: SpeedBounds) -> Kernel:
-        rounding = max(NEARNESS, double_precision(self.pairs).rounding)
-        return motion_kernel(self.pairs, self.margin, rounding, box, speeds)
+        return motion_kernel(self.pairs, self.margin, self._rounding, box, speeds)
+
+    @property
+    def _rounding(self) -> float:
+        return max(NEARNESS, double_precision(self.pairs).rounding)
 
 
 def _fixed(array: Array) -> Array:

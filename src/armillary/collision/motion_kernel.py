@@ -6,7 +6,7 @@ As for checks, another state, margin or rules change records alone.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +28,35 @@ from armillary.collision.columns import (
     Room,
     records,
 )
+from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.kernel.pipeline_kernel import (
+    ColumnFunction,
+    CompiledPipeline,
+    native_lanes,
+)
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept, kept_few
 from armillary.trace import Port
 
-__all__ = ["PositionBox", "motion_kernel"]
+__all__ = [
+    "PositionBox",
+    "coordinate_records",
+    "finite",
+    "motion_columns",
+    "motion_kernel",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+KIND: Final = np.dtype(np.float64)
+"""The type that motions are proven in."""
 
 
 class PositionBox(NamedTuple):
@@ -78,20 +92,44 @@ def motion_kernel(
     """
     # Twists are computed beside poses, by straight code.
     moving, room = straight_links(pairs.moving.cell), pairs.tables.room
-    kind = np.dtype(np.float64)
 
     def made() -> CompiledPipeline:
-        return compiled(motion_pipeline(moving, room), kind)
+        return compiled(motion_pipeline(moving, room), KIND)
 
     code = kept(moving, ("motions", room), made)
-    wanted = _Wanted(code, room, margin, rounding, box, speeds)
-    return _records_of(wanted, pairs).kernel()
+    wanted = _Wanted(room, margin, rounding, box, speeds)
+    return _records_of(code, wanted, pairs).kernel()
+
+
+def motion_columns(
+    pairs: PlacedPairs,
+    margin: float,
+    rounding: float,
+    box: PositionBox,
+    speeds: SpeedBounds,
+) -> ColumnFunction:
+    """Return code that tells if motions are free, and no more, for other code.
+
+    It is as `motion_kernel`, but any contact ends a motion.
+    """
+    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
+    pipeline = kept(
+        moving,
+        ("free motions", room),
+        lambda: motion_pipeline(moving, room, anywhere=True),
+    )
+    lanes, wanted = native_lanes(KIND), _Wanted(room, margin, rounding, box, speeds)
+    whole = pairs.whole
+    called = whole.called("free", KIND, lanes)
+    tables = {**_limits(wanted, whole), **_pairs_behind(wanted, whole, called)}
+    return ColumnFunction.compiled(
+        pipeline, tables, called.callees, dtype=KIND, lanes=lanes
+    )
 
 
 class _Wanted(NamedTuple):
     """What motions are asked for; see `motion_kernel`."""
 
-    code: CompiledPipeline
     room: Room
     margin: float
     rounding: float
@@ -102,50 +140,66 @@ class _Wanted(NamedTuple):
     def key(self) -> Hashable:
         """Return what equal ones share."""
         lower, upper = (positions.tobytes() for positions in self.box)
-        return id(self.code), self.margin, self.rounding, lower, upper
+        return self.room, self.margin, self.rounding, lower, upper
 
 
-def _records_of(wanted: _Wanted, pairs: PlacedPairs) -> PipelineRecords:
+def _records_of(
+    code: CompiledPipeline, wanted: _Wanted, pairs: PlacedPairs
+) -> PipelineRecords:
     """Return the records of motions."""
-    code, speeds = wanted.code, wanted.speeds
-    moving = straight_links(pairs.moving.cell)
-    columns = columns_of(moving, wanted.room)
-    called = pairs.called("free", code.native.dtype, code.native.lanes)
-    links, of_pairs = pairs.levers(wanted.box.lower, wanted.box.upper, speeds)
-    part, touching = pairs.tables.part, wanted.margin + wanted.rounding
-    more = {
-        **_spheres(columns, pairs, links, part),
-        **shape_records(columns, pairs, part),
-        **_link_pairs(columns, pairs, touching, speeds, of_pairs, part),
-        **_shape_pairs(columns, pairs, called, part),
-    }
+    called = pairs.called("free", KIND, code.native.lanes)
+    more = _pairs_behind(wanted, pairs, called)
     # Obstacles are new: their records follow those of the same check without them.
     base = pairs.before
     if base is not None:
-        known = kept_few(base, "motions", wanted.key, lambda: _records_of(wanted, base))
+        key = id(code), wanted.key
+        known = kept_few(base, "motions", key, lambda: _records_of(code, wanted, base))
+        columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
         spheres = columns.balls, columns.velocities, columns.placed
-        return records_behind(known, pairs.tables, wanted.key, more, called, spheres)
+        return records_behind(known, pairs.tables, key, more, called, spheres)
+    tables = {**_limits(wanted, pairs), **more}
+    return PipelineRecords.of(code, tables, called.callees)
+
+
+def _pairs_behind(wanted: _Wanted, pairs: PlacedPairs, called: Called) -> Tables:
+    """Return the records of pairs behind those of pairs without obstacles, or all."""
+    columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
+    links, of_pairs = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
+    part, touching = pairs.tables.part, wanted.margin + wanted.rounding
+    return {
+        **_spheres(columns, pairs, links, part),
+        **shape_records(wanted.room, pairs, part),
+        **_link_pairs(columns, pairs, touching, wanted.speeds, of_pairs, part),
+        **_shape_pairs(columns, pairs, called, part),
+    }
+
+
+def _limits(wanted: _Wanted, pairs: PlacedPairs) -> Tables:
+    """Return the records of how links move, and within which limits."""
+    moving = straight_links(pairs.moving.cell)
+    columns = columns_of(moving, wanted.room)
+    links, _ = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
     limits: dict[Port, Any] = {
         columns.margin: [wanted.margin],
         columns.rounding: [wanted.rounding],
         columns.lower: [wanted.box.lower],
         columns.upper: [wanted.box.upper],
     }
-    tables = {
-        **MovingTwists(moving, ()).records(pairs.state),
+    return {
+        **moving_twists(moving).records(pairs.state),
         columns.motion_limits.name: records(limits),
-        **_coordinates(columns, speeds, links),
-        **more,
+        **coordinate_records(columns, wanted.speeds, links),
     }
-    return PipelineRecords.of(code, tables, called.callees)
 
 
-def _finite(bounds: Array) -> Array:
+def finite(bounds: Array) -> Array:
     """Return bounds with a large number in place of infinity."""
     return np.minimum(bounds, LARGEST)
 
 
-def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Tables:
+def coordinate_records(
+    columns: CheckColumns | EdgeProofColumns, speeds: SpeedBounds, links: Array
+) -> Tables:
     """Return the records of coordinates of joints, those of carriers first.
 
     links: How fast links move for unit rates of coordinates.
@@ -160,9 +214,9 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Ta
     record: dict[Port, Any] = {
         columns.way_of: joints.argmax(axis=1),
         columns.factor: joints.max(axis=1),
-        columns.turning: _finite(speeds.angular[order]),
-        columns.bending: _finite(speeds.bending[order]),
-        columns.lever: _finite(links.max(axis=0, initial=0.0)[order]),
+        columns.turning: finite(speeds.angular[order]),
+        columns.bending: finite(speeds.bending[order]),
+        columns.lever: finite(links.max(axis=0, initial=0.0)[order]),
         columns.turns_before: before,
         columns.turns_behind: owners,
         columns.way: order,
@@ -186,7 +240,7 @@ def _spheres(
         columns.ball_pose: rows[moving],
         columns.ball_twist: rows[moving],
         columns.ball_centre: centres[moving],
-        columns.ball_levers: _finite(levers[moving]),
+        columns.ball_levers: finite(levers[moving]),
         columns.ball: moving,
         columns.ball_velocity: moving,
         columns.is_placed: moving,
@@ -256,7 +310,7 @@ def _link_pairs(
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
         columns.ball_velocity_b: b,
-        columns.levers: _finite(levers[part.pairs :]),
+        columns.levers: finite(levers[part.pairs :]),
         columns.common_turn: common,
         columns.common_pose: common,
         columns.common_twist: common,

@@ -44,7 +44,7 @@ from armillary.collision.columns import (
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kinematics.moving_links import MovingLinks
-from armillary.kinematics.moving_twists import MovingTwists
+from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -61,10 +61,13 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["LARGEST", "motion_pipeline"]
+__all__ = ["LARGEST", "coordinate_motion", "motion_pipeline", "velocity_at"]
 
 MOST_ROUNDS: Final = 2_000
 """Most rounds of pieces of a motion; beyond, it is not proven."""
+
+FEW_ROUNDS: Final = 256
+"""The same where any contact ends it."""
 
 SHORTEST: Final = 1e-12
 """Pieces below this part of a motion are not divided any more."""
@@ -85,7 +88,9 @@ UNKNOWN: Final = 1e30
 """Bounds of accelerations above this count as unknown."""
 
 
-def motion_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
+def motion_pipeline(
+    moving: MovingLinks, room: Room, *, anywhere: bool = False
+) -> Pipeline:
     """Return the pipeline from both ends of motions to how far they are free.
 
     Its result is the part of a motion that is proven to be free, and 1 if links touch
@@ -94,11 +99,13 @@ def motion_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     Args:
         moving: The moving links of the cell.
         room: For what there is room.
+        anywhere: Whether any contact ends a motion, and so does what takes many rounds
+            to prove: for those who ask only whether it is free.
     """
-    columns, twists = CheckColumns(moving, room), MovingTwists(moving, ())
+    columns, twists = CheckColumns(moving, room), moving_twists(moving)
     stage = columns.stage
     piece = columns.t, columns.back, columns.ahead, columns.touching
-    coordinates = each(columns.coordinates, stage(_coordinate))
+    coordinates = each(columns.coordinates, stage(coordinate_motion))
     pieces = subdivide(
         piece,
         stage(_position, writes=columns.q),
@@ -112,7 +119,8 @@ def motion_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         covered=columns.reached,
         ended=columns.ended,
         shortest=SHORTEST,
-        limit=MOST_ROUNDS,
+        limit=FEW_ROUNDS if anywhere else MOST_ROUNDS,
+        anywhere=anywhere,
     )
     rows = (
         stage(partial(_start, links=moving.count)),
@@ -186,7 +194,7 @@ def _start(
     )
 
 
-def _coordinate(
+def coordinate_motion(
     way_of: Number,
     factor: Number,
     turning: Number,
@@ -195,6 +203,7 @@ def _coordinate(
     lever: Number,
     fastest: Number,
 ) -> CoordinateMotion:
+    """Return how far a coordinate moves, and what that does to links behind it."""
     way = factor * way_of
     curve = way * (bending * way + 2.0 * turns_before)
     turns = turns_before + turning * way
@@ -250,7 +259,7 @@ def _begin(poses: Sequence[Matrix], back: Number, ahead: Number) -> Beginning:
     return Beginning(sound, maximum(back, ahead))
 
 
-def _velocity_at(pose: Matrix, twist: Matrix, point: Vector3) -> Vector3:
+def velocity_at(pose: Matrix, twist: Matrix, point: Vector3) -> Vector3:
     """Return the velocity of a point of the world that moves with a link."""
     v, w = _twist(twist)
     arm = subtract(point, Pose.from_matrix(pose).position)
@@ -266,7 +275,7 @@ def _moving_centre(
     carrier_pose: Matrix, carrier_twist: Matrix, centre: Vector
 ) -> CentreInMotion:
     point = Pose.from_matrix(carrier_pose) @ three(centre)
-    v = _velocity_at(carrier_pose, carrier_twist, point)
+    v = velocity_at(carrier_pose, carrier_twist, point)
     return CentreInMotion([*point, 0.0], v)
 
 
@@ -281,7 +290,7 @@ def _moving_ball(
 ) -> MovingBall:
     """Return the sphere around a link, and how far it can move within half."""
     point = Pose.from_matrix(ball_pose) @ three(ball_centre)
-    v = _velocity_at(ball_pose, ball_twist, point)
+    v = velocity_at(ball_pose, ball_twist, point)
     bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
     way = half * (norm(v) + 0.5 * half * bend)
     # The smaller of two bounds; NaN of a velocity stays NaN.
@@ -504,7 +513,7 @@ def _fall(
         (a, v_a, sides.twist_a, sides.radius_a),
         (b, v_b, sides.twist_b, sides.radius_b),
     ):
-        carried = _velocity_at(sides.common_pose, sides.common_twist, three(point[:3]))
+        carried = velocity_at(sides.common_pose, sides.common_twist, three(point[:3]))
         spin = norm(subtract(_twist(twist)[1], turn))
         way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
         speed = speed + norm(subtract(three(velocity), carried)) + way

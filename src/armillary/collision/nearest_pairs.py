@@ -172,7 +172,7 @@ class NearestPairs:
             called = self.pairs.called(full, DOUBLE, code.native.lanes, every=True)
             tables = {
                 **sphere_records(columns, self.pairs),
-                **shape_records(columns, self.pairs),
+                **shape_records(self.pairs.tables.room, self.pairs),
                 columns.link_pairs.name: records(self._links(columns, asked)),
                 **self._shapes(columns, called),
             }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -146,6 +146,18 @@ class PlacedPairs:
     def before(self) -> Self | None:
         """Return the pairs that these begin with, if those of obstacles follow."""
         return None
+
+    @property
+    def whole(self) -> Self:
+        """Return the same pairs, of which none are before others."""
+        if self.before is None:
+            return self
+
+        def made() -> Self:
+            tables = replace(self.tables, extends=None, layout=None)
+            return type(self)(tables, self.placed, self.moving, self.state)
+
+        return kept(self, "whole", made)
 
     def moved(self, state: State) -> Self | None:
         """Return the same pairs in a state that attaches the same.

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
@@ -149,6 +149,8 @@ class _PipelineCode:
         self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
         self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
+        # Regions around that end with the first row that ends, see `Each.together`.
+        self.ending: list[tuple[EndlessLoop, str, Mask]] = []
         # Memory on the stack that is only loaded and stored at fixed places becomes
         # registers; other code can reach only what has an address.
         self.addressed = _with_addresses(pipeline)
@@ -244,6 +246,7 @@ class _PipelineCode:
             match stage:
                 case Program():
                     self.program(stage, active)
+                    self.leave(port.name for port in stage.outputs)
                 case Call():
                     self.call(stage, active)
                 case Farthest():
@@ -261,9 +264,15 @@ class _PipelineCode:
                 case NearestPoint():
                     self.nearest(stage, active)
                 case When():
-                    mask = self.positive(stage.condition, active)
-                    with self.f.when(self.any(mask)):
-                        self.region(stage.stages, mask)
+                    self.when(stage, active)
+
+    def when(self, stage: When, active: Mask) -> None:
+        mask = self.positive(stage.condition, active)
+        with self.f.when(self.any(mask)):
+            if stage.together:
+                self.stages(stage.stages, active)
+            else:
+                self.region(stage.stages, mask)
 
     def positive(self, name: str, active: Mask) -> Value:
         """Return the lanes in which a column is above 0."""
@@ -429,7 +438,11 @@ class _PipelineCode:
             # Programs find fields by name, before columns.
             inner = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **inner}
-            if stage.active:
+            if stage.together:
+                self.ending.append((loop, stage.active, active))
+                self.stages(stage.stages, active)
+                self.ending.pop()
+            elif stage.active:
                 mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
                 self.region(stage.stages, mask)
@@ -437,6 +450,20 @@ class _PipelineCode:
                 self.stages(stage.stages, active)
             k.set(k.get() + 1)
         self.fields = around
+        if stage.together:
+            self.leave([stage.active])
+
+    def leave(self, written: Iterable[str]) -> None:
+        """Leave the region around, where it ends with the first row that ends.
+
+        written: What has been written: only then a row may have ended.
+        """
+        if not self.ending:
+            return
+        loop, name, active = self.ending[-1]
+        if name in written:
+            going = self.load(self.columns[name], 0) > 0.0
+            loop.leave(self.any(~going if active is None else ~going & active))
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""

@@ -83,7 +83,7 @@ class PipelineRecords:
                 codes += given.items()
             changed[name] = table.changed(self.tables[name], rows, given, sizes)
         if codes:
-            check_calls(self.code, codes, self.callees)
+            check_calls(pipeline, codes, self.callees, self._made_for)
         return type(self)(self.code, changed, self.callees)
 
     def extended(
@@ -115,7 +115,7 @@ class PipelineRecords:
             sizes = table.sizes(pipeline.columns, counts)
             made[name] = table.extended(made[name], given, sizes, moved)
             codes += ((f.name, given[f.name]) for f in table.fields if f.kind == "code")
-        check_calls(self.code, codes, callees)
+        check_calls(pipeline, codes, callees, self._made_for)
         return type(self)(self.code, made, (*self.callees, *callees))
 
     def with_numbers(self, tables: Mapping[str, Mapping[str, Any]]) -> Self:
@@ -132,6 +132,11 @@ class PipelineRecords:
             table = self.code.pipeline.table(name)
             made[name] = table.with_numbers(made[name], given)
         return type(self)(self.code, made, self.callees)
+
+    @property
+    def _made_for(self) -> tuple[np.dtype[Any], int]:
+        native = self.code.native
+        return native.dtype, native.lanes
 
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""

@@ -25,6 +25,7 @@ from armillary.kinematics.moving_links import (
     on_base,
 )
 from armillary.kinematics.state import State
+from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
@@ -34,7 +35,7 @@ from armillary.spatial.vector import Number, add, apply, cross, subtract, three
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import absolute, select
 
-__all__ = ["TWISTS", "MovingTwists"]
+__all__ = ["TWISTS", "MovingTwists", "moving_twists"]
 
 MOST_STRAIGHT_TWISTS: Final = 48
 """Joints, and links, whose twists are in straight code.
@@ -375,3 +376,8 @@ def _twists_on_base(
 
 def _columns(matrix: Any) -> list[Any]:
     return [list(column) for column in zip(*matrix, strict=True)]
+
+
+def moving_twists(moving: MovingLinks) -> MovingTwists:
+    """Return the twists of links for given rates of all joints, the same ones."""
+    return kept(moving, "twists", lambda: MovingTwists(moving, ()))

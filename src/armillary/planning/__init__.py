@@ -1,1 +1,1 @@
-"""Motions from A to B: planned paths, and tools on lines and arcs."""
+"""Motions from A to B: planned and proven paths, and tools on lines and arcs."""

@@ -1,0 +1,417 @@
+"""The native loop of planners: loaded once, with memory that problems share."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary import forks
+from armillary.kernel.binding import address_of
+from armillary.kernel.machine_type import F64
+from armillary.kernel.memory import Struct
+from armillary.kernel.search import MONOTONIC, clock
+from armillary.kernel.threads import share
+from armillary.planning.edges import EdgeTests
+from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
+
+if TYPE_CHECKING:
+    from armillary.kernel.jit import Code
+
+__all__ = ["Found", "LoopOptions", "NativeLoop", "Problem", "Space"]
+
+Array = npt.NDArray[np.float64]
+Words = npt.NDArray[np.int64]
+
+PATH_ROOM: Final = 4096
+"""Way points of a way, before it is shortened."""
+
+ALIGNMENT: Final = 64
+
+CALL_WORDS: Final = CALL.bytes // 8
+
+RESULTS: Final = CALL.offsets["status"] // 8
+"""Where results begin; the length comes last."""
+
+PAIRS: Final = 4096
+OFTEN, SELDOM = 0.2, 1e-4
+"""Pairs of random positions, and the parts of them that are within both radii."""
+
+REACH, CORNER = 0.25, 0.025
+"""The longest edge and the smallest corner, by the radius."""
+
+FEWER: Final = 0.5
+"""The part of the samples of a motion that is tested where it is proven at last."""
+
+PIECES: Final = 0.5
+"""Pieces of a motion that are proven at first, by its samples."""
+
+PROBLEMS_PER_PIECE: Final = 16
+"""Problems that a thread takes at least, where there are that many."""
+
+
+class Space(NamedTuple):
+    """Where is planned.
+
+    Attributes:
+        lower: Least joint positions [m or rad], shape (n,).
+        upper: Greatest.
+        weights: Of joints in lengths of motions, shape (n,).
+    """
+
+    lower: Array
+    upper: Array
+    weights: Array
+
+
+class LoopOptions(NamedTuple):
+    """How is searched.
+
+    Attributes:
+        step: Distance of samples of a motion, in weighted lengths.
+        nodes: Nodes of a tree.
+        growth: The part by which the radius of a node changes with each edge.
+        samples: Samples of a search.
+        wide_samples: After so many of them, what is nearly touching does not count.
+    """
+
+    step: float
+    nodes: int = 100_000
+    growth: float = 1e-4
+    samples: int = 10_000_000
+    wide_samples: int = 2_000
+
+
+class Scale(NamedTuple):
+    """How far nodes are extended, as weighted lengths.
+
+    Attributes:
+        radius: Samples within it extend a node at which an edge failed, at first.
+        least_radius: At last.
+        reach: The greatest length of an edge of a tree.
+        corner: Corners whose points would move less are left alone.
+    """
+
+    radius: float
+    least_radius: float
+    reach: float
+    corner: float
+
+    @classmethod
+    def of(cls, space: Space) -> Self:
+        """Return lengths that fit a space, whatever its size and its joints.
+
+        One of five random positions is within the radius of another, and one of ten
+        thousand within the least radius. For the Panda these are 4 and 1, as others
+        have tuned them by hand.
+        """
+        spans = (space.upper - space.lower) * space.weights
+        spans = spans[spans > 0.0]
+        n = len(spans)
+        if not n:
+            return cls(1.0, 1.0, 1.0, 1.0)
+        pairs = np.random.default_rng(0).uniform(0.0, 1.0, (2, PAIRS, n)) * spans
+        distances = np.linalg.norm(pairs[0] - pairs[1], axis=1)
+        radius = float(np.quantile(distances, OFTEN))
+        # The volume of a ball of radius r is v r^n.
+        v = math.pi ** (n / 2) / math.gamma(n / 2 + 1)
+        log_volume = math.log(SELDOM / v) + float(np.log(spans).sum())
+        least = min(math.exp(log_volume / n), radius)
+        return cls(radius, least, REACH * radius, CORNER * radius)
+
+
+class Problem(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        start: Joint positions [m or rad], shape (n,).
+        goals: The same, shape (k, n).
+        seed: Another number gives other samples.
+        deadline: When to stop [ns], see `deadline_after`; 0 for never.
+        improve: Until when a way is made shorter, 0 for not at all.
+    """
+
+    start: Array
+    goals: Array
+    seed: int
+    deadline: int
+    improve: int = 0
+
+
+class Found(NamedTuple):
+    """What the loop found.
+
+    Attributes:
+        status: How it ended; see `layout`.
+        q: Way points [m or rad], shape (k, n).
+        goal: Which goal it leads to.
+        verdicts: 1 for the start and for goals that touch, shape (1 + goals,).
+        length: The weighted length.
+        counts: Edges, joint positions, motions to be proven, samples and nodes.
+    """
+
+    status: int
+    q: Array
+    goal: int
+    verdicts: Words
+    length: float
+    counts: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeLoop:
+    """The loop with the tests of edges and the space of a planner; threads share it.
+
+    Attributes:
+        tests: What tells which edges are free.
+        space: Where is planned.
+        options: How is searched.
+        words: The setup in memory.
+        owned: What must live as long.
+        run: The function of the native loop.
+        idle: Memory that no thread uses now.
+    """
+
+    tests: EdgeTests
+    space: Space
+    options: LoopOptions
+    words: Words
+    owned: tuple[object, ...]
+    run: Callable[[int, int, int, int], None]
+    idle: list[_LoopMemory]
+
+    @classmethod
+    def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
+        """Put together what the loop reads."""
+        n, kind = len(space.lower), tests.check.dtype
+        lower, upper, weights = (np.ascontiguousarray(each, float) for each in space)
+        inverse = 1.0 / weights
+        least, span = lower * weights, (upper - lower) * weights
+        parts: dict[str, npt.NDArray[Any]] = {
+            "weights": weights,
+            "inverse": inverse,
+            "lower": lower,
+            "upper": upper,
+            "least": least.astype(kind),
+            "span": span.astype(kind),
+            "steps": _steps(n),
+        }
+        words = packed(
+            SETUP,
+            {
+                "n": n,
+                "check": tests.check.address,
+                "check_tables": [tests.check.tables, tests.tight.tables],
+                "prove": tests.prover.address if tests.prover else 0,
+                "prove_tables": tests.prover.tables if tests.prover else 0,
+                "quick": tests.quick.address if tests.quick else 0,
+                "quick_tables": tests.quick.tables if tests.quick else 0,
+                "pieces": PIECES / options.step,
+                **{name: address_of(part) for name, part in parts.items()},
+                # What is proven at last may be searched by fewer samples.
+                "resolution": (FEWER if tests.prover else 1.0) / options.step,
+                **Scale.of(space)._asdict(),
+                "growth": options.growth,
+                "room": options.nodes,
+                "most": options.samples,
+                "wide_samples": options.wide_samples,
+                "path_room": PATH_ROOM,
+                "clock": clock()[0],
+                "clock_id": MONOTONIC,
+            },
+        )
+        owned = tests, *parts.values(), clock()
+        run, _ = _plans(kind.char, tests.check.lanes)
+        return cls(tests, space, options, words, owned, run, [])
+
+    def solve(self, problem: Problem) -> Found:
+        """Solve a problem."""
+        memory = self._taken()
+        try:
+            return memory.solve(self, problem)
+        finally:
+            self.idle.append(memory)
+
+    def solve_all(self, problems: Sequence[Problem], threads: int) -> list[Found]:
+        """Solve problems on several threads; each answer is that of the problem alone.
+
+        The deadlines of problems count as well.
+        """
+        found: list[Found | None] = [None] * len(problems)
+
+        def work(piece: slice) -> None:
+            memory = self._taken()
+            try:
+                for k in range(*piece.indices(len(problems))):
+                    found[k] = memory.solve(self, problems[k])
+            finally:
+                self.idle.append(memory)
+
+        share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
+        return [each for each in found if each is not None]
+
+    def _taken(self) -> _LoopMemory:
+        try:
+            return self.idle.pop()
+        except IndexError:  # other threads have all
+            return _LoopMemory.of(self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _LoopMemory:
+    """What a thread works in.
+
+    Attributes:
+        words: Where everything is; see `layout.WORK`.
+        call: The problem, see `layout.CALL`.
+        path: Its way points, shape (room, n).
+        addresses: Of setup, words and call.
+        owned: What must live as long.
+    """
+
+    words: Words
+    call: Words
+    path: Array
+    addresses: tuple[int, int, int]
+    owned: tuple[object, ...]
+
+    def solve(self, loop: NativeLoop, problem: Problem) -> Found:
+        """Solve a problem of the loop that this was made for."""
+        start, goals, seed, deadline, _ = problem
+        verdicts = np.zeros(1 + len(goals), np.int64)
+        # In the order of the first fields of `layout.CALL`.
+        self.call[:8] = (
+            address_of(start),
+            address_of(goals),
+            len(goals),
+            seed,
+            deadline,
+            address_of(self.path),
+            address_of(verdicts),
+            problem.improve,
+        )
+        loop.run(*self.addresses, 1)
+        status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
+        length = float(self.call.view(np.float64)[CALL_WORDS - 1])
+        q = self.path[:count].copy()
+        return Found(status, q, goal, verdicts, length, tuple(counts))
+
+    @classmethod
+    def of(cls, loop: NativeLoop) -> _LoopMemory:
+        check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
+        kind, lanes = check.dtype, check.lanes
+        room = -(-room // (GROUP * lanes)) * GROUP * lanes
+        trees: list[Words] = []
+        owned: list[npt.NDArray[Any]] = []
+
+        def memory(count: int, kind: npt.DTypeLike = np.float64) -> int:
+            array = aligned(count, np.dtype(kind))
+            owned.append(array)
+            return address_of(array)
+
+        for _ in range(2):
+            tree = {
+                "x": memory(room * n, kind),
+                "parent": memory(room, np.int64),
+                "radius": memory(room, kind),
+            }
+            trees.append(packed(TREE, tree))
+        ramp = aligned(lanes, kind)
+        ramp[:] = np.arange(1, lanes + 1) / lanes
+        prover = loop.tests.prover.lanes if loop.tests.prover else 1
+        words = packed(
+            WORK,
+            {
+                "tree": [address_of(tree) for tree in trees],
+                "columns": memory(n * lanes, kind),
+                "found": memory(lanes, kind),
+                "ramp": address_of(ramp),
+                "ends": [memory(n * prover) for _ in range(2)],
+                "how_far": memory(2 * prover),
+                "rates": memory(n * lanes, kind),
+                "half": memory(lanes, kind),
+                "stack": [memory(STACK, kind) for _ in range(2)],
+                "a": memory(n, kind),
+                "v": memory(n, kind),
+                "sample": memory(n, kind),
+                "target": memory(n, kind),
+                "step": memory(n, kind),
+                "rows": [memory(n) for _ in range(2)],
+                "raw": memory(n * PATH_ROOM),
+                "best": memory(n * PATH_ROOM),
+                "counter": memory(n, np.int64),
+            },
+        )
+        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
+        addresses = address_of(loop.words), address_of(words), address_of(call)
+        return cls(words, call, path, addresses, (*trees, ramp, *owned))
+
+
+def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return memory for numbers that begins at a line of the cache."""
+    memory = np.empty(count * kind.itemsize + ALIGNMENT, np.uint8)
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + count * kind.itemsize].view(kind)
+
+
+def packed(struct: Struct, values: Mapping[str, Any]) -> Words:
+    """Return a structure in memory; what is not given is 0."""
+    words = np.zeros(struct.bytes // 8, np.int64)
+    for name, value in values.items():
+        at = struct.offsets[name] // 8
+        into = words.view(np.float64) if struct.kinds[name] == F64 else words
+        into[at : at + np.size(value)] = value
+    return words
+
+
+def _steps(n: int) -> Words:
+    """Return what each joint's part of a sample grows by, in units of 2^-64."""
+    # Powers of 1 / g, where g^(n + 1) = g + 1: for n = 1 the golden ratio.
+    g = 2.0
+    for _ in range(64):
+        g = (1.0 + g) ** (1.0 / (n + 1))
+    parts = np.mod(g ** -np.arange(1.0, n + 1), 1.0)
+    return np.array([int(part * 2.0**64) for part in parts], np.uint64).view(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
+    """Return the function of the native loop, and its code."""
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler, jit  # they import LLVM
+        from armillary.kernel.machine_type import real_of
+    machine = jit.host()
+    real = real_of(np.dtype(kind).itemsize * 8, lanes)
+    prover = compiler.native_reals(64).lanes
+    parts = "planner", real.text, str(prover), machine.identity, _fingerprint()
+
+    def text() -> str:
+        with forks.IMPORT_LOCK:
+            from armillary.planning.loop_code import loop_code
+
+        return loop_code(real, prover)
+
+    code = compiler.loaded(
+        compiler.key_of(*parts), machine, text, level=2, variables=True
+    )
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    return prototype(code.address("plans")), code  # which lives as long
+
+
+@lru_cache(maxsize=1)
+def _fingerprint() -> str:
+    """Return a digest of the sources that the code is made by."""
+    folder = files("armillary.planning")
+    parts = sorted(each.name for each in folder.iterdir() if "_code" in each.name)
+    sources = [(folder / name).read_bytes() for name in ("layout.py", *parts)]
+    return hashlib.sha256(b"".join(sources)).hexdigest()
