@@ -505,9 +505,17 @@ def _oval(name: str, scene: Scene, arms: Arm) -> Setting:
         arm.Pose.translation(x, -0.8 - ahead, 0.0) @ arm.Pose.rotation_z(-0.5 * math.pi)
         for x in (-0.75, 0.75)
     )
-    cell = _cell(name, [(rail, None), (arms.named("arm"), "track/cart")], scene, stations, arms.meshes)
+    cell = _cell(
+        name,
+        [(rail, None), (arms.named("arm"), "track/cart")],
+        scene,
+        stations,
+        arms.meshes,
+    )
     joints = list(cell.joint_names)
-    return Setting(name, cell, ((joints, f"arm/{arms.tool}", HERE),), stations, scene.targets)
+    return Setting(
+        name, cell, ((joints, f"arm/{arms.tool}", HERE),), stations, scene.targets
+    )
 
 
 def _two(name: str, scene: Scene, arms: Arm) -> Setting:
