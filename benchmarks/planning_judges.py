@@ -8,6 +8,7 @@ others by coal, whose broad phase Pinocchio runs, at small steps.
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ class LinkPoses:
 
 
 def _moved(joint: Any, q: Array) -> Array:
-    """Return the poses of a joint, shape (k, 4, 4); by Rodrigues' formula if it turns."""
+    """Return the poses of a joint, (k, 4, 4), by Rodrigues' formula where it turns."""
     if not isinstance(joint, arm.joints.Revolute):
         return joint.precursor.matrix() @ np.array(
             [joint.pose(float(each)).matrix() for each in q]
@@ -85,7 +86,7 @@ def _moved(joint: Any, q: Array) -> Array:
 def samples(path: Array, step: float = STEP) -> Array:
     """Return rows along way points, no joint moving farther than a step, (k, n)."""
     rows = [path[:1]]
-    for a, b in zip(path[:-1], path[1:], strict=True):
+    for a, b in pairwise(path):
         count = max(1, int(np.ceil(np.abs(b - a).max() / step)))
         rows.append(a + np.linspace(0.0, 1.0, count + 1)[1:, None] * (b - a))
     return np.concatenate(rows)
@@ -111,6 +112,7 @@ class CoalJudge:
             for k, shape in enumerate(links[name].collision_shapes):
                 solid: Any = shape
                 if isinstance(shape, Mesh):
+                    assert cell.meshes is not None, "it was loaded from files"
                     solid = cell.meshes.hull(shape)
                 at = pin.SE3(shape.pose.matrix())
                 made = pin.GeometryObject(f"{name}{k}", joint, at, peer_shape(solid))
@@ -181,7 +183,7 @@ class SphereJudge:
             count: How many samples each edge has, its ends among them.
         """
         worst = -np.inf
-        for a, b in zip(path[:-1], path[1:], strict=True):
+        for a, b in pairwise(path):
             Q = a + np.linspace(0.0, 1.0, count)[:, None] * (b - a)
             worst = max(worst, self._depth(Q))
         return worst
