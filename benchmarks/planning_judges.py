@@ -149,23 +149,26 @@ class SphereJudge:
         names = self._poses.names
         home = self._poses(cell.home.q[None])[0]
         moving = {names.index(n) for n in names if _moves(self._poses, names.index(n))}
-        self._row: list[int] = []
-        self._centre: list[Any] = []
-        self._radius: list[float] = []
         first: dict[int, list[int]] = {}
+        centres: list[Any] = []
+        radii: list[float] = []
         fixed: dict[int, list[tuple[Primitive, Array]]] = {}
         every = [link for m in cell.manipulators for link in m.links]
         for row, link in enumerate(every):
             for shape in link.collision_shapes:
                 if row in moving or (isinstance(shape, Sphere) and row not in fixed):
                     assert isinstance(shape, Sphere), "links that move are in spheres"
-                    first.setdefault(row, []).append(len(self._row))
-                    self._row.append(row)
-                    self._centre.append(shape.pose.position)
-                    self._radius.append(shape.radius)
+                    first.setdefault(row, []).append(len(radii))
+                    centres.append(shape.pose.position)
+                    radii.append(shape.radius)
                 else:
                     X = home[row] @ shape.pose.matrix()
                     fixed.setdefault(row, []).append((shape, X))
+        self._spheres, self._centre, self._radius = (
+            first,
+            np.array(centres),
+            np.array(radii),
+        )
         pairs: list[tuple[int, int]] = []
         self._solids: list[tuple[list[int], Primitive, Array]] = []
         for a, b in check.pairs:
@@ -189,32 +192,32 @@ class SphereJudge:
         return worst
 
     def _depth(self, Q: Array) -> float:
-        X = self._poses(Q)[:, self._row]
-        centre, radius = np.array(self._centre), np.array(self._radius)
-        points = np.einsum("ksij,sj->ksi", X[..., :3, :3], centre) + X[..., :3, 3]
-        starts = range(0, len(Q), BLOCK)
-        balls = np.array([points[k : k + BLOCK].mean(axis=0) for k in starts])
-        reach = np.array(
-            [
-                np.linalg.norm(points[k : k + BLOCK] - ball, axis=-1).max(axis=0)
-                for k, ball in zip(starts, balls, strict=True)
-            ]
-        )
+        X, radius = self._poses(Q), self._radius
+        points = np.empty((len(Q), len(radius), 3))
+        for row, chosen in self._spheres.items():
+            R, p = X[:, row, :3, :3], X[:, row, :3, 3]
+            turned = self._centre[chosen] @ R.transpose(0, 2, 1)
+            points[:, chosen] = turned + p[:, None]
+        # Blocks of neighbours; the last sample fills the last one.
+        rest = np.repeat(points[-1:], -len(points) % BLOCK, axis=0)
+        blocks = np.concatenate([points, rest]).reshape(-1, BLOCK, *points.shape[1:])
+        balls = blocks.mean(axis=1)
+        reach = np.linalg.norm(blocks - balls[:, None], axis=-1).max(axis=1)
         worst = -np.inf
         if len(self._pairs):
             i, j = self._pairs.T
             apart = np.linalg.norm(balls[:, i] - balls[:, j], axis=-1)
             near = apart < reach[:, i] + reach[:, j] + radius[i] + radius[j]
-            for block, pair in np.argwhere(near).tolist():
+            for pair in np.flatnonzero(near.any(axis=0)).tolist():
                 m, n = self._pairs[pair]
-                rows = points[block * BLOCK : (block + 1) * BLOCK]
-                gap = np.linalg.norm(rows[:, m] - rows[:, n], axis=-1).min()
-                worst = max(worst, float(radius[m] + radius[n] - gap))
+                rows = near[:, pair]
+                gap = np.linalg.norm(blocks[rows, :, m] - blocks[rows, :, n], axis=-1)
+                worst = max(worst, float(radius[m] + radius[n] - gap.min()))
         for chosen, shape, X_solid in self._solids:
             gap = _distance(balls[:, chosen], shape, X_solid)
             near = gap < reach[:, chosen] + radius[chosen]
-            for block, k in np.argwhere(near).tolist():
-                rows = points[block * BLOCK : (block + 1) * BLOCK, chosen[k]]
+            for k in np.flatnonzero(near.any(axis=0)).tolist():
+                rows = blocks[near[:, k], :, chosen[k]]
                 least = float(_distance(rows, shape, X_solid).min())
                 worst = max(worst, float(radius[chosen[k]]) - least)
         return worst
