@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from armillary.model.rules import Rules
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
+    from armillary.planning.plan import Plan, PlanReason
+    from armillary.planning.planner import Planner
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
     from armillary.spatial.pose import Pose
@@ -86,6 +88,9 @@ __all__ = [
     "Mount",
     "Obstacles",
     "OutOfReach",
+    "Plan",
+    "PlanReason",
+    "Planner",
     "Pose",
     "Posture",
     "RateReason",
@@ -132,6 +137,9 @@ _HOMES: Final = {
     "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
     "OutOfReach": "armillary.model.closed_form",
+    "Plan": "armillary.planning.plan",
+    "PlanReason": "armillary.planning.plan",
+    "Planner": "armillary.planning.planner",
     "Pose": "armillary.spatial.pose",
     "Posture": "armillary.model.posture",
     "RateReason": "armillary.ik.reason",

@@ -309,14 +309,14 @@ def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
         raise OSError(name)
 
     monkeypatch.setattr(search_module.ctypes, "CDLL", nothing)
-    search_module._clock.cache_clear()
+    search_module.clock.cache_clear()
     endless = _plan(table, starts=10**9)
     problems = np.tile([4.0, 9.0, -1.0], (6, 1))
     deadline = deadline_after(0.01)
     found = search(problems, endless, deadline=deadline)
     assert time.monotonic_ns() >= deadline
     assert (found.endings[:, 0] == STOPPED).all()
-    search_module._clock.cache_clear()
+    search_module.clock.cache_clear()
 
 
 def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: Plan):

@@ -24,6 +24,7 @@ LAYERS = (
     ("kinematics", "scripts"),
     ("ik", "collision", "dynamics"),
     ("control", "trajectories", "sweeps"),
+    ("planning",),
     ("view",),
     ("cell", "formats", "shapes"),
     ("testing",),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from armillary.kinematics import loops as loop_questions
     from armillary.kinematics.kernels import Joints
     from armillary.model.closed_form import ClosedForm
+    from armillary.planning import planner as planning
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.view import questions as viewer
@@ -61,6 +62,7 @@ else:
     frame_tree = Later("armillary.kinematics.frame_tree")
     questions = Later("armillary.kinematics.questions")
     loop_questions = Later("armillary.kinematics.loops")
+    planning = Later("armillary.planning.planner")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -422,6 +424,8 @@ class Cell:
     violations = asks_of_meshes(violations.violations)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
+
+    planner = asks(planning.planner)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)

@@ -225,6 +225,29 @@ class CollisionCheck:
         return self._kernel("touching")
 
     @property
+    def kernel(self) -> Kernel | None:
+        """Return the kernel that decides rows; None where Python does.
+
+        Its result is 0 for rows that are free, 1 for rows that touch, and `UNDECIDED`
+        for others.
+        """
+        if self.is_exact or not self._placed.moving.is_compiled:
+            return None
+        return self._kernel("touching")
+
+    def kernel_of_motions(self, lower: Array, upper: Array) -> Kernel | None:
+        """Return the kernel of `motion` within joint positions; None without bounds.
+
+        See `MotionProver.within`.
+        """
+        return None if self.is_exact else self._prover.within(lower, upper)
+
+    @property
+    def may_be_free(self) -> bool:
+        """Return whether no shapes that move together touch, whatever q is."""
+        return self._may_be_free
+
+    @property
     def _moves(self) -> bool:
         """Return whether links of a pair move against each other."""
         return len(self.tables.links) > 0

@@ -160,6 +160,25 @@ class MotionProver:
         reasons[np.isnan(t)] = MotionReason.INVALID
         return t, reasons.astype(np.int8)
 
+    def within(self, lower: Array, upper: Array) -> Kernel | None:
+        """Return the kernel of motions within joint positions, None without bounds.
+
+        It takes both ends, and returns up to where a motion is free, and 1 if links
+        touch there, else 0.
+
+        Args:
+            lower: Least joint positions, shape (joints,).
+            upper: Greatest.
+        """
+        box = PositionBox(lower, upper)
+        if not speeds_are_known(
+            straight_links(self.pairs.moving.cell), self.pairs.state
+        ):
+            return None
+        speeds = self.pairs.speeds(*box, accelerations=True)
+        _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
+        return self._made(box, speeds) if np.isfinite(levers).all() else None
+
     def _beyond(self, ends: Array) -> Array:
         """Return how far finite motions are free beyond the box of level 0, (n, 2).
 

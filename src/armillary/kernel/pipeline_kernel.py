@@ -18,7 +18,7 @@ from armillary import forks
 from armillary.errors import KernelError
 from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import STATE, new_state
-from armillary.kernel.kernel import Kernel, kernel_of
+from armillary.kernel.kernel import Kernel, kernel_of, machine_code_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import (
     Call,
@@ -35,6 +35,7 @@ from armillary.trace import Program
 
 __all__ = [
     "Callees",
+    "ColumnFunction",
     "CompiledPipeline",
     "KernelByRecord",
     "check_calls",
@@ -452,6 +453,36 @@ def check_calls(
                     f"'{theirs.name}', which takes {takes} and returns {returns}, "
                     "in the same type and lanes."
                 )
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnFunction:
+    """Machine code that other machine code calls: @columns of `column_code`.
+
+    Attributes:
+        address: Where it starts.
+        tables: What it takes as its tables, an address.
+        dtype: The type that it computes in.
+        lanes: How many rows it computes at once.
+        owned: What must live as long as it is called.
+    """
+
+    address: int
+    tables: int
+    dtype: np.dtype[Any]
+    lanes: int
+    owned: tuple[object, ...]
+
+    @classmethod
+    def of(cls, kernel: Kernel) -> Self:
+        """Return the same as the kernel of a pipeline, with its tables, for columns."""
+        native = machine_code_of(kernel)
+        assert not isinstance(native.program, Program), "only pipelines have columns"
+        bits = native.dtype.itemsize * 8
+        code, entry = _columns(native.program, bits, native.lanes)
+        tables = int(native.state[STATE.offsets["tables"] // 8])
+        return cls(entry, tables, native.dtype, native.lanes, (code, kernel))
 
 
 @lru_cache(maxsize=256)

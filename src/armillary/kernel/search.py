@@ -42,7 +42,7 @@ MONOTONIC: int = getattr(time, "CLOCK_MONOTONIC", 0)
 
 
 @lru_cache(maxsize=1)
-def _clock() -> tuple[int, Any]:
+def clock() -> tuple[int, Any]:
     """Return the address of a function like clock_gettime, and its owner."""
     try:
         # Machine code calls it while the global lock is released; a function of Python,
@@ -335,7 +335,7 @@ class Search:
             1 if chained else self.lanes,
             chained,
             deadline,
-            _clock()[0] if deadline else 0,
+            clock()[0] if deadline else 0,
             MONOTONIC,
         )
         return self._search(plan.address, call)

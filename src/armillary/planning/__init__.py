@@ -1,0 +1,1 @@
+"""Motions from one place to another: planned, shortened and proven."""

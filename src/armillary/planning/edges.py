@@ -1,0 +1,70 @@
+"""What tells which edges are free: a check in columns, and a prover of motions."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.kernel.pipeline_kernel import ColumnFunction
+
+__all__ = ["EdgeTests", "columns_in_python"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+PYTHON_LANES: Final = 16
+"""Joint positions that a check in Python is asked for at once."""
+
+
+@final
+class EdgeTests(NamedTuple):
+    """What tells which edges are free.
+
+    Attributes:
+        check: Of columns q the column of what touches: 0, 1, or between where that is
+            not known.
+        prover: Of columns of both ends the two columns of `check.motion`'s pipeline;
+            None where motions cannot be proven.
+    """
+
+    check: ColumnFunction
+    prover: ColumnFunction | None
+
+
+def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:
+    """Return a check in Python as the native loop calls it.
+
+    It serves what machine code cannot do: scripts that are not compiled, triangles.
+
+    Args:
+        check: Which of some rows touch, (k, n) -> (k,).
+        n: Joints.
+    """
+    lanes = PYTHON_LANES
+
+    def run(q: int, found: int, tables: int, active: int) -> int:
+        columns = np.ctypeslib.as_array(
+            ctypes.cast(q, ctypes.POINTER(ctypes.c_double)), (n, lanes)
+        )
+        into = np.ctypeslib.as_array(
+            ctypes.cast(found, ctypes.POINTER(ctypes.c_double)), (lanes,)
+        )
+        into[:] = 1.0  # where the check raises
+        into[:] = check(np.ascontiguousarray(columns.T))
+        return 0
+
+    prototype = ctypes.CFUNCTYPE(
+        ctypes.c_uint16,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_uint16,
+    )
+    callback = prototype(run)
+    address = ctypes.cast(callback, ctypes.c_void_p).value or 0
+    return ColumnFunction(address, 0, np.dtype(np.float64), lanes, (callback,))

@@ -1,0 +1,98 @@
+"""What the loop of a planner reads and writes: structures in memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.kernel.machine_type import F64, I64, PTR
+from armillary.kernel.memory import Struct
+
+__all__ = [
+    "CALL",
+    "FOUND",
+    "FULL",
+    "GOAL_TOUCHES",
+    "LATE",
+    "SETUP",
+    "START_TOUCHES",
+    "TREE",
+    "WORK",
+]
+
+FOUND, START_TOUCHES, GOAL_TOUCHES, LATE, FULL = range(5)
+"""How a problem ends; `FULL` where the trees have no room left."""
+
+SETUP: Final = Struct.of(
+    n=(I64, 1),  # joints
+    check=(PTR, 1),  # columns of q -> what touches; see `edges.py`
+    check_tables=(PTR, 1),
+    prove=(PTR, 1),  # columns of both ends -> how far it is free; 0 for none
+    prove_tables=(PTR, 1),
+    weights=(PTR, 1),  # of joints in lengths of motions, reals of 64 bits
+    inverse=(PTR, 1),  # of these
+    lower=(PTR, 1),  # least joint positions
+    upper=(PTR, 1),  # greatest
+    least=(PTR, 1),  # least sample, weighted, reals of trees
+    span=(PTR, 1),  # greatest less least
+    steps=(PTR, 1),  # what a sample adds to that before, integers of 64 bits
+    resolution=(F64, 1),  # samples of an edge for each unit of its length
+    reach=(F64, 1),  # greatest length of an edge of a tree
+    radius=(F64, 1),  # where a node that an edge failed at is extended, at first
+    least_radius=(F64, 1),
+    growth=(F64, 1),  # part by which that changes
+    corner=(F64, 1),  # corners that move less are left alone
+    room=(I64, 1),  # nodes of a tree
+    most=(I64, 1),  # samples
+    path_room=(I64, 1),  # way points
+    clock=(PTR, 1),  # clock_gettime
+    clock_id=(I64, 1),
+)
+"""What is planned with, for any number of problems."""
+
+CALL: Final = Struct.of(
+    start=(PTR, 1),
+    goals=(PTR, 1),
+    goal_count=(I64, 1),
+    seed=(I64, 1),
+    deadline=(I64, 1),  # when to stop [ns], 0 for never
+    path=(PTR, 1),  # room for way points
+    verdicts=(PTR, 1),  # of start and goals: 1 where it touches
+    sure=(I64, 1),  # whether edges of trees are proven
+    status=(I64, 1),
+    count=(I64, 1),  # way points
+    goal=(I64, 1),  # which goal is reached
+    edges=(I64, 1),  # edges that were tested
+    checks=(I64, 1),  # joint positions that were
+    proofs=(I64, 1),  # motions that were to be proven
+    samples=(I64, 1),
+    nodes=(I64, 1),
+    length=(F64, 1),
+)
+"""A problem, and what is found."""
+
+TREE: Final = Struct.of(
+    x=(PTR, 1),  # positions: for each block of nodes a vector for each joint
+    parent=(PTR, 1),  # the node before; -1 - k for root k
+    radius=(PTR, 1),  # up to where samples extend it
+    roots=(PTR, 1),  # joint positions of roots
+    count=(I64, 1),
+)
+"""A tree of joint positions."""
+
+WORK: Final = Struct.of(
+    tree=(PTR, 2),
+    columns=(PTR, 1),  # of the check
+    found=(PTR, 1),
+    ramp=(PTR, 1),  # (k + 1) / lanes
+    ends=(PTR, 2),  # columns of the prover
+    how_far=(PTR, 1),
+    a=(PTR, 1),  # an edge: from where, and how far; reals of trees
+    v=(PTR, 1),
+    sample=(PTR, 1),  # weighted positions
+    target=(PTR, 1),
+    step=(PTR, 1),
+    rows=(PTR, 2),  # joint positions
+    raw=(PTR, 1),  # way points before corners were cut
+    counter=(PTR, 1),  # of samples
+)
+"""Memory of a thread, which problems use one after the other."""

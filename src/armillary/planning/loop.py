@@ -1,0 +1,358 @@
+"""The native loop of planners: loaded once, with memory that problems share."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary import forks
+from armillary.kernel.binding import address_of
+from armillary.kernel.machine_type import F64
+from armillary.kernel.memory import Struct
+from armillary.kernel.search import MONOTONIC, clock
+from armillary.kernel.threads import share
+from armillary.planning.edges import EdgeTests
+from armillary.planning.layout import CALL, SETUP, TREE, WORK
+
+__all__ = ["LoopOptions", "NativeLoop", "Problem", "Space"]
+
+Array = npt.NDArray[np.float64]
+Words = npt.NDArray[np.int64]
+
+PATH_ROOM: Final = 4096
+"""Way points of a way, before it is shortened."""
+
+ALIGNMENT: Final = 64
+
+CALL_WORDS: Final = CALL.bytes // 8
+
+PROBLEMS_PER_PIECE: Final = 16
+"""Problems that a thread takes at least, where there are that many."""
+
+
+class Space(NamedTuple):
+    """Where is planned.
+
+    Attributes:
+        lower: Least joint positions [m or rad], shape (n,).
+        upper: Greatest.
+        weights: Of joints in lengths of motions, shape (n,).
+    """
+
+    lower: Array
+    upper: Array
+    weights: Array
+
+
+class LoopOptions(NamedTuple):
+    """How is searched.
+
+    Attributes:
+        step: Distance of samples of an edge, in weighted lengths.
+        reach: The greatest length of an edge of a tree.
+        radius: Within which a node at which an edge failed is extended, at first.
+        least_radius: At last.
+        growth: The part by which that changes with each edge.
+        corner: Corners whose points would move less are left alone.
+        nodes: Nodes of a tree.
+        samples: Samples of a search.
+    """
+
+    step: float
+    reach: float = 1.0
+    radius: float = 4.0
+    least_radius: float = 1.0
+    growth: float = 1e-4
+    corner: float = 0.1
+    nodes: int = 100_000
+    samples: int = 10_000_000
+
+
+class Problem(NamedTuple):
+    """What is asked.
+
+    Attributes:
+        start: Joint positions [m or rad], shape (n,).
+        goals: The same, shape (k, n).
+        seed: Another number gives other samples.
+        deadline: When to stop [ns], see `deadline_after`; 0 for never.
+    """
+
+    start: Array
+    goals: Array
+    seed: int
+    deadline: int
+
+
+class Found(NamedTuple):
+    """What the loop found.
+
+    Attributes:
+        status: How it ended; see `layout`.
+        q: Way points [m or rad], shape (k, n).
+        goal: Which goal it leads to.
+        verdicts: 1 for the start and for goals that touch, shape (1 + goals,).
+        length: The weighted length.
+        counts: Edges, joint positions, motions to be proven, samples and nodes.
+    """
+
+    status: int
+    q: Array
+    goal: int
+    verdicts: Words
+    length: float
+    counts: tuple[int, ...]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeLoop:
+    """The loop with the tests of edges and the space of a planner; threads share it.
+
+    Attributes:
+        tests: What tells which edges are free.
+        space: Where is planned.
+        options: How is searched.
+        words: The setup in memory.
+        owned: What must live as long.
+        run: The function of the native loop.
+        idle: Memory that no thread uses now.
+    """
+
+    tests: EdgeTests
+    space: Space
+    options: LoopOptions
+    words: Words
+    owned: tuple[object, ...]
+    run: Callable[[int, int, int, int], None]
+    idle: list[_Memory]
+
+    @classmethod
+    def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
+        """Put together what the loop reads."""
+        n, kind = len(space.lower), tests.check.dtype
+        lower, upper, weights = (np.ascontiguousarray(each, float) for each in space)
+        inverse = 1.0 / weights
+        least, span = lower * weights, (upper - lower) * weights
+        parts: dict[str, npt.NDArray[Any]] = {
+            "weights": weights,
+            "inverse": inverse,
+            "lower": lower,
+            "upper": upper,
+            "least": least.astype(kind),
+            "span": span.astype(kind),
+            "steps": _steps(n),
+        }
+        words = packed(
+            SETUP,
+            {
+                "n": n,
+                "check": tests.check.address,
+                "check_tables": tests.check.tables,
+                "prove": tests.prover.address if tests.prover else 0,
+                "prove_tables": tests.prover.tables if tests.prover else 0,
+                **{name: address_of(part) for name, part in parts.items()},
+                "resolution": 1.0 / options.step,
+                "reach": options.reach,
+                "radius": options.radius,
+                "least_radius": options.least_radius,
+                "growth": options.growth,
+                "corner": options.corner,
+                "room": options.nodes,
+                "most": options.samples,
+                "path_room": PATH_ROOM,
+                "clock": clock()[0],
+                "clock_id": MONOTONIC,
+            },
+        )
+        owned = tests, *parts.values(), clock()
+        run = _plans(kind.char, tests.check.lanes)
+        return cls(tests, space, options, words, owned, run, [])
+
+    def solve(self, problem: Problem) -> Found:
+        """Solve a problem."""
+        memory = self._taken()
+        try:
+            return memory.solve(self, problem)
+        finally:
+            self.idle.append(memory)
+
+    def solve_all(self, problems: Sequence[Problem], threads: int) -> list[Found]:
+        """Solve problems on several threads; each answer is that of the problem alone.
+
+        The deadlines of problems count as well.
+        """
+        found: list[Found | None] = [None] * len(problems)
+
+        def work(piece: slice) -> None:
+            memory = self._taken()
+            try:
+                for k in range(*piece.indices(len(problems))):
+                    found[k] = memory.solve(self, problems[k])
+            finally:
+                self.idle.append(memory)
+
+        share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
+        return [each for each in found if each is not None]
+
+    def _taken(self) -> _Memory:
+        try:
+            return self.idle.pop()
+        except IndexError:  # other threads have all
+            return _Memory.of(self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Memory:
+    """What a thread works in.
+
+    Attributes:
+        words: Where everything is; see `layout.WORK`.
+        call: The problem, see `layout.CALL`.
+        path: Its way points, shape (room, n).
+        addresses: Of setup, words and call.
+        owned: What must live as long.
+    """
+
+    words: Words
+    call: Words
+    path: Array
+    addresses: tuple[int, int, int]
+    owned: tuple[object, ...]
+
+    def solve(self, loop: NativeLoop, problem: Problem) -> Found:
+        """Solve a problem of the loop that this was made for."""
+        start, goals, seed, deadline = problem
+        verdicts = np.zeros(1 + len(goals), np.int64)
+        # In the order of the first fields of `layout.CALL`.
+        self.call[:7] = (
+            address_of(start),
+            address_of(goals),
+            len(goals),
+            seed,
+            deadline,
+            address_of(self.path),
+            address_of(verdicts),
+        )
+        loop.run(*self.addresses, 1)
+        status, count, goal, *counts = self.call[8 : CALL_WORDS - 1].tolist()
+        length = float(self.call.view(np.float64)[CALL_WORDS - 1])
+        q = self.path[:count].copy()
+        return Found(status, q, goal, verdicts, length, tuple(counts))
+
+    @classmethod
+    def of(cls, loop: NativeLoop) -> _Memory:
+        check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
+        kind, lanes = check.dtype, check.lanes
+        room = -(-room // lanes) * lanes
+        trees: list[Words] = []
+        owned: list[npt.NDArray[Any]] = []
+
+        def memory(count: int, kind: npt.DTypeLike = np.float64) -> int:
+            array = aligned(count, np.dtype(kind))
+            owned.append(array)
+            return address_of(array)
+
+        for _ in range(2):
+            tree = {
+                "x": memory(room * n, kind),
+                "parent": memory(room, np.int64),
+                "radius": memory(room, kind),
+            }
+            trees.append(packed(TREE, tree))
+        ramp = aligned(lanes, kind)
+        ramp[:] = np.arange(1, lanes + 1) / lanes
+        prover = loop.tests.prover.lanes if loop.tests.prover else 1
+        words = packed(
+            WORK,
+            {
+                "tree": [address_of(tree) for tree in trees],
+                "columns": memory(n * lanes, kind),
+                "found": memory(lanes, kind),
+                "ramp": address_of(ramp),
+                "ends": [memory(n * prover) for _ in range(2)],
+                "how_far": memory(2 * prover),
+                "a": memory(n, kind),
+                "v": memory(n, kind),
+                "sample": memory(n, kind),
+                "target": memory(n, kind),
+                "step": memory(n, kind),
+                "rows": [memory(n) for _ in range(2)],
+                "raw": memory(n * PATH_ROOM),
+                "counter": memory(n, np.int64),
+            },
+        )
+        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
+        addresses = address_of(loop.words), address_of(words), address_of(call)
+        return cls(words, call, path, addresses, (*trees, ramp, *owned))
+
+
+def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return memory for numbers that begins at a line of the cache."""
+    memory = np.empty(count * kind.itemsize + ALIGNMENT, np.uint8)
+    start = -address_of(memory) % ALIGNMENT
+    return memory[start : start + count * kind.itemsize].view(kind)
+
+
+def packed(struct: Struct, values: Mapping[str, Any]) -> Words:
+    """Return a structure in memory; what is not given is 0."""
+    words = np.zeros(struct.bytes // 8, np.int64)
+    for name, value in values.items():
+        at = struct.offsets[name] // 8
+        into = words.view(np.float64) if struct.kinds[name] == F64 else words
+        into[at : at + np.size(value)] = value
+    return words
+
+
+def _steps(n: int) -> Words:
+    """Return what each joint's part of a sample grows by, in units of 2^-64."""
+    # Powers of 1 / g, where g^(n + 1) = g + 1: for n = 1 the golden ratio.
+    g = 2.0
+    for _ in range(64):
+        g = (1.0 + g) ** (1.0 / (n + 1))
+    parts = np.mod(g ** -np.arange(1.0, n + 1), 1.0)
+    return np.array([int(part * 2.0**64) for part in parts], np.uint64).view(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _plans(kind: str, lanes: int) -> Any:
+    """Return the function of the native loop."""
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler, jit  # they import LLVM
+        from armillary.kernel.machine_type import real_of
+    machine = jit.host()
+    real = real_of(np.dtype(kind).itemsize * 8, lanes)
+    prover = compiler.native_reals(64).lanes
+    parts = "planner", real.text, str(prover), machine.identity, _fingerprint()
+
+    def text() -> str:
+        with forks.IMPORT_LOCK:
+            from armillary.planning.loop_code import loop_code
+
+        return loop_code(real, prover)
+
+    code = compiler.loaded(
+        compiler.key_of(*parts), machine, text, level=2, variables=True
+    )
+    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    function = prototype(code.address("plans"))
+    function.code = code  # which lives as long
+    return function
+
+
+@lru_cache(maxsize=1)
+def _fingerprint() -> str:
+    """Return a digest of the sources that the code is made by."""
+    folder = files("armillary.planning")
+    names = "layout.py", "loop_code.py"
+    parts = [(folder / name).read_bytes() for name in names]
+    return hashlib.sha256(b"".join(parts)).hexdigest()

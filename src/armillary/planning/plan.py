@@ -1,0 +1,112 @@
+"""What a planner answers: the way, or why there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.contact import Contact
+from armillary.errors import ModelError
+from armillary.kinematics.ending import Ending
+from armillary.model.workcell import Workcell
+
+__all__ = ["Plan", "PlanReason"]
+
+Array = npt.NDArray[np.float64]
+
+
+class PlanReason(Ending):
+    """Why a plan ended as it did."""
+
+    FOUND = 0, "a way was found"
+    START_TOUCHES = 1, "links touch at the start"
+    GOAL_TOUCHES = 2, "links touch at every goal"
+    OUT_OF_REACH = 3, "no joint positions reach the goal"
+    LIMITS = 4, "the start or every goal is outside of the limits of joints"
+    TIMED_OUT = 5, "the time was up before a way was found"
+    INVALID = 6, "a position is not a finite number"
+    NOT_FOUND = 7, "no way was found with as many samples as are allowed"
+    SEPARATED = 8, "there is no way, which is proven"
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
+class Plan:
+    """A way between joint positions that touches nothing, or why there is none.
+
+    Attributes:
+        q: Way points [m or rad], shape (k, n), the first one the start; (0, n) where no
+            way was found. Between them joints move straight, all at once.
+        reason: How the plan ended.
+        proven: Whether every motion between way points is proven to be free, as by
+            `check.motion`; else samples of them are, `resolution` apart.
+        goal: Which of the goals it reaches; -1 for none.
+        length: The weighted length of the way: 1 for each radian or metre of one joint
+            unless the planner has other weights.
+        edges: How many motions were tested.
+        checks: How many joint positions were.
+        proofs: How many motions were to be proven.
+        samples: How many random positions the trees grew to.
+        nodes: How many positions the trees had.
+        pairs: The pairs of links that touch at the start, or at the first goal.
+        joints: The names of joints that are outside of their limits.
+        seconds: How long it took.
+        resolution: Distance of samples, in weighted lengths.
+        cell: The cell that moves.
+    """
+
+    q: Array
+    reason: PlanReason
+    proven: bool
+    goal: int
+    length: float
+    edges: int
+    checks: int
+    proofs: int
+    samples: int
+    nodes: int
+    pairs: Sequence[Contact]
+    joints: tuple[str, ...]
+    seconds: float
+    resolution: float
+    cell: Workcell
+
+    @property
+    def success(self) -> bool:
+        """Return whether a way was found."""
+        return self.reason is PlanReason.FOUND
+
+    def __bool__(self) -> bool:
+        """Return whether a way was found."""
+        return self.success
+
+    def timed(self, **limits: Any) -> Any:
+        """Return the fastest motion along the way; see `Cell.time_path`.
+
+        Raises:
+            ModelError: No way was found.
+        """
+        from armillary.trajectories.time_path import time_path
+
+        if not self.success:
+            raise ModelError(f"There is no way to time: {self.reason.sentence}.")
+        return time_path(self.cell, self.q, **limits)
+
+    def __repr__(self) -> str:
+        if not self.success:
+            pairs = ", ".join(
+                f"'{one.links[0]}' and '{one.links[1]}'" for one in self.pairs[:3]
+            )
+            names = pairs or ", ".join(f"'{name}'" for name in self.joints[:3])
+            more = f": {names}" if names else ""
+            return f"<Plan: {self.reason.name}, {self.reason.sentence}{more}>"
+        how = "proven" if self.proven else f"sampled at {self.resolution:.3g}"
+        return (
+            f"<Plan: {len(self.q)} way points, length {self.length:.3g}, {how}, "
+            f"{self.edges} edges, {self.checks} checks, "
+            f"{1e3 * self.seconds:.3g} ms>"
+        )

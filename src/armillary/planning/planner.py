@@ -1,0 +1,379 @@
+"""Planners of motions that touch nothing: from joint positions to others, or to poses."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.errors import ModelError, ShapeError
+from armillary.kernel.arguments import whole_number
+from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.search import deadline_after
+from armillary.kernel.threads import default_threads
+from armillary.model.fields import kept_few
+from armillary.model.workcell import WORLD, Workcell
+from armillary.planning.edges import EdgeTests, columns_in_python
+from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
+from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
+from armillary.planning.plan import Plan, PlanReason
+
+__all__ = ["Planner", "planner"]
+
+Array = npt.NDArray[np.float64]
+
+LOG = logging.getLogger("armillary.planning")
+
+STEP: Final = 1.0 / 32.0
+"""Distance of samples by default [rad or m of one joint]."""
+
+TURN: Final = 2.0 * np.pi
+
+NEARLY: Final = 2e-6
+"""Pairs that are nearer than the margin and this are named where links touch [m]."""
+
+STATUS: Final = (
+    PlanReason.FOUND,
+    PlanReason.START_TOUCHES,
+    PlanReason.GOAL_TOUCHES,
+    PlanReason.TIMED_OUT,
+    PlanReason.NOT_FOUND,
+)
+"""Reasons by the statuses of `layout`."""
+
+
+def planner(
+    cell: Workcell,
+    check: CollisionCheck,
+    *,
+    weights: npt.ArrayLike | None = None,
+    resolution: float = STEP,
+    nodes: int = 100_000,
+) -> Planner:
+    """Return the planner of motions of a cell that a check finds free.
+
+    Make it once, and ask it often:
+
+        planner = cell.planner(cell.collision(state, margin=0.01))
+        plan = planner(q, goal)
+        plan.q, plan.reason, plan.proven
+
+    Its loop is compiled once for a machine, whatever the cell; other states, grips and
+    scenes compile nothing.
+
+    Args:
+        cell: The cell.
+        check: What must not touch, in which state, and with which margin, as
+            `cell.collision(state, margin=0.01)` returns it.
+        weights: How much each joint counts in lengths of motions, shape (n,), above 0;
+            by default 1 for each radian and metre.
+        resolution: Distance of the samples of a motion, in weighted lengths. The search
+            goes by samples; the way that is returned is proven where links have bounds
+            of their speed, and sampled where not.
+        nodes: Joint positions that each of both trees may have; with those the memory
+            of a search is bounded.
+
+    Raises:
+        ModelError: The check is of another cell, or a number is not above 0.
+        ShapeError: The weights have another shape.
+    """
+    if check.cell != cell:
+        raise ModelError(
+            f"The check is of another cell, '{check.cell.name}': make it by "
+            "cell.collision(state) of the cell that plans."
+        )
+    n = len(check.state.q)
+    w = np.ones(n) if weights is None else np.array(weights, float)
+    if w.shape != (n,):
+        raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
+    if not (np.isfinite(w) & (w > 0.0)).all():
+        raise ModelError("The weights of joints must be finite numbers above 0.")
+    if not (math.isfinite(resolution) and resolution > 0.0):
+        raise ModelError(f"The resolution must be above 0, not {resolution!r}.")
+    room = whole_number("nodes", nodes, least=2)
+    if not len(check.pairs):
+        LOG.warning(
+            "the check of a planner has no pairs of links: every motion counts as free"
+        )
+    return Planner(check, w, LoopOptions(step=float(resolution), nodes=room))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Planner:
+    """A planner of motions, see `Cell.planner`; threads may share it.
+
+    Attributes:
+        check: What must not touch.
+        weights: Of joints in lengths of motions, shape (n,).
+        options: How is searched.
+    """
+
+    check: CollisionCheck
+    weights: Array
+    options: LoopOptions
+
+    def __repr__(self) -> str:
+        return f"<planner with {self.check!r}>"
+
+    def __call__(  # noqa: PLR0913
+        self,
+        start: Any,
+        goal: Any,
+        *,
+        seed: int = 0,
+        timeout: float | None = 1.0,
+        frame: str | None = None,
+        relative_to: str = WORLD,
+        position: str = "xyz",
+        rotation: str = "xyz",
+        axes: str = "target",
+    ) -> Plan:
+        """Return a way from a start to a goal that touches nothing.
+
+        The same start, goal and seed give the same way, whatever else runs; the timeout
+        only ends a search.
+
+        Args:
+            start: Joint positions [m or rad], shape (n,), or a state.
+            goal: The same; several of them, shape (k, n); a pose of a frame, shape
+                (4, 4), all of whose answers of inverse kinematics are goals; or a list
+                of these. Any of them may be reached.
+            seed: Another number gives other samples.
+            timeout: Time for the search [s]; None for as long as it takes.
+            frame: Of which frame poses are.
+            relative_to: In which frame they are given.
+            position: Which of x, y and z of a pose count, as for `Cell.ik`.
+            rotation: Rotations about which axes count, as for `Cell.ik`.
+            axes: Whose axes these are, as for `Cell.ik`.
+
+        Raises:
+            ShapeError: Start or goal have another shape.
+            ModelError: A goal is a pose and no frame is named, or the timeout is below
+                0 or NaN.
+            UnknownName: The frame does not exist.
+        """
+        began = time.perf_counter()
+        seconds = seconds_of(timeout)
+        q0 = positions_of(start, len(self.weights), "start")
+        free = FreeAxes(frame, relative_to, position, rotation, axes)
+        goals = goals_of(self.check.cell, self.check.state, q0, goal, free)
+        asked = self._asked(q0, goals)
+        if isinstance(asked, Plan):
+            return asked
+        # Code that is compiled at the first call takes nothing of the time.
+        loop, goals = asked
+        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds)))
+        return self._plan(found, loop, q0, goals, time.perf_counter() - began)
+
+    def batch(
+        self,
+        starts: npt.ArrayLike,
+        goals: Sequence[Any] | npt.ArrayLike,
+        *,
+        seed: int = 0,
+        timeout: float | None = 1.0,
+        threads: int | None = None,
+        **options: Any,
+    ) -> tuple[Plan, ...]:
+        """Return the ways of many problems, on several threads.
+
+        Each is what a call gives for it alone.
+
+        Args:
+            starts: Joint positions [m or rad], shape (k, n) or (n,).
+            goals: A goal for each, or one for all: as for a call.
+            seed: As for a call.
+            timeout: Time for the whole call [s]; None for as long as it takes.
+            threads: How many threads share them, by default as for kernels.
+            options: As for a call.
+
+        Raises:
+            ShapeError: As for a call, or there are not as many goals as starts.
+            ModelError: As for a call.
+        """
+        began = time.perf_counter()
+        seconds = seconds_of(timeout)
+        n = len(self.weights)
+        rows = np.ascontiguousarray(starts, float)
+        given: Any = goals
+        is_one = np.ndim(given) <= 1 if not isinstance(given, (list, tuple)) else False
+        if rows.ndim == 1:
+            rows = np.tile(rows, (len(given), 1))
+        if rows.ndim != 2 or rows.shape[1] != n:
+            raise ShapeError(f"The starts are of shape {rows.shape}, not (k, {n}).")
+        every = [given] * len(rows) if is_one else list(given)
+        if len(every) != len(rows):
+            raise ShapeError(
+                f"There are {len(rows)} starts and {len(every)} goals; give a goal for "
+                "each start, or one for all."
+            )
+        free = FreeAxes(**options)
+        plans: list[Plan | None] = [None] * len(rows)
+        # Problems within the same joint positions are solved by the same loop.
+        groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
+        for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
+            asked = self._asked(
+                q0, goals_of(self.check.cell, self.check.state, q0, goal, free)
+            )
+            if isinstance(asked, Plan):
+                plans[k] = asked
+                continue
+            loop, wanted = asked
+            groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
+        deadline = deadline_of(seconds)
+        workers = default_threads() if threads is None else threads
+        for loop, members in groups.values():
+            problems = [
+                Problem(rows[k], wanted.q, seed, deadline) for k, wanted in members
+            ]
+            found = loop.solve_all(problems, whole_number("threads", workers, least=1))
+            took = (time.perf_counter() - began) / len(rows)
+            for (k, wanted), each in zip(members, found, strict=True):
+                plans[k] = self._plan(each, loop, rows[k], wanted, took)
+        return tuple(each for each in plans if each is not None)
+
+    # what is asked
+
+    def _asked(self, q0: Array, goals: Goals) -> tuple[NativeLoop, Goals] | Plan:
+        """Return the loop and the goals that can be asked, or why there are none."""
+        if goals.reason is not None:
+            return self._without(goals.reason)
+        lower, upper = self.check.cell.limits
+        if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
+            return self._without(PlanReason.INVALID)
+        beyond = (q0 < lower) | (q0 > upper)
+        if not beyond.any():
+            outside = (goals.q < lower) | (goals.q > upper)
+            is_within = ~outside.any(axis=1)
+            if not is_within.all():
+                if not is_within.any():
+                    beyond = outside[0]
+                else:
+                    goals = Goals(
+                        np.ascontiguousarray(goals.q[is_within]),
+                        goals.numbers[is_within],
+                    )
+        if beyond.any():
+            names = self.check.cell.joint_names
+            joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
+            return self._without(PlanReason.LIMITS, joints)
+        if not self.check.may_be_free:
+            pairs = tuple(self.check.contacts(q0))
+            return self._without(PlanReason.START_TOUCHES, pairs=pairs)
+        return self._loop(q0, goals.q), goals
+
+    def _without(
+        self, reason: PlanReason, joints: tuple[str, ...] = (), pairs: Any = ()
+    ) -> Plan:
+        """Return that there is no way, of which nothing was tested."""
+        nothing = np.empty((0, len(self.weights)))
+        return Plan(
+            q=nothing,
+            reason=reason,
+            proven=False,
+            goal=-1,
+            length=0.0,
+            edges=0,
+            checks=0,
+            proofs=0,
+            samples=0,
+            nodes=0,
+            pairs=pairs,
+            joints=joints,
+            seconds=0.0,
+            resolution=self.options.step,
+            cell=self.check.cell,
+        )
+
+    def _plan(
+        self, found: Found, loop: NativeLoop, q0: Array, goals: Goals, seconds: float
+    ) -> Plan:
+        """Return what the loop found as a plan."""
+        reason = STATUS[found.status]
+        pairs: Any = ()
+        if reason is PlanReason.START_TOUCHES:
+            pairs = self._touching(q0)
+        elif reason is PlanReason.GOAL_TOUCHES:
+            pairs = self._touching(goals.q[0])
+        edges, checks, proofs, samples, nodes = found.counts
+        is_found = reason is PlanReason.FOUND
+        return Plan(
+            q=found.q,
+            reason=reason,
+            proven=is_found and loop.tests.prover is not None,
+            goal=int(goals.numbers[found.goal]) if is_found else -1,
+            length=found.length,
+            edges=edges,
+            checks=checks,
+            proofs=proofs,
+            samples=samples,
+            nodes=nodes,
+            pairs=pairs,
+            joints=(),
+            seconds=seconds,
+            resolution=self.options.step,
+            cell=self.check.cell,
+        )
+
+    def _touching(self, q: Array) -> tuple[Any, ...]:
+        """Return the pairs of links that touch."""
+        within = self.check.margin + NEARLY
+        return tuple(self.check.contacts(q, within=within))
+
+    # what answers
+
+    def _loop(self, q0: Array, goals: Array) -> NativeLoop:
+        """Return the loop for joint positions within limits.
+
+        Joints without limits move within a turn around start and goals, rounded to
+        whole turns, so that there are few loops.
+        """
+        lower, upper = self.check.cell.limits
+        is_open = ~(np.isfinite(lower) & np.isfinite(upper))
+        key = b""
+        if is_open.any():
+            ends = np.concatenate([q0[np.newaxis], goals])
+            first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
+            last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
+            lower = np.where(np.isfinite(lower), lower, first)
+            upper = np.where(np.isfinite(upper), upper, last)
+            key = lower.tobytes() + upper.tobytes()
+        return kept_few(self, "loops", key, lambda: self._made(lower, upper))
+
+    def _made(self, lower: Array, upper: Array) -> NativeLoop:
+        kernel = self.check.kernel
+        columns = (
+            columns_in_python(self.check, len(lower))
+            if kernel is None
+            else ColumnFunction.of(kernel)
+        )
+        motions = self.check.kernel_of_motions(lower, upper)
+        prover = None if motions is None else ColumnFunction.of(motions)
+        space = Space(lower, upper, self.weights)
+        return NativeLoop.of(EdgeTests(columns, prover), space, self.options)
+
+
+def seconds_of(timeout: float | None) -> float | None:
+    """Return a timeout [s], None for none.
+
+    Raises:
+        ModelError: The timeout is not a number from 0 up.
+    """
+    if timeout is None or timeout == math.inf:
+        return None
+    if not timeout >= 0.0:
+        raise ModelError(f"The timeout must be a number from 0 up, not {timeout!r}.")
+    return float(timeout)
+
+
+def deadline_of(seconds: float | None) -> int:
+    """Return the deadline of a search that begins now [ns], 0 for none."""
+    return 0 if seconds is None else max(1, deadline_after(seconds))
