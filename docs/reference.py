@@ -18,13 +18,14 @@ REFERENCE: Final[dict[str, tuple[str, ...] | None]] = {
     "armillary.cell.device": ("Device",),
     "armillary.cell.differential_drive": ("DifferentialDrive",),
     "armillary.collision.check": ("CollisionCheck", "Contact"),
-    "armillary.trajectories.joint_motion": ("JointMotion",),
-    "armillary.trajectories.timed_path": (
-        "PathReason",
+    "armillary.trajectories.motion": ("Motion",),
+    "armillary.trajectories.motion_parts": (
+        "Attachment",
+        "Marker",
         "Peaks",
         "Samples",
-        "TimedPath",
     ),
+    "armillary.trajectories.timed_path": ("PathReason", "TimedPath"),
     "armillary.dynamics.trajectory": ("Trajectory",),
     "armillary.formats.diagnostic": ("Diagnostic", "Report", "Severity"),
     "armillary.ik.differential": ("DifferentialSolver", "Rates"),

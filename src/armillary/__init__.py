@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from armillary.spatial.pose import Pose
     from armillary.sweeps.samples import grid
     from armillary.sweeps.sweep import sweep
+    from armillary.trajectories.motion import Motion
 
     METRE: Final = Unit.METRE
     OTHER: Final = Unit.OTHER
@@ -85,6 +86,7 @@ __all__ = [
     "Link",
     "Manipulator",
     "Mechanism",
+    "Motion",
     "Mount",
     "Obstacles",
     "OutOfReach",
@@ -134,6 +136,7 @@ _HOMES: Final = {
     "Link": "armillary.model.link",
     "Manipulator": "armillary.model.manipulator",
     "Mechanism": "armillary.model.mechanism",
+    "Motion": "armillary.trajectories.motion",
     "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
     "OutOfReach": "armillary.model.closed_form",

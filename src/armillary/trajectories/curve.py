@@ -17,7 +17,13 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BASIS_ROWS", "PathCurve", "basis", "natural_spline"]
+__all__ = [
+    "BASIS_ROWS",
+    "PathCurve",
+    "basis",
+    "hermite_coefficients",
+    "natural_spline",
+]
 
 Array = npt.NDArray[np.float64]
 
@@ -47,6 +53,25 @@ def basis(r: Array, order: int) -> Array:
     for k in range(order):
         factors *= powers + order - k
     return (r[..., None] ** powers * factors) @ _BASIS[:, order:].T
+
+
+def hermite_coefficients(h: Array, knots: Array) -> Array:
+    """Return polynomials of r, the part of the way between knots.
+
+    Args:
+        h: How far apart knots are in s, shape (..., k - 1).
+        knots: Position, slope and curvature at each, shape (..., k, 3, n).
+
+    Returns:
+        Coefficients of r^0 to r^5, shape (..., k - 1, 6, n).
+    """
+    h = h[..., None]
+    a, b = knots[..., :-1, :, :], knots[..., 1:, :, :]
+    parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
+    parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
+    coefficients = np.einsum("jk,j...n->...kn", _BASIS, np.stack(parts))
+    coefficients[..., 0, :] += a[..., 0, :]
+    return np.ascontiguousarray(coefficients)
 
 
 @final

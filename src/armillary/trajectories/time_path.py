@@ -25,7 +25,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, StateError
 from armillary.kernel.arguments import fitting, numbers_of, whole_number
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
 from armillary.trajectories.curve import PathCurve, natural_spline
 from armillary.trajectories.kernels import (
@@ -143,6 +143,16 @@ class Curves(NamedTuple):
     still: npt.NDArray[np.bool_]
 
 
+class Timed(NamedTuple):
+    """What is found of paths: the first fields of `TimedPath`."""
+
+    duration: Array
+    time: Array
+    speed: Array
+    reason: npt.NDArray[np.int8]
+    curve: PathCurve
+
+
 def time_path(  # noqa: PLR0913
     cell: Workcell,
     path: npt.ArrayLike,
@@ -226,12 +236,13 @@ def time_path(  # noqa: PLR0913
     ends = path_speed("start", start), path_speed("end", end)
     names = [cell.joint_names[k] for k in chosen]
     _check_fit(shape[:-2], names, limits, load, ends)
+    of = tuple(names), home(cell) if state is None else bound_state(cell, state)
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     if derivatives is None and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
-        return _whole(positions, s, per_knot, limits, ends)
+        return TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
     curves = _curves(positions, at, derivatives)
-    return _by_pieces(curves, per_knot, limits, ends, load)
+    return TimedPath(*_by_pieces(curves, per_knot, limits, ends, load), *of)
 
 
 def _moving_joints(cell: Workcell, joints: Joints) -> tuple[int, ...]:
@@ -296,7 +307,7 @@ def _whole(
     per_knot: int,
     limits: PathLimits,
     ends: tuple[Array, Array],
-) -> TimedPath:
+) -> Timed:
     """Return times of paths through waypoints that one kernel has room for."""
     knots, n = positions.shape[-2:]
     size = SMALL if SMALL.holds(knots - 1, per_knot) else LARGE
@@ -319,7 +330,7 @@ def _by_pieces(
     limits: PathLimits,
     ends: tuple[Array, Array],
     load: Load | None,
-) -> TimedPath:
+) -> Timed:
     """Return times of curves, found piece by piece."""
     count = curves.curve.at.shape[-1] - 1
     small = load is not None or SMALL.holds(count, per_knot)
@@ -343,7 +354,7 @@ def _by_pieces(
 
 def _timed(
     time: Array, speed: Array, reason: Any, still: Any, curve: PathCurve
-) -> TimedPath:
+) -> Timed:
     """Return what was found, NaN of paths that failed.
 
     still: Which paths rest at one point, shape (...).
@@ -357,7 +368,7 @@ def _timed(
     reason = reason.astype(np.int8)
     for array in (time, speed, reason, curve.at, curve.knots):
         array.flags.writeable = False
-    return TimedPath(time[..., -1], time, speed, reason, curve)
+    return Timed(time[..., -1], time, speed, reason, curve)
 
 
 def _loaded(

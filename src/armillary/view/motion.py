@@ -16,7 +16,8 @@ from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.state import State, bound_state
 from armillary.model.shape import Colour
 from armillary.model.shapes import Box, Capsule, Sphere
-from armillary.trajectories.timed_path import Samples
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import Samples, sample_times
 from armillary.view.kinds import FARTHEST, DrawnSurface
 from armillary.view.surfaces import TOLERANCE
 
@@ -111,8 +112,8 @@ def motion_of(
 
     Args:
         start: What joint positions leave open: attachments, bases.
-        motion: Joint positions, shape (k, n) [m or rad], a list of states, a
-            `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
+        motion: A `Motion`, joint positions, shape (k, n) [m or rad], a list of states,
+            a `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
         times: Instants [s], ascending, shape (k,).
         rate: Samples a second, where there are no times.
 
@@ -122,6 +123,8 @@ def motion_of(
             are given, or the rate is not above 0.
         StateError: A state is not one of this cell.
     """
+    if isinstance(motion, Motion):
+        return _of_motion(motion.bound(start), times, rate)
     if isinstance(motion, Trajectory):
         if motion.batch:
             raise ShapeError(
@@ -150,8 +153,8 @@ def motion_of(
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            "A motion is an array of joint positions, a list of states, a Trajectory, "
-            f"a ControlledMotion or Samples: {error}."
+            "A motion is a Motion, an array of joint positions, a list of states, a "
+            f"Trajectory, a ControlledMotion or Samples: {error}."
         ) from error
     if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
         raise ShapeError(
@@ -164,6 +167,16 @@ def motion_of(
     return PlayedMotion(
         _instants(len(Q), times, rate), lambda k: start.replace(q=Q[k].tolist())
     )
+
+
+def _of_motion(
+    motion: Motion, times: npt.ArrayLike | None, rate: float | None
+) -> PlayedMotion:
+    if times is None:
+        times = sample_times(motion.duration, RATE if rate is None else rate)
+        rate = None
+    instants = _instants(np.size(times), times, rate)
+    return PlayedMotion(instants, lambda k: motion.state(float(instants[k])))
 
 
 def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Array:
