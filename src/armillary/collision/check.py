@@ -15,6 +15,7 @@ from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
+from armillary.collision.edge_kernel import edge_columns
 from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
@@ -28,6 +29,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
+from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
@@ -224,23 +226,33 @@ class CollisionCheck:
             return None
         return self._kernel("touching")
 
-    @property
-    def kernel(self) -> Kernel | None:
-        """Return the kernel that decides rows; None where Python does.
+    def edge_columns(
+        self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
+    ) -> ColumnFunction | None:
+        """Return code that tells if links touch at any of some rows; see `edge_stages`.
 
-        Its result is 0 for rows that are free, 1 for rows that touch, and `UNDECIDED`
-        for others.
+        None where Python decides.
+
+        Args:
+            pad: By how much farther than the margin links touch [m]; it is 0 where
+                shapes are searched for their nearest points.
+            certain: Whether what rounding decides touches; else it may be free.
+            lanes: Rows that are computed at once, by default what registers hold.
         """
         if self.is_exact or not self._placed.moving.is_compiled:
             return None
-        return self._kernel("touching")
+        precision = precision_of(self._placed)
+        if not lanes:
+            lanes = native_lanes(precision.dtype)
+        # Whether shapes overlap takes less time than how far they are apart.
+        if not all(kind.is_closed_form for kind in self.tables.pairs.kinds):
+            pad = 0.0
+        more = precision.rounding if certain else pad
+        return edge_columns(self._placed, self.margin + more, precision, lanes)
 
-    def kernel_of_motions(self, lower: Array, upper: Array) -> Kernel | None:
-        """Return the kernel of `motion` within joint positions; None without bounds.
-
-        See `MotionProver.within`.
-        """
-        return None if self.is_exact else self._prover.within(lower, upper)
+    def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that tells if motions are free; see `MotionProver.columns`."""
+        return None if self.is_exact else self._prover.columns(lower, upper)
 
     @property
     def may_be_free(self) -> bool:

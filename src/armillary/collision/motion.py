@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.lengths import NEARNESS, number_of
-from armillary.collision.motion_kernel import PositionBox, motion_kernel
+from armillary.collision.motion_kernel import PositionBox, motion_columns, motion_kernel
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
+from armillary.kernel.pipeline_kernel import ColumnFunction
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
@@ -160,24 +161,25 @@ class MotionProver:
         reasons[np.isnan(t)] = MotionReason.INVALID
         return t, reasons.astype(np.int8)
 
-    def within(self, lower: Array, upper: Array) -> Kernel | None:
-        """Return the kernel of motions within joint positions, None without bounds.
+    def columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that tells if motions are free; None without bounds.
 
-        It takes both ends, and returns up to where a motion is free, and 1 if links
-        touch there, else 0.
+        Of columns of both ends it gives two: 1 and 0 where a motion is free.
 
         Args:
-            lower: Least joint positions, shape (joints,).
+            lower: Least joint positions for which it answers, shape (joints,).
             upper: Greatest.
         """
-        box = PositionBox(lower, upper)
         if not speeds_are_known(
             straight_links(self.pairs.moving.cell), self.pairs.state
         ):
             return None
+        box = PositionBox(lower, upper)
         speeds = self.pairs.speeds(*box, accelerations=True)
         _, levers = self.pairs.tables.levers(speeds, self.pairs.placed)
-        return self._made(box, speeds) if np.isfinite(levers).all() else None
+        if not np.isfinite(levers).all():
+            return None
+        return motion_columns(self.pairs, self.margin, self._rounding, box, speeds)
 
     def _beyond(self, ends: Array) -> Array:
         """Return how far finite motions are free beyond the box of level 0, (n, 2).
@@ -273,8 +275,11 @@ class MotionProver:
         )
 
     def _made(self, box: PositionBox, speeds: SpeedBounds) -> Kernel:
-        rounding = max(NEARNESS, double_precision(self.pairs).rounding)
-        return motion_kernel(self.pairs, self.margin, rounding, box, speeds)
+        return motion_kernel(self.pairs, self.margin, self._rounding, box, speeds)
+
+    @property
+    def _rounding(self) -> float:
+        return max(NEARNESS, double_precision(self.pairs).rounding)
 
 
 def _fixed(array: Array) -> Array:

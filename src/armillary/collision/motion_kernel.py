@@ -5,7 +5,7 @@ As for checks, another state, margin or rules change records alone.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,16 +23,23 @@ from armillary.collision.columns import (
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.kernel.pipeline_kernel import (
+    ColumnFunction,
+    CompiledPipeline,
+    native_lanes,
+)
 from armillary.kinematics.moving_links import MovingTwists, straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["PositionBox", "motion_kernel"]
+__all__ = ["PositionBox", "motion_columns", "motion_kernel"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
+
+KIND: Final = np.dtype(np.float64)
+"""The type that motions are proven in."""
 
 
 class PositionBox(NamedTuple):
@@ -68,22 +75,62 @@ def motion_kernel(
     """
     # Twists are computed beside poses, by straight code.
     moving, room = straight_links(pairs.moving.cell), pairs.tables.room
-    kind = np.dtype(np.float64)
 
     def made() -> CompiledPipeline:
-        return compiled(motion_pipeline(moving, room), kind)
+        return compiled(motion_pipeline(moving, room), KIND)
 
     code = kept(moving, ("motions", room), made)
-    called = pairs.called("free", kind, code.native.lanes, pairs.tables.of_shapes)
-    columns = CheckColumns(moving, room)
+    tables, called = _tables(
+        pairs, margin, rounding, box, speeds, lanes=code.native.lanes
+    )
+    return code(tables, called.callees)
+
+
+def motion_columns(
+    pairs: PlacedPairs,
+    margin: float,
+    rounding: float,
+    box: PositionBox,
+    speeds: SpeedBounds,
+) -> ColumnFunction:
+    """Return code that tells if motions are free, and no more, for other code.
+
+    It is as `motion_kernel`, but any contact ends a motion.
+    """
+    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
+    pipeline = kept(
+        moving,
+        ("free motions", room),
+        lambda: motion_pipeline(moving, room, anywhere=True),
+    )
+    lanes = native_lanes(KIND)
+    tables, called = _tables(pairs, margin, rounding, box, speeds, lanes=lanes)
+    return ColumnFunction.compiled(
+        pipeline, tables, called.callees, dtype=KIND, lanes=lanes
+    )
+
+
+def _tables(  # noqa: PLR0913
+    pairs: PlacedPairs,
+    margin: float,
+    rounding: float,
+    box: PositionBox,
+    speeds: SpeedBounds,
+    *,
+    lanes: int,
+) -> tuple[Tables, Called]:
+    """Return the records of motions, and the code of pairs that they call."""
+    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
     links, of_pairs = pairs.tables.levers(speeds, pairs.placed)
+    called = pairs.called("free", KIND, lanes, pairs.tables.of_shapes)
+    columns = CheckColumns(moving, room)
     limits: dict[Port, Any] = {
         columns.margin: [margin],
         columns.rounding: [rounding],
         columns.lower: [box.lower],
         columns.upper: [box.upper],
     }
-    tables = {
+    tables: Tables = {
         **MovingTwists(moving, ()).records(pairs.state),
         columns.motion_limits.name: records(limits),
         **_coordinates(columns, speeds, links),
@@ -91,7 +138,7 @@ def motion_kernel(
         **_link_pairs(columns, pairs, margin + rounding, speeds, of_pairs),
         **_shape_pairs(columns, pairs, called),
     }
-    return code(tables, called.callees)
+    return tables, called
 
 
 def _finite(bounds: Array) -> Array:

@@ -64,6 +64,9 @@ __all__ = ["LARGEST", "motion_pipeline"]
 MOST_ROUNDS: Final = 2_000
 """Most rounds of pieces of a motion; beyond, it is not proven."""
 
+FEW_ROUNDS: Final = 256
+"""The same where any contact ends it."""
+
 SHORTEST: Final = 1e-12
 """Pieces below this part of a motion are not divided any more."""
 
@@ -83,7 +86,9 @@ UNKNOWN: Final = 1e30
 """Bounds of accelerations above this count as unknown."""
 
 
-def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
+def motion_pipeline(
+    moving: MovingLinks, spheres: int, *, anywhere: bool = False
+) -> Pipeline:
     """Return the pipeline from both ends of motions to how far they are free.
 
     Its result is the part of a motion that is proven to be free, and 1 if links touch
@@ -92,6 +97,8 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
     Args:
         moving: The moving links of the cell.
         spheres: For how many spheres there is room.
+        anywhere: Whether any contact ends a motion, and so does what takes many rounds
+            to prove: for those who ask only whether it is free.
     """
     columns, twists = CheckColumns(moving, spheres), MovingTwists(moving, ())
     stage = columns.stage
@@ -110,7 +117,8 @@ def motion_pipeline(moving: MovingLinks, spheres: int) -> Pipeline:
         covered=columns.reached,
         ended=columns.ended,
         shortest=SHORTEST,
-        limit=MOST_ROUNDS,
+        limit=FEW_ROUNDS if anywhere else MOST_ROUNDS,
+        anywhere=anywhere,
     )
     rows = (
         stage(partial(_start, links=moving.count)),

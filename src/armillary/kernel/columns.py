@@ -488,15 +488,19 @@ def index_field(column: Port, into: Port | str) -> Field:
 
 
 def each(
-    table: Table, *stages: Stage, within: str = "", active: Port | None = None
+    table: Table,
+    *stages: Stage,
+    within: str = "",
+    active: Port | None = None,
+    together: bool = False,
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
-    return Each(table.name, stages, within, active.name if active else "")
+    return Each(table.name, stages, within, active.name if active else "", together)
 
 
-def when(condition: Port, *stages: Stage) -> When:
-    """Return stages that run for rows in which a column is above 0."""
-    return When(condition.name, stages)
+def when(condition: Port, *stages: Stage, together: bool = False) -> When:
+    """Return stages that run for rows in which a column is above 0; see `When`."""
+    return When(condition.name, stages, together)
 
 
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
@@ -512,11 +516,14 @@ def subdivide(
     ended: Port,
     shortest: float,
     limit: int,
+    anywhere: bool = False,
 ) -> Subdivide:
     """Return stages that cover the interval of a row by pieces; see `Subdivide`."""
     at, back, ahead, ending = (port.name for port in piece)
     names = longest.name, covered.name, ended.name
-    return Subdivide((at, back, ahead, ending), stages, *names, shortest, limit)
+    return Subdivide(
+        (at, back, ahead, ending), stages, *names, shortest, limit, anywhere
+    )
 
 
 def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:

@@ -48,7 +48,6 @@ __all__ = [
     "compile",
     "in_two_passes",
     "kernel_of",
-    "machine_code_of",
     "shared_kernel",
 ]
 
@@ -369,11 +368,6 @@ def _run(
     finally:
         if state[0]:
             finish(native.core, native.with_numpy(), state, results, failed)
-
-
-def machine_code_of(kernel: Kernel) -> Native:
-    """Return what a kernel is made of."""
-    return kernel._native
 
 
 def kernel_of(native: Native, batches: Callable[..., Array] | None = None) -> Kernel:

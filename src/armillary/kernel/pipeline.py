@@ -71,12 +71,15 @@ class Each:
         within: A span of a record around this region, to run for its records only.
         active: A column; rows in which it is not above 0 are left alone, and the region
             ends when no row is left.
+        together: Whether it ends with the first row that is left alone, of those that
+            are computed at once: then nothing is known of the others.
     """
 
     table: str
     stages: tuple[Stage, ...]
     within: str = ""
     active: str = ""
+    together: bool = False
 
 
 @final
@@ -122,10 +125,13 @@ class When:
     Attributes:
         condition: The column.
         stages: What runs.
+        together: Whether they may run for the rows, too, that are computed at once with
+            such a row; for stages that change nothing there.
     """
 
     condition: str
     stages: tuple[Stage, ...]
+    together: bool = False
 
 
 @final
@@ -149,6 +155,8 @@ class Subdivide:
         ended: A column: 1 where it ends there, else 0.
         shortest: A part as short as this is not divided any more: there it stops.
         limit: Most rounds of pieces.
+        anywhere: Whether it stops where any end is found, which need not be the first:
+            nothing before that is known to be covered.
     """
 
     piece: tuple[str, str, str, str]
@@ -158,6 +166,7 @@ class Subdivide:
     ended: str
     shortest: float
     limit: int
+    anywhere: bool = False
 
 
 @final
@@ -347,16 +356,18 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 yield f"{type(stage).__name__.lower()} {stage!r};"
                 continue
             case Each():
-                yield f"each {stage.table!r} {stage.within!r} {stage.active!r} ("
+                names = stage.table, stage.within, stage.active, stage.together
+                yield f"each {names!r} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
                 yield f"while {stage.condition!r} {stage.limit} ("
             case When():
-                yield f"when {stage.condition!r} ("
+                yield f"when {stage.condition!r} {stage.together} ("
             case Subdivide():
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
-                yield f"subdivide {columns!r} {stage.shortest} {stage.limit} ("
+                numbers = stage.shortest, stage.limit, stage.anywhere
+                yield f"subdivide {columns!r} {numbers!r} ("
         yield from _parts(stage.stages)
         yield ")"
 

@@ -236,7 +236,10 @@ class _PipelineCode:
                 case When():
                     mask = self.positive(stage.condition, active)
                     with self.f.when(self.any(mask)):
-                        self.region(stage.stages, mask)
+                        if stage.together:
+                            self.stages(stage.stages, active)
+                        else:
+                            self.region(stage.stages, mask)
 
     def positive(self, name: str, active: Mask) -> Value:
         """Return the lanes in which a column is above 0."""
@@ -354,7 +357,12 @@ class _PipelineCode:
             # Programs find fields by name, before columns.
             inner = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **inner}
-            if stage.active:
+            if stage.together:
+                going = self.load(self.columns[stage.active], 0) > 0.0
+                ended = ~going if active is None else ~going & active
+                loop.leave(self.any(ended))
+                self.stages(stage.stages, active)
+            elif stage.active:
                 mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
                 self.region(stage.stages, mask)

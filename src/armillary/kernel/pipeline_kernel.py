@@ -18,7 +18,7 @@ from armillary import forks
 from armillary.errors import KernelError
 from armillary.kernel.binding import address_of
 from armillary.kernel.fallback import STATE, new_state
-from armillary.kernel.kernel import Kernel, kernel_of, machine_code_of
+from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import (
     Call,
@@ -40,6 +40,7 @@ __all__ = [
     "KernelByRecord",
     "check_calls",
     "compile_pipeline",
+    "native_lanes",
     "pack",
 ]
 
@@ -212,8 +213,29 @@ def pack(
 
     Arguments and errors are those of `CompiledPipeline.__call__`.
     """
-    pipeline = code.pipeline
-    packed = pack_all(pipeline.tables, tables, pipeline.columns, code.native.dtype)
+    pipeline, native = code.pipeline, code.native
+    packed = pack_all(pipeline.tables, tables, pipeline.columns, native.dtype)
+    check_packed(pipeline, packed, callees, (native.dtype, native.lanes))
+    return packed
+
+
+def check_packed(
+    pipeline: Pipeline,
+    packed: Mapping[str, Array],
+    callees: Sequence[Callees],
+    made_for: tuple[np.dtype[Any], int],
+) -> None:
+    """Check the numbers of records of tables, and what calls run.
+
+    Args:
+        pipeline: The pipeline.
+        packed: The records of its tables.
+        callees: What its calls run.
+        made_for: The type and the lanes that it is compiled for.
+
+    Raises:
+        KernelError: As for `CompiledPipeline`.
+    """
     for table in pipeline.tables:
         table.check_count(len(packed[table.name]))
     codes = [
@@ -221,8 +243,7 @@ def pack(
         for records in packed.values()
         for name in records.dtype.names or ()
     ]
-    check_calls(code, codes, callees)
-    return packed
+    check_calls(pipeline, codes, callees, made_for)
 
 
 def compile_pipeline(
@@ -412,23 +433,23 @@ class _CalleeFinder:
 
 
 def check_calls(
-    code: CompiledPipeline,
+    pipeline: Pipeline,
     fields: Sequence[tuple[str, Array]],
     callees: Sequence[Callees],
+    made_for: tuple[np.dtype[Any], int],
 ) -> None:
     """Check what calls of a pipeline run, every address in some records.
 
     Args:
-        code: The pipeline.
+        pipeline: The pipeline.
         fields: The names and values of fields of records.
         callees: What the codes among them are of.
+        made_for: The type and the lanes that it is compiled for.
 
     Raises:
         KernelError: A code is not one of `callees`, or they take or return something
             else than is given.
     """
-    pipeline, native = code.pipeline, code.native
-    made_for = native.dtype, native.lanes
     # Machine code jumps to what a record says: each address must be one of a set of the
     # callees.
     for call in _calls(pipeline):
@@ -475,14 +496,42 @@ class ColumnFunction:
     owned: tuple[object, ...]
 
     @classmethod
-    def of(cls, kernel: Kernel) -> Self:
-        """Return the same as the kernel of a pipeline, with its tables, for columns."""
-        native = machine_code_of(kernel)
-        assert not isinstance(native.program, Program), "only pipelines have columns"
-        bits = native.dtype.itemsize * 8
-        code, entry = _columns(native.program, bits, native.lanes)
-        tables = int(native.state[STATE.offsets["tables"] // 8])
-        return cls(entry, tables, native.dtype, native.lanes, (code, kernel))
+    def compiled(
+        cls,
+        pipeline: Pipeline,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees],
+        *,
+        dtype: np.dtype[Any],
+        lanes: int,
+    ) -> Self:
+        """Compile a pipeline for columns alone, unless that is done.
+
+        Args:
+            pipeline: What is computed.
+            tables: As for `CompiledPipeline`.
+            callees: The same.
+            dtype: float64 or float32, the type that it computes in.
+            lanes: The number of rows that it computes at once.
+
+        Raises:
+            KernelError: As for `CompiledPipeline`.
+        """
+        packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
+        check_packed(pipeline, packed, callees, (dtype, lanes))
+        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
+        for row, records in zip(words, packed.values(), strict=True):
+            row[:] = address_of(records), len(records)
+        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
+        owned = code, words, *packed.values(), *callees
+        return cls(entry, address_of(words), dtype, lanes, owned)
+
+
+def native_lanes(dtype: np.dtype[Any]) -> int:
+    """Return how many numbers a register of this machine holds."""
+    with forks.IMPORT_LOCK:
+        from armillary.kernel import compiler  # imports LLVM
+    return compiler.native_reals(dtype.itemsize * 8).lanes
 
 
 @lru_cache(maxsize=256)

@@ -79,7 +79,9 @@ class PipelineRecords:
                 sizes = table.sizes(pipeline.columns, counts)
                 changed[name] = table.changed(self.tables[name], rows, given, sizes)
                 fields += given.items()
-        check_calls(self.code, fields, callees)
+        native = self.code.native
+        made_for = native.dtype, native.lanes
+        check_calls(self.code.pipeline, fields, callees, made_for)
         return type(self)(self.code, changed, (*self.callees, *callees))
 
     def kernel(self) -> Kernel:

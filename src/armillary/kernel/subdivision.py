@@ -59,6 +59,8 @@ def covered(stage: Subdivide, longest: float, run: Pieces) -> tuple[float, float
         # the first point of the interval that ends it is found.
         at = starts if ended else 0.5 * (starts + stops)
         back, ahead, ending = run(at, at - starts, stops - at)
+        if stage.anywhere and ending.any():
+            return 0.0, 1.0
         before, last = len(parts), PIECES
         joined = np.nan
         if ending.any():

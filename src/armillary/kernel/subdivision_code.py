@@ -95,6 +95,11 @@ class SubdivisionCode:
                 self.end.set(low)
                 self.ended.set(endings.differs(0).select(one, zero))
                 loop.leave()
+            if self.stage.anywhere:
+                with f.when(endings.differs(0)):
+                    self.end.set(zero)
+                    self.ended.set(one)
+                    loop.leave()
             self.keep(endings)
             with f.when(self.count.get().equals(before)):
                 self.longest.set(self.longest.get() * 2.0)

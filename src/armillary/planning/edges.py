@@ -26,13 +26,15 @@ class EdgeTests(NamedTuple):
     """What tells which edges are free.
 
     Attributes:
-        check: Of columns q the column of what touches: 0, 1, or between where that is
-            not known.
+        check: Of columns q the column of what touches: above 0, in one lane at least, if
+            any does. What is nearly touching counts.
+        tight: The same code with other tables, where that does not count.
         prover: Of columns of both ends the two columns of `check.motion`'s pipeline;
             None where motions cannot be proven.
     """
 
     check: ColumnFunction
+    tight: ColumnFunction
     prover: ColumnFunction | None
 
 

@@ -64,6 +64,7 @@ class LoopOptions(NamedTuple):
         corner: Corners whose points would move less are left alone.
         nodes: Nodes of a tree.
         samples: Samples of a search.
+        wide_samples: After so many of them, what is nearly touching does not count.
     """
 
     step: float
@@ -74,6 +75,7 @@ class LoopOptions(NamedTuple):
     corner: float = 0.1
     nodes: int = 100_000
     samples: int = 10_000_000
+    wide_samples: int = 2_000
 
 
 class Problem(NamedTuple):
@@ -156,7 +158,7 @@ class NativeLoop:
             {
                 "n": n,
                 "check": tests.check.address,
-                "check_tables": tests.check.tables,
+                "check_tables": [tests.check.tables, tests.tight.tables],
                 "prove": tests.prover.address if tests.prover else 0,
                 "prove_tables": tests.prover.tables if tests.prover else 0,
                 **{name: address_of(part) for name, part in parts.items()},
@@ -168,6 +170,7 @@ class NativeLoop:
                 "corner": options.corner,
                 "room": options.nodes,
                 "most": options.samples,
+                "wide_samples": options.wide_samples,
                 "path_room": PATH_ROOM,
                 "clock": clock()[0],
                 "clock_id": MONOTONIC,
@@ -244,7 +247,7 @@ class _Memory:
             address_of(verdicts),
         )
         loop.run(*self.addresses, 1)
-        status, count, goal, *counts = self.call[8 : CALL_WORDS - 1].tolist()
+        status, count, goal, *counts = self.call[9 : CALL_WORDS - 1].tolist()
         length = float(self.call.view(np.float64)[CALL_WORDS - 1])
         q = self.path[:count].copy()
         return Found(status, q, goal, verdicts, length, tuple(counts))

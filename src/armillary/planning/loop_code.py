@@ -59,9 +59,6 @@ __all__ = ["loop_code"]
 FAR: Final = 1e18
 """Positions of nodes that are not there; their squares are numbers of 32 bits."""
 
-DOUBTFUL: Final = 0.75
-"""Above this a check is certain that links touch; between, rounding decides."""
-
 SHORTENINGS: Final = 5
 """How often shortcuts and corners are tried in turns."""
 
@@ -171,22 +168,18 @@ class _LoopCode:
     # edges
 
     def is_free(self) -> FunctionBuilder:
-        """Return whether no lane of the columns touches.
-
-        What rounding decides counts as touching, unless edges are proven besides.
-        """
+        """Return whether no lane of the columns touches, nearly or certainly."""
         f = function("is_free", I1)
         counted(f, "checks", self.lanes)
         bits = bits_of_lanes(self.lanes)
         columns, found = (WORK.load(f["w"], name) for name in ("columns", "found"))
-        code, tables = (SETUP.load(f["s"], x) for x in ("check", "check_tables"))
+        code = SETUP.load(f["s"], "check")
+        tables = SETUP.load(f["s"], "check_tables", CALL.load(f["c"], "tight"))
         every = f.constant(bits, -1)
         flags = f.call(code.text, bits, columns, found, tables, every)
-        is_sure = CALL.load(f["c"], "sure").differs(0)
-        most = is_sure.select(DOUBTFUL, f.constant(self.one, 0.0))
         values = f.load(self.real, found)
-        touching = values.exceeds_or_nan(most.splat(self.lanes)).mask().differs(0)
-        f.ret(~touching & (is_sure | flags.equals(0)))
+        touching = values.exceeds_or_nan(0.0).mask().differs(0)
+        f.ret(~touching & flags.equals(0))
         return f
 
     def sampled(self) -> FunctionBuilder:
@@ -409,38 +402,53 @@ class _LoopCode:
     def judge(self) -> FunctionBuilder:
         """Write the verdicts of start and goals; return how many goals are free.
 
-        A position about which rounding decides is free where that is proven, and then
+        Where one nearly touches, it is free if that is proven, and what is nearly
+        touching does not count. Where the check finds nevertheless that it touches,
         edges are proven from the beginning.
         """
         f = function("judge", I64)
         n, verdicts = SETUP.load(f["s"], "n"), CALL.load(f["c"], "verdicts")
-        columns, found = (WORK.load(f["w"], x) for x in ("columns", "found"))
         count = CALL.load(f["c"], "goal_count") + 1
-        free = f.variable(I64, 0)
+        has_proof = SETUP.load(f["s"], "prove").differs(0)
+        free, is_tight = f.variable(I64, 0), f.variable(I64, 0)
+        # All of them in as few blocks as there are; one by one where a block touches.
         with f.loop(count, 0, self.lanes) as first:
-            with f.loop(self.lanes) as lane:
-                k = first + lane
-                row = self.end(f, (k < count).select(k, 0), n)
-                with f.loop(n) as j:
-                    x = self.narrow(f.load(F64, row, j))
-                    f.store(x, columns, j * self.lanes + lane)
-            call(f, "is_free", I1)
             left = count - first
-            with f.loop((left < self.lanes).select(left, self.lanes)) as lane:
+            left = (left < self.lanes).select(left, self.lanes)
+            with f.loop(self.lanes) as lane:
+                k = first + (lane < left).select(lane, 0)
+                self.put(f, self.end(f, k, n), lane, n)
+            is_free = call(f, "is_free", I1)
+            with f.loop(left) as lane:
                 k = first + lane
-                value = self.wide(f.load(self.one, found, lane))
-                is_bad = f.variable(I1, value.exceeds_or_nan(DOUBTFUL))
-                has_proof = SETUP.load(f["s"], "prove").differs(0)
-                with f.when(value.exceeds_or_nan(0.0) & has_proof):
+                is_bad = f.variable(I1, 0)
+                with f.when(~is_free):
                     row = self.end(f, k, n)
-                    is_bad.set(~call(f, "proven", I1, row, row))
-                    CALL.store(1, f["c"], "sure")
+                    with f.loop(self.lanes) as each:
+                        self.put(f, row, each, n)
+                    CALL.store(0, f["c"], "tight")
+                    is_bad.set(~call(f, "is_free", I1))
+                    with f.when(is_bad.get() & has_proof):
+                        is_bad.set(~call(f, "proven", I1, row, row))
+                        CALL.store(1, f["c"], "tight")
+                        is_near = ~call(f, "is_free", I1)
+                        with f.when(is_near & ~is_bad.get()):
+                            CALL.store(1, f["c"], "sure")
+                        is_tight.set(1)
                 bad = is_bad.get().to(I64, "zext")
                 f.store(bad, verdicts, k)
                 is_goal = (k > 0).to(I64, "zext")
                 free.set(free.get() + (is_goal & (bad ^ 1)))
+        CALL.store(is_tight.get(), f["c"], "tight")
         f.ret(free.get())
         return f
+
+    def put(self, f: FunctionBuilder, row: Value, lane: Value, n: Value) -> None:
+        """Write a row to a lane of the columns of the check."""
+        columns = WORK.load(f["w"], "columns")
+        with f.loop(n) as j:
+            x = self.narrow(f.load(F64, row, j))
+            f.store(x, columns, j * self.lanes + lane)
 
     def end(self, f: FunctionBuilder, k: Value, n: Value) -> Value:
         """Return where the start lies, or goal k - 1."""
@@ -484,6 +492,8 @@ class _LoopCode:
             is_full = (sizes[0] >= room - 1) | (sizes[1] >= room - 1)
             loop.leave(is_full | (rounds.get() > most))
             loop.leave(call(f, "late", I1))
+            with f.when(rounds.get() > SETUP.load(s, "wide_samples")):
+                CALL.store(1, c, "tight")
             # The other tree grows unless this one is smaller by far.
             a, b = (size.to(F64, "sitofp") for size in sizes)
             with f.when(abs(a - b) < a):
@@ -732,7 +742,8 @@ class _LoopCode:
         # Else the way before corners were cut, or one whose edges are proven as they
         # are found.
         was_sure = CALL.load(f["c"], "sure").differs(0)
-        CALL.store(1, f["c"], "sure")
+        for field in ("sure", "tight"):
+            CALL.store(1, f["c"], field)
         is_proven = f.variable(I1, was_sure)
         with f.when(~was_sure):
             is_proven.set(call(f, "proof", I1, raw, raw_count))
@@ -754,7 +765,7 @@ class _LoopCode:
         """Solve one problem."""
         f = function("plan")
         s, c, n = f["s"], f["c"], SETUP.load(f["s"], "n")
-        for field in ("sure", "edges", "checks", "proofs", "samples", "nodes", "count"):
+        for field in ("sure", "tight", "edges", "checks", "proofs", "samples", "nodes", "count"):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):

@@ -15,7 +15,6 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel.arguments import whole_number
-from armillary.kernel.pipeline_kernel import ColumnFunction
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.model.fields import kept_few
@@ -35,6 +34,9 @@ STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
 
 TURN: Final = 2.0 * np.pi
+
+NEAR: Final = 1e-3
+"""What is nearer than the margin and this is nearly touching [m]."""
 
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
@@ -349,16 +351,15 @@ class Planner:
         return kept_few(self, "loops", key, lambda: self._made(lower, upper))
 
     def _made(self, lower: Array, upper: Array) -> NativeLoop:
-        kernel = self.check.kernel
-        columns = (
-            columns_in_python(self.check, len(lower))
-            if kernel is None
-            else ColumnFunction.of(kernel)
-        )
-        motions = self.check.kernel_of_motions(lower, upper)
-        prover = None if motions is None else ColumnFunction.of(motions)
+        prover = self.check.motion_columns(lower, upper)
+        # What is proven at last may be searched with a larger margin, so that the proof
+        # fails less often; where nothing is proven, what rounding decides touches.
+        wide = self.check.edge_columns(certain=prover is None, pad=NEAR)
+        tight = self.check.edge_columns(certain=prover is None)
+        if wide is None or tight is None:
+            wide = tight = columns_in_python(self.check, len(lower))
         space = Space(lower, upper, self.weights)
-        return NativeLoop.of(EdgeTests(columns, prover), space, self.options)
+        return NativeLoop.of(EdgeTests(wide, tight, prover), space, self.options)
 
 
 def seconds_of(timeout: float | None) -> float | None:

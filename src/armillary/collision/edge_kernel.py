@@ -1,0 +1,342 @@
+"""The records of the pipeline of edges; its code depends on the moving links alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.columns import records
+from armillary.collision.edge_stages import (
+    BALLS_A,
+    BALLS_B,
+    BALLS_NEAR_BOX,
+    BALLS_NEAR_SPHERE,
+    OF_BOXES,
+    OF_SPHERES,
+    SHAPES_NEAR_BOX,
+    SHAPES_NEAR_LINK,
+    SHAPES_NEAR_SPHERE,
+    EdgeColumns,
+    edge_pipeline,
+)
+from armillary.collision.placed_pairs import PlacedPairs
+from armillary.collision.precision import Precision
+from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.model.fields import kept
+from armillary.model.primitive import Primitive
+from armillary.model.shapes import (
+    Box,
+    Capsule,
+    ConvexPolyhedron,
+    Cylinder,
+    Lozenge,
+    Sphere,
+)
+from armillary.trace import Port
+
+__all__ = ["edge_columns"]
+
+Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+Tables: TypeAlias = dict[str, Mapping[str, Any]]
+
+FEWEST_LINKS: Final = 32
+"""Room for so many links at least; more of them compile other code."""
+
+
+class RoundedBox(NamedTuple):
+    """A box with rounded edges around a shape, in the shape's own frame.
+
+    Attributes:
+        centre: Its centre, shape (3,).
+        half: Half of its edges, without the rounding, shape (3,).
+        radius: The rounding [m].
+        is_shape: Whether the shape is that, and no more than within it.
+    """
+
+    centre: Array
+    half: Array
+    radius: float
+    is_shape: bool
+
+
+ORIGIN: Final = np.zeros(3)
+
+
+def rounded_box(shape: Primitive) -> RoundedBox | None:
+    """Return the rounded box around a shape; None where a sphere does as well."""
+    match shape:
+        case Box():
+            return RoundedBox(ORIGIN, 0.5 * np.array(shape.size), 0.0, True)
+        case Capsule():
+            half = np.array([0.0, 0.0, 0.5 * shape.length])
+            return RoundedBox(ORIGIN, half, shape.radius, True)
+        case Lozenge():
+            half = np.array([*(0.5 * np.array(shape.size)), 0.0])
+            return RoundedBox(ORIGIN, half, shape.radius, True)
+        case Cylinder():
+            half = np.array([shape.radius, shape.radius, 0.5 * shape.length])
+            return RoundedBox(ORIGIN, half, 0.0, False)
+        case ConvexPolyhedron():
+            corners = np.array(shape.vertices)
+            low, high = corners.min(axis=0), corners.max(axis=0)
+            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
+        case _:
+            return None
+
+
+def edge_columns(
+    pairs: PlacedPairs, touching: float, precision: Precision, lanes: int
+) -> ColumnFunction:
+    """Return the code that tells if links touch at any row; see `edge_stages`.
+
+    Args:
+        pairs: The pairs of a check, whose poses are compiled.
+        touching: What is nearer touches [m].
+        precision: In which type it decides.
+        lanes: Rows that are computed at once.
+
+    Raises:
+        KernelError: As for `compile_pipeline`.
+    """
+    room = FEWEST_LINKS
+    while room < len(pairs.tables.first) - 1:
+        room *= 4
+    moving = pairs.moving
+    pipeline = kept(moving, ("edges", room), lambda: edge_pipeline(moving, room))
+    made = _EdgeRecords(pairs, EdgeColumns(moving, room), touching, precision, lanes)
+    return ColumnFunction.compiled(
+        pipeline, made.tables(), made.callees, dtype=precision.dtype, lanes=lanes
+    )
+
+
+class _EdgeRecords:
+    """The records of a check, under construction."""
+
+    def __init__(
+        self,
+        pairs: PlacedPairs,
+        columns: EdgeColumns,
+        touching: float,
+        precision: Precision,
+        lanes: int,
+    ) -> None:
+        tables, placed = pairs.tables, pairs.placed
+        self.pairs, self.columns, self.touching = pairs, columns, touching
+        self.lanes, self.dtype = lanes, precision.dtype
+        self.shapes = [each.shape for each in tables.pairs.shapes]
+        self.rows, self.radii = placed.rows, tables.pairs.radii
+        self.owner = np.repeat(np.arange(len(tables.first) - 1), np.diff(tables.first))
+        self.is_ball = np.array([type(x) is Sphere for x in self.shapes], np.bool_)
+        self.link_rows, self.centres = tables.spheres(placed)
+        self.count = len(tables.first) - 1
+        # Spherical shapes have records, those of a link together.
+        self.balls = np.flatnonzero(self.is_ball & (self.rows > 0))
+        of_balls = self.owner[self.balls]
+        numbers = np.arange(self.count)
+        first = np.searchsorted(of_balls, numbers)
+        last = np.searchsorted(of_balls, numbers, side="right")
+        self.ball_spans = np.stack([first, last - first], axis=1)
+        self.callees: list[Any] = []
+
+    def tables(self) -> Tables:
+        """Return the records of all tables."""
+        pairs, columns = self.pairs, self.columns
+        each = pairs.tables.pairs.pairs
+        moves = np.sort(np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes]))
+        sides = each[moves]
+        is_still = self.rows[sides] == 0
+        of_still = is_still.any(axis=1)
+        # The side that stands still comes second; of pairs that both move, as they are.
+        turned = is_still[:, 0]
+        sides[turned] = sides[turned, ::-1]
+        called: list[Indices] = []  # pairs of shapes whose code is called, in order
+        still = self._still(moves[of_still], sides[of_still], called)
+        links = self._link_pairs(moves[~of_still], sides[~of_still], called)
+        order = np.concatenate([np.empty(0, np.int64), *called])
+        return {
+            **pairs.moving.records(pairs.state),
+            **still,
+            **links,
+            **self._balls(),
+            columns.shape_pairs.name: self._called(order),
+        }
+
+    def _still(self, which: Indices, sides: Indices, called: list[Indices]) -> Tables:
+        """Return the records of links, and of what stands still near them."""
+        columns, pairs = self.columns, self.pairs
+        rows = self.link_rows[: self.count]
+        moving = np.flatnonzero(rows > 0)
+        # Links that most joints move come first.
+        moving = moving[np.argsort(-rows[moving], kind="stable")]
+        spheres: list[tuple[Any, ...]] = []
+        boxes: list[tuple[Any, ...]] = []
+        of_spheres, of_boxes = (np.zeros((len(moving), 2), np.int64) for _ in range(2))
+        link_of = self.owner[sides[:, 0]]
+        # Pairs of a link, those with the same shape that stands still together.
+        order = np.lexsort((sides[:, 0], sides[:, 1], link_of))
+        keys = np.stack([link_of[order], sides[order, 1]], axis=1)
+        is_first = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
+        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
+        by_link: dict[int, list[Indices]] = {}
+        for group in groups:
+            by_link.setdefault(int(link_of[group[0]]), []).append(group)
+        bounds: dict[int, RoundedBox | None] = {}
+        at = sum(map(len, called))
+        for k, link in enumerate(moving.tolist()):
+            begin = len(spheres), len(boxes)
+            for group in by_link.get(link, ()):
+                shape = int(sides[group[0], 1])
+                if shape not in bounds:
+                    bounds[shape] = rounded_box(self.shapes[shape])
+                box = bounds[shape]
+                is_exact = self.is_ball[shape] if box is None else box.is_shape
+                # Spheres of the link need no code if it is as it is described here.
+                if is_exact:
+                    balls = self.ball_spans[link]
+                    others = group[~self.is_ball[sides[group, 0]]]
+                else:
+                    balls, others = np.zeros(2, np.int64), group
+                called.append(which[others])
+                spans = balls, (at, len(others))
+                at += len(others)
+                if box is None:
+                    centre = pairs.placed.centres[shape]
+                    radius = self.radii[shape] + self.touching
+                    spheres.append((centre, radius, *spans))
+                else:
+                    X = pairs.placed.matrices[shape]
+                    centre = X[:, :3] @ box.centre + X[:, 3]
+                    radius = box.radius + self.touching
+                    boxes.append((centre, X[:, :3].T, box.half, radius, *spans))
+            of_spheres[k] = begin[0], len(spheres) - begin[0]
+            of_boxes[k] = begin[1], len(boxes) - begin[1]
+        record: dict[Port, Any] = {
+            columns.link_pose: rows[moving],
+            columns.link_centre: self.centres[moving],
+            columns.link_radius: pairs.tables.radii[moving],
+            columns.link_ball: moving,
+        }
+        sphere_ports = columns.still_centre, columns.still_radius
+        box_ports = (
+            columns.box_centre,
+            columns.box_axes,
+            columns.box_half,
+            columns.box_radius,
+        )
+        return {
+            columns.links.name: {
+                **records(record),
+                OF_SPHERES: of_spheres,
+                OF_BOXES: of_boxes,
+            },
+            columns.spheres.name: _listed(
+                spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
+            ),
+            columns.boxes.name: _listed(
+                boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
+            ),
+        }
+
+    def _link_pairs(
+        self, which: Indices, sides: Indices, called: list[Indices]
+    ) -> Tables:
+        """Return the records of pairs of links that both move."""
+        columns, radii = self.columns, self.pairs.tables.radii
+        links = self.owner[sides]
+        order = np.lexsort((links[:, 1], links[:, 0]))
+        both, is_first = links[order], np.ones(len(order), np.bool_)
+        is_first[1:] = (both[1:] != both[:-1]).any(axis=1)
+        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
+        a, b = both[is_first].T
+        # Those between links that most joints move come first.
+        rows = self.link_rows[: self.count]
+        ranks = np.argsort(-(rows[a] + rows[b]), kind="stable")
+        a, b = a[ranks], b[ranks]
+        at = sum(map(len, called))
+        spans = np.zeros((len(ranks), 2), np.int64)
+        for k, rank in enumerate(ranks.tolist()):
+            group = groups[rank]
+            others = group[~self.is_ball[sides[group]].all(axis=1)]
+            called.append(which[others])
+            spans[k] = at, len(others)
+            at += len(others)
+        record: dict[Port, Any] = {
+            columns.pair_a: a,
+            columns.pair_b: b,
+            columns.pair_reach: radii[a] + radii[b] + self.touching,
+            columns.pair_radius: radii[b] + self.touching,
+        }
+        return {
+            columns.link_pairs.name: {
+                **records(record),
+                BALLS_A: self.ball_spans[a],
+                BALLS_B: self.ball_spans[b],
+                SHAPES_NEAR_LINK: spans,
+            }
+        }
+
+    def _balls(self) -> Tables:
+        """Return the records of spherical shapes, for both sides of pairs."""
+        columns, balls = self.columns, self.balls
+        rows, centres = self.rows[balls], self.pairs.placed.centres[balls]
+        own: dict[Port, Any] = {
+            columns.ball_pose: rows,
+            columns.ball_centre: centres,
+            columns.ball_radius: self.radii[balls],
+        }
+        other: dict[Port, Any] = {
+            columns.other_pose: rows,
+            columns.other_centre: centres,
+            columns.other_radius: self.radii[balls] + self.touching,
+        }
+        return {
+            columns.own_balls.name: records(own),
+            columns.other_balls.name: records(other),
+        }
+
+    def _called(self, order: Indices) -> Mapping[str, Any]:
+        """Return the records of pairs of shapes whose code is called.
+
+        order: Positions in the pairs of shapes.
+        """
+        columns, pairs = self.columns, self.pairs
+        which, places = np.unique(order, return_inverse=True)
+        asked = "touch" if self.touching == 0.0 else "free"
+        called = pairs.called(asked, self.dtype, self.lanes, which)
+        self.callees += called.callees
+        a, b = pairs.tables.pairs.pairs[order].T
+        turned = pairs.tables.ordered_rows[order]
+        record: dict[Port, Any] = {
+            columns.shape_pose: self.rows[a],
+            columns.shape_centre: pairs.placed.centres[a],
+            columns.shape_radius: self.radii[a],
+            columns.mate_pose: self.rows[b],
+            columns.mate_centre: pairs.placed.centres[b],
+            columns.mate_radius: self.radii[b] + self.touching,
+            columns.X_A: turned[:, 0],
+            columns.X_B: turned[:, 1],
+            columns.enough: np.full(len(order), self.touching),
+            columns.distance: called.codes[places].reshape(-1, 2),
+        }
+        return records(record)
+
+
+def _listed(
+    rows: list[tuple[Any, ...]], ports: tuple[Port, ...], spans: tuple[str, str]
+) -> dict[str, Any]:
+    """Return the records of a table from its rows."""
+    names = *(port.name for port in ports), *spans
+    shapes = *(port.shape for port in ports), (2,), (2,)
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    return {
+        name: np.array(column, float if k < len(ports) else np.int64).reshape(
+            len(rows), *shape
+        )
+        for k, (name, column, shape) in enumerate(
+            zip(names, columns, shapes, strict=True)
+        )
+    }

@@ -1,0 +1,435 @@
+"""The pipeline of edges: whether links touch at any of the rows that are computed at once.
+
+It is asked by the loop of planners, which wants to know of an edge as soon as possible
+that it is not free. So it ends with the first row in which links touch, and nothing is
+known of the others then. It goes link by link, those that most joints move first:
+
+    the sphere around the link, against each shape that stands still in the world;
+    where they are near, its shapes against that;
+    then pairs of links that move both, in the same way.
+
+What stands still is a sphere, or a box with rounded edges: boxes, capsules and lozenges
+are, other shapes lie in one. Spheres of links are compared with these here; for other
+shapes the code of their distance is called where their spheres are near.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+
+from armillary.collision.check_stages import square
+from armillary.kernel.columns import Column, Columns, call, each, when
+from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.tables import Table, code, span
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Matrix, Number, Vector, Vector3, three
+from armillary.trace.functions import absolute, maximum, select
+
+__all__ = ["EdgeColumns", "edge_pipeline"]
+
+OF_SPHERES: Final = "of_spheres"
+OF_BOXES: Final = "of_boxes"
+BALLS_NEAR_SPHERE: Final = "balls_near_sphere"
+SHAPES_NEAR_SPHERE: Final = "shapes_near_sphere"
+BALLS_NEAR_BOX: Final = "balls_near_box"
+SHAPES_NEAR_BOX: Final = "shapes_near_box"
+BALLS_A: Final = "balls_a"
+BALLS_B: Final = "balls_b"
+SHAPES_NEAR_LINK: Final = "shapes_near_link"
+"""Fields: ranges of the tables below."""
+
+
+@final
+class EdgeColumns(Columns):
+    """The columns of the pipeline of edges, and its tables."""
+
+    owner = "edges"
+
+    q = Column("joint positions", "joints", unit="m or rad")
+    poses = Column("poses of moving links", "moving", 3, 4, unit="m")
+    going = Column("1 as long as no pair is known to touch")
+    found = Column("1 where links touch, else 0")
+    near = Column("above 0 where the spheres of two links, or shapes, may meet")
+    near_shape = Column("above 0 where a shape may meet what is near its link")
+    near_call = Column("above 0 where two shapes may meet")
+    value = Column("distance of two shapes", unit="m")
+
+    # Links that move, and what stands still.
+    balls = Column("centres of spheres around links", "links", 3, unit="m")
+    link_pose = Column("pose of the moving link of a link", 3, 4, into="poses")
+    link_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
+    link_radius = Column("its radius", unit="m")
+    link_ball = Column("where the centre is written", 3, into="balls")
+    here = Column("centre of the sphere around the link", 3, unit="m")
+    still_centre = Column("centre of a sphere that stands still", 3, unit="m")
+    still_radius = Column("its radius, with the margin", unit="m")
+    box_centre = Column("centre of a rounded box that stands still", 3, unit="m")
+    box_axes = Column("its axes, in rows", 3, 3)
+    box_half = Column("half of its edges, without the rounding", 3, unit="m")
+    box_radius = Column("its rounding, with the margin", unit="m")
+
+    # Spherical shapes of links.
+    ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
+    ball_centre = Column("its centre in that frame", 3, unit="m")
+    ball_radius = Column("its radius", unit="m")
+    point = Column("its centre", 3, unit="m")
+    other_pose = Column("the same of the other link", 3, 4, into="poses")
+    other_centre = Column("its centre in that frame", 3, unit="m")
+    other_radius = Column("its radius, with the margin", unit="m")
+
+    # Pairs of links that both move.
+    pair_a = Column("centre of the sphere around one link", 3, into="balls")
+    pair_b = Column("centre of that around the other", 3, into="balls")
+    pair_reach = Column("sum of both radii, and the margin", unit="m")
+    pair_radius = Column("radius around the other, and the margin", unit="m")
+
+    # Pairs of shapes whose code is called.
+    shape_pose = Column("pose of the link of a shape", 3, 4, into="poses")
+    shape_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
+    shape_radius = Column("its radius", unit="m")
+    mate_pose = Column("pose of the link of the other shape", 3, 4, into="poses")
+    mate_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
+    mate_radius = Column("its radius, with the margin", unit="m")
+    X_A = Column("pose of the link of the shape that its code takes first", 3, 4, into="poses")
+    X_B = Column("pose of the link of the other", 3, 4, into="poses")
+    enough = Column("distance below which they touch", unit="m")
+    distance = Column("code of the distance of two shapes", 2)
+
+    def __init__(self, moving: MovingLinks, links: int) -> None:
+        """Set the sizes.
+
+        Args:
+            moving: The moving links of the cell.
+            links: For how many links there is room.
+        """
+        super().__init__(joints=moving.joints, moving=moving.count, links=links)
+
+    @property
+    def links(self) -> Table:
+        """Return the table of links that move, in the order in which they are tested."""
+        return self.table(
+            "links",
+            *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
+            span(OF_SPHERES, self.spheres.name),
+            span(OF_BOXES, self.boxes.name),
+        )
+
+    @property
+    def spheres(self) -> Table:
+        """Return the table of spheres that stand still, for each link apart."""
+        return self.table(
+            "still_spheres",
+            *(self.still_centre, self.still_radius),
+            span(BALLS_NEAR_SPHERE, self.own_balls.name),
+            span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
+        )
+
+    @property
+    def boxes(self) -> Table:
+        """Return the table of rounded boxes that stand still, for each link apart."""
+        return self.table(
+            "still_boxes",
+            *(self.box_centre, self.box_axes, self.box_half, self.box_radius),
+            span(BALLS_NEAR_BOX, self.own_balls.name),
+            span(SHAPES_NEAR_BOX, self.shape_pairs.name),
+        )
+
+    @property
+    def own_balls(self) -> Table:
+        """Return the table of the spherical shapes of links, those of a link together."""
+        return self.table("balls_of", self.ball_pose, self.ball_centre, self.ball_radius)
+
+    @property
+    def other_balls(self) -> Table:
+        """Return the same as the other side of pairs."""
+        return self.table(
+            "other_balls", self.other_pose, self.other_centre, self.other_radius
+        )
+
+    @property
+    def link_pairs(self) -> Table:
+        """Return the table of pairs of links that both move."""
+        return self.table(
+            "link_pairs",
+            *(self.pair_a, self.pair_b, self.pair_reach, self.pair_radius),
+            span(BALLS_A, self.own_balls.name),
+            span(BALLS_B, self.other_balls.name),
+            span(SHAPES_NEAR_LINK, self.shape_pairs.name),
+        )
+
+    @property
+    def shape_pairs(self) -> Table:
+        """Return the table of pairs of shapes whose code is called."""
+        return self.table(
+            "shape_pairs",
+            *(self.shape_pose, self.shape_centre, self.shape_radius),
+            *(self.mate_pose, self.mate_centre, self.mate_radius),
+            *(self.X_A, self.X_B, self.enough),
+            code(self.distance.name),
+        )
+
+
+def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
+    """Return the pipeline from joint positions to whether links touch.
+
+    Args:
+        moving: The moving links of the cell, which are compiled.
+        links: For how many links there is room.
+    """
+    columns = EdgeColumns(moving, links)
+    stage, going = columns.stage, columns.going
+    # Pairs of shapes that are near what is asked by their spheres; then by their code.
+    shapes = (
+        stage(_may_meet, writes=columns.near_call),
+        when(
+            columns.near_call,
+            call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,)),
+            stage(_judge, writes=going),
+            together=True,
+        ),
+    )
+
+    def still(near: Any, hit: Any, table: Table, ranges: Sequence[str]) -> Stage:
+        """Return stages for what stands still: whether it is near, and is touched."""
+        within, of_balls, of_shapes = ranges
+        return each(
+            table,
+            stage(near, writes=columns.near),
+            when(
+                columns.near,
+                each(
+                    columns.own_balls,
+                    stage(hit, writes=going),
+                    within=of_balls,
+                    active=going,
+                    together=True,
+                ),
+                each(
+                    columns.shape_pairs,
+                    *shapes,
+                    within=of_shapes,
+                    active=going,
+                    together=True,
+                ),
+                together=True,
+            ),
+            within=within,
+            active=going,
+            together=True,
+        )
+
+    spheres = OF_SPHERES, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE
+    boxes = OF_BOXES, BALLS_NEAR_BOX, SHAPES_NEAR_BOX
+    links_stage = each(
+        columns.links,
+        stage(_place),
+        still(_near_sphere, _hit_sphere, columns.spheres, spheres),
+        still(_near_box, _hit_box, columns.boxes, boxes),
+        active=going,
+        together=True,
+    )
+    inner = each(
+        columns.other_balls,
+        stage(_hit_ball, writes=going),
+        within=BALLS_B,
+        active=going,
+        together=True,
+    )
+    pairs = each(
+        columns.link_pairs,
+        stage(_near_link, writes=columns.near),
+        when(
+            columns.near,
+            each(
+                columns.own_balls,
+                stage(_near_ball),
+                when(columns.near_shape, inner, together=True),
+                within=BALLS_A,
+                active=going,
+                together=True,
+            ),
+            each(
+                columns.shape_pairs,
+                *shapes,
+                within=SHAPES_NEAR_LINK,
+                active=going,
+                together=True,
+            ),
+            together=True,
+        ),
+        active=going,
+        together=True,
+    )
+    return Pipeline(
+        "collision_edges",
+        moving.inputs,
+        (
+            *moving.tables,
+            columns.links,
+            columns.spheres,
+            columns.boxes,
+            columns.own_balls,
+            columns.other_balls,
+            columns.link_pairs,
+            columns.shape_pairs,
+        ),
+        (
+            *moving.stages,
+            stage(_begin, writes=going),
+            links_stage,
+            pairs,
+            stage(_verdict, writes=columns.found),
+        ),
+        (columns.found.name,),
+        (columns.balls, *moving.scratch),
+    )
+
+
+class Placed(NamedTuple):
+    """The centre of the sphere around a link, here and for pairs of links."""
+
+    here: Vector3
+    link_ball: Vector3
+
+
+class NearBall(NamedTuple):
+    """The centre of a sphere of a link, and whether another link is near."""
+
+    point: Vector3
+    near_shape: Number
+
+
+def _begin(poses: Sequence[Matrix]) -> Number:
+    # A sum is finite only if all that is summed is; a loop that cannot be closed has
+    # poses of NaN. They count as touching.
+    total: Number = sum(np.ravel(np.asarray(poses)[:, :, 3]).tolist(), 0.0)
+    return select(absolute(total) < np.inf, 1.0, 0.0)
+
+
+def _verdict(going: Number) -> Number:
+    return 1.0 - going
+
+
+def _centre(pose: Matrix, centre: Vector) -> Vector3:
+    return Pose.from_matrix(pose) @ three(centre)
+
+
+def _place(link_pose: Matrix, link_centre: Vector) -> Placed:
+    here = _centre(link_pose, link_centre)
+    return Placed(here, here)
+
+
+# Written so that NaN is near, and touches.
+
+
+def _within(square_of_distance: Number, reach: Number) -> Number:
+    return select(square_of_distance > reach * reach, 0.0, 1.0)
+
+
+def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
+    return select(square_of_distance > reach * reach, going, 0.0)
+
+
+def _near_sphere(
+    here: Vector, link_radius: Number, still_centre: Vector, still_radius: Number
+) -> Number:
+    return _within(square(here, still_centre), link_radius + still_radius)
+
+
+def _hit_sphere(  # noqa: PLR0913, PLR0917
+    ball_pose: Matrix,
+    ball_centre: Vector,
+    ball_radius: Number,
+    still_centre: Vector,
+    still_radius: Number,
+    going: Number,
+) -> Number:
+    point = _centre(ball_pose, ball_centre)
+    return _kept(square(point, still_centre), ball_radius + still_radius, going)
+
+
+def _to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
+    """Return the square of the distance of a point from a box."""
+    d = [a - b for a, b in zip(three(point), three(centre), strict=True)]
+    total: Number = 0.0
+    for axis, h in zip(axes, half, strict=True):
+        along = axis[0] * d[0] + axis[1] * d[1] + axis[2] * d[2]
+        beyond = maximum(absolute(along) - h, 0.0)
+        total = total + beyond * beyond
+    return total
+
+
+def _near_box(  # noqa: PLR0913, PLR0917
+    here: Vector,
+    link_radius: Number,
+    box_centre: Vector,
+    box_axes: Matrix,
+    box_half: Vector,
+    box_radius: Number,
+) -> Number:
+    d2 = _to_box(here, box_centre, box_axes, box_half)
+    return _within(d2, link_radius + box_radius)
+
+
+def _hit_box(  # noqa: PLR0913, PLR0917
+    ball_pose: Matrix,
+    ball_centre: Vector,
+    ball_radius: Number,
+    box_centre: Vector,
+    box_axes: Matrix,
+    box_half: Vector,
+    box_radius: Number,
+    going: Number,
+) -> Number:
+    point = _centre(ball_pose, ball_centre)
+    d2 = _to_box(point, box_centre, box_axes, box_half)
+    return _kept(d2, ball_radius + box_radius, going)
+
+
+def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
+    return _within(square(pair_a, pair_b), pair_reach)
+
+
+def _near_ball(
+    ball_pose: Matrix,
+    ball_centre: Vector,
+    ball_radius: Number,
+    pair_b: Vector,
+    pair_radius: Number,
+) -> NearBall:
+    point = _centre(ball_pose, ball_centre)
+    return NearBall(point, _within(square(point, pair_b), ball_radius + pair_radius))
+
+
+def _hit_ball(  # noqa: PLR0913, PLR0917
+    point: Vector,
+    ball_radius: Number,
+    other_pose: Matrix,
+    other_centre: Vector,
+    other_radius: Number,
+    going: Number,
+) -> Number:
+    other = _centre(other_pose, other_centre)
+    return _kept(square(point, other), ball_radius + other_radius, going)
+
+
+def _may_meet(  # noqa: PLR0913, PLR0917
+    shape_pose: Matrix,
+    shape_centre: Vector,
+    shape_radius: Number,
+    mate_pose: Matrix,
+    mate_centre: Vector,
+    mate_radius: Number,
+) -> Number:
+    one, other = _centre(shape_pose, shape_centre), _centre(mate_pose, mate_centre)
+    return _within(square(one, other), shape_radius + mate_radius)
+
+
+def _judge(value: Number, enough: Number, near_call: Number, going: Number) -> Number:
+    # Of rows that are not near, the value may be anything.
+    is_free = (value > enough) | (near_call <= 0.0)
+    return select(is_free, going, 0.0)
