@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 import armillary as arm
 from armillary.collision.check import CollisionCheck
-from armillary.shapes import Box, Capsule, Mesh, Primitive, Sphere
+from armillary.model.shape import Shape
+from armillary.shapes import Box, Capsule, Mesh, Sphere
 from benchmarks.distances import peer_shape
 from benchmarks.peer_checks import PeerChecks
 
@@ -152,7 +153,7 @@ class SphereJudge:
         first: dict[int, list[int]] = {}
         centres: list[Any] = []
         radii: list[float] = []
-        fixed: dict[int, list[tuple[Primitive, Array]]] = {}
+        fixed: dict[int, list[tuple[Shape, Array]]] = {}
         every = [link for m in cell.manipulators for link in m.links]
         for row, link in enumerate(every):
             for shape in link.collision_shapes:
@@ -170,7 +171,7 @@ class SphereJudge:
             np.array(radii),
         )
         pairs: list[tuple[int, int]] = []
-        self._solids: list[tuple[list[int], Primitive, Array]] = []
+        self._solids: list[tuple[list[int], Shape, Array]] = []
         for a, b in check.pairs:
             i, j = sorted(map(names.index, (a, b)), key=lambda row: row in fixed)
             pairs += [(k, m) for k in first.get(i, ()) for m in first.get(j, ())]
@@ -232,7 +233,7 @@ def _moves(poses: LinkPoses, row: int) -> bool:
     return not np.array_equal(two[0], two[1])
 
 
-def _distance(points: Array, shape: Primitive, X: Array) -> Array:
+def _distance(points: Array, shape: Shape, X: Array) -> Array:
     """Return distances of points from a solid, 0 inside: (..., 3) -> (...)."""
     local = (points - X[:3, 3]) @ X[:3, :3]
     match shape:

@@ -110,7 +110,7 @@ def made_problems() -> Iterator[MadeProblem]:
     source = vamp_source()
     assert source is not None, MISSING
     with (source / "resources" / "panda" / "problems.pkl").open("rb") as file:
-        every = pickle.load(file)["problems"]  # noqa: S301  # of VAMP, made there
+        every = pickle.load(file)["problems"]  # made by VAMP's script
     for kind, problems in every.items():
         for each in problems:
             if each["valid"]:
@@ -138,7 +138,8 @@ def _shapes(problem: Mapping[str, Any]) -> list[Primitive]:
 
 
 def _pose(about: Mapping[str, Any]) -> arm.Pose:
-    return arm.Pose.from_rpy(*about["orientation_euler_xyz"], about["position"])
+    roll, pitch, yaw = about["orientation_euler_xyz"]
+    return arm.Pose.from_rpy(roll, pitch, yaw, about["position"])
 
 
 # planners
@@ -261,7 +262,5 @@ class Ompl:
         setup.simplifySolution()
         took = time.perf_counter() - began
         path = setup.getSolutionPath()
-        rows = [
-            [each[k] for k in range(self._count)] for each in path.getStates()
-        ]
+        rows = [[each[k] for k in range(self._count)] for each in path.getStates()]
         return Took(np.array(rows), took, took, float(path.length()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from armillary.collision.contact import Contact
 from armillary.errors import ModelError
 from armillary.kinematics.ending import Ending
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.trajectories.motion import Motion
 
 __all__ = ["Plan", "PlanReason"]
 
@@ -84,17 +87,25 @@ class Plan:
         """Return whether a way was found."""
         return self.success
 
-    def timed(self, **limits: Any) -> Any:
-        """Return the fastest motion along the way; see `Cell.time_path`.
+    def timed(self, **limits: Any) -> Motion:
+        """Return the fastest motion along the way, which rests at each way point.
+
+        Its joints move straight between way points, as was proven.
+
+        Args:
+            limits: `velocity`, `acceleration` and others, as for `Cell.time_path`.
 
         Raises:
-            ModelError: No way was found.
+            ModelError: No way was found, or as for `Cell.time_path`.
         """
         from armillary.trajectories.time_path import time_path
 
         if not self.success:
             raise ModelError(f"There is no way to time: {self.reason.sentence}.")
-        return time_path(self.cell, self.q, **limits)
+        lines = np.stack([self.q[:-1], self.q[1:]], axis=1)
+        timed = time_path(self.cell, lines, **limits)
+        first, *others = (timed.motion(k) for k in range(len(lines)))
+        return first.then(*others)
 
     def __repr__(self) -> str:
         if not self.success:
