@@ -43,6 +43,9 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
 
+LOST: Final = 1e-5
+"""By which part squares of distances may be wrong where they are differences."""
+
 FEWEST_LINKS: Final = 32
 """Room for so many links at least; more of them compile other code."""
 
@@ -206,7 +209,13 @@ class _EdgeRecords:
                 if box is None:
                     centre = pairs.placed.centres[shape]
                     radius = self.radii[shape] + self.touching
-                    spheres.append((centre, radius, *spans))
+                    # Of squares some digits are lost: what is a little farther is
+                    # near, too.
+                    reach = pairs.tables.radii[link] + radius
+                    square = float(centre @ centre)
+                    near = reach**2 + LOST * (reach**2 + square + 1.0)
+                    twice = 2.0 * centre, near - square
+                    spheres.append((*twice, centre, radius, *spans))
                 else:
                     X = pairs.placed.matrices[shape]
                     centre = X[:, :3] @ box.centre + X[:, 3]
@@ -220,7 +229,12 @@ class _EdgeRecords:
             columns.link_radius: pairs.tables.radii[moving],
             columns.link_ball: moving,
         }
-        sphere_ports = columns.still_centre, columns.still_radius
+        sphere_ports = (
+            columns.still_twice,
+            columns.still_rest,
+            columns.still_centre,
+            columns.still_radius,
+        )
         box_ports = (
             columns.box_centre,
             columns.box_axes,
@@ -256,6 +270,9 @@ class _EdgeRecords:
         rows = self.link_rows[: self.count]
         ranks = np.argsort(-(rows[a] + rows[b]), kind="stable")
         a, b = a[ranks], b[ranks]
+        # Spheres of the first are compared with the sphere around the second.
+        is_turned = self.ball_spans[a, 1] > self.ball_spans[b, 1]
+        a, b = np.where(is_turned, b, a), np.where(is_turned, a, b)
         at = sum(map(len, called))
         spans = np.zeros((len(ranks), 2), np.int64)
         for k, rank in enumerate(ranks.tolist()):

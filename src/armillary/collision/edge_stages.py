@@ -15,7 +15,8 @@ shapes the code of their distance is called where their spheres are near.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
@@ -26,7 +27,8 @@ from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, three
+from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, three
+from armillary.trace import Program
 from armillary.trace.functions import absolute, maximum, select
 
 __all__ = ["EdgeColumns", "edge_pipeline"]
@@ -65,6 +67,9 @@ class EdgeColumns(Columns):
     link_radius = Column("its radius", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
     here = Column("centre of the sphere around the link", 3, unit="m")
+    here_square = Column("square of its distance from the origin", unit="m2")
+    still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
+    still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
     still_radius = Column("its radius, with the margin", unit="m")
     box_centre = Column("centre of a rounded box that stands still", 3, unit="m")
@@ -123,6 +128,7 @@ class EdgeColumns(Columns):
         """Return the table of spheres that stand still, for each link apart."""
         return self.table(
             "still_spheres",
+            *(self.still_twice, self.still_rest),
             *(self.still_centre, self.still_radius),
             span(BALLS_NEAR_SPHERE, self.own_balls.name),
             span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
@@ -181,7 +187,12 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         links: For how many links there is room.
     """
     columns = EdgeColumns(moving, links)
-    stage, going = columns.stage, columns.going
+    going = columns.going
+
+    def stage(formula: Callable[..., Any], **options: Any) -> Program:
+        # What is so near that a rounding decides is decided either way.
+        return replace(columns.stage(formula, **options), is_loose=True)
+
     # Pairs of shapes that are near what is asked by their spheres; then by their code.
     shapes = (
         stage(_may_meet, writes=columns.near_call),
@@ -224,6 +235,8 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
 
     spheres = OF_SPHERES, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE
     boxes = OF_BOXES, BALLS_NEAR_BOX, SHAPES_NEAR_BOX
+    # Poses may be NaN where loops are not closed, and where users' formulas end.
+    begin = _begin if moving.is_simple else _begin_of_any
     links_stage = each(
         columns.links,
         stage(_place),
@@ -279,7 +292,7 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         ),
         (
             *moving.stages,
-            stage(_begin, writes=going),
+            columns.stage(begin, writes=going),
             links_stage,
             pairs,
             stage(_verdict, writes=columns.found),
@@ -293,6 +306,7 @@ class Placed(NamedTuple):
     """The centre of the sphere around a link, here and for pairs of links."""
 
     here: Vector3
+    here_square: Number
     link_ball: Vector3
 
 
@@ -303,11 +317,22 @@ class NearBall(NamedTuple):
     near_shape: Number
 
 
-def _begin(poses: Sequence[Matrix]) -> Number:
-    # A sum is finite only if all that is summed is; a loop that cannot be closed has
-    # poses of NaN. They count as touching.
-    total: Number = sum(np.ravel(np.asarray(poses)[:, :, 3]).tolist(), 0.0)
+def _begin(q: Vector) -> Number:
+    return select(_sum([absolute(x) for x in q]) < np.inf, 1.0, 0.0)
+
+
+def _begin_of_any(poses: Sequence[Matrix]) -> Number:
+    # A sum is finite only if all that is summed is.
+    total = _sum(np.ravel(np.asarray(poses)).tolist())
     return select(absolute(total) < np.inf, 1.0, 0.0)
+
+
+def _sum(values: Sequence[Number]) -> Number:
+    """Return a sum, in pairs: no addition waits for all before it."""
+    while len(values) > 1:
+        pairs = [a + b for a, b in zip(values[::2], values[1::2], strict=False)]
+        values = pairs + list(values[2 * len(pairs) :])
+    return values[0]
 
 
 def _verdict(going: Number) -> Number:
@@ -320,24 +345,24 @@ def _centre(pose: Matrix, centre: Vector) -> Vector3:
 
 def _place(link_pose: Matrix, link_centre: Vector) -> Placed:
     here = _centre(link_pose, link_centre)
-    return Placed(here, here)
-
-
-# Written so that NaN is near, and touches.
+    return Placed(here, dot(here, here), here)
 
 
 def _within(square_of_distance: Number, reach: Number) -> Number:
-    return select(square_of_distance > reach * reach, 0.0, 1.0)
+    """Return a number above 0 where something may be nearer than a reach."""
+    return reach * reach - square_of_distance
 
 
 def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
+    """Return `going`, or 0 where something is nearer than a reach."""
     return select(square_of_distance > reach * reach, going, 0.0)
 
 
 def _near_sphere(
-    here: Vector, link_radius: Number, still_centre: Vector, still_radius: Number
+    here: Vector, here_square: Number, still_twice: Vector, still_rest: Number
 ) -> Number:
-    return _within(square(here, still_centre), link_radius + still_radius)
+    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + a . 2 b
+    return (still_rest - here_square) + dot(three(here), three(still_twice))
 
 
 def _hit_sphere(  # noqa: PLR0913, PLR0917

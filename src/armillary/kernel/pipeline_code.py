@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
 from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
@@ -133,6 +133,8 @@ class _PipelineCode:
         self.scratch = 0
         self.count = 0  # of programs that are functions
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
+        # Regions around that end with the first row that ends, see `Each.together`.
+        self.ending: list[tuple[EndlessLoop, str, Mask]] = []
         # Memory on the stack that is only loaded and stored at fixed places becomes
         # registers; other code can reach only what has an address.
         self.addressed = _with_addresses(pipeline)
@@ -221,6 +223,7 @@ class _PipelineCode:
             match stage:
                 case Program():
                     self.program(stage, active)
+                    self.leave(port.name for port in stage.outputs)
                 case Call():
                     self.call(stage, active)
                 case Farthest():
@@ -358,10 +361,9 @@ class _PipelineCode:
             inner = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **inner}
             if stage.together:
-                going = self.load(self.columns[stage.active], 0) > 0.0
-                ended = ~going if active is None else ~going & active
-                loop.leave(self.any(ended))
+                self.ending.append((loop, stage.active, active))
                 self.stages(stage.stages, active)
+                self.ending.pop()
             elif stage.active:
                 mask = self.positive(stage.active, active)
                 loop.leave(~self.any(mask))
@@ -370,6 +372,20 @@ class _PipelineCode:
                 self.stages(stage.stages, active)
             k.set(k.get() + 1)
         self.fields = around
+        if stage.together:
+            self.leave([stage.active])
+
+    def leave(self, written: Iterable[str]) -> None:
+        """Leave the region around, where it ends with the first row that ends.
+
+        written: What has been written: only then a row may have ended.
+        """
+        if not self.ending:
+            return
+        loop, name, active = self.ending[-1]
+        if name in written:
+            going = self.load(self.columns[name], 0) > 0.0
+            loop.leave(self.any(~going if active is None else ~going & active))
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""

@@ -192,6 +192,16 @@ class MovingLinks:
         links = self.cell.links
         return {type(links[link].joint) for link in self.links if link >= 0}
 
+    @property
+    def is_simple(self) -> bool:
+        """Return whether poses are numbers wherever q is finite.
+
+        They need not be where loops may not close, or where users' formulas end.
+        """
+        known = "armillary.model.joints."
+        own = all(kind.__module__.startswith(known) for kind in self.joint_types)
+        return own and len(self.cell.joints.home) == self.joints
+
     # as stages of a pipeline
 
     @property

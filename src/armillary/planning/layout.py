@@ -12,6 +12,7 @@ __all__ = [
     "FOUND",
     "FULL",
     "GOAL_TOUCHES",
+    "GROUP",
     "LATE",
     "SETUP",
     "START_TOUCHES",
@@ -21,6 +22,9 @@ __all__ = [
 
 FOUND, START_TOUCHES, GOAL_TOUCHES, LATE, FULL = range(5)
 """How a problem ends; `FULL` where the trees have no room left."""
+
+GROUP: Final = 4
+"""Blocks of nodes that are compared at once."""
 
 SETUP: Final = Struct.of(
     n=(I64, 1),  # joints

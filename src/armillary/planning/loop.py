@@ -20,7 +20,7 @@ from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
 from armillary.planning.edges import EdgeTests
-from armillary.planning.layout import CALL, SETUP, TREE, WORK
+from armillary.planning.layout import CALL, GROUP, SETUP, TREE, WORK
 
 __all__ = ["LoopOptions", "NativeLoop", "Problem", "Space"]
 
@@ -256,7 +256,7 @@ class _Memory:
     def of(cls, loop: NativeLoop) -> _Memory:
         check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
         kind, lanes = check.dtype, check.lanes
-        room = -(-room // lanes) * lanes
+        room = -(-room // (GROUP * lanes)) * GROUP * lanes
         trees: list[Words] = []
         owned: list[npt.NDArray[Any]] = []
 

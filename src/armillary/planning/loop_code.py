@@ -47,6 +47,7 @@ from armillary.planning.layout import (
     FOUND,
     FULL,
     GOAL_TOUCHES,
+    GROUP,
     LATE,
     SETUP,
     START_TOUCHES,
@@ -58,6 +59,9 @@ __all__ = ["loop_code"]
 
 FAR: Final = 1e18
 """Positions of nodes that are not there; their squares are numbers of 32 bits."""
+
+BETWEEN_LOOKS: Final = 8
+"""Samples between two looks at the clock."""
 
 SHORTENINGS: Final = 5
 """How often shortcuts and corners are tried in turns."""
@@ -279,9 +283,9 @@ class _LoopCode:
         tree, n = f["tree"], SETUP.load(f["s"], "n")
         k = TREE.load(tree, "count")
         block, lane = self.place(f, tree, k, n)
-        with f.when(lane.equals(0)):
-            with f.loop(n) as j:
-                f.store(f.constant(self.real, FAR), block, j)
+        # A new group of blocks has no nodes yet.
+        with f.when((k & (self.lanes * GROUP - 1)).equals(0)), f.loop(n * GROUP) as j:
+            f.store(f.constant(self.real, FAR), block, j)
         with f.loop(n) as j:
             f.store(f.load(self.one, f["x"], j), block, j * self.lanes + lane)
         f.store(f["parent"], TREE.load(tree, "parent"), k)
@@ -300,37 +304,51 @@ class _LoopCode:
         return block, k & (self.lanes - 1)
 
     def nearest(self) -> FunctionBuilder:
-        """Return the node of a tree that is nearest to a position; write how far."""
+        """Return the node of a tree that is nearest to a position; write how far.
+
+        Several blocks of nodes are compared at once, since each sum waits for its
+        last addition.
+        """
         f = function("nearest", I64, tree=PTR, x=PTR, distance=PTR)
         n, whole = SETUP.load(f["s"], "n"), self.real.integer
-        count = TREE.load(f["tree"], "count") + (self.lanes - 1)
-        best = f.variable(self.real, 3e38)
-        at, now = f.variable(whole, 0), f.variable(whole, 0)
-        first = TREE.load(f["tree"], "x")
-        with f.loop(count >> (self.lanes.bit_length() - 1)) as block:
-            nodes = f.element(first, self.real, block * n)
-            total = f.variable(self.real, 0.0)
+        best = [f.variable(self.real, 3e38) for _ in range(GROUP)]
+        at = [f.variable(whole, 0) for _ in range(GROUP)]
+        total = [f.variable(self.real, 0.0) for _ in range(GROUP)]
+        now, first = f.variable(whole, 0), TREE.load(f["tree"], "x")
+        group = self.lanes * GROUP
+        count = TREE.load(f["tree"], "count") + (group - 1)
+        with f.loop(count >> (group.bit_length() - 1)) as number:
+            blocks = [
+                f.element(first, self.real, (number * GROUP + k) * n)
+                for k in range(GROUP)
+            ]
+            for each in total:
+                each.set(0.0)
             with f.loop(n) as j:
-                way = f.load(self.real, nodes, j)
-                way = way - f.load(self.one, f["x"], j).splat(self.lanes)
-                square = way.contracted("fmul", way)
-                total.set(square.contracted("fadd", total.get()))
-            is_nearer = total.get() < best.get()
-            best.set(is_nearer.select(total.get(), best.get()))
-            at.set(is_nearer.select(now.get(), at.get()))
-            now.set(now.get() + 1)
+                x = f.load(self.one, f["x"], j).splat(self.lanes)
+                for block, each in zip(blocks, total, strict=True):
+                    way = f.load(self.real, block, j) - x
+                    square = way.contracted("fmul", way)
+                    each.set(square.contracted("fadd", each.get()))
+            for k in range(GROUP):
+                is_nearer = total[k].get() < best[k].get()
+                best[k].set(is_nearer.select(total[k].get(), best[k].get()))
+                at[k].set(is_nearer.select(now.get() + k, at[k].get()))
+            now.set(now.get() + GROUP)
+        least, block = best[0].get(), at[0].get()
+        for other, where in zip(best[1:], at[1:], strict=True):
+            is_nearer = other.get() < least
+            least = is_nearer.select(other.get(), least)
+            block = is_nearer.select(where.get(), block)
         if self.lanes > 1:
-            least = f.intrinsic(
-                "vector.reduce.fmin", self.one, best.get(), of=self.real
-            )
-            lane = f.count_trailing_zeros(
-                best.get().equals(least.splat(self.lanes)).mask()
-            )
-            blocks = f.reserve(whole.bytes)
-            f.store(at.get(), blocks)
-            block = f.load(whole.scalar, blocks, lane)
+            far = f.intrinsic("vector.reduce.fmin", self.one, least, of=self.real)
+            is_least = least.equals(far.splat(self.lanes))
+            lane = f.count_trailing_zeros(is_least.mask())
+            blocks_of = f.reserve(whole.bytes)
+            f.store(block, blocks_of)
+            least, block = far, f.load(whole.scalar, blocks_of, lane)
         else:
-            least, lane, block = best.get(), f.constant(I64, 0), at.get()
+            lane = f.constant(I64, 0)
         f.store(least.sqrt(), f["distance"])
         if whole.scalar != I64:
             block = block.to(I64, "zext")
@@ -491,7 +509,8 @@ class _LoopCode:
             sizes = [TREE.load(t.get(), "count") for t in (tree, other)]
             is_full = (sizes[0] >= room - 1) | (sizes[1] >= room - 1)
             loop.leave(is_full | (rounds.get() > most))
-            loop.leave(call(f, "late", I1))
+            with f.when((rounds.get() & (BETWEEN_LOOKS - 1)).equals(1)):
+                loop.leave(call(f, "late", I1))
             with f.when(rounds.get() > SETUP.load(s, "wide_samples")):
                 CALL.store(1, c, "tight")
             # The other tree grows unless this one is smaller by far.
