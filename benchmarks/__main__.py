@@ -28,6 +28,7 @@ GROUPS = {
     "dynamics": "dynamics",
     "control": "control",
     "paths": "paths",
+    "planning": "planning",
     "pipelines": "pipelines",
     "scripted": "scripted",
     "seams": "seams",
