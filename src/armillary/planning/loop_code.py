@@ -784,7 +784,16 @@ class _LoopCode:
         """Solve one problem."""
         f = function("plan")
         s, c, n = f["s"], f["c"], SETUP.load(f["s"], "n")
-        for field in ("sure", "tight", "edges", "checks", "proofs", "samples", "nodes", "count"):
+        for field in (
+            "sure",
+            "tight",
+            "edges",
+            "checks",
+            "proofs",
+            "samples",
+            "nodes",
+            "count",
+        ):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):

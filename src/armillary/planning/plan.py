@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from armillary.collision.contact import Contact
 from armillary.errors import ModelError
 from armillary.kinematics.ending import Ending
-from armillary.model.workcell import Workcell
+from armillary.kinematics.state import State
 
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion
@@ -59,7 +59,7 @@ class Plan:
         joints: The names of joints that are outside of their limits.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
-        cell: The cell that moves.
+        state: What is attached, where bases are, and which loops are on which branch.
     """
 
     q: Array
@@ -76,7 +76,7 @@ class Plan:
     joints: tuple[str, ...]
     seconds: float
     resolution: float
-    cell: Workcell
+    state: State
 
     @property
     def success(self) -> bool:
@@ -103,9 +103,9 @@ class Plan:
         if not self.success:
             raise ModelError(f"There is no way to time: {self.reason.sentence}.")
         lines = np.stack([self.q[:-1], self.q[1:]], axis=1)
-        timed = time_path(self.cell, lines, **limits)
+        timed = time_path(self.state.cell, lines, **limits)
         first, *others = (timed.motion(k) for k in range(len(lines)))
-        return first.then(*others)
+        return replace(first.then(*others), start=self.state)
 
     def __repr__(self) -> str:
         if not self.success:

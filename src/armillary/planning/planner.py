@@ -292,7 +292,7 @@ class Planner:
             joints=joints,
             seconds=0.0,
             resolution=self.options.step,
-            cell=self.check.cell,
+            state=self.check.state,
         )
 
     def _plan(
@@ -322,7 +322,7 @@ class Planner:
             joints=(),
             seconds=seconds,
             resolution=self.options.step,
-            cell=self.check.cell,
+            state=self.check.state,
         )
 
     def _touching(self, q: Array) -> tuple[Any, ...]:

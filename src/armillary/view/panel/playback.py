@@ -42,6 +42,7 @@ class Playback:
             self._loop = session.server.gui.add_checkbox("repeat", True)
         self._play.on_click(by_people(session, self._switch))
         self._wake = threading.Event()
+        session.play = self.load
         threading.Thread(target=self._run, daemon=True).start()
 
     def load(self, motion: PlayedMotion, *, play: bool) -> None:

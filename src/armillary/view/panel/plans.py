@@ -1,0 +1,173 @@
+"""A button that plans a motion free of collision, draws its trace and plays it."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CheckOptions, check_of
+from armillary.collision.untested import nothing_text
+from armillary.errors import ArmillaryError
+from armillary.kinematics.all_frames import poses
+from armillary.kinematics.postures import in_posture, posture_names
+from armillary.kinematics.state import State
+from armillary.model.end_effectors import default_frame, end_effectors
+from armillary.model.workcell import Workcell
+from armillary.planning.plan import Plan
+from armillary.planning.planner import planner
+from armillary.trajectories.motion import Motion
+from armillary.view.motion import motion_of
+from armillary.view.panel.events import by_people
+from armillary.view.session import Session
+
+__all__ = ["PlanControls", "motion_limits"]
+
+Array = npt.NDArray[np.float64]
+
+SHOWN: Final = "the shown state"
+"""What people choose to go from the start that they set to where the cell is now."""
+TIMEOUT: Final = 5.0
+"""How long a search may take [s]."""
+RATE, ACCELERATION = 1.0, 5.0
+"""Limits of joints that have none, as in many files [m/s or rad/s, and per second]."""
+SAMPLES: Final = 300
+"""Instants at which the trace of a frame is computed."""
+MOST_TRACES: Final = 4
+TRACE: Final = (30, 110, 220)
+NO_LINE: Final = np.zeros((1, 2, 3), np.float32)
+
+
+class PlanControls:
+    """Where a motion starts and ends, and what came of planning it."""
+
+    def __init__(self, session: Session) -> None:
+        """Add the controls, if the cell has joints."""
+        self._session = session
+        self._start: State | None = None
+        self._running = threading.Lock()
+        if not session.cell.joint_names:
+            return
+        gui = session.server.gui
+        with gui.add_folder("Plan a motion", expand_by_default=False):
+            self._to = gui.add_dropdown(
+                "to",
+                (SHOWN, *posture_names(session.cell)),
+                hint="A posture, from the shown state on; or the shown state, from "
+                "where 'Start here' was pressed.",
+            )
+            self._margin = gui.add_number(
+                "margin [m]", 0.0, min=0.0, step=0.001, hint="Nearer counts as touching"
+            )
+            self._do = gui.add_button_group("", ("Start here", "Plan", "Clear"))
+            self._said = gui.add_text("answer", "", multiline=True, disabled=True)
+        self._trace: Any = session.server.scene.add_line_segments(
+            "/plan",
+            NO_LINE,
+            TRACE,
+            thickness=3.0,
+            thickness_units="screen",
+            visible=False,
+        )
+        self._do.on_click(by_people(session, self._clicked))
+
+    def show(self, state: State) -> None:
+        """A plan stays as it was made."""
+
+    def _clicked(self) -> None:
+        match self._do.value:
+            case "Start here":
+                self._start = self._session.state
+                self._to.value = SHOWN
+                self._said.value = "move the joints to the goal, then press Plan"
+            case "Clear":
+                self._start = None
+                self._draw("", NO_LINE)
+            case _:
+                self._plan()
+
+    def _plan(self) -> None:
+        """Plan in a thread of its own, so that the scene goes on."""
+        state, to = self._session.state, self._to.value
+        start, goal = state, state
+        if to != SHOWN:
+            goal = in_posture(state, to)
+        elif self._start is not None:
+            start = state.replace(q=self._start.q)
+        else:
+            self._said.value = "press 'Start here', then move the joints to the goal"
+            return
+        if not self._running.acquire(blocking=False):
+            return
+        self._said.value = "planning"
+        given = start, goal, max(float(self._margin.value), 0.0)
+        threading.Thread(target=self._run, args=given, daemon=True).start()
+
+    def _run(self, start: State, goal: State, margin: float) -> None:
+        session, motion, lines = self._session, None, NO_LINE
+        try:
+            said, motion = _planned(session, start, goal, margin)
+            lines = NO_LINE if motion is None else trace_of(motion)
+        except ArmillaryError as error:
+            said = str(error)
+        finally:
+            self._running.release()
+        session.draw(lambda: self._draw(said, lines))
+        if motion is not None and not session.closed.is_set():
+            session.play(motion_of(start, motion, times=None, rate=None), play=True)
+
+    def _draw(self, said: str, lines: Any) -> None:
+        self._said.value = said
+        self._trace.points = lines
+        self._trace.visible = lines is not NO_LINE
+
+
+def _planned(
+    session: Session, start: State, goal: State, margin: float
+) -> tuple[str, Motion | None]:
+    """Return what is said of a plan, and its motion if there is one."""
+    cell = session.cell
+    options = CheckOptions(meshes=session.meshes, margin=margin)
+    check = check_of(cell, start, options)
+    plan = planner(cell, check)(start, goal, timeout=TIMEOUT)
+    if not plan.success:
+        return "\n".join(_why(plan)), None
+    motion = plan.timed(**motion_limits(cell))
+    how = "proven to be free" if plan.proven else "free at samples"
+    lines = [f"{motion.duration:.2f} s, {len(plan.q)} way points", how]
+    if not len(check.pairs):
+        lines.append(nothing_text(check.pairs))
+    return "\n".join(lines), motion
+
+
+def _why(plan: Plan) -> list[str]:
+    """Return why there is no way, and what touches, a line each."""
+    lines = [plan.reason.sentence, *plan.joints]
+    return lines + [f"{a} - {b}" for a, b in (c.links for c in plan.pairs)]
+
+
+def motion_limits(cell: Workcell) -> dict[str, Array]:
+    """Return the limits of a cell, and those of ours for joints that have none."""
+    limits = {
+        "velocity": (cell.velocity_limits, RATE),
+        "acceleration": (cell.joints.acceleration_limits, ACCELERATION),
+    }
+    return {
+        name: np.where(np.isfinite(own) & (own > 0.0), own, other)
+        for name, (own, other) in limits.items()
+    }
+
+
+def trace_of(motion: Motion) -> npt.NDArray[np.float32]:
+    """Return lines along which end effectors move, shape (k, 2, 3)."""
+    times = np.linspace(0.0, motion.duration, SAMPLES).tolist()
+    states = [motion.state(time) for time in times]
+    cell = states[0].cell
+    tools = [name for each in cell.manipulators for name in end_effectors(each)]
+    frames = tools[:MOST_TRACES] or [default_frame(cell)]
+    points = np.array([[poses(cell, s)[f][:3, 3] for f in frames] for s in states])
+    lines = np.stack([points[:-1], points[1:]], axis=2).reshape(-1, 2, 3)
+    moved = np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1) > 0.0
+    return lines[moved].astype(np.float32) if moved.any() else NO_LINE
