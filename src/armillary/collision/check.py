@@ -15,10 +15,11 @@ from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
-from armillary.collision.edge_kernel import edge_columns
+from armillary.collision.edge_kernel import edge_columns, edge_proof_columns
 from armillary.collision.exact_pairs import ExactPairs
-from armillary.collision.lengths import margin_of, number_of
+from armillary.collision.lengths import NEARNESS, margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
+from armillary.collision.motion_kernel import PositionBox
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
 from armillary.collision.pairs import pairs
@@ -249,6 +250,25 @@ class CollisionCheck:
             pad = 0.0
         more = precision.rounding if certain else pad
         return edge_columns(self._placed, self.margin + more, precision, lanes)
+
+    def edge_proof_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
+        """Return code that proves pieces of motions; None where it would prove nothing.
+
+        See `edge_proof_stages`: what it does not prove may be proven by
+        `motion_columns`.
+
+        Args:
+            lower: Least joint positions for which it is asked, shape (joints,).
+            upper: Greatest.
+        """
+        if self.is_exact or not speeds_are_known(straight_links(self.cell), self.state):
+            return None
+        return edge_proof_columns(
+            self._placed,
+            self.margin + NEARNESS,
+            precision_of(self._placed),
+            PositionBox(lower, upper),
+        )
 
     def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
         """Return code that tells if motions are free; see `MotionProver.columns`."""

@@ -9,6 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.columns import records
+from armillary.collision.edge_proof_stages import (
+    EdgeProofColumns,
+    edge_proof_pipeline,
+)
 from armillary.collision.edge_stages import (
     BALLS_A,
     BALLS_B,
@@ -22,9 +26,11 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
+from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
+from armillary.kinematics.moving_links import MovingTwists, straight_links
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
@@ -37,11 +43,17 @@ from armillary.model.shapes import (
 )
 from armillary.trace import Port
 
-__all__ = ["edge_columns"]
+__all__ = ["edge_columns", "edge_proof_columns"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
+
+ROUNDINGS: Final = 2.0
+"""Roundings of proofs, by those of a check."""
+
+LARGE: Final = 1e12
+"""Bounds of this size count as unknown."""
 
 LOST: Final = 1e-5
 """By which part squares of distances may be wrong where they are differences."""
@@ -105,15 +117,67 @@ def edge_columns(
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    room = FEWEST_LINKS
-    while room < len(pairs.tables.first) - 1:
-        room *= 4
-    moving = pairs.moving
+    moving, room = pairs.moving, _room(pairs)
     pipeline = kept(moving, ("edges", room), lambda: edge_pipeline(moving, room))
     made = _EdgeRecords(pairs, EdgeColumns(moving, room), touching, precision, lanes)
     return ColumnFunction.compiled(
         pipeline, made.tables(), made.callees, dtype=precision.dtype, lanes=lanes
     )
+
+
+def edge_proof_columns(
+    pairs: PlacedPairs, touching: float, precision: Precision, box: PositionBox
+) -> ColumnFunction | None:
+    """Return code that proves pieces of motions; see `edge_proof_stages`.
+
+    It is None where it would prove nothing: where roundings or speeds have no bounds
+    for these joint positions, or shapes are searched for their nearest points, which
+    takes so long that other proofs are as fast.
+
+    Args:
+        pairs: The pairs of a check.
+        touching: What is nearer touches [m], roundings not counted.
+        precision: In which type it decides, and how far that is wrong.
+        box: The joint positions for which it is asked.
+
+    Raises:
+        KernelError: As for `compile_pipeline`.
+    """
+    moving = straight_links(pairs.moving.cell)
+    most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
+    if not (most_q <= precision.most_q).all():
+        return None
+    if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
+        return None
+    speeds = pairs.speeds(*box, accelerations=True)
+    levers, _ = pairs.tables.levers(speeds, pairs.placed)
+    bounds = (levers, speeds.angular, speeds.bending)
+    if not all((np.abs(each) < LARGE).all() for each in bounds):
+        return None
+    room = _room(pairs)
+    pipeline = kept(moving, ("proofs", room), lambda: edge_proof_pipeline(moving, room))
+    # Positions, rates and what is between them are rounded.
+    touching += ROUNDINGS * precision.rounding
+    lanes = native_lanes(precision.dtype)
+    columns = EdgeProofColumns(moving, room)
+    made = _EdgeRecords(pairs, columns, touching, precision, lanes)
+    tables = {
+        **made.tables(),
+        **made.moving(columns, precision, levers),
+        **MovingTwists(moving, ()).records(pairs.state),
+        **coordinate_records(columns, speeds, levers),
+    }
+    return ColumnFunction.compiled(
+        pipeline, tables, made.callees, dtype=precision.dtype, lanes=lanes
+    )
+
+
+def _room(pairs: PlacedPairs) -> int:
+    """Return for how many links code is made: some more than there are."""
+    room = FEWEST_LINKS
+    while room <= len(pairs.tables.first):
+        room *= 4
+    return room
 
 
 class _EdgeRecords:
@@ -144,6 +208,8 @@ class _EdgeRecords:
         last = np.searchsorted(of_balls, numbers, side="right")
         self.ball_spans = np.stack([first, last - first], axis=1)
         self.callees: list[Any] = []
+        self.order = np.empty(0, np.int64)
+        self.made: Tables = {}
 
     def tables(self) -> Tables:
         """Return the records of all tables."""
@@ -159,14 +225,15 @@ class _EdgeRecords:
         called: list[Indices] = []  # pairs of shapes whose code is called, in order
         still = self._still(moves[of_still], sides[of_still], called)
         links = self._link_pairs(moves[~of_still], sides[~of_still], called)
-        order = np.concatenate([np.empty(0, np.int64), *called])
-        return {
+        self.order = np.concatenate([np.empty(0, np.int64), *called])
+        self.made = {
             **pairs.moving.records(pairs.state),
             **still,
             **links,
             **self._balls(),
-            columns.shape_pairs.name: self._called(order),
+            columns.shape_pairs.name: self._called(self.order),
         }
+        return self.made
 
     def _still(self, which: Indices, sides: Indices, called: list[Indices]) -> Tables:
         """Return the records of links, and of what stands still near them."""
@@ -209,18 +276,15 @@ class _EdgeRecords:
                 if box is None:
                     centre = pairs.placed.centres[shape]
                     radius = self.radii[shape] + self.touching
-                    # Of squares some digits are lost: what is a little farther is
-                    # near, too.
-                    reach = pairs.tables.radii[link] + radius
-                    square = float(centre @ centre)
-                    near = reach**2 + LOST * (reach**2 + square + 1.0)
-                    twice = 2.0 * centre, near - square
-                    spheres.append((*twice, centre, radius, *spans))
+                    near = self._near(link, centre, radius)
+                    spheres.append((*near, centre, radius, *spans))
                 else:
                     X = pairs.placed.matrices[shape]
                     centre = X[:, :3] @ box.centre + X[:, 3]
                     radius = box.radius + self.touching
-                    boxes.append((centre, X[:, :3].T, box.half, radius, *spans))
+                    reach = float(np.linalg.norm(box.half)) + radius
+                    near = *self._near(link, centre, reach), reach
+                    boxes.append((*near, centre, X[:, :3].T, box.half, radius, *spans))
             of_spheres[k] = begin[0], len(spheres) - begin[0]
             of_boxes[k] = begin[1], len(boxes) - begin[1]
         record: dict[Port, Any] = {
@@ -236,6 +300,9 @@ class _EdgeRecords:
             columns.still_radius,
         )
         box_ports = (
+            columns.box_twice,
+            columns.box_rest,
+            columns.box_reach,
             columns.box_centre,
             columns.box_axes,
             columns.box_half,
@@ -254,6 +321,14 @@ class _EdgeRecords:
                 boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
             ),
         }
+
+    def _near(self, link: int, centre: Array, radius: float) -> tuple[Array, float]:
+        """Return the numbers by which a sphere that stands still is near a link."""
+        # Of squares some digits are lost: what is a little farther is near, too.
+        reach = self.pairs.tables.radii[link] + radius
+        square = float(centre @ centre)
+        near = reach**2 + LOST * (reach**2 + square + 1.0)
+        return 2.0 * centre, near - square
 
     def _link_pairs(
         self, which: Indices, sides: Indices, called: list[Indices]
@@ -294,6 +369,67 @@ class _EdgeRecords:
                 BALLS_B: self.ball_spans[b],
                 SHAPES_NEAR_LINK: spans,
             }
+        }
+
+    def moving(
+        self, columns: EdgeProofColumns, precision: Precision, levers: Array
+    ) -> Tables:
+        """Return the tables whose records say how links move, too.
+
+        levers: How fast links move for unit rates, shape (l, c).
+        """
+        tables = self.made
+        links = dict(tables[columns.links.name])
+        rows, of_links = (
+            np.asarray(links[port.name])
+            for port in (columns.link_pose, columns.link_ball)
+        )
+        # What stands still comes first, behind the numbers of all links: it does not
+        # move.
+        still = {name: np.zeros_like(values[:1]) for name, values in links.items()}
+        still[columns.link_ball.name] = np.array([self.count])
+        numbers = np.concatenate([[self.count], of_links])
+        every = {
+            name: np.concatenate([still[name], np.asarray(values)])
+            for name, values in links.items()
+        }
+        zeros = np.zeros((1, levers.shape[1]))
+        more: dict[Port, Any] = {
+            columns.link_twist: np.concatenate([[0], rows]),
+            columns.link_levers: np.concatenate([zeros, levers[of_links]]),
+            columns.link_bounds: numbers,
+            columns.link_grown: numbers,
+            columns.most_reach: np.full(len(numbers), precision.most_extent),
+        }
+        owners = self.owner[self.balls]
+        own: dict[Port, Any] = {
+            columns.ball_twist: self.rows[self.balls],
+            columns.ball_bounds: owners,
+        }
+        other: dict[Port, Any] = {
+            columns.other_twist: self.rows[self.balls],
+            columns.other_bounds: owners,
+        }
+        pairs = tables[columns.link_pairs.name]
+        both: dict[Port, Any] = {
+            columns.pair_grown_a: pairs[columns.pair_a.name],
+            columns.pair_grown_b: pairs[columns.pair_b.name],
+        }
+        moves = np.where(self.rows > 0, self.owner, self.count)
+        a, b = self.pairs.tables.pairs.pairs[self.order].T
+        shapes: dict[Port, Any] = {
+            columns.shape_bounds: moves[a],
+            columns.mate_bounds: moves[b],
+        }
+        added = {
+            columns.own_balls.name: own,
+            columns.other_balls.name: other,
+            columns.link_pairs.name: both,
+            columns.shape_pairs.name: shapes,
+        }
+        return {
+            columns.links.name: {**every, **records(more)},
+            **{name: {**tables[name], **records(each)} for name, each in added.items()},
         }
 
     def _balls(self) -> Tables:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -28,10 +28,16 @@ from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, three
-from armillary.trace import Program
+from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, select
 
-__all__ = ["EdgeColumns", "edge_pipeline"]
+__all__ = [
+    "EdgeColumns",
+    "EdgeFormulas",
+    "compared",
+    "edge_pipeline",
+    "to_box",
+]
 
 OF_SPHERES: Final = "of_spheres"
 OF_BOXES: Final = "of_boxes"
@@ -45,7 +51,6 @@ SHAPES_NEAR_LINK: Final = "shapes_near_link"
 """Fields: ranges of the tables below."""
 
 
-@final
 class EdgeColumns(Columns):
     """The columns of the pipeline of edges, and its tables."""
 
@@ -76,6 +81,9 @@ class EdgeColumns(Columns):
     box_axes = Column("its axes, in rows", 3, 3)
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
     box_radius = Column("its rounding, with the margin", unit="m")
+    box_twice = Column("twice its centre", 3, unit="m")
+    box_rest = Column("square of what is near a sphere around it, less that of the centre")
+    box_reach = Column("radius of that sphere, with the margin", unit="m")
 
     # Spherical shapes of links.
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
@@ -104,6 +112,13 @@ class EdgeColumns(Columns):
     enough = Column("distance below which they touch", unit="m")
     distance = Column("code of the distance of two shapes", 2)
 
+    # Further fields of tables, which subclasses have.
+    of_links: tuple[Port, ...] = ()
+    of_balls: tuple[Port, ...] = ()
+    of_other_balls: tuple[Port, ...] = ()
+    of_pairs: tuple[Port, ...] = ()
+    of_shapes: tuple[Port, ...] = ()
+
     def __init__(self, moving: MovingLinks, links: int) -> None:
         """Set the sizes.
 
@@ -114,11 +129,25 @@ class EdgeColumns(Columns):
         super().__init__(joints=moving.joints, moving=moving.count, links=links)
 
     @property
+    def tables(self) -> tuple[Table, ...]:
+        """Return all tables but those of moving links."""
+        return (
+            self.links,
+            self.spheres,
+            self.boxes,
+            self.own_balls,
+            self.other_balls,
+            self.link_pairs,
+            self.shape_pairs,
+        )
+
+    @property
     def links(self) -> Table:
         """Return the table of links that move, in the order in which they are tested."""
         return self.table(
             "links",
             *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
+            *self.of_links,
             span(OF_SPHERES, self.spheres.name),
             span(OF_BOXES, self.boxes.name),
         )
@@ -139,6 +168,7 @@ class EdgeColumns(Columns):
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
+            *(self.box_twice, self.box_rest, self.box_reach),
             *(self.box_centre, self.box_axes, self.box_half, self.box_radius),
             span(BALLS_NEAR_BOX, self.own_balls.name),
             span(SHAPES_NEAR_BOX, self.shape_pairs.name),
@@ -147,13 +177,19 @@ class EdgeColumns(Columns):
     @property
     def own_balls(self) -> Table:
         """Return the table of the spherical shapes of links, those of a link together."""
-        return self.table("balls_of", self.ball_pose, self.ball_centre, self.ball_radius)
+        return self.table(
+            "balls_of",
+            *(self.ball_pose, self.ball_centre, self.ball_radius),
+            *self.of_balls,
+        )
 
     @property
     def other_balls(self) -> Table:
         """Return the same as the other side of pairs."""
         return self.table(
-            "other_balls", self.other_pose, self.other_centre, self.other_radius
+            "other_balls",
+            *(self.other_pose, self.other_centre, self.other_radius),
+            *self.of_other_balls,
         )
 
     @property
@@ -162,6 +198,7 @@ class EdgeColumns(Columns):
         return self.table(
             "link_pairs",
             *(self.pair_a, self.pair_b, self.pair_reach, self.pair_radius),
+            *self.of_pairs,
             span(BALLS_A, self.own_balls.name),
             span(BALLS_B, self.other_balls.name),
             span(SHAPES_NEAR_LINK, self.shape_pairs.name),
@@ -175,8 +212,39 @@ class EdgeColumns(Columns):
             *(self.shape_pose, self.shape_centre, self.shape_radius),
             *(self.mate_pose, self.mate_centre, self.mate_radius),
             *(self.X_A, self.X_B, self.enough),
+            *self.of_shapes,
             code(self.distance.name),
         )
+
+
+class EdgeFormulas(NamedTuple):
+    """The stages of what is compared: of a link, what is near it, and what it touches.
+
+    Attributes:
+        place: The sphere around a link.
+        near_sphere: Whether a sphere that stands still is near.
+        hit_sphere: Whether a sphere of the link touches it.
+        around_box: Whether the sphere around a rounded box that stands still is near.
+        near_box: Whether the box is.
+        hit_box: Whether a sphere of the link touches it.
+        near_link: Whether the spheres around two links are near.
+        near_ball: Whether a sphere of one of them is near the sphere around the other.
+        hit_ball: Whether it touches a sphere of the other.
+        may_meet: Whether the spheres around two shapes are near.
+        judge: What the distance of two shapes says.
+    """
+
+    place: Program
+    near_sphere: Program
+    hit_sphere: Program
+    around_box: Program
+    near_box: Program
+    hit_box: Program
+    near_link: Program
+    near_ball: Program
+    hit_ball: Program
+    may_meet: Program
+    judge: Program
 
 
 def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
@@ -187,118 +255,99 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         links: For how many links there is room.
     """
     columns = EdgeColumns(moving, links)
-    going = columns.going
+    going, near = columns.going, columns.near
 
-    def stage(formula: Callable[..., Any], **options: Any) -> Program:
+    def stage(formula: Callable[..., Any], *writes: Port) -> Program:
         # What is so near that a rounding decides is decided either way.
-        return replace(columns.stage(formula, **options), is_loose=True)
+        return replace(columns.stage(formula, writes=writes), is_loose=True)
 
-    # Pairs of shapes that are near what is asked by their spheres; then by their code.
-    shapes = (
-        stage(_may_meet, writes=columns.near_call),
-        when(
-            columns.near_call,
-            call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,)),
-            stage(_judge, writes=going),
-            together=True,
-        ),
+    formulas = EdgeFormulas(
+        stage(_place),
+        stage(_near_sphere, near),
+        stage(_hit_sphere, going),
+        stage(_around_box, near),
+        stage(_near_box, columns.near_shape),
+        stage(_hit_box, going),
+        stage(_near_link, near),
+        stage(_near_ball),
+        stage(_hit_ball, going),
+        stage(_may_meet, columns.near_call),
+        stage(_judge, going),
     )
-
-    def still(near: Any, hit: Any, table: Table, ranges: Sequence[str]) -> Stage:
-        """Return stages for what stands still: whether it is near, and is touched."""
-        within, of_balls, of_shapes = ranges
-        return each(
-            table,
-            stage(near, writes=columns.near),
-            when(
-                columns.near,
-                each(
-                    columns.own_balls,
-                    stage(hit, writes=going),
-                    within=of_balls,
-                    active=going,
-                    together=True,
-                ),
-                each(
-                    columns.shape_pairs,
-                    *shapes,
-                    within=of_shapes,
-                    active=going,
-                    together=True,
-                ),
-                together=True,
-            ),
-            within=within,
-            active=going,
-            together=True,
-        )
-
-    spheres = OF_SPHERES, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE
-    boxes = OF_BOXES, BALLS_NEAR_BOX, SHAPES_NEAR_BOX
     # Poses may be NaN where loops are not closed, and where users' formulas end.
     begin = _begin if moving.is_simple else _begin_of_any
-    links_stage = each(
-        columns.links,
-        stage(_place),
-        still(_near_sphere, _hit_sphere, columns.spheres, spheres),
-        still(_near_box, _hit_box, columns.boxes, boxes),
-        active=going,
-        together=True,
-    )
-    inner = each(
-        columns.other_balls,
-        stage(_hit_ball, writes=going),
-        within=BALLS_B,
-        active=going,
-        together=True,
-    )
-    pairs = each(
-        columns.link_pairs,
-        stage(_near_link, writes=columns.near),
-        when(
-            columns.near,
-            each(
-                columns.own_balls,
-                stage(_near_ball),
-                when(columns.near_shape, inner, together=True),
-                within=BALLS_A,
-                active=going,
-                together=True,
-            ),
-            each(
-                columns.shape_pairs,
-                *shapes,
-                within=SHAPES_NEAR_LINK,
-                active=going,
-                together=True,
-            ),
-            together=True,
-        ),
-        active=going,
-        together=True,
-    )
     return Pipeline(
         "collision_edges",
         moving.inputs,
-        (
-            *moving.tables,
-            columns.links,
-            columns.spheres,
-            columns.boxes,
-            columns.own_balls,
-            columns.other_balls,
-            columns.link_pairs,
-            columns.shape_pairs,
-        ),
+        (*moving.tables, *columns.tables),
         (
             *moving.stages,
             columns.stage(begin, writes=going),
-            links_stage,
-            pairs,
-            stage(_verdict, writes=columns.found),
+            *compared(columns, formulas),
+            columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
         (columns.balls, *moving.scratch),
+    )
+
+
+def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
+    """Return stages that compare links with what stands still, and with each other."""
+    going, near = columns.going, columns.near
+
+    def all_of(table: Table, *stages: Stage, within: str = "") -> Stage:
+        return each(table, *stages, within=within, active=going, together=True)
+
+    def where(column: Port, *stages: Stage) -> Stage:
+        return when(column, *stages, together=True)
+
+    # Pairs of shapes that are near what is asked by their spheres; then by their code.
+    distance = call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
+    shapes = (
+        formulas.may_meet,
+        where(columns.near_call, distance, formulas.judge),
+    )
+
+    def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
+        return (
+            all_of(columns.own_balls, is_hit, within=of_balls),
+            all_of(columns.shape_pairs, *shapes, within=of_shapes),
+        )
+
+    by_sphere = touched(formulas.hit_sphere, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
+    by_box = touched(formulas.hit_box, BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
+    balls = all_of(columns.other_balls, formulas.hit_ball, within=BALLS_B)
+    return (
+        all_of(
+            columns.links,
+            formulas.place,
+            all_of(
+                columns.spheres,
+                formulas.near_sphere,
+                where(near, *by_sphere),
+                within=OF_SPHERES,
+            ),
+            all_of(
+                columns.boxes,
+                formulas.around_box,
+                where(near, formulas.near_box, where(columns.near_shape, *by_box)),
+                within=OF_BOXES,
+            ),
+        ),
+        all_of(
+            columns.link_pairs,
+            formulas.near_link,
+            where(
+                near,
+                all_of(
+                    columns.own_balls,
+                    formulas.near_ball,
+                    where(columns.near_shape, balls),
+                    within=BALLS_A,
+                ),
+                all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
+            ),
+        ),
     )
 
 
@@ -377,7 +426,7 @@ def _hit_sphere(  # noqa: PLR0913, PLR0917
     return _kept(square(point, still_centre), ball_radius + still_radius, going)
 
 
-def _to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
+def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
     """Return the square of the distance of a point from a box."""
     d = [a - b for a, b in zip(three(point), three(centre), strict=True)]
     total: Number = 0.0
@@ -388,6 +437,12 @@ def _to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number
     return total
 
 
+def _around_box(
+    here: Vector, here_square: Number, box_twice: Vector, box_rest: Number
+) -> Number:
+    return _near_sphere(here, here_square, box_twice, box_rest)
+
+
 def _near_box(  # noqa: PLR0913, PLR0917
     here: Vector,
     link_radius: Number,
@@ -396,7 +451,7 @@ def _near_box(  # noqa: PLR0913, PLR0917
     box_half: Vector,
     box_radius: Number,
 ) -> Number:
-    d2 = _to_box(here, box_centre, box_axes, box_half)
+    d2 = to_box(here, box_centre, box_axes, box_half)
     return _within(d2, link_radius + box_radius)
 
 
@@ -411,7 +466,7 @@ def _hit_box(  # noqa: PLR0913, PLR0917
     going: Number,
 ) -> Number:
     point = _centre(ball_pose, ball_centre)
-    d2 = _to_box(point, box_centre, box_axes, box_half)
+    d2 = to_box(point, box_centre, box_axes, box_half)
     return _kept(d2, ball_radius + box_radius, going)
 
 

@@ -20,6 +20,7 @@ from armillary.collision.columns import (
     CheckColumns,
     records,
 )
+from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
@@ -33,7 +34,13 @@ from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["PositionBox", "motion_columns", "motion_kernel"]
+__all__ = [
+    "PositionBox",
+    "coordinate_records",
+    "finite",
+    "motion_columns",
+    "motion_kernel",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -133,7 +140,7 @@ def _tables(  # noqa: PLR0913
     tables: Tables = {
         **MovingTwists(moving, ()).records(pairs.state),
         columns.motion_limits.name: records(limits),
-        **_coordinates(columns, speeds, links),
+        **coordinate_records(columns, speeds, links),
         **_spheres(columns, pairs, links),
         **_link_pairs(columns, pairs, margin + rounding, speeds, of_pairs),
         **_shape_pairs(columns, pairs, called),
@@ -141,12 +148,14 @@ def _tables(  # noqa: PLR0913
     return tables, called
 
 
-def _finite(bounds: Array) -> Array:
+def finite(bounds: Array) -> Array:
     """Return bounds with a large number in place of infinity."""
     return np.minimum(bounds, LARGEST)
 
 
-def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Tables:
+def coordinate_records(
+    columns: CheckColumns | EdgeProofColumns, speeds: SpeedBounds, links: Array
+) -> Tables:
     """Return the records of coordinates of joints, those of carriers first.
 
     links: How fast links move for unit rates of coordinates.
@@ -161,9 +170,9 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Ta
     record: dict[Port, Any] = {
         columns.way_of: joints.argmax(axis=1),
         columns.factor: joints.max(axis=1),
-        columns.turning: _finite(speeds.angular[order]),
-        columns.bending: _finite(speeds.bending[order]),
-        columns.lever: _finite(links.max(axis=0, initial=0.0)[order]),
+        columns.turning: finite(speeds.angular[order]),
+        columns.bending: finite(speeds.bending[order]),
+        columns.lever: finite(links.max(axis=0, initial=0.0)[order]),
         columns.turns_before: before,
         columns.turns_behind: owners,
         columns.way: order,
@@ -193,7 +202,7 @@ def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables
         columns.ball_pose: rows[moving],
         columns.ball_twist: rows[moving],
         columns.ball_centre: centres[moving],
-        columns.ball_levers: _finite(levers[moving]),
+        columns.ball_levers: finite(levers[moving]),
         columns.ball: moving,
         columns.ball_velocity: moving,
         columns.is_placed: moving,
@@ -248,7 +257,7 @@ def _link_pairs(
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
         columns.ball_velocity_b: b,
-        columns.levers: _finite(levers),
+        columns.levers: finite(levers),
         columns.common_turn: common,
         columns.common_pose: common,
         columns.common_twist: common,

@@ -59,7 +59,7 @@ from armillary.spatial.vector import (
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 
-__all__ = ["LARGEST", "motion_pipeline"]
+__all__ = ["LARGEST", "coordinate_motion", "motion_pipeline", "velocity_at"]
 
 MOST_ROUNDS: Final = 2_000
 """Most rounds of pieces of a motion; beyond, it is not proven."""
@@ -103,7 +103,7 @@ def motion_pipeline(
     columns, twists = CheckColumns(moving, spheres), MovingTwists(moving, ())
     stage = columns.stage
     piece = columns.t, columns.back, columns.ahead, columns.touching
-    coordinates = each(columns.coordinates, stage(_coordinate))
+    coordinates = each(columns.coordinates, stage(coordinate_motion))
     pieces = subdivide(
         piece,
         stage(_position, writes=columns.q),
@@ -191,7 +191,7 @@ def _start(
     )
 
 
-def _coordinate(
+def coordinate_motion(
     way_of: Number,
     factor: Number,
     turning: Number,
@@ -200,6 +200,7 @@ def _coordinate(
     lever: Number,
     fastest: Number,
 ) -> CoordinateMotion:
+    """Return how far a coordinate moves, and what that does to links behind it."""
     way = factor * way_of
     curve = way * (bending * way + 2.0 * turns_before)
     turns = turns_before + turning * way
@@ -255,7 +256,7 @@ def _begin(poses: Sequence[Matrix], back: Number, ahead: Number) -> Beginning:
     return Beginning(sound, maximum(back, ahead))
 
 
-def _velocity_at(pose: Matrix, twist: Matrix, point: Vector3) -> Vector3:
+def velocity_at(pose: Matrix, twist: Matrix, point: Vector3) -> Vector3:
     """Return the velocity of a point of the world that moves with a link."""
     v, w = _twist(twist)
     arm = subtract(point, Pose.from_matrix(pose).position)
@@ -271,7 +272,7 @@ def _moving_centre(
     carrier_pose: Matrix, carrier_twist: Matrix, centre: Vector
 ) -> CentreInMotion:
     point = Pose.from_matrix(carrier_pose) @ three(centre)
-    v = _velocity_at(carrier_pose, carrier_twist, point)
+    v = velocity_at(carrier_pose, carrier_twist, point)
     return CentreInMotion([*point, 0.0], v)
 
 
@@ -286,7 +287,7 @@ def _moving_ball(
 ) -> MovingBall:
     """Return the sphere around a link, and how far it can move within half."""
     point = Pose.from_matrix(ball_pose) @ three(ball_centre)
-    v = _velocity_at(ball_pose, ball_twist, point)
+    v = velocity_at(ball_pose, ball_twist, point)
     bend, speed = _sum(ball_levers, curves), _sum(ball_levers, ways)
     way = half * (norm(v) + 0.5 * half * bend)
     # The smaller of two bounds; NaN of a velocity stays NaN.
@@ -498,7 +499,7 @@ def _allowed_to_shapes(
         (a, v_a, sides.twist_a, sides.radius_a),
         (b, v_b, sides.twist_b, sides.radius_b),
     ):
-        carried = _velocity_at(sides.common_pose, sides.common_twist, three(point[:3]))
+        carried = velocity_at(sides.common_pose, sides.common_twist, three(point[:3]))
         spin = norm(subtract(_twist(twist)[1], turn))
         way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
         speed = speed + norm(subtract(three(velocity), carried)) + way

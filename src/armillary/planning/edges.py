@@ -31,11 +31,14 @@ class EdgeTests(NamedTuple):
         tight: The same code with other tables, where that does not count.
         prover: Of columns of both ends the two columns of `check.motion`'s pipeline;
             None where motions cannot be proven.
+        quick: What proves pieces of most motions sooner, in the lanes of the check, if
+            there is such a thing; see `edge_proof_stages`.
     """
 
     check: ColumnFunction
     tight: ColumnFunction
     prover: ColumnFunction | None
+    quick: ColumnFunction | None = None
 
 
 def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunction:

@@ -15,6 +15,7 @@ __all__ = [
     "GROUP",
     "LATE",
     "SETUP",
+    "STACK",
     "START_TOUCHES",
     "TREE",
     "WORK",
@@ -26,12 +27,17 @@ FOUND, START_TOUCHES, GOAL_TOUCHES, LATE, FULL = range(5)
 GROUP: Final = 4
 """Blocks of nodes that are compared at once."""
 
+STACK: Final = 2048
+"""Pieces of a motion that wait for their proof."""
+
 SETUP: Final = Struct.of(
     n=(I64, 1),  # joints
     check=(PTR, 1),  # columns of q -> what touches; see `edges.py`
     check_tables=(PTR, 2),  # where what is nearly touching counts; where it does not
     prove=(PTR, 1),  # columns of both ends -> how far it is free; 0 for none
     prove_tables=(PTR, 1),
+    quick=(PTR, 1),  # columns of pieces -> whether links may touch in them; 0 for none
+    quick_tables=(PTR, 1),
     weights=(PTR, 1),  # of joints in lengths of motions, reals of 64 bits
     inverse=(PTR, 1),  # of these
     lower=(PTR, 1),  # least joint positions
@@ -40,6 +46,7 @@ SETUP: Final = Struct.of(
     span=(PTR, 1),  # greatest less least
     steps=(PTR, 1),  # what a sample adds to that before, integers of 64 bits
     resolution=(F64, 1),  # samples of an edge for each unit of its length
+    pieces=(F64, 1),  # pieces that are proven at first for each unit of length
     reach=(F64, 1),  # greatest length of an edge of a tree
     radius=(F64, 1),  # where a node that an edge failed at is extended, at first
     least_radius=(F64, 1),
@@ -92,6 +99,9 @@ WORK: Final = Struct.of(
     ramp=(PTR, 1),  # (k + 1) / lanes
     ends=(PTR, 2),  # columns of the prover
     how_far=(PTR, 1),
+    rates=(PTR, 1),  # columns of rates, and how far pieces reach, of quick proofs
+    half=(PTR, 1),
+    stack=(PTR, 2),  # of pieces: middle, and how far they reach
     a=(PTR, 1),  # an edge: from where, and how far; reals of trees
     v=(PTR, 1),
     sample=(PTR, 1),  # weighted positions

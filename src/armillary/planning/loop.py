@@ -20,7 +20,7 @@ from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
 from armillary.planning.edges import EdgeTests
-from armillary.planning.layout import CALL, GROUP, SETUP, TREE, WORK
+from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
 
 __all__ = ["LoopOptions", "NativeLoop", "Problem", "Space"]
 
@@ -161,6 +161,9 @@ class NativeLoop:
                 "check_tables": [tests.check.tables, tests.tight.tables],
                 "prove": tests.prover.address if tests.prover else 0,
                 "prove_tables": tests.prover.tables if tests.prover else 0,
+                "quick": tests.quick.address if tests.quick else 0,
+                "quick_tables": tests.quick.tables if tests.quick else 0,
+                "pieces": 0.5 / options.step,
                 **{name: address_of(part) for name, part in parts.items()},
                 "resolution": 1.0 / options.step,
                 "reach": options.reach,
@@ -284,6 +287,9 @@ class _Memory:
                 "ramp": address_of(ramp),
                 "ends": [memory(n * prover) for _ in range(2)],
                 "how_far": memory(2 * prover),
+                "rates": memory(n * lanes, kind),
+                "half": memory(lanes, kind),
+                "stack": [memory(STACK, kind) for _ in range(2)],
                 "a": memory(n, kind),
                 "v": memory(n, kind),
                 "sample": memory(n, kind),

@@ -50,6 +50,7 @@ from armillary.planning.layout import (
     GROUP,
     LATE,
     SETUP,
+    STACK,
     START_TOUCHES,
     TREE,
     WORK,
@@ -62,6 +63,15 @@ FAR: Final = 1e18
 
 BETWEEN_LOOKS: Final = 8
 """Samples between two looks at the clock."""
+
+FIRST_BLOCKS: Final = 64.0
+"""Most blocks of pieces of a motion at first."""
+
+MOST_BLOCKS: Final = 256
+"""Blocks of pieces after which a quick proof gives up."""
+
+SHORTEST: Final = 1e-4
+"""Pieces that reach less far are not halved."""
 
 SHORTENINGS: Final = 5
 """How often shortcuts and corners are tried in turns."""
@@ -128,10 +138,11 @@ class _LoopCode:
             self.late(),
             self.is_free(),
             self.sampled(),
+            self.length(),
+            self.quick(),
             self.proven(),
             self.motion(),
             self.proof(),
-            self.length(),
             self.add(),
             self.nearest(),
             self.row(),
@@ -217,10 +228,106 @@ class _LoopCode:
         f.ret(f.constant(I1, 1))
         return f
 
+    def quick(self) -> FunctionBuilder:
+        """Return whether a motion is proven piece by piece, a piece in each lane.
+
+        Pieces in which links may touch are halved; it gives up where links touch in the
+        middle of one, or where pieces are many or short.
+        """
+        f = function("quick", I1, p=PTR, q=PTR)
+        n, lanes = SETUP.load(f["s"], "n"), self.lanes
+        columns, rates, half, found, a, v = (
+            WORK.load(f["w"], name)
+            for name in ("columns", "rates", "half", "found", "a", "v")
+        )
+        middles, halves = (WORK.load(f["w"], "stack", k) for k in range(2))
+        self.edge(f, f["p"], f["q"])
+        with f.loop(n) as j:
+            f.store(f.load(self.one, v, j).splat(lanes), rates, j)
+        # At first a lane has every so-manieth piece, so that a block spans the motion.
+        length = call(f, "length", F64, f["p"], f["q"])
+        wanted = length * SETUP.load(f["s"], "pieces") * (1.0 / lanes)
+        blocks = wanted.intrinsic("ceil")
+        blocks = (blocks < 1.0).select(1.0, blocks)
+        blocks = (blocks > FIRST_BLOCKS).select(FIRST_BLOCKS, blocks)
+        each = blocks.to(I64, "fptosi")
+        whole = self.narrow(f.constant(F64, 0.5 / lanes) / blocks)
+        count = f.variable(I64, 0)
+        with f.loop(each) as block, f.loop(lanes) as lane:
+            number = lane * each + (each - 1 - block)
+            middle = self.narrow((number * 2 + 1).to(F64, "sitofp")) * whole
+            f.store(middle, middles, count.get())
+            f.store(whole, halves, count.get())
+            count.set(count.get() + 1)
+        rounds = f.variable(I64, 0)
+        bits = bits_of_lanes(lanes)
+        code, tables = (SETUP.load(f["s"], x) for x in ("quick", "quick_tables"))
+        with f.forever() as loop:
+            loop.leave(count.get().equals(0))
+            some = count.get()
+            some = (some < lanes).select(some, lanes)
+            first = f.variable(I64, count.get() - some)
+            count.set(first.get())
+            # Lanes that are left over repeat the first piece.
+            with f.loop(lanes, some) as k:
+                for stack in (middles, halves):
+                    value = f.load(self.one, stack, first.get())
+                    f.store(value, stack, first.get() + k)
+            t, h = (
+                f.load(self.real, f.element(x, self.one, first.get()), align=4)
+                for x in (middles, halves)
+            )
+            with f.loop(n) as j:
+                start = f.load(self.one, a, j).splat(lanes)
+                way = f.load(self.real, rates, j)
+                f.store(start + way * t, columns, j)
+            # What rounding of t and h loses is added.
+            f.store(h * 1.00001 + 1e-6, half)
+            flags = f.call(
+                code.text, bits, columns, rates, half, found, tables, f.constant(bits, -1)
+            )
+            values = f.load(self.real, found)
+            close = f.variable(I64, values.exceeds_or_nan(0.0).mask())
+            is_hit = values.exceeds_or_nan(0.75).mask().differs(0)
+            rounds.set(rounds.get() + 1)
+            is_late = rounds.get() > MOST_BLOCKS
+            is_full = first.get() + 2 * lanes > STACK - lanes
+            with f.when(is_hit | is_late | is_full | flags.differs(0)):
+                f.ret(f.constant(I1, 0))
+            close.set(close.get() & ((f.constant(I64, 1) << some) - 1))
+            with f.when(close.get().differs(0)):
+                with f.when(f.load(self.one, halves, first.get()) < SHORTEST):
+                    f.ret(f.constant(I1, 0))
+                f.store(t, found)  # which are put back while the stack is written
+                f.store(h, half)
+                with f.forever() as lanes_:
+                    lanes_.leave(close.get().equals(0))
+                    lane = f.count_trailing_zeros(close.get())
+                    close.set(close.get() & (close.get() - 1))
+                    part = f.load(self.one, half, lane) * 0.5
+                    at = f.load(self.one, found, lane)
+                    for where in (at - part, at + part):
+                        f.store(where, middles, count.get())
+                        f.store(part, halves, count.get())
+                        count.set(count.get() + 1)
+        f.ret(f.constant(I1, 1))
+        return f
+
+    def edge(self, f: FunctionBuilder, p: Value, q: Value) -> None:
+        """Write where the motion between two rows begins, and how far it goes."""
+        a, v = (WORK.load(f["w"], x) for x in ("a", "v"))
+        with f.loop(SETUP.load(f["s"], "n")) as j:
+            start = f.load(F64, p, j)
+            f.store(self.narrow(start), a, j)
+            f.store(self.narrow(f.load(F64, q, j) - start), v, j)
+
     def proven(self) -> FunctionBuilder:
         """Return whether the motion between two rows is proven to be free."""
         f = function("proven", I1, p=PTR, q=PTR)
         counted(f, "proofs")
+        has_quick = SETUP.load(f["s"], "quick").differs(0)
+        with f.when(has_quick), f.when(call(f, "quick", I1, f["p"], f["q"])):
+            f.ret(f.constant(I1, 1))
         lanes = self.prover_lanes
         wide, bits = F64.wide(lanes), bits_of_lanes(lanes)
         ends = [WORK.load(f["w"], "ends", k) for k in range(2)]
@@ -238,11 +345,7 @@ class _LoopCode:
         """Return whether the motion between two rows is free: sampled, maybe proven."""
         f = function("motion", I1, p=PTR, q=PTR)
         counted(f, "edges")
-        a, v = (WORK.load(f["w"], x) for x in ("a", "v"))
-        with f.loop(SETUP.load(f["s"], "n")) as j:
-            start = f.load(F64, f["p"], j)
-            f.store(self.narrow(start), a, j)
-            f.store(self.narrow(f.load(F64, f["q"], j) - start), v, j)
+        self.edge(f, f["p"], f["q"])
         length = call(f, "length", F64, f["p"], f["q"])
         with f.when(~call(f, "sampled", I1, length)):
             f.ret(f.constant(I1, 0))

@@ -356,10 +356,11 @@ class Planner:
         # fails less often; where nothing is proven, what rounding decides touches.
         wide = self.check.edge_columns(certain=prover is None, pad=NEAR)
         tight = self.check.edge_columns(certain=prover is None)
+        quick = prover and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
         space = Space(lower, upper, self.weights)
-        return NativeLoop.of(EdgeTests(wide, tight, prover), space, self.options)
+        return NativeLoop.of(EdgeTests(wide, tight, prover, quick), space, self.options)
 
 
 def seconds_of(timeout: float | None) -> float | None:
