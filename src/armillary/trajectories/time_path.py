@@ -22,12 +22,13 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, StateError
+from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kernel.arguments import fitting, numbers_of, whole_number
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
 from armillary.trajectories.curve import PathCurve, natural_spline
+from armillary.trajectories.jerk_path import PathEnds, jerk_limits, within_jerk
 from armillary.trajectories.kernels import (
     LARGE,
     SMALL,
@@ -45,6 +46,7 @@ from armillary.trajectories.limits import (
     two_of,
     velocity_limits,
 )
+from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason, TimedPath
 from armillary.trajectories.torques import (
     PathTorques,
@@ -79,18 +81,6 @@ LEAST_INTERVALS = 10
 _NOTHING: Final = np.zeros(LARGE.knots)
 _ZERO: Final = np.zeros(())
 _ONE: Final = np.ones(())
-
-
-class PathLimits(NamedTuple):
-    """Lower and upper limits, shape (..., 2, n) each.
-
-    Attributes:
-        velocity: Of rates [m/s or rad/s].
-        acceleration: Of accelerations [m/s^2 or rad/s^2].
-    """
-
-    velocity: Array
-    acceleration: Array
 
 
 class PathGrid(NamedTuple):
@@ -129,30 +119,6 @@ class Load(NamedTuple):
         )
 
 
-class Curves(NamedTuple):
-    """The paths of a question.
-
-    Attributes:
-        curve: The curves; those of rows that are faulty are meaningless.
-        reason: What is wrong with each path, as numbers of `PathReason`, shape (...).
-        still: Which paths rest at one point, shape (...).
-    """
-
-    curve: PathCurve
-    reason: npt.NDArray[np.int8]
-    still: npt.NDArray[np.bool_]
-
-
-class Timed(NamedTuple):
-    """What is found of paths: the first fields of `TimedPath`."""
-
-    duration: Array
-    time: Array
-    speed: Array
-    reason: npt.NDArray[np.int8]
-    curve: PathCurve
-
-
 def time_path(  # noqa: PLR0913
     cell: Workcell,
     path: npt.ArrayLike,
@@ -165,6 +131,9 @@ def time_path(  # noqa: PLR0913
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
     torque: npt.ArrayLike | Literal[True] | None = None,
+    jerk: npt.ArrayLike | None = None,
+    start_acceleration: npt.ArrayLike = 0.0,
+    end_acceleration: npt.ArrayLike = 0.0,
     joints: Joints = None,
     state: State | None = None,
 ) -> TimedPath:
@@ -205,6 +174,12 @@ def time_path(  # noqa: PLR0913
         torque: The greatest torques or forces [N m or N], as for `velocity`, but that
             zero need not be within; True for the effort limits of the cell. By default
             there are none. Joints with a limit of torque need no other.
+        jerk: The greatest jerks [m/s^3 or rad/s^3], shape (), (n,) or (..., n), the
+            same in both directions; by default jerk is not limited. It cannot be
+            limited together with torques.
+        start_acceleration: The path acceleration d2s/dt2 at the start, a number or
+            shape (...), where it starts in motion and jerk is limited.
+        end_acceleration: The path acceleration at the end, likewise.
         joints: Names of the n joints that q holds, in that order; by default all. For
             torques the others are locked.
         state: For torques, the state whose attachments and moved bases are used.
@@ -238,11 +213,54 @@ def time_path(  # noqa: PLR0913
     _check_fit(shape[:-2], names, limits, load, ends)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
+    if jerk is not None:
+        if load is not None:
+            raise ModelError(
+                "Limits of jerk and of torques cannot be combined: leave out jerk= or "
+                "torque=, and check the torques of the motion by inverse_dynamics."
+            )
+        motions = PathEnds(
+            *ends,
+            _path_acceleration("start_acceleration", start_acceleration, ends[0]),
+            _path_acceleration("end_acceleration", end_acceleration, ends[1]),
+        )
+        most = jerk_limits(jerk, len(chosen))
+        check_batches(path=shape[:-2], jerk=most.shape[:-1])
+        s = None if at is None else fitting("at", at, shape[:-1])
+        knots = None
+        if derivatives is not None:
+            knots = _curves(positions, at, derivatives)
+        found = within_jerk(positions, s, knots, intervals, limits, most, motions)
+        return TimedPath(*found[:5], *of, *found[5:])
+    if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
+        numbers_of("end_acceleration", end_acceleration)
+    ):
+        raise ModelError(
+            "Path accelerations at the ends count where jerk is limited: give jerk=, "
+            "too."
+        )
     if derivatives is None and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
         return TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
     curves = _curves(positions, at, derivatives)
     return TimedPath(*_by_pieces(curves, per_knot, limits, ends, load), *of)
+
+
+def _path_acceleration(name: str, value: Any, speed: Array) -> Array:
+    """Return path accelerations at an end, shape (...).
+
+    Raises:
+        ModelError: One is not finite, or is that of an end at rest.
+    """
+    array = numbers_of(name, value)
+    if not np.isfinite(array).all():
+        raise ModelError(f"{name} must be finite; {quote(value)} was given.")
+    if ((array != 0.0) & (speed == 0.0)).any():
+        raise ModelError(
+            f"{name} is that of an end in motion: give its path speed, too, or leave "
+            "it out."
+        )
+    return array
 
 
 def _moving_joints(cell: Workcell, joints: Joints) -> tuple[int, ...]:

@@ -49,7 +49,9 @@ class PathReason(Ending):
 class TimedPath:
     """Paths q(s) with the time of each point; arrays are read-only.
 
-    Between two points of the grid the path acceleration d2s/dt2 is constant.
+    Between two points of the grid the path acceleration d2s/dt2 is constant. Where jerk
+    is limited the path parameter is there the polynomial of time of degree 5 that has
+    its value, speed and acceleration at both.
 
     Attributes:
         duration: How long each path takes [s], shape (...); NaN where it failed.
@@ -59,6 +61,8 @@ class TimedPath:
         curve: The paths.
         joint_names: The names of the n joints.
         start: The state that motions begin in, but for these joints.
+        grid: The path parameter at each point of the grid, shape (..., g), and
+        acceleration: The path acceleration there, if jerk is limited.
     """
 
     duration: Array
@@ -68,6 +72,8 @@ class TimedPath:
     curve: PathCurve
     joint_names: tuple[str, ...]
     start: State
+    grid: Array | None = None
+    acceleration: Array | None = None
 
     @property
     def success(self) -> npt.NDArray[np.bool_]:
@@ -77,6 +83,8 @@ class TimedPath:
     @property
     def parameter(self) -> Array:
         """Return the path parameter s at each point of the grid, shape (..., g)."""
+        if self.grid is not None:
+            return self.grid
         at, points = self.curve.at, int(self.time.shape[-1])
         count = int(at.shape[-1]) - 1
         per_knot = (points - 1) // count
@@ -131,19 +139,25 @@ class TimedPath:
             StateError: There is no such row, or its path has no times.
         """
         place = self._place(row)
-        time, speed, at = self.time[place], self.speed[place], self.curve.at[place]
+        time, at = self.time[place], self.curve.at[place]
         h = np.diff(at)
-        per_knot = (len(time) - 1) // len(h)
-        piece = np.repeat(np.arange(len(h)), per_knot)
-        share = np.tile(np.arange(per_knot) / per_knot, len(h))
-        # s' = s'[k] + u t, with u = s'' constant, and r is the part of the way
-        step = np.diff(time)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            u = np.where(step > 0.0, np.diff(speed) / step, 0.0)
-        law = np.zeros((len(step), POWERS))
-        law[:, 0] = share
-        law[:, 1] = speed[:-1] / h[piece]
-        law[:, 2] = 0.5 * u / h[piece]
+        if self.grid is None or self.acceleration is None:
+            law, piece = _constant_accelerations(time, self.speed[place], h)
+        else:
+            s, grid = at, self.grid[place]
+            piece = np.searchsorted(s, 0.5 * (grid[1:] + grid[:-1]), side="right") - 1
+            piece = np.clip(piece, 0, len(h) - 1)
+            step = np.diff(time)
+            motion = np.stack([grid, self.speed[place], self.acceleration[place]], 1)
+            law = hermite_coefficients(step, motion[..., None])[..., 0]
+            law[:, 0] -= s[piece]
+            goes = step > 0.0
+            powers = np.where(goes, step, 1.0)[:, None] ** np.arange(POWERS)
+            law = law / powers / h[piece, None]
+            law, piece = law[goes], piece[goes]
+            time = np.append(time[:-1][goes], time[-1])
+            if not goes.any():
+                law, piece, time = np.zeros((1, POWERS)), np.zeros(1), np.zeros(2)
         curve = hermite_coefficients(h, self.curve.knots[place])
         return Motion.on(
             self.start, self.joint_names, times=time, law=law, curve=curve, piece=piece
@@ -215,3 +229,21 @@ class TimedPath:
         if not self.success:
             return f"<TimedPath: {PathReason(int(self.reason)).sentence}>"
         return f"<TimedPath: {float(self.duration):.6g} s>"
+
+
+def _constant_accelerations(
+    time: Array, speed: Array, h: Array
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Return r(t) in the intervals of a grid, and which part of a path each is on.
+
+    s' = s'[k] + u t with u = s'' constant, and r is the part of the way between knots.
+    """
+    per_knot = (len(time) - 1) // len(h)
+    piece = np.repeat(np.arange(len(h)), per_knot)
+    step = np.diff(time)
+    u = np.diff(speed) / np.where(step > 0.0, step, np.inf)
+    law = np.zeros((len(step), POWERS))
+    law[:, 0] = np.tile(np.arange(per_knot) / per_knot, len(h))
+    law[:, 1] = speed[:-1] / h[piece]
+    law[:, 2] = 0.5 * u / h[piece]
+    return law, piece
