@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.view.panel.plans import ACCELERATION, RATE, motion_limits, trace_of
+from armillary.view.motion import motion_of, trace_of
+from armillary.view.panel.plans import ACCELERATION, RATE, SHOWN, motion_limits
 from people import Person, part, until
 
 pytest.importorskip("viser")
@@ -34,7 +35,7 @@ def viewer() -> Iterator[Any]:
 @pytest.fixture
 def controls(viewer: Any) -> Any:
     found = part(viewer, "PlanControls")
-    press(found, "Clear")
+    found._start, found._to.value = None, SHOWN
     return found
 
 
@@ -63,9 +64,8 @@ def test_it_plans_from_where_people_started_and_plays(
     ends = [motion.state(k).q for k in (0, len(motion.times) - 1)]
     assert np.allclose(ends, [SIDE, OTHER], rtol=0, atol=1e-9)
     # The trace is one line of the tool, from end to end, over the crate.
-    points = controls._trace.points
+    points = viewer._session.scene._trace.points
     fk = arm.example("irb2400").fk("tool0")
-    assert controls._trace.visible
     assert np.allclose(points[0, 0], fk(SIDE)[:3, 3], atol=1e-5)
     assert np.allclose(points[-1, 1], fk(OTHER)[:3, 3], atol=1e-5)
     assert np.array_equal(points[1:, 0], points[:-1, 1])
@@ -90,7 +90,7 @@ def test_it_goes_to_postures_and_says_why_it_cannot(viewer: Any, controls: Any) 
     press(controls, "Plan")
     until(lambda: "touch at the start" in controls._said.value)
     assert "crate/body" in controls._said.value
-    assert not controls._trace.visible
+    assert not is_playing(viewer)
 
 
 def test_limits_that_a_file_lacks_are_ours() -> None:
@@ -103,9 +103,14 @@ def test_limits_that_a_file_lacks_are_ours() -> None:
     assert (motion_limits(bare)["velocity"][unlimited] == RATE).all()
 
 
-def test_a_trace_of_what_rests_has_no_lines() -> None:
+def test_a_trace_follows_the_tool_and_leaves_out_rests(viewer: Any) -> None:
     cell = arm.example("irb2400")
-    q = np.array([SIDE, SIDE])
-    motion = arm.Motion.through([0.0, 1.0], q, np.zeros_like(q), start=cell.home)
-    assert trace_of(motion).shape == (1, 2, 3)
-    assert not trace_of(motion).any()
+    Q = np.array([SIDE, SIDE, OTHER])
+    lines = trace_of(motion_of(cell.home, Q, times=None, rate=None))
+    ends = cell.fk("tool0")([[SIDE, OTHER]])[0, :, :3, 3]
+    assert np.allclose(lines, ends[None], atol=1e-6)
+    viewer.play(np.tile(SIDE, (3, 1)))
+    playback = part(viewer, "Playback")
+    playback._traced.value = True
+    playback._draw_trace()
+    assert viewer._session.scene._trace is None  # it rests

@@ -34,7 +34,7 @@ class Session:
         lock: Held while the state changes.
         changed: Set when it has changed.
         closed: Set by `close`.
-        play: Shows a `PlayedMotion`, `play=True` from its start on; the panel sets it.
+        play: Shows a motion, see `Playback.load`, which sets it.
     """
 
     play: Callable[..., None]

@@ -1,9 +1,9 @@
-"""A button that plans a motion free of collision, draws its trace and plays it."""
+"""A button that plans a motion that touches nothing, and has it played."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,8 @@ import numpy.typing as npt
 from armillary.collision.check import CheckOptions, check_of
 from armillary.collision.untested import nothing_text
 from armillary.errors import ArmillaryError
-from armillary.kinematics.all_frames import poses
 from armillary.kinematics.postures import in_posture, posture_names
 from armillary.kinematics.state import State
-from armillary.model.end_effectors import default_frame, end_effectors
 from armillary.model.workcell import Workcell
 from armillary.planning.plan import Plan
 from armillary.planning.planner import planner
@@ -33,11 +31,6 @@ TIMEOUT: Final = 5.0
 """How long a search may take [s]."""
 RATE, ACCELERATION = 1.0, 5.0
 """Limits of joints that have none, as in many files [m/s or rad/s, and per second]."""
-SAMPLES: Final = 300
-"""Instants at which the trace of a frame is computed."""
-MOST_TRACES: Final = 4
-TRACE: Final = (30, 110, 220)
-NO_LINE: Final = np.zeros((1, 2, 3), np.float32)
 
 
 class PlanControls:
@@ -61,16 +54,8 @@ class PlanControls:
             self._margin = gui.add_number(
                 "margin [m]", 0.0, min=0.0, step=0.001, hint="Nearer counts as touching"
             )
-            self._do = gui.add_button_group("", ("Start here", "Plan", "Clear"))
+            self._do = gui.add_button_group("", ("Start here", "Plan"))
             self._said = gui.add_text("answer", "", multiline=True, disabled=True)
-        self._trace: Any = session.server.scene.add_line_segments(
-            "/plan",
-            NO_LINE,
-            TRACE,
-            thickness=3.0,
-            thickness_units="screen",
-            visible=False,
-        )
         self._do.on_click(by_people(session, self._clicked))
 
     def show(self, state: State) -> None:
@@ -82,9 +67,6 @@ class PlanControls:
                 self._start = self._session.state
                 self._to.value = SHOWN
                 self._said.value = "move the joints to the goal, then press Plan"
-            case "Clear":
-                self._start = None
-                self._draw("", NO_LINE)
             case _:
                 self._plan()
 
@@ -106,22 +88,21 @@ class PlanControls:
         threading.Thread(target=self._run, args=given, daemon=True).start()
 
     def _run(self, start: State, goal: State, margin: float) -> None:
-        session, motion, lines = self._session, None, NO_LINE
+        session, motion = self._session, None
         try:
             said, motion = _planned(session, start, goal, margin)
-            lines = NO_LINE if motion is None else trace_of(motion)
         except ArmillaryError as error:
             said = str(error)
         finally:
             self._running.release()
-        session.draw(lambda: self._draw(said, lines))
-        if motion is not None and not session.closed.is_set():
-            session.play(motion_of(start, motion, times=None, rate=None), play=True)
 
-    def _draw(self, said: str, lines: Any) -> None:
-        self._said.value = said
-        self._trace.points = lines
-        self._trace.visible = lines is not NO_LINE
+        def show() -> None:
+            self._said.value = said
+            if motion is not None:
+                played = motion_of(start, motion, times=None, rate=None)
+                session.play(played, play=True, trace=True)
+
+        session.draw(show)
 
 
 def _planned(
@@ -158,16 +139,3 @@ def motion_limits(cell: Workcell) -> dict[str, Array]:
         name: np.where(np.isfinite(own) & (own > 0.0), own, other)
         for name, (own, other) in limits.items()
     }
-
-
-def trace_of(motion: Motion) -> npt.NDArray[np.float32]:
-    """Return lines along which end effectors move, shape (k, 2, 3)."""
-    times = np.linspace(0.0, motion.duration, SAMPLES).tolist()
-    states = [motion.state(time) for time in times]
-    cell = states[0].cell
-    tools = [name for each in cell.manipulators for name in end_effectors(each)]
-    frames = tools[:MOST_TRACES] or [default_frame(cell)]
-    points = np.array([[poses(cell, s)[f][:3, 3] for f in frames] for s in states])
-    lines = np.stack([points[:-1], points[1:]], axis=2).reshape(-1, 2, 3)
-    moved = np.linalg.norm(lines[:, 1] - lines[:, 0], axis=1) > 0.0
-    return lines[moved].astype(np.float32) if moved.any() else NO_LINE
