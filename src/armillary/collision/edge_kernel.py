@@ -215,7 +215,9 @@ class _EdgeRecords:
         """Return the records of all tables."""
         pairs, columns = self.pairs, self.columns
         each = pairs.tables.pairs.pairs
-        moves = np.sort(np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes]))
+        moves = np.sort(
+            np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes])
+        )
         sides = each[moves]
         is_still = self.rows[sides] == 0
         of_still = is_still.any(axis=1)
@@ -335,11 +337,15 @@ class _EdgeRecords:
     ) -> Tables:
         """Return the records of pairs of links that both move."""
         columns, radii = self.columns, self.pairs.tables.radii
-        links = self.owner[sides]
+        links: Indices = self.owner[sides]
         order = np.lexsort((links[:, 1], links[:, 0]))
         both, is_first = links[order], np.ones(len(order), np.bool_)
         is_first[1:] = (both[1:] != both[:-1]).any(axis=1)
-        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
+        groups: list[Indices] = []
+        if len(order):
+            groups = np.split(order, np.flatnonzero(is_first)[1:])
+        a: Indices
+        b: Indices
         a, b = both[is_first].T
         # Those between links that most joints move come first.
         rows = self.link_rows[: self.count]

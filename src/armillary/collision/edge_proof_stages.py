@@ -1,4 +1,4 @@
-"""The pipeline of proofs of edges: whether links may touch within some pieces of motions.
+"""The pipeline of proofs of edges: whether links may touch in pieces of motions.
 
 Each row is a piece of a motion: joint positions q in its middle, their rates by t, and
 how far t reaches to both sides. A sphere of a link is somewhere in a larger one, whose
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -302,7 +302,7 @@ def _around_box(
     return _near_sphere(here, link_radius, grown, box_centre, box_reach)
 
 
-def _near_box(  # noqa: PLR0913, PLR0917
+def _near_box(
     here: Vector,
     link_radius: Number,
     grown: Number,
@@ -381,7 +381,7 @@ def _hit_ball(  # noqa: PLR0913, PLR0917
 
 def _speeds(shape_bounds: Vector, mate_bounds: Vector, half: Number) -> Number:
     """Return how far two links approach each other within a piece, at most."""
-    return cast("Number", half * (shape_bounds[0] + mate_bounds[0]))
+    return half * (shape_bounds[0] + mate_bounds[0])
 
 
 def _may_meet(  # noqa: PLR0913, PLR0917
@@ -399,10 +399,12 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     other = Pose.from_matrix(mate_pose) @ three(mate_centre)
     reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
     # A half space reaches everywhere.
-    return maximum(_within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
+    return maximum(
+        _within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0)
+    )
 
 
-def _judge(  # noqa: PLR0913, PLR0917
+def _judge(
     value: Number,
     enough: Number,
     near_call: Number,

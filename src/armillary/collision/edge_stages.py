@@ -1,4 +1,4 @@
-"""The pipeline of edges: whether links touch at any of the rows that are computed at once.
+"""The pipeline of edges: whether links touch at any of some rows, computed at once.
 
 It is asked by the loop of planners, which wants to know of an edge as soon as possible
 that it is not free. So it ends with the first row in which links touch, and nothing is
@@ -82,7 +82,9 @@ class EdgeColumns(Columns):
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
     box_radius = Column("its rounding, with the margin", unit="m")
     box_twice = Column("twice its centre", 3, unit="m")
-    box_rest = Column("square of what is near a sphere around it, less that of the centre")
+    box_rest = Column(
+        "square of what is near a sphere around it, less that of the centre"
+    )
     box_reach = Column("radius of that sphere, with the margin", unit="m")
 
     # Spherical shapes of links.
@@ -107,7 +109,9 @@ class EdgeColumns(Columns):
     mate_pose = Column("pose of the link of the other shape", 3, 4, into="poses")
     mate_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
     mate_radius = Column("its radius, with the margin", unit="m")
-    X_A = Column("pose of the link of the shape that its code takes first", 3, 4, into="poses")
+    X_A = Column(
+        "pose of the link of the shape that its code takes first", 3, 4, into="poses"
+    )
     X_B = Column("pose of the link of the other", 3, 4, into="poses")
     enough = Column("distance below which they touch", unit="m")
     distance = Column("code of the distance of two shapes", 2)
@@ -143,7 +147,7 @@ class EdgeColumns(Columns):
 
     @property
     def links(self) -> Table:
-        """Return the table of links that move, in the order in which they are tested."""
+        """Return the table of links that move, in the order of their tests."""
         return self.table(
             "links",
             *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
@@ -176,7 +180,7 @@ class EdgeColumns(Columns):
 
     @property
     def own_balls(self) -> Table:
-        """Return the table of the spherical shapes of links, those of a link together."""
+        """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
             "balls_of",
             *(self.ball_pose, self.ball_centre, self.ball_radius),
@@ -414,7 +418,7 @@ def _near_sphere(
     return (still_rest - here_square) + dot(three(here), three(still_twice))
 
 
-def _hit_sphere(  # noqa: PLR0913, PLR0917
+def _hit_sphere(
     ball_pose: Matrix,
     ball_centre: Vector,
     ball_radius: Number,
@@ -443,7 +447,7 @@ def _around_box(
     return _near_sphere(here, here_square, box_twice, box_rest)
 
 
-def _near_box(  # noqa: PLR0913, PLR0917
+def _near_box(
     here: Vector,
     link_radius: Number,
     box_centre: Vector,
@@ -455,7 +459,7 @@ def _near_box(  # noqa: PLR0913, PLR0917
     return _within(d2, link_radius + box_radius)
 
 
-def _hit_box(  # noqa: PLR0913, PLR0917
+def _hit_box(
     ball_pose: Matrix,
     ball_centre: Vector,
     ball_radius: Number,
@@ -485,7 +489,7 @@ def _near_ball(
     return NearBall(point, _within(square(point, pair_b), ball_radius + pair_radius))
 
 
-def _hit_ball(  # noqa: PLR0913, PLR0917
+def _hit_ball(
     point: Vector,
     ball_radius: Number,
     other_pose: Matrix,
@@ -497,7 +501,7 @@ def _hit_ball(  # noqa: PLR0913, PLR0917
     return _kept(square(point, other), ball_radius + other_radius, going)
 
 
-def _may_meet(  # noqa: PLR0913, PLR0917
+def _may_meet(
     shape_pose: Matrix,
     shape_centre: Vector,
     shape_radius: Number,

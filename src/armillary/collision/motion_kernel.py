@@ -117,7 +117,7 @@ def motion_columns(
     )
 
 
-def _tables(  # noqa: PLR0913
+def _tables(
     pairs: PlacedPairs,
     margin: float,
     rounding: float,

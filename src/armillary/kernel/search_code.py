@@ -29,6 +29,7 @@ from armillary.kernel.fastcall_entry import (
 )
 from armillary.kernel.machine_type import F64, I1, I16, I32, I64, PTR, VOID
 from armillary.kernel.memory import clear_bytes, copy_bytes
+from armillary.kernel.random_code import mixed
 from armillary.kernel.search_layout import (
     CALL,
     CLOSE,
@@ -448,7 +449,7 @@ class _SearchStarts:
         with f.loop(self.at.m) as k:
             # The bits of each parameter; the order of parameters counts, since the key
             # is mixed in between.
-            key.set(_mixed(key.get()) ^ f.load(I64, f["problem"], k))
+            key.set(mixed(key.get()) ^ f.load(I64, f["problem"], k))
         f.ret(key.get())
         return f
 
@@ -588,26 +589,15 @@ class _SearchStarts:
                 f.ret()
         # At random, but the same for the same parameters, seed and number of the start.
         key = f.call("@key", I64, problem)
-        key ^= _mixed(PLAN.load(plan, "seed")) ^ _mixed(tries)
+        key ^= mixed(PLAN.load(plan, "seed")) ^ mixed(tries)
         lower, span = (PLAN.load(plan, name) for name in ("lower", "span"))
         with f.loop(self.at.n) as k:
             # 53 bits as a real in 0 <= part < 1.
-            part = (_mixed(key + k) >> 11).to(F64, "uitofp") * 2.0**-53
+            part = (mixed(key + k) >> 11).to(F64, "uitofp") * 2.0**-53
             number = f.load(F64, lower, k) + part * f.load(F64, span, k)
             f.store(number, f["to"], k * self.at.lanes + lane)
         f.ret()
         return f
-
-
-def _mixed(x: Value) -> Value:
-    """Return a number whose 64 bits all depend on those of another: SplitMix64.
-
-    Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014).
-    """
-    x = x + -7046029254386353131
-    x = (x ^ (x >> 30)) * -4658895280553007687
-    x = (x ^ (x >> 27)) * -7723592293110705685
-    return x ^ (x >> 31)
 
 
 def _clipped(x: Value, low: float, high: Operand) -> Value:

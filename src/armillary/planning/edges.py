@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, final
+from typing import Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +25,7 @@ class EdgeTests(NamedTuple):
     """What tells which edges are free.
 
     Attributes:
-        check: Of columns q the column of what touches: above 0, in one lane at least, if
+        check: Of columns q the column of what touches: above 0 in one lane at least if
             any does. What is nearly touching counts.
         tight: The same code with other tables, where that does not count.
         prover: Of columns of both ends the two columns of `check.motion`'s pipeline;

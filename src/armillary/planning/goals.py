@@ -130,8 +130,9 @@ Numbered: TypeAlias = list[tuple[int, Array]]
 def _sorted(given: Any, n: int, has_frame: bool) -> tuple[Numbered, Numbered]:
     """Return goals that are joint positions, and those that are poses, numbered."""
     whole = _one(given, n, has_frame)
-    if whole is None and isinstance(given, (list, tuple)):
-        found = [_one(each, n, has_frame) for each in given]
+    if whole is None and isinstance(given, list | tuple):
+        every: list[Any] = list(given)  # pyright: ignore[reportUnknownArgumentType]
+        found = [_one(each, n, has_frame) for each in every]
     else:
         found = [whole]
     rows: Numbered = []
@@ -165,8 +166,9 @@ def _one(given: Any, n: int, has_frame: bool) -> tuple[bool, Array] | None:
     if array is None or not array.size:
         return None
     # Of four joints, four rows could be either: they are a pose where a frame is named.
-    if array.shape[-2:] == (4, 4) and (has_frame or n != 4 or array.ndim == 3):
-        return True, array.reshape(-1, 4, 4) if array.ndim <= 3 else None
+    is_square = array.ndim in {2, 3} and array.shape[-2:] == (4, 4)
+    if is_square and (has_frame or n != 4 or array.ndim == 3):
+        return True, array.reshape(-1, 4, 4)
     if array.ndim in {1, 2} and array.shape[-1] == n:
         return False, array.reshape(-1, n)
     return None

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,10 @@ from armillary.kernel.threads import share
 from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
 
-__all__ = ["LoopOptions", "NativeLoop", "Problem", "Space"]
+if TYPE_CHECKING:
+    from armillary.kernel.jit import Code
+
+__all__ = ["Found", "LoopOptions", "NativeLoop", "Problem", "Space"]
 
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -180,7 +183,7 @@ class NativeLoop:
             },
         )
         owned = tests, *parts.values(), clock()
-        run = _plans(kind.char, tests.check.lanes)
+        run, _ = _plans(kind.char, tests.check.lanes)
         return cls(tests, space, options, words, owned, run, [])
 
     def solve(self, problem: Problem) -> Found:
@@ -333,8 +336,8 @@ def _steps(n: int) -> Words:
 
 
 @lru_cache(maxsize=8)
-def _plans(kind: str, lanes: int) -> Any:
-    """Return the function of the native loop."""
+def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
+    """Return the function of the native loop, and its code."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, jit  # they import LLVM
         from armillary.kernel.machine_type import real_of
@@ -353,15 +356,13 @@ def _plans(kind: str, lanes: int) -> Any:
         compiler.key_of(*parts), machine, text, level=2, variables=True
     )
     prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
-    function = prototype(code.address("plans"))
-    function.code = code  # which lives as long
-    return function
+    return prototype(code.address("plans")), code  # which lives as long
 
 
 @lru_cache(maxsize=1)
 def _fingerprint() -> str:
     """Return a digest of the sources that the code is made by."""
     folder = files("armillary.planning")
-    names = "layout.py", "loop_code.py"
-    parts = [(folder / name).read_bytes() for name in names]
-    return hashlib.sha256(b"".join(parts)).hexdigest()
+    parts = sorted(each.name for each in folder.iterdir() if "_code" in each.name)
+    sources = [(folder / name).read_bytes() for name in ("layout.py", *parts)]
+    return hashlib.sha256(b"".join(sources)).hexdigest()

@@ -1,11 +1,10 @@
-"""Planners of motions that touch nothing: from joint positions to others, or to poses."""
+"""Planners of motions that touch nothing, to joint positions or to poses."""
 
 from __future__ import annotations
 
 import logging
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, final
 
@@ -17,12 +16,14 @@ from armillary.errors import ModelError, ShapeError
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
+from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
 from armillary.planning.plan import Plan, PlanReason
+from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
 
@@ -178,7 +179,7 @@ class Planner:
     def batch(
         self,
         starts: npt.ArrayLike,
-        goals: Sequence[Any] | npt.ArrayLike,
+        goals: Any,
         *,
         seed: int = 0,
         timeout: float | None = 1.0,
@@ -205,18 +206,11 @@ class Planner:
         seconds = seconds_of(timeout)
         n = len(self.weights)
         rows = np.ascontiguousarray(starts, float)
-        given: Any = goals
-        is_one = np.ndim(given) <= 1 if not isinstance(given, (list, tuple)) else False
         if rows.ndim == 1:
-            rows = np.tile(rows, (len(given), 1))
+            rows = np.tile(rows, (len(goals), 1))
         if rows.ndim != 2 or rows.shape[1] != n:
             raise ShapeError(f"The starts are of shape {rows.shape}, not (k, {n}).")
-        every = [given] * len(rows) if is_one else list(given)
-        if len(every) != len(rows):
-            raise ShapeError(
-                f"There are {len(rows)} starts and {len(every)} goals; give a goal for "
-                "each start, or one for all."
-            )
+        every = _each(goals, len(rows))
         free = FreeAxes(**options)
         plans: list[Plan | None] = [None] * len(rows)
         # Problems within the same joint positions are solved by the same loop.
@@ -361,6 +355,23 @@ class Planner:
             wide = tight = columns_in_python(self.check, len(lower))
         space = Space(lower, upper, self.weights)
         return NativeLoop.of(EdgeTests(wide, tight, prover, quick), space, self.options)
+
+
+def _each(goals: Any, count: int) -> list[Any]:
+    """Return a goal for each problem.
+
+    Raises:
+        ShapeError: They are neither one nor `count`.
+    """
+    if isinstance(goals, State | Pose) or (len(goals) and np.isscalar(goals[0])):
+        return [goals] * count
+    every = list(goals)
+    if len(every) != count:
+        raise ShapeError(
+            f"There are {count} starts and {len(every)} goals; give a goal for each "
+            "start, or one for all."
+        )
+    return every
 
 
 def seconds_of(timeout: float | None) -> float | None:

@@ -1,0 +1,235 @@
+"""The code of a planner that searches: two trees that grow towards each other."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.machine_type import F64, I1, I64, PTR, VOID
+from armillary.kernel.random_code import mixed
+from armillary.planning.code_parts import PartOfLoop, call, copy_reals, function
+from armillary.planning.layout import CALL, SETUP, TREE, WORK
+
+__all__ = ["SearchCode", "end_of"]
+
+BETWEEN_LOOKS: Final = 8
+"""Samples between two looks at the clock."""
+
+NOTHING: Final = -1
+"""In place of the number of a node."""
+
+
+def end_of(f: FunctionBuilder, k: Value, n: Value) -> Value:
+    """Return where the start lies, or goal k - 1."""
+    goals = f.element(CALL.load(f["c"], "goals"), F64, (k - 1) * n)
+    return k.equals(0).select(CALL.load(f["c"], "start"), goals)
+
+
+class SearchCode(PartOfLoop):
+    """The functions that search for a way."""
+
+    def functions(self) -> list[FunctionBuilder]:
+        """Return all of them; each stands behind those that it calls."""
+        return [
+            self.direct(),
+            self.plant(),
+            self.grow(),
+            self.connect(),
+            self.way(),
+            self.search(),
+        ]
+
+    def direct(self) -> FunctionBuilder:
+        """Write a straight motion to a goal if one is free; return whether it is."""
+        f = function("direct", I1)
+        c, n = f["c"], SETUP.load(f["s"], "n")
+        verdicts, path = CALL.load(c, "verdicts"), CALL.load(c, "path")
+        with f.loop(CALL.load(c, "goal_count")) as g:
+            is_free = f.load(I64, verdicts, g + 1).equals(0)
+            start, goal = CALL.load(c, "start"), end_of(f, g + 1, n)
+            with f.when(is_free), f.when(call(f, "motion", I1, start, goal)):
+                copy_reals(f, start, path, n)
+                copy_reals(f, goal, f.element(path, F64, n), n)
+                CALL.store(g, c, "goal")
+                f.ret(f.constant(I1, 1))
+        f.ret(f.constant(I1, 0))
+        return f
+
+    def plant(self) -> FunctionBuilder:
+        """Begin both trees: one at the start, one at all goals that are free."""
+        f = function("plant")
+        s, w, c, n = f["s"], f["w"], f["c"], SETUP.load(f["s"], "n")
+        weights, verdicts = SETUP.load(s, "weights"), CALL.load(c, "verdicts")
+        x = WORK.load(w, "target")
+        for number, field in enumerate(("start", "goals")):
+            tree, roots = WORK.load(w, "tree", number), CALL.load(c, field)
+            TREE.store(roots, tree, "roots")
+            TREE.store(0, tree, "count")
+            with f.loop(CALL.load(c, "goal_count") if number else 1) as k:
+                is_free = f.load(I64, verdicts, k + number).equals(0)
+                root = f.element(roots, F64, k * n)
+                with f.loop(n) as j:
+                    z = f.load(F64, root, j) * f.load(F64, weights, j)
+                    f.store(self.narrow(z), x, j)
+                with f.when(is_free):
+                    call(f, "add", I64, tree, x, f.constant(I64, -1) - k)
+        # Where the samples of a seed begin.
+        seed = mixed(CALL.load(c, "seed") + 1)
+        with f.loop(n) as j:
+            f.store(mixed(seed + j), WORK.load(w, "counter"), j)
+        f.ret()
+        return f
+
+    def grow(self) -> FunctionBuilder:
+        """Let a tree grow towards a sample; return its new node, or `NOTHING`.
+
+        Then `target` and the second of `rows` are where that is.
+        """
+        f = function("grow", I64, tree=PTR)
+        s, w, tree, n = f["s"], f["w"], f["tree"], SETUP.load(f["s"], "n")
+        x, target, step = (WORK.load(w, k) for k in ("sample", "target", "step"))
+        here, there = (WORK.load(w, "rows", k) for k in range(2))
+        distance = f.reserve(8)
+        call(f, "sample", VOID, x)
+        near = call(f, "nearest", I64, tree, x, distance)
+        d, radii = f.load(self.one, distance), TREE.load(tree, "radius")
+        r = f.load(self.one, radii, near)
+        with f.when(r < d):
+            f.ret(f.constant(I64, NOTHING))
+        # At most as far as an edge may reach.
+        reach = self.narrow(SETUP.load(s, "reach"))
+        part = (d < reach).select(1.0, reach / d)
+        self.get(f, tree, near, target)
+        with f.loop(n) as j:
+            at = f.load(self.one, target, j)
+            way = f.load(self.one, x, j) - at
+            f.store(at + way * part, target, j)
+        self.node_row(f, tree, near, step, here)
+        call(f, "row", VOID, target, there)
+        radius, least_radius, growth = (
+            self.narrow(SETUP.load(s, k)) for k in ("radius", "least_radius", "growth")
+        )
+        with f.when(~call(f, "motion", I1, here, there)):
+            less = r * (1.0 - growth)
+            less = (less < least_radius).select(least_radius, less)
+            less = r.equals(float("inf")).select(radius, less)
+            f.store(less, radii, near)
+            f.ret(f.constant(I64, NOTHING))
+        f.store(r * (growth + 1.0), radii, near)  # infinity stays
+        f.ret(call(f, "add", I64, tree, target, near))
+        return f
+
+    def connect(self) -> FunctionBuilder:
+        """Let a tree grow straight to the nearest node of the other tree.
+
+        It returns that node, or `NOTHING` if the tree does not get there. `last` is the
+        node that it grows from, and then to.
+        """
+        f = function("connect", I64, tree=PTR, other=PTR, last=PTR)
+        s, w, n = f["s"], f["w"], SETUP.load(f["s"], "n")
+        tree, other, last = (f[name] for name in ("tree", "other", "last"))
+        target, step, x = (WORK.load(w, k) for k in ("target", "step", "sample"))
+        here, there = (WORK.load(w, "rows", k) for k in range(2))
+        distance = f.reserve(8)
+        node = call(f, "nearest", I64, other, target, distance)
+        d = self.wide(f.load(self.one, distance))
+        parts = (d / SETUP.load(s, "reach")).intrinsic("ceil")
+        parts = (parts < 1.0).select(1.0, parts)
+        self.get(f, other, node, step)
+        with f.loop(n) as j:
+            way = f.load(self.one, step, j) - f.load(self.one, target, j)
+            f.store(way / self.narrow(parts), step, j)
+        nothing = f.constant(I64, NOTHING)
+        with f.loop(parts.to(I64, "fptosi"), 1):
+            with f.when(TREE.load(tree, "count") >= SETUP.load(s, "room")):
+                f.ret(nothing)
+            copy_reals(f, there, here, n)  # where the tree has come to
+            with f.loop(n) as j:
+                z = f.load(self.one, target, j) + f.load(self.one, step, j)
+                f.store(z, target, j)
+            call(f, "row", VOID, target, there)
+            with f.when(~call(f, "motion", I1, here, there)):
+                f.ret(nothing)
+            at = call(f, "add", I64, tree, target, f.load(I64, last))
+            f.store(at, last)
+        copy_reals(f, there, here, n)
+        self.node_row(f, other, node, x, there)
+        f.ret(call(f, "motion", I1, here, there).select(node, nothing))
+        return f
+
+    def way(self) -> FunctionBuilder:
+        """Write the way between roots; return how many way points it has.
+
+        It is 0 where there is no room for it. `first` and `second` are the nodes of
+        both trees where they meet.
+        """
+        f = function("way", I64, first=I64, second=I64)
+        s, w, n = f["s"], f["w"], SETUP.load(f["s"], "n")
+        x, path = WORK.load(w, "sample"), CALL.load(f["c"], "path")
+        trees = [WORK.load(w, "tree", k) for k in range(2)]
+        parents = [TREE.load(tree, "parent") for tree in trees]
+        ends = f["first"], f["second"]
+        counts: list[Value] = []
+        root = f.variable(I64, 0)
+        for parent, end in zip(parents, ends, strict=True):
+            count = f.variable(I64, 0)
+            root.set(end)
+            with f.forever() as chain:
+                chain.leave(root.get() < 0)
+                count.set(count.get() + 1)
+                root.set(f.load(I64, parent, root.get()))
+            counts.append(count.get())
+        # The way through the second tree ends at a goal.
+        CALL.store(f.constant(I64, -1) - root.get(), f["c"], "goal")
+        total = counts[0] + counts[1]
+        with f.when(total > SETUP.load(s, "path_room")):
+            f.ret(f.constant(I64, 0))
+        for number, (tree, end) in enumerate(zip(trees, ends, strict=True)):
+            at = f.variable(I64, end)
+            with f.loop(counts[number]) as k:
+                place = counts[0] + k if number else counts[0] - 1 - k
+                self.node_row(f, tree, at.get(), x, f.element(path, F64, place * n))
+                at.set(f.load(I64, parents[number], at.get()))
+        f.ret(total)
+        return f
+
+    def search(self) -> FunctionBuilder:
+        """Search for a way; return how many way points it has, 0 if none is found."""
+        f = function("search", I64)
+        s, w, c = f["s"], f["w"], f["c"]
+        with f.when(call(f, "direct", I1)):
+            f.ret(f.constant(I64, 2))
+        call(f, "plant", VOID)
+        trees = [WORK.load(w, "tree", k) for k in range(2)]
+        which = f.variable(I64, 1)  # the tree that grows
+        tree, other = f.variable(PTR, trees[1]), f.variable(PTR, trees[0])
+        rounds, last = f.variable(I64, 0), f.reserve(8)
+        room, most = (SETUP.load(s, k) for k in ("room", "most"))
+        with f.forever() as loop:
+            rounds.set(rounds.get() + 1)
+            sizes = [TREE.load(each.get(), "count") for each in (tree, other)]
+            is_full = (sizes[0] >= room) | (sizes[1] >= room)
+            loop.leave(is_full | (rounds.get() > most))
+            with f.when((rounds.get() & (BETWEEN_LOOKS - 1)).equals(1)):
+                loop.leave(call(f, "late", I1))
+            with f.when(rounds.get() > SETUP.load(s, "wide_samples")):
+                CALL.store(1, c, "tight")
+            # The other tree grows unless this one is smaller by far.
+            a, b = (size.to(F64, "sitofp") for size in sizes)
+            with f.when(abs(a - b) < a):
+                which.set(which.get() ^ 1)
+                before = tree.get()
+                tree.set(other.get())
+                other.set(before)
+            at = call(f, "grow", I64, tree.get())
+            loop.repeat(at < 0)
+            f.store(at, last)
+            met = call(f, "connect", I64, tree.get(), other.get(), last)
+            loop.repeat(met < 0)
+            at, is_first = f.load(I64, last), which.get().equals(0)
+            first, second = is_first.select(at, met), is_first.select(met, at)
+            count = call(f, "way", I64, first, second)
+            with f.when(count > 0):
+                f.ret(count)
+        f.ret(f.constant(I64, 0))
+        return f

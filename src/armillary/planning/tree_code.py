@@ -1,0 +1,125 @@
+"""The code of the trees of a planner, and of its samples."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.kernel.builder import FunctionBuilder
+from armillary.kernel.machine_type import F64, I64, PTR, VOID
+from armillary.planning.code_parts import PartOfLoop, counted, function
+from armillary.planning.layout import GROUP, SETUP, TREE, WORK
+
+__all__ = ["TreeCode"]
+
+FAR: Final = 1e18
+"""Positions of nodes that are not there; their squares are numbers of 32 bits."""
+
+
+class TreeCode(PartOfLoop):
+    """The functions of trees."""
+
+    def functions(self) -> list[FunctionBuilder]:
+        """Return all of them; each stands behind those that it calls."""
+        return [self.add(), self.nearest(), self.row(), self.sample()]
+
+    def add(self) -> FunctionBuilder:
+        """Add a node to a tree that has room; return its number."""
+        f = function("add", I64, tree=PTR, x=PTR, parent=I64)
+        tree, n = f["tree"], SETUP.load(f["s"], "n")
+        k = TREE.load(tree, "count")
+        block, lane = self.place(f, tree, k, n)
+        # A new group of blocks has no nodes yet.
+        with f.when((k & (self.lanes * GROUP - 1)).equals(0)), f.loop(n * GROUP) as j:
+            f.store(f.constant(self.real, FAR), block, j)
+        with f.loop(n) as j:
+            f.store(f.load(self.one, f["x"], j), block, j * self.lanes + lane)
+        f.store(f["parent"], TREE.load(tree, "parent"), k)
+        endless = f.constant(self.one, float("inf"))
+        f.store(endless, TREE.load(tree, "radius"), k)
+        TREE.store(k + 1, tree, "count")
+        f.ret(k)
+        return f
+
+    def nearest(self) -> FunctionBuilder:
+        """Return the node of a tree that is nearest to a position; write how far.
+
+        Several blocks of nodes are compared at once, since each sum waits for its
+        last addition.
+        """
+        f = function("nearest", I64, tree=PTR, x=PTR, distance=PTR)
+        n, whole = SETUP.load(f["s"], "n"), self.real.integer
+        best = [f.variable(self.real, 3e38) for _ in range(GROUP)]
+        at = [f.variable(whole, 0) for _ in range(GROUP)]
+        total = [f.variable(self.real, 0.0) for _ in range(GROUP)]
+        now, first = f.variable(whole, 0), TREE.load(f["tree"], "x")
+        group = self.lanes * GROUP
+        count = TREE.load(f["tree"], "count") + (group - 1)
+        with f.loop(count >> (group.bit_length() - 1)) as number:
+            blocks = [
+                f.element(first, self.real, (number * GROUP + k) * n)
+                for k in range(GROUP)
+            ]
+            for each in total:
+                each.set(0.0)
+            with f.loop(n) as j:
+                x = f.load(self.one, f["x"], j).splat(self.lanes)
+                for block, each in zip(blocks, total, strict=True):
+                    way = f.load(self.real, block, j) - x
+                    square = way.contracted("fmul", way)
+                    each.set(square.contracted("fadd", each.get()))
+            for k in range(GROUP):
+                is_nearer = total[k].get() < best[k].get()
+                best[k].set(is_nearer.select(total[k].get(), best[k].get()))
+                at[k].set(is_nearer.select(now.get() + k, at[k].get()))
+            now.set(now.get() + GROUP)
+        least, block = best[0].get(), at[0].get()
+        for other, where in zip(best[1:], at[1:], strict=True):
+            is_nearer = other.get() < least
+            least = is_nearer.select(other.get(), least)
+            block = is_nearer.select(where.get(), block)
+        if self.lanes > 1:
+            far = f.intrinsic("vector.reduce.fmin", self.one, least, of=self.real)
+            is_least = least.equals(far.splat(self.lanes))
+            lane = f.count_trailing_zeros(is_least.mask())
+            blocks_of = f.reserve(whole.bytes)
+            f.store(block, blocks_of)
+            least, block = far, f.load(whole.scalar, blocks_of, lane)
+        else:
+            lane = f.constant(I64, 0)
+        f.store(least.sqrt(), f["distance"])
+        if whole.scalar != I64:
+            block = block.to(I64, "zext")
+        f.ret(block * self.lanes + lane)
+        return f
+
+    def row(self) -> FunctionBuilder:
+        """Write the joint positions of weighted ones, within limits."""
+        f = function("row", VOID, x=PTR, to=PTR)
+        inverse, lower, upper = (
+            SETUP.load(f["s"], x) for x in ("inverse", "lower", "upper")
+        )
+        with f.loop(SETUP.load(f["s"], "n")) as j:
+            q = self.wide(f.load(self.one, f["x"], j)) * f.load(F64, inverse, j)
+            low, high = f.load(F64, lower, j), f.load(F64, upper, j)
+            q = (q < low).select(low, q)
+            f.store((q > high).select(high, q), f["to"], j)
+        f.ret()
+        return f
+
+    def sample(self) -> FunctionBuilder:
+        """Write the next sample: an additive recurrence for each joint, from the seed.
+
+        (Roberts, "The unreasonable effectiveness of quasirandom sequences", 2018.)
+        """
+        f = function("sample", VOID, to=PTR)
+        counted(f, "samples")
+        counter = WORK.load(f["w"], "counter")
+        steps, least, span = (SETUP.load(f["s"], x) for x in ("steps", "least", "span"))
+        with f.loop(SETUP.load(f["s"], "n")) as j:
+            now = f.load(I64, counter, j) + f.load(I64, steps, j)
+            f.store(now, counter, j)
+            part = self.narrow((now >> 11).to(F64, "uitofp") * 2.0**-53)
+            x = f.load(self.one, least, j) + part * f.load(self.one, span, j)
+            f.store(x, f["to"], j)
+        f.ret()
+        return f
