@@ -51,13 +51,18 @@ class JerkColumns(PathColumns):
     special = Column("lengths in s before and behind the grid, 0 if in motion there", 2)
     folds = Column("b[0] / b[1] and b[c-1] / b[c-2], of ends at rest", 2)
     moving = Column("above 0 where the start, and the end, are in motion", 2)
-    first_slopes = Column("|q'| at the start of the path", "n")
-    last_slopes = Column("|q'| at its end", "n")
+    scales = Column("J / half the range of accelerations, its middle over half", 2, "n")
+    first_slopes = Column("|q'| / J at the start of the path", "n")
+    last_slopes = Column("|q'| / J at its end", "n")
     lengths = Column("how long intervals are in s, 0 before and behind", "c")
     derivs = Column(
-        "q', q'' and q''' at places of each interval", "i", PLACES, ORDERS, "n"
+        "q'''/J, 3/2 q''/J and q'/2J at places of each interval",
+        "i",
+        PLACES,
+        ORDERS,
+        "n",
     )
-    caps = Column("greatest x by rates, at parts of each interval", "i", RATES)
+    caps = Column("1 / greatest x by rates, at parts of each interval", "i", RATES)
     ceilings = Column("about the greatest x of an interval by all limits", "i")
     steepest = Column("the least J / |q'| so far")
     control = Column("control points of x", "c")

@@ -28,7 +28,7 @@ __all__ = ["JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
-SIZES: Final = ((16, 128), (128, 128), (128, 512), (1024, 4096))
+SIZES: Final = ((16, 128), (128, 128), (128, 512), (256, 1024), (1024, 4096))
 """How many knots and intervals kernels have room for."""
 
 INTERVALS: Final = 96

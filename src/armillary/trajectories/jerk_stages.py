@@ -31,7 +31,15 @@ import numpy as np
 from armillary.kernel.columns import repeat, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.spatial.vector import Matrix, Number, Vector
-from armillary.trace.functions import absolute, maximum, minimum, power, select, sqrt
+from armillary.trace.functions import (
+    absolute,
+    cbrt,
+    maximum,
+    minimum,
+    power,
+    select,
+    sqrt,
+)
 from armillary.trajectories.curve import _BASIS as BASIS  # pyright: ignore[reportPrivateUsage]
 from armillary.trajectories.jerk_columns import GRADED, PLACES, RATES, JerkColumns
 from armillary.trajectories.path_columns import Records
@@ -51,11 +59,17 @@ ENOUGH: Final = 40.0
 """Iterations end where Newton's decrement, squared, is less: the next one wins mu times
 that, which is far below GAP."""
 
-KEPT: Final = 0.9
+KEPT: Final = 0.95
 """The greatest share of a slack that a step takes."""
 
-START_RATIO: Final = 0.6
+START_RATIO: Final = 0.8
 """Greatest part of a limit where iterations begin."""
+
+TOGETHER: Final = 7
+"""How many numbers are inverted by one division."""
+
+RELAXED_WEIGHT: Final = 1e-2
+"""What the duration counts less while limits are relaxed."""
 
 LIMIT: Final = 60
 """Most iterations."""
@@ -232,6 +246,7 @@ class Graded(NamedTuple):
     moving: Vector
     first_slopes: Vector
     last_slopes: Vector
+    scales: Matrix
     steepest: Number
     h_zero: Number
     h_end: Number
@@ -289,12 +304,24 @@ def _grade(
         [*shares, 0.0],
         lengths,
         [select(start > 0.0, 1.0, 0.0), select(end > 0.0, 1.0, 0.0)],
-        slopes[0],
-        slopes[1],
+        [m / j for m, j in zip(slopes[0], jerk, strict=True)],
+        [m / j for m, j in zip(slopes[1], jerk, strict=True)],
+        _scales(acceleration, jerk),
         FAST,
         0.0,
         0.0,
     )
+
+
+def _scales(acceleration: Matrix, jerk: Vector) -> Matrix:
+    """Return jerks over half the range of accelerations, and its middle over half."""
+    factors: list[Number] = []
+    middles: list[Number] = []
+    for low, high, j in zip(*acceleration, jerk, strict=True):
+        over = 2.0 / (high - low)
+        factors.append(j * over)
+        middles.append(0.5 * (high + low) * over)
+    return factors, middles
 
 
 class Interval(NamedTuple):
@@ -325,11 +352,12 @@ def _interval(
     jerk: Vector,
     steepest: Number,
 ) -> Interval:
-    """Return the derivatives of a path at places of an interval, and caps of x."""
+    """Return what limits at places of an interval are made of."""
     h = s_to - s_from
     r0 = base_from + scale_from * graded_from
     r1 = base_to + scale_to * graded_to
     inverse = 1.0 / h
+    square = inverse * inverse
     polynomials: list[list[Number]] = []
     for (qa, ma, ca), (qb, mb, cb) in zip(
         zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
@@ -341,39 +369,40 @@ def _interval(
                 for k in range(1, 6)
             ]
         )
+    over = [1.0 / j for j in jerk]
     places: list[list[list[Number]]] = []
     ceiling: Number = FAST
+    sharpest: Number = TINY
     for tau in PLACE:
         r = r0 + tau * (r1 - r0)
-        first: list[Number] = []
-        second: list[Number] = []
-        third: list[Number] = []
+        rows: list[list[Number]] = [[], [], []]
         for (c1, c2, c3, c4, c5), low, high, j in zip(
-            polynomials, *acceleration, jerk, strict=True
+            polynomials, *acceleration, over, strict=True
         ):
             a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
             b = 2.0 * c2 + r * (6.0 * c3 + r * (12.0 * c4 + r * 20.0 * c5))
-            c = 6.0 * c3 + r * (24.0 * c4 + r * 60.0 * c5)
-            a, b, c = a * inverse, b * (inverse * inverse), c * inverse**3
-            first.append(a)
-            second.append(b)
-            third.append(c)
+            d = 6.0 * c3 + r * (24.0 * c4 + r * 60.0 * c5)
+            a, b, d = a * inverse, b * square, d * (inverse * square) * j
+            rows[0].append(d)
+            rows[1].append(1.5 * b * j)
+            rows[2].append(0.5 * a * j)
             most = select(b > 0.0, high, -low)
             ceiling = minimum(ceiling, most / maximum(absolute(b), TINY))
-            root = power(j / maximum(absolute(c), TINY), 2.0 / 3.0)
-            ceiling = minimum(ceiling, root)
-            steepest = minimum(steepest, j / maximum(absolute(a), TINY))
-        places.append([first, second, third])
+            sharpest = maximum(sharpest, absolute(d))
+            steepest = minimum(steepest, 1.0 / maximum(absolute(a) * j, TINY))
+        places.append(rows)
+    root = cbrt(1.0 / sharpest)
+    ceiling = minimum(ceiling, root * root)
     caps: list[Number] = []
     for k in range(RATES):
         r = r0 + k / RATES * (r1 - r0)
-        most = FAST
+        least: Number = 1.0 / FAST
         for (c1, c2, c3, c4, c5), low, high in zip(polynomials, *velocity, strict=True):
             a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
-            v = select(a > 0.0, high, -low) * h / maximum(absolute(a), TINY)
-            most = minimum(most, v * v)
-        caps.append(most)
-        ceiling = minimum(ceiling, most)
+            v = a * inverse / select(a > 0.0, high, low)
+            least = maximum(least, v * v)
+        caps.append(least)
+        ceiling = minimum(ceiling, 1.0 / least)
     return Interval(
         (r1 - r0) * h,
         places,
@@ -410,14 +439,14 @@ def _begin(
     """Return how the outer control points follow from the next ones, and an envelope.
 
     At rest x = x1 (s / hs)^(4/3), so y1 = 4/3 x1 / hs, and b[1] = b[0] + y1 h / 2. The
-    envelope rises like x^(3/4) under a tenth of the jerk: x = C s^(4/3), with C =
+    envelope rises like x^(3/4) under 0.3 of the jerk: x = C s^(4/3), with C =
     6^(4/3) / 4 j^(2/3).
     """
     folds: list[Number] = []
     for hs, h, moves in zip(special, (h_first, h_last), moving, strict=True):
         inside = 1.0 / (1.0 + 2.0 * h / (3.0 * select(moves > 0.0, 1.0, hs)))
         folds.append(select(moves > 0.0, 0.0, inside))
-    rise = 6.0 / 4.0**0.75 * sqrt(0.1 * steepest)
+    rise = 6.0 / 4.0**0.75 * sqrt(0.3 * steepest)
     y = select(moving[0] > 0.0, power(start, 1.5), rise * special[0])
     return Begun(folds, [y, rise], 0.0, 0.0, 0.0, 0.0)
 
@@ -494,35 +523,32 @@ def _ratio(
     b2: Number,
     deriv: Matrix,
     cap: Vector,
-    acceleration: Matrix,
-    jerk: Vector,
+    scales: Matrix,
     ratio: Vector,
 ) -> Vector:
     """Return the greatest parts of limits and the duration, as far as here."""
     straight, of_jerk, lasts = ratio
     begin = _spline(h_before, h_here, h_after, (b0, b1, b2))
-    for k, (tau, (first, second, third)) in enumerate(zip(PLACE, deriv, strict=True)):
+    for k, (tau, rows) in enumerate(zip(PLACE, deriv, strict=True)):
         x, y, c = _at(begin, h_here, tau)
         root = sqrt(maximum(x, TINY))
         lasts = lasts + SIMPSON[k] * h_here / root
-        for a, b, d, low, high, j in zip(
-            first, second, third, *acceleration, jerk, strict=True
-        ):
-            r = b * x + 0.5 * a * y
-            straight = maximum(straight, maximum(r / high, r / low))
-            w = d * x + 1.5 * b * y + 0.5 * a * c
-            of_jerk = maximum(of_jerk, absolute(w) * root / j)
-    for k, most in enumerate(cap):
-        straight = maximum(straight, _at(begin, h_here, k / RATES)[0] / most)
+        third = 2.0 / 3.0 * x
+        for d, v, half, scale, middle in zip(*rows, *scales, strict=True):
+            r = scale * (v * third + half * y) - middle
+            straight = maximum(straight, absolute(r))
+            of_jerk = maximum(of_jerk, absolute(d * x + v * y + half * c) * root)
+    for k, inverse in enumerate(cap):
+        straight = maximum(straight, _at(begin, h_here, k / RATES)[0] * inverse)
     return straight, of_jerk, lasts
 
 
 def _end_rows(
     special: Vector, moving: Vector, slopes: tuple[Vector, Vector]
 ) -> list[list[Number]]:
-    """Return w / x of the constant jerks at both ends, 0 in motion.
+    """Return w / x over limits of the constant jerks at both ends, 0 in motion.
 
-    s''' = 2/9 x1^(3/2) / hs^2.
+    The path jerk is 2/9 x1^(3/2) / hs^2.
     """
     rows: list[list[Number]] = []
     for hs, moves, slope in zip(special, moving, slopes, strict=True):
@@ -540,7 +566,6 @@ def _end_ratio(
     moving: Vector,
     first_slopes: Vector,
     last_slopes: Vector,
-    jerk: Vector,
     ratio: Vector,
 ) -> Vector:
     straight, of_jerk, lasts = ratio
@@ -548,8 +573,8 @@ def _end_ratio(
     for x, row, hs in zip((b_first, b_last), rows, special, strict=True):
         root = sqrt(maximum(x, TINY))
         lasts = lasts + 3.0 * hs / root
-        for u, j in zip(row, jerk, strict=True):
-            of_jerk = maximum(of_jerk, u * x * root / j)
+        for u in row:
+            of_jerk = maximum(of_jerk, u * x * root)
     return straight, of_jerk, lasts
 
 
@@ -629,32 +654,60 @@ class Opened(NamedTuple):
     weight: Number
 
 
-def _end_terms(
-    x: Number, row: Vector, jerk: Vector, relax: Number
-) -> tuple[Number, Number]:
-    """Return gradient and curvature in x1 of the logarithms of jerk at an end."""
+def _end_terms(x: Number, row: Vector, relax: Number) -> tuple[Number, Number]:
+    """Return gradient and curvature in x1 of the logarithms of jerk at an end.
+
+    With v = u x sqrt(x) / relax, of -log(1 - v^2): v' = 3/2 v / x, where the curvature
+    is that without the one of 1 / sqrt(x), as in `_newton`.
+    """
     gradient, curvature = 0.0, 0.0
     inverse = 1.0 / x
-    over = relax * sqrt(inverse)
-    for u, j in zip(row, jerk, strict=True):
-        w, m = u * x, j * over
-        dm = -0.5 * m * inverse
-        p = 1.0 / (m * m - w * w)
-        ww, wm = 2.0 * (m * m + w * w) * p * p, -4.0 * m * w * p * p
-        gradient = gradient + 2.0 * p * (w * u - m * dm)
-        curvature = curvature + ww * (u * u + dm * dm) + 2.0 * wm * u * dm
+    f = sqrt(x) / relax
+    for u in row:
+        v = u * x * f
+        p = 1.0 / (1.0 - v * v)
+        # w = u x and m = 1 / f: of w / m = v
+        gradient = gradient + 2.0 * v * p * (u * f) + (p - 1.0) * inverse
+        sums = (1.0 + v * v) * p * p
+        curvature = (
+            curvature
+            + sums * (2.0 * u * u * f * f + 0.5 * inverse * inverse)
+            + 4.0 * v * p * p * f * u * inverse
+            + inverse * inverse
+        )
     return gradient, curvature
 
 
 def _of_duration(
-    x: Number, weight: Number, over: Number
+    root: Number, inverse: Number, length: Number, over: Number
 ) -> tuple[Number, Number, Number]:
-    """Return weight / sqrt(x), and its first two derivatives, the latter over mu."""
-    root = 1.0 / sqrt(x)
-    inverse = root * root
-    value = weight * root
+    """Return length / sqrt(x), and its first two derivatives, the latter over mu.
+
+    root: 1 / sqrt(x); its square is inverse.
+    """
+    value = length * root
     slope = -0.5 * value * inverse * over
     return value, slope, -1.5 * slope * inverse
+
+
+def _inverses(numbers: Vector) -> list[Number]:
+    """Return 1 / each of numbers above 0 and up to 1, by few divisions.
+
+    One divides the product of some; parts of the product multiply it.
+    """
+    found: list[Number] = []
+    for first in range(0, len(numbers), TOGETHER):
+        group = numbers[first : first + TOGETHER]
+        before = [group[0]]
+        for each in group[1:]:
+            before.append(before[-1] * each)
+        inverse = 1.0 / before[-1]
+        of_group: list[Number] = []
+        for k in range(len(group) - 1, 0, -1):
+            of_group.append(inverse * before[k - 1])
+            inverse = inverse * group[k]
+        found += [inverse, *reversed(of_group)]
+    return found
 
 
 def _open(
@@ -663,15 +716,17 @@ def _open(
     moving: Vector,
     first_slopes: Vector,
     last_slopes: Vector,
-    jerk: Vector,
     relax: Number,
+    relaxing: Number,
     lasts: Number,
     count: Number,
 ) -> Opened:
     rows = _end_rows(special, moving, (first_slopes, last_slopes))
-    gradient, curvature = _end_terms(b_first, rows[0], jerk, relax)
-    over = count / (GAP * lasts)
-    value, slope, bend = _of_duration(b_first, 3.0 * special[0], over)
+    gradient, curvature = _end_terms(b_first, rows[0], relax)
+    # first of all within limits: then what is farthest from them is looked for
+    over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
+    root = 1.0 / sqrt(b_first)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * special[0], over)
     zeros = [0.0] * 5
     return Opened(
         [curvature + bend, *zeros], [gradient + slope, 0.0, 0.0], 0.0, value, over
@@ -697,8 +752,7 @@ def _newton(  # noqa: PLR0913, PLR0915
     b2: Number,
     deriv: Matrix,
     cap: Vector,
-    acceleration: Matrix,
-    jerk: Vector,
+    scales: Matrix,
     is_first: Number,
     is_second: Number,
     moving: Vector,
@@ -719,42 +773,69 @@ def _newton(  # noqa: PLR0913, PLR0915
     # g and H in (x0, y0, c)
     G: list[Number] = [0.0, 0.0, 0.0]
     S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
+    tight = 1.0 / relax
     for k, (tau, part) in enumerate(zip(PLACE, SIMPSON, strict=True)):
         x, y, c = _at(begin, h_here, tau)
-        value, gx, xx = _of_duration(x, part * h_here, weight)
+        root = 1.0 / sqrt(x)
+        inverse = root * root
+        rows = list(zip(*deriv[k], strict=True))
+        # Jerks: v = f w / J with f = sqrt(x) / relax, slack of log(1 - v^2).
+        f = tight * x * root
+        X, Y, C = f * x, f * y, f * c
+        V = [d * X + v * Y + half * C for d, v, half in rows]
+        slacks = [1.0 - v * v for v in V]
+        # Accelerations; the end of an interval is the start of the next one.
+        R: list[Number] = []
+        if k < PLACES - 1:
+            X, Y = 2.0 / 3.0 * tight * x, tight * y
+            R = [
+                scale * (v * X + half * Y) - tight * middle
+                for (_, v, half), scale, middle in zip(rows, *scales, strict=True)
+            ]
+            slacks += [1.0 - r * r for r in R]
+        inverses = _inverses(slacks)
+        gx, gy, gc = 0.0, 0.0, 0.0
+        xx, xy, xc, yy, yc, cc = (0.0,) * 6
+        # Sums over joints of p, of (1 + v^2) p^2, and of v p^2 by each of x, y and c.
+        P, Q = 0.0, 0.0
+        ex, ey, ec = 0.0, 0.0, 0.0
+        for (d, v, half), value, p in zip(rows, V, inverses[: len(rows)], strict=True):
+            vp = value * p
+            e = vp * p
+            q = p * p + value * e
+            gx, gy, gc = gx + vp * d, gy + vp * v, gc + vp * half
+            ex, ey, ec = ex + e * d, ey + e * v, ec + e * half
+            P, Q = P + p, Q + q
+            qd, qv = q * d, q * v
+            xx, xy, xc = xx + qd * d, xy + qd * v, xc + qd * half
+            yy, yc, cc = yy + qv * v, yc + qv * half, cc + q * half * half
+        twice = 2.0 * f
+        square = twice * f
+        cross = twice * inverse
+        value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
         total = total + value
-        gy, gc, xy, xc, yy, yc, cc = (0.0,) * 7
-        first, second, third = deriv[k]
-        inverse = 1.0 / x
-        root = relax * sqrt(inverse)
-        for n, (a, b, d, j) in enumerate(zip(first, second, third, jerk, strict=True)):
-            half = 0.5 * a
-            if k < PLACES - 1:  # the end is the start of the next interval
-                low, high = relax * acceleration[0][n], relax * acceleration[1][n]
-                r = b * x + half * y
-                p = 1.0 / ((high - r) * (r - low))
-                g = (2.0 * r - high - low) * p
-                curved = 2.0 * p + g * g
-                gx, gy = gx + g * b, gy + g * half
-                cb = curved * b
-                xx, xy = xx + cb * b, xy + cb * half
-                yy = yy + curved * half * half
-            v = 1.5 * b
-            w = d * x + v * y + half * c
-            m = j * root
-            dm = -0.5 * m * inverse
-            p = 1.0 / (m * m - w * w)
-            twice = 2.0 * p
-            gw, gm = twice * w, twice * m
-            ww = (m * m + w * w) * twice * p
-            wm = -gw * gm
-            gx = gx + gw * d - gm * dm
-            gy, gc = gy + gw * v, gc + gw * half
-            e = ww * d + wm * dm
-            xx = xx + e * d + (wm * d + ww * dm) * dm
-            xy, xc = xy + e * v, xc + e * half
-            wv = ww * v
-            yy, yc, cc = yy + wv * v, yc + wv * half, cc + ww * half * half
+        count = float(len(rows))
+        gx = twice * gx + inverse * (P - count) + slope
+        gy, gc = twice * gy, twice * gc
+        xx = (
+            square * xx
+            + 2.0 * cross * ex
+            + inverse * inverse * (0.5 * Q + count)
+            + bend
+        )
+        xy, xc = square * xy + cross * ey, square * xc + cross * ec
+        yy, yc, cc = square * yy, square * yc, square * cc
+        for (_, v, half), r, p, scale in zip(
+            rows[: len(R)], R, inverses[len(rows) :], scales[0], strict=False
+        ):
+            u = 2.0 * p * scale * tight
+            g = u * r
+            curved = (u * scale * tight) + g * g
+            b = 2.0 / 3.0 * v
+            gx, gy = gx + g * b, gy + g * half
+            cb = curved * b
+            xx, xy = xx + cb * b, xy + cb * half
+            yy = yy + curved * half * half
         # x = x0 + t y0 + t^2 c / 2, y = y0 + t c
         t = tau * h_here
         q = 0.5 * t * t
@@ -767,11 +848,14 @@ def _newton(  # noqa: PLR0913, PLR0915
         S[3] = S[3] + t * (t * xx + 2.0 * xy) + yy
         S[4] = S[4] + t * (q * xx + t * xy + xc) + q * xy + t * yy + yc
         S[5] = S[5] + q * (q * xx + 2.0 * (t * xy + xc)) + t * (t * yy + 2.0 * yc) + cc
-    for k, most in enumerate(cap):
+    limits = [tight * each for each in cap]
+    slacks = [
+        1.0 - _at(begin, h_here, k / RATES)[0] * limit for k, limit in enumerate(limits)
+    ]
+    for k, (limit, p) in enumerate(zip(limits, _inverses(slacks), strict=True)):
         t = k / RATES * h_here
         q = 0.5 * t * t
-        x = begin[0] + t * begin[1] + q * begin[2]
-        g = 1.0 / (relax * most - x)
+        g = limit * p
         curved = g * g
         G[0], G[1], G[2] = G[0] + g, G[1] + t * g, G[2] + q * g
         S[0], S[1], S[2] = S[0] + curved, S[1] + t * curved, S[2] + q * curved
@@ -840,8 +924,8 @@ def _close(
     folds: Vector,
     first_slopes: Vector,
     last_slopes: Vector,
-    jerk: Vector,
     relax: Number,
+    lasts: Number,
     weight: Number,
     hess: Vector,
     grad: Vector,
@@ -849,8 +933,9 @@ def _close(
     total: Number,
 ) -> Closed:
     rows = _end_rows(special, moving, (first_slopes, last_slopes))
-    gradient, curvature = _end_terms(b_last, rows[1], jerk, relax)
-    value, slope, bend = _of_duration(b_last, 3.0 * special[1], weight)
+    gradient, curvature = _end_terms(b_last, rows[1], relax)
+    root = 1.0 / sqrt(b_last)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * special[1], weight)
     fold = folds[1]
     H = hess[0] + fold * (2.0 * hess[1] + fold * (hess[3] + curvature + bend))
     g = grad[0] + fold * (grad[1] + gradient + slope)
@@ -864,12 +949,6 @@ def _back(back_factor: Vector, back1: Number, back2: Number) -> Number:
     return z - l1 * back1 - l2 * back2
 
 
-def _taken(change: Number, x: Number, w: Number, dw: Number, m: Number) -> Number:
-    """Return the greatest share of the slacks of |w| <= m that a change takes."""
-    dm = -0.5 * m / x * change
-    return maximum((dw - dm) / (m - w), -(dw + dm) / (m + w))
-
-
 def _end_share(
     b_first: Number,
     b_last: Number,
@@ -879,18 +958,29 @@ def _end_share(
     moving: Vector,
     first_slopes: Vector,
     last_slopes: Vector,
-    jerk: Vector,
     relax: Number,
 ) -> Number:
     """Return what the change takes of slacks at both ends."""
     most: Number = 0.0
     rows = _end_rows(special, moving, (first_slopes, last_slopes))
-    for x, d, row in zip((b_first, b_last), (d_first, d_last), rows, strict=True):
-        root = relax / sqrt(x)
-        most = maximum(most, -d / x)
-        for u, j in zip(row, jerk, strict=True):
-            most = maximum(most, _taken(d, x, u * x, u * d, j * root))
+    for x, change, row in zip((b_first, b_last), (d_first, d_last), rows, strict=True):
+        inverse = 1.0 / x
+        f = sqrt(x) / relax
+        shrink = 0.5 * change * inverse
+        most = maximum(most, -change * inverse)
+        for u in row:
+            v, dv = u * x * f, u * change * f
+            most = maximum(most, _taken(v, dv, shrink, 1.0 / (1.0 - v * v)))
     return most
+
+
+def _taken(v: Number, dv: Number, shrink: Number, p: Number) -> Number:
+    """Return the greatest share of the slacks of |v| <= 1 that a change takes.
+
+    shrink: What both limits fall by, in parts of them.
+    p: 1 / (1 - v^2).
+    """
+    return maximum((dv + shrink) * (1.0 + v), (shrink - dv) * (1.0 - v)) * p
 
 
 def _share(
@@ -905,41 +995,47 @@ def _share(
     d2: Number,
     deriv: Matrix,
     cap: Vector,
-    acceleration: Matrix,
-    jerk: Vector,
+    scales: Matrix,
     relax: Number,
     most: Number,
 ) -> Number:
     """Return the greatest share of a slack that the change takes, as far as here."""
     begin = _spline(h_before, h_here, h_after, (b0, b1, b2))
     changed = _spline(h_before, h_here, h_after, (d0, d1, d2))
+    tight = 1.0 / relax
     for k, tau in enumerate(PLACE):
         x, y, c = _at(begin, h_here, tau)
         dx, dy, dc = _at(changed, h_here, tau)
-        inverse = 1.0 / x
+        rows = list(zip(*deriv[k], strict=True))
+        root = 1.0 / sqrt(x)
+        inverse = root * root
         most = maximum(most, -dx * inverse)
-        root = relax * sqrt(inverse)
-        shrink = -0.5 * dx * inverse
-        first, second, third = deriv[k]
-        for n, (a, b, d, j) in enumerate(zip(first, second, third, jerk, strict=True)):
-            half = 0.5 * a
-            if k < PLACES - 1:
-                low, high = relax * acceleration[0][n], relax * acceleration[1][n]
-                r, dr = b * x + half * y, b * dx + half * dy
-                slack = select(dr > 0.0, high - r, low - r)
-                most = maximum(most, dr / slack)
-            v = 1.5 * b
-            w, dw = d * x + v * y + half * c, d * dx + v * dy + half * dc
-            m = j * root
-            dm = m * shrink
-            # (dw - dm) / (m - w) and -(dw + dm) / (m + w): one division for both
-            p = 1.0 / (m * m - w * w)
-            most = maximum(most, (dw - dm) * (m + w) * p)
-            most = maximum(most, -(dw + dm) * (m - w) * p)
-    for k, limit in enumerate(cap):
-        tau = k / RATES
-        x, dx = _at(begin, h_here, tau)[0], _at(changed, h_here, tau)[0]
-        most = maximum(most, dx / (relax * limit - x))
+        shrink = 0.5 * dx * inverse
+        f = tight * x * root
+        X, Y, C, dX, dY, dC = (f * each for each in (x, y, c, dx, dy, dc))
+        V = [d * X + v * Y + half * C for d, v, half in rows]
+        dV = [d * dX + v * dY + half * dC for d, v, half in rows]
+        slacks = [1.0 - v * v for v in V]
+        R: list[Number] = []
+        dR: list[Number] = []
+        if k < PLACES - 1:
+            X, Y, dX, dY = (
+                tight * each for each in (2.0 / 3.0 * x, y, 2.0 / 3.0 * dx, dy)
+            )
+            for (_, v, half), scale, middle in zip(rows, *scales, strict=True):
+                R.append(scale * (v * X + half * Y) - tight * middle)
+                dR.append(scale * (v * dX + half * dY))
+            slacks += [1.0 - r * r for r in R]
+        inverses = _inverses(slacks)
+        for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
+            most = maximum(most, _taken(v, dv, shrink, p))
+        for r, dr, p in zip(R, dR, inverses[len(V) :], strict=True):
+            most = maximum(most, (absolute(dr) + dr * r) * p)
+    limits = [tight * each for each in cap]
+    places = [_at(begin, h_here, k / RATES)[0] for k in range(RATES)]
+    inverses = _inverses([1.0 - x * i for x, i in zip(places, limits, strict=True)])
+    for k, (limit, p) in enumerate(zip(limits, inverses, strict=True)):
+        most = maximum(most, _at(changed, h_here, k / RATES)[0] * limit * p)
     return most
 
 
@@ -1022,8 +1118,7 @@ def _result(
     b2: Number,
     deriv: Matrix,
     cap: Vector,
-    acceleration: Matrix,
-    jerk: Vector,
+    scales: Matrix,
     peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
@@ -1045,8 +1140,8 @@ def _result(
         )
         x, y, c = _at(begin, h_here, tau)
         root = sqrt(maximum(x, 0.0))
-        for n, (low, high, j) in enumerate(zip(*acceleration, jerk, strict=True)):
-            a, b, d = (
+        for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
+            d, v, half = (
                 sum(
                     share * place[order][n]
                     for share, place in zip(shares, deriv, strict=True)
@@ -1054,12 +1149,11 @@ def _result(
                 )
                 for order in range(3)
             )
-            r = b * x + 0.5 * a * y
-            straight = maximum(straight, maximum(r / high, r / low))
-            w = d * x + 1.5 * b * y + 0.5 * a * c
-            of_jerk = maximum(of_jerk, absolute(w) * root / j)
+            r = scale * (2.0 / 3.0 * v * x + half * y) - middle
+            straight = maximum(straight, absolute(r))
+            of_jerk = maximum(of_jerk, absolute(d * x + v * y + half * c) * root)
     for k, most in enumerate(cap):
-        rate = maximum(rate, _at(begin, h_here, k / RATES)[0] / most)
+        rate = maximum(rate, _at(begin, h_here, k / RATES)[0] * most)
     x0, y0, _ = begin
     x1, y1, _ = _at(begin, h_here, 1.0)
     return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))

@@ -27,6 +27,7 @@ from armillary.kernel.arguments import fitting, numbers_of, whole_number
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
+from armillary.trajectories.blends import blended
 from armillary.trajectories.curve import PathCurve, natural_spline
 from armillary.trajectories.jerk_path import PathEnds, jerk_limits, within_jerk
 from armillary.trajectories.kernels import (
@@ -127,6 +128,7 @@ def time_path(  # noqa: PLR0913
     acceleration: npt.ArrayLike | None = None,
     at: npt.ArrayLike | None = None,
     derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    blend: npt.ArrayLike | None = None,
     intervals: int | None = None,
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
@@ -144,7 +146,7 @@ def time_path(  # noqa: PLR0913
     acceleration would be infinite. To stop at each waypoint, give each line as a path
     of two waypoints, in one batch.)
 
-    PathLimits hold at the points of a grid, and everywhere on straight lines. Between
+    Limits hold at the points of a grid, and everywhere on straight lines. Between
     points of a curved path they may be exceeded a little; `TimedPath.peaks` tells by
     how much. The motion is the fastest of those whose path acceleration is constant
     between points. Positions are not compared with their limits.
@@ -167,6 +169,10 @@ def time_path(  # noqa: PLR0913
         derivatives: dq/ds and d2q/ds2 at the waypoints, shape (..., k, n) each, for
             curves of your own; `at` must then be given. Between waypoints the path is
             the polynomial of degree 5 that has them.
+        blend: Instead of a spline, the path is the polygon of waypoints, whose corners
+            are rounded: by how much each joint may deviate from it at an inner
+            waypoint at most [m or rad], one number or shape (..., k - 2). Where lines
+            are short, it deviates less.
         intervals: How many intervals of the grid, of equal length, are between two
             waypoints, or a few more; by default 10, or as many more as make 100 in all.
         start: The path speed ds/dt at the start, a number or shape (...).
@@ -212,7 +218,6 @@ def time_path(  # noqa: PLR0913
     names = [cell.joint_names[k] for k in chosen]
     _check_fit(shape[:-2], names, limits, load, ends)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
-    count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     if jerk is not None:
         if load is not None:
             raise ModelError(
@@ -228,8 +233,9 @@ def time_path(  # noqa: PLR0913
         check_batches(path=shape[:-2], jerk=most.shape[:-1])
         s = None if at is None else fitting("at", at, shape[:-1])
         knots = None
-        if derivatives is not None:
-            knots = _curves(positions, at, derivatives)
+        if derivatives is not None or blend is not None:
+            knots = _curves(positions, at, derivatives, blend)
+            positions = knots.curve.knots[..., 0, :]
         found = within_jerk(positions, s, knots, intervals, limits, most, motions)
         return TimedPath(*found[:5], *of, *found[5:])
     if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
@@ -239,10 +245,12 @@ def time_path(  # noqa: PLR0913
             "Path accelerations at the ends count where jerk is limited: give jerk=, "
             "too."
         )
-    if derivatives is None and load is None and LARGE.holds(count, per_knot):
+    count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
+    is_spline = derivatives is None and blend is None
+    if is_spline and load is None and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
         return TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
-    curves = _curves(positions, at, derivatives)
+    curves = _curves(positions, at, derivatives, blend)
     return TimedPath(*_by_pieces(curves, per_knot, limits, ends, load), *of)
 
 
@@ -490,13 +498,22 @@ def _curves(
     positions: Array,
     at: npt.ArrayLike | None,
     derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    blend: npt.ArrayLike | None,
 ) -> Curves:
     """Return the curves through waypoints, shape (..., k, n).
 
     Raises:
         ShapeError: An array does not fit.
-        ModelError: Derivatives are given without parameters.
+        ModelError: Derivatives are given without parameters, or corners are to be
+            rounded with either, or by no number above 0.
     """
+    if blend is not None:
+        if at is not None or derivatives is not None:
+            raise ModelError(
+                "blend= rounds the corners of a polygon, whose parameter is its length: "
+                "leave out at= and derivatives=, or blend=."
+            )
+        return blended(positions, blend)
     shape = positions.shape
     with np.errstate(all="ignore"):
         steps = positions[..., 1:, :] - positions[..., :-1, :]
