@@ -2,9 +2,8 @@
 
 All grasps of all parts are one batch of inverse kinematics whose answers avoid
 collisions. The free one that is nearest to the arm is used: grip, lift straight up, put
-down beside the bin, and look again, since other parts may be free then. Motions from one
-to the next are planned; with the part in the gripper, its links count as those of the
-arm.
+down beside the bin, and look again, since other parts may be free then. Motions from
+one to the next are planned; a part in the gripper counts as a link of the arm.
 """
 
 from __future__ import annotations

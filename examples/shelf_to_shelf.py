@@ -1,8 +1,8 @@
 """From one compartment of a shelf into another, around its boards.
 
 An arm on a rail reaches into compartments, all of whose answers of inverse kinematics
-are goals. Each motion is planned, proven to touch nothing, and timed. Run it with a name,
-`python shelf_to_shelf.py shelf.html`, to write a page that plays them.
+are goals. Each motion is planned, proven to touch nothing, and timed. With a name,
+`python shelf_to_shelf.py shelf.html`, it writes a page that plays them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def shelf():
 
 
 def inside(column, row):
-    """Return a pose of the tool in a compartment, z into it, the middle of its front."""
+    """Return a pose of the tool in a compartment, z into it."""
     x = (SIDES[column] + SIDES[column + 1]) / 2
     z = (SHELVES[row] + SHELVES[row + 1]) / 2
     into = arm.Pose.translation(x, FRONT + INSIDE, z)
