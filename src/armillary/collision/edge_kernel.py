@@ -385,20 +385,19 @@ class _EdgeRecords:
         levers: How fast links move for unit rates, shape (l, c).
         """
         tables = self.made
-        links = dict(tables[columns.links.name])
+        table = tables[columns.links.name]
+        links = {name: np.asarray(values) for name, values in table.items()}
         rows, of_links = (
-            np.asarray(links[port.name])
-            for port in (columns.link_pose, columns.link_ball)
+            links[port.name] for port in (columns.link_pose, columns.link_ball)
         )
         # What stands still comes first, behind the numbers of all links: it does not
         # move.
-        still = {name: np.zeros_like(values[:1]) for name, values in links.items()}
-        still[columns.link_ball.name] = np.array([self.count])
         numbers = np.concatenate([[self.count], of_links])
         every = {
-            name: np.concatenate([still[name], np.asarray(values)])
+            name: np.concatenate([np.zeros((1, *values.shape[1:]), int), values])
             for name, values in links.items()
         }
+        every[columns.link_ball.name] = numbers
         zeros = np.zeros((1, levers.shape[1]))
         more: dict[Port, Any] = {
             columns.link_twist: np.concatenate([[0], rows]),

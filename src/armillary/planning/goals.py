@@ -138,6 +138,8 @@ def _sorted(given: Any, n: int, has_frame: bool) -> tuple[Numbered, Numbered]:
     rows: Numbered = []
     poses: Numbered = []
     number = 0
+    if not found:
+        found = [None]
     for each in found:
         if each is None:
             raise ShapeError(

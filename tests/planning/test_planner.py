@@ -1,0 +1,468 @@
+"""Planned ways, judged by formulas of their own: dense samples in plain NumPy."""
+
+from __future__ import annotations
+
+import functools
+import logging
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.planning.planner import STEP
+from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace, Sphere
+
+Array = np.ndarray
+DENSE = 4000
+LENGTHS = (0.3, 0.3, 0.25, 0.2)
+BALL = 0.06
+
+
+class Wave(arm.joints.Joint, frozen=True, kw_only=True):
+    """A user's joint: it turns, and goes up and down meanwhile."""
+
+    unit = arm.RADIAN
+
+    def pose(self, q):
+        c, s = np.cos(q), np.sin(q)
+        up = 0.05 * np.sin(2.0 * q)
+        return arm.Pose(((c, -s, 0.0), (s, c, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, up))
+
+
+def chain(joint: type = arm.joints.Revolute, shape=None, limit: float = 2.8):
+    """Return an arm of four joints, with two balls on each link."""
+    links = [arm.Link(name="base")]
+    for k in range(4):
+        X = arm.Pose.translation(LENGTHS[k - 1] if k else 0.0, 0.0, 0.0)
+        X = X @ arm.Pose.rotation_x(np.pi / 2 * (k % 2))
+        balls = [
+            Sphere(radius=BALL, pose=arm.Pose.translation(x * LENGTHS[k], 0.0, 0.0))
+            for x in (0.5, 1.0)
+        ]
+        links.append(
+            arm.Link(
+                name=f"link{k}",
+                parent=links[-1].name,
+                joint=joint(precursor=X),
+                limits=arm.Limits(lower=-limit, upper=limit),
+                collisions=balls if shape is None else [shape],
+            )
+        )
+    return arm.Manipulator(name="robot", links=links)
+
+
+def cell_of(things, **options) -> arm.Cell:
+    """Return the arm among things that stand still."""
+    parts = [
+        arm.Manipulator(name=f"thing{k}", links=[arm.Link(name="b", collisions=[x])])
+        for k, x in enumerate(things)
+    ]
+    cell = arm.Cell(manipulators=[chain(**options), *parts])
+    rules = cell.rules.exclude("thing*/*", "thing*/*", reason="still")
+    return cell.replace(rules=rules.include_self("robot"))
+
+
+def at(shape: type, *p: float, **fields):
+    return shape(pose=arm.Pose.translation(*p), **fields)
+
+
+BALLS = ((0.5, 0.3, 0.25), (0.4, -0.45, 0.2), (-0.5, 0.35, 0.2), (0.1, 0.6, -0.35))
+
+
+@functools.cache
+def among_balls() -> arm.Cell:
+    return cell_of([at(Sphere, *p, radius=0.15) for p in BALLS])
+
+
+@functools.cache
+def planner_of_balls() -> arm.Planner:
+    cell = among_balls()
+    return cell.planner(cell.collision())
+
+
+def free_positions(check, count: int, seed: int = 0) -> Array:
+    lower, upper = check.cell.limits
+    lower = np.where(np.isfinite(lower), lower, -2.0)
+    upper = np.where(np.isfinite(upper), upper, 2.0)
+    Q = np.random.default_rng(seed).uniform(lower, upper, (60 * count, len(lower)))
+    return Q[~check(Q)][:count]
+
+
+def centres(Q: Array) -> Array:
+    """Return the centres of the arm's balls at (n, 4): a formula of its own, (n, 8, 3)."""
+    R, p = np.tile(np.eye(3), (len(Q), 1, 1)), np.zeros((len(Q), 3))
+    found = []
+    for k in range(4):
+        if k:
+            p = p + R[:, :, 0] * LENGTHS[k - 1]
+        turned = np.pi / 2 * (k % 2)
+        c, s = np.cos(turned), np.sin(turned)
+        R = R @ np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+        c, s, zero = np.cos(Q[:, k]), np.sin(Q[:, k]), np.zeros(len(Q))
+        Rz = np.array([[c, -s, zero], [s, c, zero], [zero, zero, zero + 1]])
+        R = R @ np.moveaxis(Rz, 2, 0)
+        found += [p + R[:, :, 0] * (x * LENGTHS[k]) for x in (0.5, 1.0)]
+    return np.stack(found, axis=1)
+
+
+def dense(q: Array, count: int = DENSE) -> Array:
+    """Return samples of each motion of a way."""
+    t = np.linspace(0.0, 1.0, count)[:, None]
+    return np.concatenate([a + t * (b - a) for a, b in zip(q[:-1], q[1:], strict=True)])
+
+
+def problems(check, count: int, seed: int = 0):
+    Q = free_positions(check, count + 1, seed)
+    return list(zip(Q[:-1], Q[1:], strict=True))
+
+
+def test_ways_touch_nothing_between_their_points():
+    planner = planner_of_balls()
+    cornered = 0
+    for start, goal in problems(planner.check, 20):
+        plan = planner(start, goal, seed=1, timeout=None)
+        assert plan.reason is arm.PlanReason.FOUND and plan.success and plan
+        assert plan.proven and plan.goal == 0
+        assert (plan.q[0] == start).all() and (plan.q[-1] == goal).all()
+        cornered += len(plan.q) > 2
+        X = centres(dense(plan.q))
+        gaps = np.linalg.norm(X[:, :, None] - np.array(BALLS), axis=-1) - 0.15 - BALL
+        assert gaps.min() > 0.0
+        assert planner.check.motion(plan.q[:-1], plan.q[1:]).free.all()
+        ways = np.linalg.norm(np.diff(plan.q, axis=0), axis=1)
+        assert plan.length == pytest.approx(ways.sum())
+    assert cornered > 3  # some problems need a search
+
+
+def test_the_margin_of_the_check_is_kept():
+    cell = among_balls()
+    check = cell.collision(margin=0.03)
+    planner = cell.planner(check)
+    for start, goal in problems(check, 5):
+        plan = planner(start, goal)
+        assert plan.success
+        X = centres(dense(plan.q))
+        gaps = np.linalg.norm(X[:, :, None] - np.array(BALLS), axis=-1) - 0.15 - BALL
+        assert gaps.min() > 0.03
+
+
+def test_a_seed_gives_one_way_whatever_else_is_planned():
+    planner = planner_of_balls()
+    pairs = problems(planner.check, 24)
+    alone = [planner(a, b, seed=7, timeout=None) for a, b in pairs]
+    again = among_balls().planner(among_balls().collision())
+    for (a, b), plan in list(zip(pairs, alone, strict=True))[::-1]:
+        assert np.array_equal(again(a, b, seed=7, timeout=None).q, plan.q)
+    starts, goals = np.array([a for a, _ in pairs]), [b for _, b in pairs]
+    for threads in (1, 3):
+        batch = planner.batch(starts, goals, seed=7, threads=threads, timeout=None)
+        for one, plan in zip(batch, alone, strict=True):
+            assert np.array_equal(one.q, plan.q)
+            assert one.checks == plan.checks and one.length == plan.length
+    others = [planner(a, b, seed=8, timeout=None) for a, b in pairs]
+    assert any(not np.array_equal(x.q, y.q) for x, y in zip(alone, others, strict=True))
+
+
+def test_any_of_several_goals_is_reached_and_said_which():
+    planner = planner_of_balls()
+    start, *goals = free_positions(planner.check, 6)
+    touching = centre_of_ball(planner)
+    plan = planner(start, [touching, *goals])
+    assert plan.success and plan.goal >= 1
+    assert (plan.q[-1] == goals[plan.goal - 1]).all()
+    assert planner(start, np.array(goals)).success
+    state = among_balls().home.replace(q=goals[0])
+    assert (planner(start, state).q[-1] == goals[0]).all()
+
+
+def centre_of_ball(planner) -> Array:
+    """Return joint positions at which links touch."""
+    Q = np.random.default_rng(3).uniform(-2.0, 2.0, (2000, 4))
+    return Q[planner.check(Q)][0]
+
+
+# Reasons
+
+
+def test_what_touches_at_the_start_or_goal_is_named():
+    planner = planner_of_balls()
+    free, touching = free_positions(planner.check, 1)[0], centre_of_ball(planner)
+    plan = planner(touching, free)
+    assert plan.reason is arm.PlanReason.START_TOUCHES and not plan
+    assert plan.pairs and plan.q.shape == (0, 4) and plan.goal == -1
+    assert any(name.startswith("thing") for one in plan.pairs for name in one.links)
+    assert plan.pairs[0].links[0] in repr(plan)
+    plan = planner(free, [touching, touching])
+    assert plan.reason is arm.PlanReason.GOAL_TOUCHES and plan.pairs
+
+
+def test_positions_beyond_limits_name_their_joints():
+    planner = planner_of_balls()
+    free = free_positions(planner.check, 1)[0]
+    beyond = free.copy()
+    beyond[2] = 3.0
+    for plan in (planner(beyond, free), planner(free, beyond)):
+        assert plan.reason is arm.PlanReason.LIMITS
+        assert plan.joints == ("robot/link2",) or "link2" in plan.joints[0]
+        assert "link2" in repr(plan)
+    assert planner(free, [beyond, free]).success  # another goal is within
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_invalid(number: float):
+    planner = planner_of_balls()
+    free = free_positions(planner.check, 1)[0]
+    bad = free.copy()
+    bad[1] = number
+    assert planner(bad, free).reason is arm.PlanReason.INVALID
+    assert planner(free, bad).reason is arm.PlanReason.INVALID
+
+
+def test_no_time_and_no_room_end_a_search():
+    planner = planner_of_balls()
+    start, goal = cornered_problem(planner)
+    assert planner(start, goal, timeout=0.0).reason is arm.PlanReason.TIMED_OUT
+    few = among_balls().planner(planner.check, nodes=2)
+    assert few(start, goal, timeout=None).reason is arm.PlanReason.NOT_FOUND
+    for timeout in (-1.0, np.nan):
+        with pytest.raises(ModelError, match="timeout must be a number from 0 up"):
+            planner(start, goal, timeout=timeout)
+
+
+def cornered_problem(planner) -> tuple[Array, Array]:
+    """Return a problem that a straight motion does not solve."""
+    for start, goal in problems(planner.check, 20):
+        if not planner.check.motion(start, goal).free:
+            return start, goal
+    raise AssertionError("all straight motions are free")
+
+
+def test_a_shut_room_is_not_left():
+    shut = [at(Box, 0.7, y, 0.0, size=(1.6, 0.05, 0.6)) for y in (0.25, -0.25)]
+    shut += [at(Box, 0.7, 0.0, z, size=(1.6, 0.4, 0.05)) for z in (0.25, -0.25)]
+    shut += [at(Box, x, 0.0, 0.0, size=(0.05, 0.4, 0.4)) for x in (1.3,)]
+    cell = cell_of(shut)
+    check = cell.collision()
+    planner = cell.planner(check, nodes=100)
+    inside = np.zeros(4)
+    assert planner(inside, np.array([0.05, 0.0, 0.0, 0.0])).success
+    outside = np.array([2.5, 0.0, 0.0, 0.0])
+    assert not check(outside)
+    # The only way leads through the open end, which the arm is too long for with few
+    # nodes: none is found, and it is not said that there is none.
+    plan = planner(inside, outside, timeout=None)
+    assert plan.success or plan.reason is arm.PlanReason.NOT_FOUND
+    if plan.success:
+        assert not check(dense(plan.q, 400)).any()
+
+
+def test_a_motion_of_no_length_is_a_way():
+    planner = planner_of_balls()
+    free = free_positions(planner.check, 1)[0]
+    plan = planner(free, free)
+    assert plan.success and plan.length == 0.0 and (plan.q == free).all()
+
+
+def test_a_margin_that_never_holds_is_said_at_the_start():
+    cell = among_balls()
+    # The second and the first ball of one link stay as near as they are.
+    rules = cell.rules.include("robot/link0", "robot/link1")
+    check = cell.collision(rules=rules, margin=0.5)
+    plan = cell.planner(check)(np.zeros(4), np.ones(4))
+    assert plan.reason is arm.PlanReason.START_TOUCHES and plan.pairs
+
+
+def test_a_check_without_pairs_is_said_aloud(caplog: pytest.LogCaptureFixture):
+    cell = cell_of([])
+    cell = cell.replace(rules=cell.rules.exclude("robot/*", "robot/*", reason="none"))
+    with caplog.at_level(logging.WARNING, "armillary.planning"):
+        planner = cell.planner(cell.collision())
+    assert "no pairs" in caplog.text
+    plan = planner(np.zeros(4), np.ones(4))
+    assert plan.success and len(plan.q) == 2
+
+
+def test_what_does_not_fit_is_refused():
+    planner, cell = planner_of_balls(), among_balls()
+    free = free_positions(planner.check, 1)[0]
+    with pytest.raises(ShapeError, match=r"shape \(4,\)"):
+        planner(free[:3], free)
+    with pytest.raises(ShapeError, match="A goal is joint positions"):
+        planner(free, free[:3])
+    with pytest.raises(ShapeError, match="A goal is joint positions"):
+        planner(free, "home")
+    with pytest.raises(ShapeError, match="A goal is joint positions"):
+        planner(free, [])
+    with pytest.raises(ModelError, match="say of which frame"):
+        planner(free, arm.Pose.translation(0.5, 0.0, 0.0))
+    with pytest.raises(UnknownName):
+        planner(free, np.eye(4), frame="tool7")
+    with pytest.raises(ShapeError, match="2 starts and 3 goals"):
+        planner.batch([free, free], [free, free, free])
+    with pytest.raises(ShapeError, match="starts are of shape"):
+        planner.batch(free[:3], [free])
+    other = cell_of([at(Sphere, 1.0, 0.0, 0.0, radius=0.1)])
+    with pytest.raises(ModelError, match="another cell"):
+        other.planner(planner.check)
+    with pytest.raises(ShapeError, match="weights are of shape"):
+        cell.planner(planner.check, weights=[1.0, 2.0])
+    with pytest.raises(ModelError, match="weights of joints"):
+        cell.planner(planner.check, weights=[1.0, 2.0, 0.0, 1.0])
+    with pytest.raises(ModelError, match="resolution must be above 0"):
+        cell.planner(planner.check, resolution=0.0)
+    with pytest.raises(ModelError, match="nodes"):
+        cell.planner(planner.check, nodes=1)
+
+
+# Poses
+
+
+def test_a_pose_is_reached_by_any_branch():
+    cell = arm.example("irb2400")
+    check = cell.collision()
+    planner = cell.planner(check)
+    frame = "tool0"
+    fk = cell.fk(frame)
+    start, *Q = free_positions(check, 6)
+    for q in Q:
+        plan = planner(start, fk(q), frame=frame)
+        assert plan.success
+        assert np.abs(fk(plan.q[-1]) - fk(q)).max() < 1e-5
+    plans = planner.batch(start, [fk(q) for q in Q], frame=frame)
+    assert all(plan.success for plan in plans)
+    # With free axes there are more goals.
+    plan = planner(start, fk(Q[0]), frame=frame, rotation="")
+    assert np.abs(fk(plan.q[-1])[:3, 3] - fk(Q[0])[:3, 3]).max() < 1e-5
+    # Positions and poses may be mixed.
+    plan = planner(start, [fk(Q[0]), Q[1]], frame=frame)
+    assert plan.goal in {0, 1}
+
+
+def test_a_pose_beyond_reach_is_out_of_reach():
+    cell = arm.example("irb2400")
+    planner = cell.planner(cell.collision())
+    far = arm.Pose.translation(9.0, 0.0, 0.0)
+    plan = planner(cell.home, far, frame="tool0")
+    assert plan.reason is arm.PlanReason.OUT_OF_REACH
+    bad = np.eye(4)
+    bad[0, 3] = np.nan
+    assert planner(cell.home, bad, frame="tool0").reason is arm.PlanReason.INVALID
+
+
+# Other cells
+
+SHAPES = {
+    "boxes": [at(Box, *p, size=(0.25, 0.2, 0.3)) for p in BALLS],
+    "capsules": [at(Capsule, *p, radius=0.08, length=0.3) for p in BALLS],
+    "cylinders": [at(Cylinder, *p, radius=0.1, length=0.3) for p in BALLS],
+    "hulls": [
+        at(
+            ConvexPolyhedron,
+            *p,
+            vertices=((0, 0, 0), (0.3, 0, 0), (0, 0.3, 0), (0, 0, 0.3)),
+        )
+        for p in BALLS
+    ],
+    "floor": [HalfSpace(pose=arm.Pose.translation(0.0, 0.0, -0.35))],
+}
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("own", [None, Capsule(radius=0.05, length=0.2)])
+def test_ways_among_shapes_of_all_kinds(kind: str, own):
+    cell = cell_of(SHAPES[kind], shape=own)
+    check = cell.collision()
+    planner = cell.planner(check)
+    for start, goal in problems(check, 4):
+        plan = planner(start, goal, timeout=None)
+        assert plan.success and plan.proven
+        assert not check(dense(plan.q, 400)).any()
+        assert check.motion(plan.q[:-1], plan.q[1:]).free.all()
+
+
+def test_users_joints_and_joints_without_limits():
+    things = [at(Sphere, *p, radius=0.15) for p in BALLS]
+    for options in ({"joint": Wave}, {"limit": np.inf}):
+        cell = cell_of(things, **options)
+        check = cell.collision()
+        planner = cell.planner(check)
+        for start, goal in problems(check, 4):
+            plan = planner(start + 0.0, goal, timeout=None)
+            assert plan.success and plan.proven
+            assert not check(dense(plan.q, 400)).any()
+    # Two turns of the first joint, over the one thing beside it.
+    cell = cell_of([at(Sphere, 0.8, 0.0, 0.0, radius=0.05)], limit=np.inf)
+    start = np.array([0.5, 0.0, 0.0, 0.0])
+    far = start + [4.0 * np.pi, 0.0, 0.0, 0.0]
+    planner = cell.planner(cell.collision())
+    plan = planner(start, far)
+    assert plan.success and plan.proven and (plan.q[-1] == far).all()
+    assert not planner.check(dense(plan.q)).any()
+
+
+def test_loops_are_sampled_and_that_is_said():
+    cell = arm.example("delta")
+    thing = arm.Manipulator(
+        name="thing",
+        links=[
+            arm.Link(name="b", collisions=[at(Sphere, 0.3, 0.0, -0.4, radius=0.05)])
+        ],
+    )
+    cell = cell.replace(manipulators=[*cell.manipulators, thing])
+    check = cell.collision()
+    planner = cell.planner(check)
+    for start, goal in problems(check, 4):
+        plan = planner(start, goal)
+        if plan.success:
+            assert not plan.proven and "sampled" in repr(plan)
+            assert plan.resolution == STEP
+            assert not check(dense(plan.q, 100)).any()
+
+
+@pytest.mark.thorough
+def test_two_arms_and_a_track():
+    for name in ("two_arms_positioner", "oval_track_cell"):
+        cell = arm.example(name)
+        check = cell.collision()
+        planner = cell.planner(check)
+        found = [planner(a, b, seed=1, timeout=0.3) for a, b in problems(check, 4)]
+        assert any(found)
+        for plan in found:
+            if plan.success:
+                assert plan.proven and not check(dense(plan.q, 200)).any()
+
+
+def test_weights_count_in_lengths():
+    cell = among_balls()
+    planner = cell.planner(planner_of_balls().check, weights=[2.0, 1.0, 1.0, 0.5])
+    for start, goal in problems(planner.check, 5):
+        plan = planner(start, goal)
+        ways = np.diff(plan.q, axis=0) * [2.0, 1.0, 1.0, 0.5]
+        assert plan.length == pytest.approx(np.linalg.norm(ways, axis=1).sum())
+        assert planner.check.motion(plan.q[:-1], plan.q[1:]).free.all()
+
+
+def test_a_new_scene_compiles_nothing(monkeypatch: pytest.MonkeyPatch):
+    from armillary.kernel import compiler
+
+    planner_of_balls()(np.zeros(4), np.zeros(4))
+    made: list[object] = []
+    real = compiler.to_object
+    monkeypatch.setattr(
+        compiler, "to_object", lambda *a, **k: made.append(a) or real(*a, **k)
+    )
+    cell = cell_of([at(Sphere, 0.4, 0.4, 0.3, radius=0.1)])
+    assert cell.planner(cell.collision())(np.zeros(4), np.full(4, 0.1)).success
+    assert not made
+
+
+def test_a_way_is_timed():
+    planner = planner_of_balls()
+    start, goal = cornered_problem(planner)
+    plan = planner(start, goal)
+    timed = plan.timed(velocity=1.0, acceleration=5.0)
+    assert timed.duration > 0.0
+    with pytest.raises(ModelError, match="no way to time"):
+        planner(start, goal, timeout=0.0).timed(velocity=1.0, acceleration=5.0)
