@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "BASIS",
     "BASIS_ROWS",
     "PathCurve",
     "basis",
@@ -27,7 +28,7 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 
-_BASIS: Final = np.array(
+BASIS: Final = np.array(
     [  # of r^0, r^1, ..., r^5
         [0.0, 0.0, 0.0, 10.0, -15.0, 6.0],
         [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
@@ -36,8 +37,9 @@ _BASIS: Final = np.array(
         [0.0, 0.0, 0.0, 0.5, -1.0, 0.5],
     ]
 )
+"""Coefficients of H0 to H4, shape (5, 6)."""
 
-BASIS_ROWS: Final = len(_BASIS)
+BASIS_ROWS: Final = len(BASIS)
 """How many polynomials there are, H0 to H4."""
 
 
@@ -46,13 +48,13 @@ def basis(r: Array, order: int) -> Array:
 
     Args:
         r: Parts of the way between two knots.
-        order: Of the derivative, 0 to 2.
+        order: Of the derivative, 0 to 3.
     """
     powers = np.arange(6 - order)
     factors = np.ones(len(powers))
     for k in range(order):
         factors *= powers + order - k
-    return (r[..., None] ** powers * factors) @ _BASIS[:, order:].T
+    return (r[..., None] ** powers * factors) @ BASIS[:, order:].T
 
 
 def hermite_coefficients(h: Array, knots: Array) -> Array:
@@ -69,7 +71,7 @@ def hermite_coefficients(h: Array, knots: Array) -> Array:
     a, b = knots[..., :-1, :, :], knots[..., 1:, :, :]
     parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
     parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
-    coefficients = np.einsum("jk,j...n->...kn", _BASIS, np.stack(parts))
+    coefficients = np.einsum("jk,j...n->...kn", BASIS, np.stack(parts))
     coefficients[..., 0, :] += a[..., 0, :]
     return np.ascontiguousarray(coefficients)
 

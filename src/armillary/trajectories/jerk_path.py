@@ -28,11 +28,11 @@ __all__ = ["JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
-SIZES: Final = ((16, 128), (128, 128), (128, 512), (256, 1024), (1024, 4096))
+SIZES: Final = ((16, 192), (128, 192), (128, 512), (256, 1024), (1024, 4096))
 """How many knots and intervals kernels have room for."""
 
-INTERVALS: Final = 96
-"""The least number of intervals of a grid by default."""
+INTERVALS: Final = 150
+"""About how many intervals a grid has by default, if there are fewer waypoints."""
 
 TURN: Final = 0.3
 """A path that turns by more at its waypoints [rad], in the mean, gets more intervals."""
@@ -268,7 +268,7 @@ def _per_knot(positions: Array, given: Any) -> int:
     knots = positions.shape[-2]
     if given is not None:
         return whole_number("intervals", given, least=1)
-    per_knot = -(-INTERVALS // (knots - 1))
+    per_knot = max(1, INTERVALS // (knots - 1))
     if knots > 2:
         steps = np.diff(positions, axis=-2)
         lengths = np.sqrt((steps * steps).sum(axis=-1))

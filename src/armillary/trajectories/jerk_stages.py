@@ -40,7 +40,7 @@ from armillary.trace.functions import (
     select,
     sqrt,
 )
-from armillary.trajectories.curve import _BASIS as BASIS  # pyright: ignore[reportPrivateUsage]
+from armillary.trajectories.curve import BASIS, basis
 from armillary.trajectories.jerk_columns import GRADED, PLACES, RATES, JerkColumns
 from armillary.trajectories.path_columns import Records
 from armillary.trajectories.spline_stages import (
@@ -52,7 +52,7 @@ from armillary.trajectories.timed_path import PathReason
 
 __all__ = ["jerk_pipeline", "jerk_records"]
 
-GAP: Final = 1e-3
+GAP: Final = 4e-4
 """The weight of logarithms: mu is this part of the duration, over the intervals."""
 
 ENOUGH: Final = 40.0
@@ -68,7 +68,10 @@ START_RATIO: Final = 0.8
 TOGETHER: Final = 7
 """How many numbers are inverted by one division."""
 
-RELAXED_WEIGHT: Final = 1e-2
+TIGHTER: Final = 0.75
+"""What is kept of the slack of relaxed limits: Newton's method can about double it."""
+
+RELAXED_WEIGHT: Final = 1e-4
 """What the duration counts less while limits are relaxed."""
 
 LIMIT: Final = 60
@@ -87,6 +90,11 @@ NODES: Final = tuple((0.5 + 0.5 * _NODES).tolist())
 WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
 SIMPSON: Final = (1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0)
 PLACE: Final = (0.0, 0.5, 1.0)
+
+LAW: Final = np.stack(
+    [basis(np.linspace(0.0, 1.0, 9), order) for order in range(4)], axis=1
+)
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (9, 4, 5)."""
 
 
 def jerk_pipeline(
@@ -578,11 +586,15 @@ def _end_ratio(
     return straight, of_jerk, lasts
 
 
-def _lower(ratio: Vector) -> Number:
-    """Return by what the first iterate is multiplied to be within limits."""
+def _lower(ratio: Vector, moving: Vector) -> Number:
+    """Return by what the first iterate is multiplied to be within limits.
+
+    In motion it stays near to what is given at the ends; limits are relaxed instead.
+    """
     straight, of_jerk, _ = ratio
     lower = minimum(START_RATIO / straight, power(START_RATIO / of_jerk, 2.0 / 3.0))
-    return minimum(lower, 1.0)
+    is_moving = moving[0] + moving[1] > 0.0
+    return select(is_moving, 1.0, minimum(lower, 1.0))
 
 
 def _lowered(b1: Number, step: Number) -> Number:
@@ -1084,7 +1096,7 @@ class Renewed(NamedTuple):
 
 def _renewed(relax: Number, relaxing: Number, ratio: Vector) -> Renewed:
     worst = maximum(ratio[0], ratio[1])
-    lower = minimum(relax, worst + 0.3 * (relax - worst))
+    lower = minimum(relax, worst + TIGHTER * (relax - worst))
     is_within = (relaxing <= 0.0) | (worst < 0.999)
     return Renewed(
         select(is_within, 1.0, maximum(lower, 1.0)), select(is_within, 0.0, 1.0)
@@ -1119,6 +1131,9 @@ def _result(
     deriv: Matrix,
     cap: Vector,
     scales: Matrix,
+    is_first: Number,
+    is_last: Number,
+    special: Vector,
     peak: Vector,
 ) -> Results:
     """Return x and y at both ends, how long it takes, and parts of limits.
@@ -1132,30 +1147,58 @@ def _result(
         x = _at(begin, h_here, node)[0]
         time = time + weight * h_here / sqrt(maximum(x, TINY))
     rate, straight, of_jerk = peak
-    for tau in (0.0, 0.25, 0.5, 0.75, 1.0):
-        shares = (
-            2.0 * (tau - 0.5) * (tau - 1.0),
-            4.0 * tau * (1.0 - tau),
-            2.0 * tau * (tau - 0.5),
+    # The motion is the polynomial of time that has s, s' and s'' at both ends.
+    x1, y1, _ = _at(begin, h_here, 1.0)
+    over = 1.0 / time
+    ends = (
+        h_here,
+        time * sqrt(maximum(begin[0], 0.0)),
+        time * sqrt(maximum(x1, 0.0)),
+        0.5 * time * time * begin[1],
+        0.5 * time * time * y1,
+    )
+    for table in LAW:
+        s, first, second, third = (
+            sum(float(c) * end for c, end in zip(row, ends, strict=True) if c)
+            for row in table
         )
-        x, y, c = _at(begin, h_here, tau)
-        root = sqrt(maximum(x, 0.0))
+        first, second, third = first * over, second * over**2, third * over**3
+        part = s / h_here
+        shares = (
+            2.0 * (part - 0.5) * (part - 1.0),
+            4.0 * part * (1.0 - part),
+            2.0 * part * (part - 0.5),
+        )
+        square, mixed = first * first, 2.0 * first * second
+        cube = square * first
         for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
             d, v, half = (
                 sum(
                     share * place[order][n]
                     for share, place in zip(shares, deriv, strict=True)
-                    if share
                 )
                 for order in range(3)
             )
-            r = scale * (2.0 / 3.0 * v * x + half * y) - middle
+            r = scale * (2.0 / 3.0 * v * square + 2.0 * half * second) - middle
             straight = maximum(straight, absolute(r))
-            of_jerk = maximum(of_jerk, absolute(d * x + v * y + half * c) * root)
+            jerk = d * cube + v * mixed + 2.0 * half * third
+            of_jerk = maximum(of_jerk, absolute(jerk))
     for k, most in enumerate(cap):
         rate = maximum(rate, _at(begin, h_here, k / RATES)[0] * most)
     x0, y0, _ = begin
-    x1, y1, _ = _at(begin, h_here, 1.0)
+    # the constant path jerk near ends at rest, where it meets the grid
+    for is_end, hs, rows, x, y in (
+        (is_first, special[0], deriv[0], x0, y0),
+        (is_last, special[1], deriv[-1], x1, y1),
+    ):
+        is_near = (is_end > 0.5) & (hs > 0.0)
+        safe = select(hs > 0.0, hs, 1.0)
+        root = sqrt(maximum(x, 0.0))
+        cube = x * root
+        third = 4.0 / 9.0 * cube / (safe * safe)
+        for d, v, half in zip(*rows, strict=True):
+            jerk = absolute(d * cube + v * root * y + half * third)
+            of_jerk = maximum(of_jerk, select(is_near, jerk, 0.0))
     return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))
 
 

@@ -216,9 +216,10 @@ def time_path(  # noqa: PLR0913
         raise StateError("state= counts for torques only: give torque=, too.")
     ends = path_speed("start", start), path_speed("end", end)
     names = [cell.joint_names[k] for k in chosen]
-    _check_fit(shape[:-2], names, limits, load, ends)
+    most = None if jerk is None else jerk_limits(jerk, len(chosen))
+    _check_fit(shape[:-2], names, limits, load, ends, most)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
-    if jerk is not None:
+    if most is not None:
         if load is not None:
             raise ModelError(
                 "Limits of jerk and of torques cannot be combined: leave out jerk= or "
@@ -229,8 +230,6 @@ def time_path(  # noqa: PLR0913
             _path_acceleration("start_acceleration", start_acceleration, ends[0]),
             _path_acceleration("end_acceleration", end_acceleration, ends[1]),
         )
-        most = jerk_limits(jerk, len(chosen))
-        check_batches(path=shape[:-2], jerk=most.shape[:-1])
         s = None if at is None else fitting("at", at, shape[:-1])
         knots = None
         if derivatives is not None or blend is not None:
@@ -308,6 +307,7 @@ def _check_fit(
     limits: PathLimits,
     load: Load | None,
     ends: tuple[Array, Array],
+    jerk: Array | None,
 ) -> None:
     """Check that all joints are limited, and that batches fit that of the paths.
 
@@ -316,12 +316,16 @@ def _check_fit(
         ShapeError: Batches do not fit together.
     """
     torque = None if load is None else load.limits
-    check_limited(names, *limits, *(() if torque is None else (torque,)))
+    further = [] if torque is None else [torque]
+    if jerk is not None:
+        further.append(np.stack([-jerk, jerk], axis=-2))
+    check_limited(names, *limits, *further)
     check_batches(
         path=batch,
         velocity=limits.velocity.shape[:-2],
         acceleration=limits.acceleration.shape[:-2],
         torque=() if torque is None else torque.shape[:-2],
+        jerk=() if jerk is None else jerk.shape[:-1],
         start=ends[0].shape,
         end=ends[1].shape,
     )
