@@ -61,7 +61,9 @@ class LoopOptions(NamedTuple):
     Attributes:
         step: Distance of samples of an edge, in weighted lengths.
         reach: The greatest length of an edge of a tree.
-        radius: Within which a node at which an edge failed is extended, at first.
+        radius: Within which a node at which an edge failed is extended, at first: a part
+            of the diagonal of the space, beyond which hardly any sample lies near a
+            node where joints are many or turn far.
         least_radius: At last.
         growth: The part by which that changes with each edge.
         corner: Corners whose points would move less are left alone.
@@ -72,8 +74,8 @@ class LoopOptions(NamedTuple):
 
     step: float
     reach: float = 1.0
-    radius: float = 4.0
-    least_radius: float = 1.0
+    radius: float = 0.3
+    least_radius: float = 0.075
     growth: float = 1e-4
     corner: float = 0.1
     nodes: int = 100_000
@@ -147,6 +149,7 @@ class NativeLoop:
         lower, upper, weights = (np.ascontiguousarray(each, float) for each in space)
         inverse = 1.0 / weights
         least, span = lower * weights, (upper - lower) * weights
+        diagonal = float(np.linalg.norm(space.weights * (space.upper - space.lower)))
         parts: dict[str, npt.NDArray[Any]] = {
             "weights": weights,
             "inverse": inverse,
@@ -170,8 +173,8 @@ class NativeLoop:
                 **{name: address_of(part) for name, part in parts.items()},
                 "resolution": 1.0 / options.step,
                 "reach": options.reach,
-                "radius": options.radius,
-                "least_radius": options.least_radius,
+                "radius": options.radius * diagonal,
+                "least_radius": options.least_radius * diagonal,
                 "growth": options.growth,
                 "corner": options.corner,
                 "room": options.nodes,
