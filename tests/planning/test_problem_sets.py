@@ -24,9 +24,8 @@ STEP = 0.01
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Smaller roadmaps, which still connect all scenes."""
-    monkeypatch.setattr(planning_sets, "SAMPLES", 120)
-    monkeypatch.setattr(planning_sets, "CANDIDATES", 12)
+    """Fewer ends of ways in each scene."""
+    monkeypatch.setattr(planning_sets, "CANDIDATES", 16)
 
 
 @cache

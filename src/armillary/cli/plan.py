@@ -33,7 +33,7 @@ from armillary.errors import printable
 from armillary.kinematics.postures import in_posture
 from armillary.kinematics.state import State
 from armillary.model.display import plural
-from armillary.planning.plan import Plan, PlanReason
+from armillary.planning.plan import BLEND, Plan, PlanReason
 from armillary.sweeps.row_files import as_number
 from armillary.trajectories.motion import Motion
 from armillary.trajectories.motion_files import ENDINGS
@@ -113,6 +113,18 @@ def _limit(name: str, what: str, unit: str) -> Option:
         _limit("velocity", "rate", "m/s or rad/s"),
         _limit("acceleration", "acceleration", "m/s^2 or rad/s^2"),
         option(
+            "--jerk X",
+            "the greatest jerk of all joints [m/s^3 or rad/s^3]; else any",
+            type=float,
+        ),
+        option(
+            "--blend X",
+            "by how much joints may deviate at corners to round them [m or rad]; 0 to "
+            f"rest at each, else {BLEND}",
+            type=float,
+            default=BLEND,
+        ),
+        option(
             "--rate HZ",
             "samples a second of a motion that is written as CSV or NPY; else 100",
             type=float,
@@ -184,12 +196,12 @@ def _motion(plan: Plan, state: State, options: argparse.Namespace) -> Motion | N
     """Return the motion, where it is asked for and there is a way."""
     limits = {
         name: value
-        for name in ("velocity", "acceleration")
+        for name in ("velocity", "acceleration", "jerk")
         if (value := getattr(options, name)) is not None
     }
     if not plan.success or not (limits or options.out):
         return None
-    return plan.timed(**limits)
+    return plan.timed(blend=options.blend, **limits)
 
 
 # what is said

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck
 from armillary.collision.contact import Contact
 from armillary.errors import ModelError
 from armillary.kinematics.ending import Ending
-from armillary.kinematics.state import State
 
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion
 
-__all__ = ["Plan", "PlanReason"]
+__all__ = ["BLEND", "Plan", "PlanReason"]
 
 Array = npt.NDArray[np.float64]
+
+BLEND: Final = 0.1
+"""By how much joints deviate at corners of a motion, at most [m or rad]."""
 
 
 class PlanReason(Ending):
@@ -59,7 +62,7 @@ class Plan:
         joints: The names of joints that are outside of their limits.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
-        state: What is attached, where bases are, and which loops are on which branch.
+        check: What does not touch, and in which state.
     """
 
     q: Array
@@ -76,7 +79,7 @@ class Plan:
     joints: tuple[str, ...]
     seconds: float
     resolution: float
-    state: State
+    check: CollisionCheck
 
     @property
     def success(self) -> bool:
@@ -87,25 +90,27 @@ class Plan:
         """Return whether a way was found."""
         return self.success
 
-    def timed(self, **limits: Any) -> Motion:
-        """Return the fastest motion along the way, which rests at each way point.
+    def timed(self, *, blend: float = BLEND, **limits: Any) -> Motion:
+        """Return the fastest motion along the way, whose corners are rounded.
 
-        Its joints move straight between way points, as was proven.
+        Curves at corners are proven to touch nothing, as straight motions are. Where a
+        curve is not, it is halved, a few times; then the motion rests at that corner.
+        So it does at all of a way that is not proven.
 
         Args:
-            limits: `velocity`, `acceleration` and others, as for `Cell.time_path`.
+            blend: By how much each joint may deviate from straight motions at a corner
+                at most [m or rad]; with 0 the motion rests at each.
+            limits: `velocity`, `acceleration`, `jerk` and others, as for
+                `Cell.time_path`.
 
         Raises:
             ModelError: No way was found, or as for `Cell.time_path`.
         """
-        from armillary.trajectories.time_path import time_path
-
         if not self.success:
             raise ModelError(f"There is no way to time: {self.reason.sentence}.")
-        lines = np.stack([self.q[:-1], self.q[1:]], axis=1)
-        timed = time_path(self.state.cell, lines, **limits)
-        first, *others = (timed.motion(k) for k in range(len(lines)))
-        return replace(first.then(*others), start=self.state)
+        from armillary.planning.corners import timed_way
+
+        return timed_way(self.check, self.q, blend if self.proven else 0.0, limits)
 
     def __repr__(self) -> str:
         if not self.success:

@@ -286,7 +286,7 @@ class Planner:
             joints=joints,
             seconds=0.0,
             resolution=self.options.step,
-            state=self.check.state,
+            check=self.check,
         )
 
     def _plan(
@@ -316,7 +316,7 @@ class Planner:
             joints=(),
             seconds=seconds,
             resolution=self.options.step,
-            state=self.check.state,
+            check=self.check,
         )
 
     def _touching(self, q: Array) -> tuple[Any, ...]:
