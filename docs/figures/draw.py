@@ -330,7 +330,10 @@ FLOW = (
     ("describe", ("model",), "Workcell"),
     (
         "state formulas",
-        ("kinematics", "ik", "collision", "dynamics", "control", "trajectories"),
+        (
+            *("kinematics", "ik", "collision", "dynamics", "control"),
+            *("trajectories", "planning"),
+        ),
         "functions",
     ),
     ("record", ("trace",), "Program"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import armillary
 
-MAX_NAMES = 40
+MAX_NAMES = 48
 
 
 class Bare(str):
