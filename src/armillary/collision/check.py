@@ -287,7 +287,7 @@ class CollisionCheck:
         """
         speeds = self._placed.speeds(lower, upper)
         _, rates = self.tables.levers(speeds, self.placed)
-        # Where a coordinate does not move a pair, an infinite rate of it is none.
+        # An infinite rate of a coordinate that does not move a pair counts nothing.
         parts = [np.where(rates > 0.0, rates, 0.0) * each for each in speeds.joints.T]
         return np.stack([each.sum(axis=1) for each in parts], axis=1)
 
