@@ -25,7 +25,7 @@ __all__ = ["reference_duration"]
 Array = npt.NDArray[np.float64]
 
 
-def reference_duration(  # noqa: PLR0913
+def reference_duration(
     derivatives: Callable[[Array], tuple[Array, Array, Array]],
     length: float,
     *,

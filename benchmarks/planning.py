@@ -24,6 +24,8 @@ import numpy as np
 import armillary as arm
 from armillary.planning.plan import Plan
 from armillary.planning.planner import Planner
+from armillary.shapes import Box, Primitive
+from benchmarks.learned_rules import panda_urdf
 from benchmarks.measure import Figure, absent, cheaper, faster, within
 from benchmarks.planning_judges import CoalJudge, SphereJudge, samples
 from benchmarks.planning_peers import (
@@ -57,7 +59,8 @@ def figures() -> Iterator[Figure]:
     else:
         yield from cage_figures()
         yield from made_figures()
-        yield from anytime_figures()
+        yield from scene_figures()
+        yield from batch_figures()
     yield from own_figures()
 
 
@@ -203,9 +206,71 @@ def solved_figure(what: str, plans: Sequence[Plan]) -> Figure:
     )
 
 
-def anytime_figures() -> Iterator[Figure]:
-    """Yield nothing yet."""
-    yield from ()
+def scene_figures() -> Iterator[Figure]:
+    """Yield how long a planner takes that is given a new scene of 15 shapes."""
+    shapes: list[Primitive] = [Box(size=(0.2, 0.15, 0.1)) for _ in range(15)]
+    cell = among(panda_of_vamp(), shapes)
+    rng = np.random.default_rng(0)
+    took: list[float] = []
+    goal = CAGE_START + 1e-3
+    for _ in range(40):
+        angle, radius = rng.uniform(-np.pi, np.pi, 15), rng.uniform(0.6, 0.9, 15)
+        places = {
+            f"thing{k}": arm.Pose.translation(r * np.cos(a), r * np.sin(a), z)
+            for k, (a, r, z) in enumerate(
+                zip(angle, radius, rng.uniform(0.0, 1.0, 15), strict=True)
+            )
+        }
+        start = time.perf_counter()
+        planner = cell.planner(cell.collision(cell.home.place_all(places)))
+        planner(CAGE_START, goal)
+        first = time.perf_counter() - start
+        again, _ = seconds_of(lambda: planner(CAGE_START, goal))  # noqa: B023
+        took.append(first - again)
+    what = "a new scene of 15 boxes: state, check, planner, until it plans, median"
+    yield within(what, float(np.median(took[5:])), at_most=0.5e-3)
+
+
+def batch_figures() -> Iterator[Figure]:
+    """Yield how many problems are planned and proven a second, on two threads."""
+    problem = next(each for each in made_problems() if each.kind == "table_pick")
+    cell = among(panda_of_vamp(), problem.shapes)
+    planner = cell.planner(cell.collision())
+    lower, upper = cell.limits
+    rng = np.random.default_rng(0)
+
+    def near(q: np.ndarray) -> np.ndarray:
+        Q = q + rng.uniform(-0.2, 0.2, (4 * BATCH, 7))
+        Q = Q[((lower < Q) & (upper > Q)).all(axis=1)]
+        return Q[~planner.check(Q)][:BATCH]
+
+    starts, goals = near(problem.start), near(problem.goals[0])
+    count = min(len(starts), len(goals))
+    starts, goals = starts[:count], goals[:count]
+    planner.batch(starts[:100], goals[:100], threads=2)
+    start = time.perf_counter()
+    plans = planner.batch(starts, goals, threads=2, timeout=60.0)
+    took = time.perf_counter() - start
+    title = f"{count:,} problems like one of MotionBenchMaker, 2 threads"
+    yield within(f"{title}, each", took / count, at_most=1e-4)
+    yield solved_figure(title, plans)
+
+
+def hull_figures() -> Iterator[Figure]:
+    """Yield figures of a Panda in hulls in the sphere cage."""
+    cell = among(arm.load(panda_urdf()), cage_shapes())
+    planner = cell.planner(cell.collision())
+    fingers = [0.02] * (len(cell.joint_names) - 7)
+    start, goal = (np.array([*q, *fingers]) for q in (CAGE_START, CAGE_GOAL))
+    planner(start, goal, timeout=30.0)
+    asked = [
+        seconds_of(lambda: planner(start, goal, seed=k), turns=1)  # noqa: B023
+        for k in range(SEEDS // 4)
+    ]
+    title = "Panda in hulls in the sphere cage"
+    yield solved_figure(title, [plan for _, plan in asked])
+    middle = float(np.median([took for took, _ in asked]))
+    yield within(f"{title}, median", middle, at_most=10e-3)
 
 
 def own_figures() -> Iterator[Figure]:
@@ -213,6 +278,7 @@ def own_figures() -> Iterator[Figure]:
     if find_spec("pinocchio") is None:
         yield absent("arms in hulls", "pinocchio is not installed")
         return
+    yield from hull_figures()
     arms = hulls()
     for robot in MAKERS:
         for scene in scenes_of(robot, 0):
