@@ -38,7 +38,7 @@ def cover(
     return minimum(back, way), minimum(ahead, way), ends
 
 
-def heights(limit: int = 300) -> Pipeline:
+def heights(limit: int = 300, *, anywhere: bool = False) -> Pipeline:
     """Return how far a row stays above all terms; rows of wave[2] <= 0 stay NaN."""
     piece = {"at": (), "back": (), "ahead": (), "ending": ()}
     stage = program(
@@ -49,9 +49,10 @@ def heights(limit: int = 300) -> Pipeline:
     begin = program(
         lambda wave: (np.nan, 0.0, wave[2], 0.06), "t ends going first", wave=(3,)
     )
+    region = Subdivide(names, inner, "first", "t", "ends", 1e-9, limit, anywhere)
     stages: tuple[Stage, ...] = (
         begin,
-        When("going", (Subdivide(names, inner, "first", "t", "ends", 1e-9, limit),)),
+        When("going", (region,)),
         program(lambda t, ends: [t, ends], "found", t=(), ends=()),
     )
     return Pipeline("heights", (Port("wave", (3,)),), (TERMS,), stages, ("found",))
@@ -96,6 +97,22 @@ def test_intervals_end_at_their_first_end():
         before = gap(row, np.linspace(0.0, t, 2000)[:-1, None])
         assert before.min(initial=1.0) > -1e-12
         assert (gap(row, np.array([t])) <= NEAR) if ended else t == 1.0
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_any_end_will_do_where_that_is_asked(lanes: int):
+    pipeline = heights(anywhere=True)
+    kernel = compile_pipeline(pipeline, lanes=lanes)(TABLES)
+    wave = rows()
+    found = kernel(wave)
+    (wanted,) = evaluate(pipeline, kernel._native.tables, wave)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-15)
+    first = compile_pipeline(heights())(TABLES)(wave)
+    # The same intervals have an end, but it need not be the first, nor found.
+    np.testing.assert_array_equal(found[:, 1], first[:, 1])
+    is_ended = first[:, 1] > 0.0
+    assert (found[is_ended, 0] <= first[is_ended, 0]).all()
+    np.testing.assert_array_equal(found[~is_ended], first[~is_ended])
 
 
 def test_what_is_not_covered_is_left():

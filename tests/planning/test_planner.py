@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def free_positions(check, count: int, seed: int = 0) -> Array:
 
 
 def centres(Q: Array) -> Array:
-    """Return the centres of the arm's balls at (n, 4): a formula of its own, (n, 8, 3)."""
+    """Return the centres of the arm's balls by its own formula, (n, 4) -> (n, 8, 3)."""
     R, p = np.tile(np.eye(3), (len(Q), 1, 1)), np.zeros((len(Q), 3))
     found = []
     for k in range(4):
@@ -109,18 +110,18 @@ def centres(Q: Array) -> Array:
 def dense(q: Array, count: int = DENSE) -> Array:
     """Return samples of each motion of a way."""
     t = np.linspace(0.0, 1.0, count)[:, None]
-    return np.concatenate([a + t * (b - a) for a, b in zip(q[:-1], q[1:], strict=True)])
+    return np.concatenate([a + t * (b - a) for a, b in pairwise(q)])
 
 
 def problems(check, count: int, seed: int = 0):
     Q = free_positions(check, count + 1, seed)
-    return list(zip(Q[:-1], Q[1:], strict=True))
+    return list(pairwise(Q))
 
 
 def test_ways_touch_nothing_between_their_points():
     planner = planner_of_balls()
     cornered = 0
-    for start, goal in problems(planner.check, 20):
+    for start, goal in problems(planner.check, 12):
         plan = planner(start, goal, seed=1, timeout=None)
         assert plan.reason is arm.PlanReason.FOUND and plan.success and plan
         assert plan.proven and plan.goal == 0
@@ -180,6 +181,23 @@ def centre_of_ball(planner) -> Array:
     """Return joint positions at which links touch."""
     Q = np.random.default_rng(3).uniform(-2.0, 2.0, (2000, 4))
     return Q[planner.check(Q)][0]
+
+
+def test_more_time_gives_shorter_ways_that_are_proven():
+    planner = planner_of_balls()
+    start, goal = cornered_problem(planner)
+    first = planner(start, goal, timeout=None)
+    shorter = planner(start, goal, timeout=None, improve=0.1)
+    assert shorter.proven and shorter.length <= first.length
+    assert shorter.edges > 10 * first.edges  # it has searched on
+    assert (shorter.q[0] == start).all() and (shorter.q[-1] == goal).all()
+    assert shorter.length >= np.linalg.norm(goal - start)
+    assert planner.check.motion(shorter.q[:-1], shorter.q[1:]).free.all()
+    assert not planner.check(dense(shorter.q)).any()
+    several = planner(start, [goal, goal + 0.01], timeout=None, improve=0.02)
+    assert several.success and several.goal in {0, 1}
+    with pytest.raises(ModelError, match="time to improve must be"):
+        planner(start, goal, improve=-1.0)
 
 
 # Reasons
@@ -395,7 +413,7 @@ def test_users_joints_and_joints_without_limits():
     # Two turns of the first joint, over the one thing beside it.
     cell = cell_of([at(Sphere, 0.8, 0.0, 0.0, radius=0.05)], limit=np.inf)
     start = np.array([0.5, 0.0, 0.0, 0.0])
-    far = start + [4.0 * np.pi, 0.0, 0.0, 0.0]
+    far = start + np.array([4.0 * np.pi, 0.0, 0.0, 0.0])
     planner = cell.planner(cell.collision())
     plan = planner(start, far)
     assert plan.success and plan.proven and (plan.q[-1] == far).all()

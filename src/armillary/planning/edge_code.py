@@ -31,6 +31,7 @@ class EdgeCode(PartOfLoop):
             self.is_free(),
             self.sampled(),
             self.length(),
+            self.length_of(),
             self.cut(),
             self.quick(),
             self.proven(),
@@ -107,6 +108,16 @@ class EdgeCode(PartOfLoop):
             way = way * f.load(F64, weights, j)
             total.set(total.get() + way * way)
         f.ret(total.get().sqrt())
+        return f
+
+    def length_of(self) -> FunctionBuilder:
+        """Return the weighted length of a way."""
+        f = function("length_of", F64, path=PTR, count=I64)
+        n, total = SETUP.load(f["s"], "n"), f.variable(F64, 0.0)
+        with f.loop(f["count"], 1) as k:
+            p, q = (f.element(f["path"], F64, at * n) for at in (k - 1, k))
+            total.set(total.get() + call(f, "length", F64, p, q))
+        f.ret(total.get())
         return f
 
     def cut(self) -> FunctionBuilder:

@@ -69,8 +69,11 @@ CALL: Final = Struct.of(
     deadline=(I64, 1),  # when to stop [ns], 0 for never
     path=(PTR, 1),  # room for way points
     verdicts=(PTR, 1),  # of start and goals: 1 where it touches
+    improve=(I64, 1),  # until when a way is made shorter [ns], 0 for not at all
     sure=(I64, 1),  # whether edges of trees are proven
     tight=(I64, 1),  # which tables of the check are used
+    most=(I64, 1),  # samples of a search
+    bound=(F64, 1),  # samples of longer ways are not wanted; 0 for all of them
     status=(I64, 1),
     count=(I64, 1),  # way points
     goal=(I64, 1),  # which goal is reached
@@ -109,6 +112,7 @@ WORK: Final = Struct.of(
     step=(PTR, 1),
     rows=(PTR, 2),  # joint positions
     raw=(PTR, 1),  # way points before corners were cut
+    best=(PTR, 1),  # those of the shortest way so far
     counter=(PTR, 1),  # of samples
 )
 """Memory of a thread, which problems use one after the other."""

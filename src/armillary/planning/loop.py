@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,16 @@ ALIGNMENT: Final = 64
 
 CALL_WORDS: Final = CALL.bytes // 8
 
+RESULTS: Final = CALL.offsets["status"] // 8
+"""Where results begin; the length comes last."""
+
+PAIRS: Final = 4096
+OFTEN, SELDOM = 0.2, 1e-4
+"""Pairs of random positions, and the parts of them that are within both radii."""
+
+REACH, CORNER = 0.25, 0.025
+"""The longest edge and the smallest corner, by the radius."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -60,27 +71,55 @@ class LoopOptions(NamedTuple):
 
     Attributes:
         step: Distance of samples of an edge, in weighted lengths.
-        reach: The greatest length of an edge of a tree.
-        radius: Within which a node at which an edge failed is extended, at first: a part
-            of the diagonal of the space, beyond which hardly any sample lies near a
-            node where joints are many or turn far.
-        least_radius: At last.
-        growth: The part by which that changes with each edge.
-        corner: Corners whose points would move less are left alone.
         nodes: Nodes of a tree.
+        growth: The part by which the radius of a node changes with each edge.
         samples: Samples of a search.
         wide_samples: After so many of them, what is nearly touching does not count.
     """
 
     step: float
-    reach: float = 1.0
-    radius: float = 0.3
-    least_radius: float = 0.075
-    growth: float = 1e-4
-    corner: float = 0.1
     nodes: int = 100_000
+    growth: float = 1e-4
     samples: int = 10_000_000
     wide_samples: int = 2_000
+
+
+class Scale(NamedTuple):
+    """How far nodes are extended, as weighted lengths.
+
+    Attributes:
+        radius: Samples within it extend a node at which an edge failed, at first.
+        least_radius: At last.
+        reach: The greatest length of an edge of a tree.
+        corner: Corners whose points would move less are left alone.
+    """
+
+    radius: float
+    least_radius: float
+    reach: float
+    corner: float
+
+    @classmethod
+    def of(cls, space: Space) -> Self:
+        """Return lengths that fit a space, whatever its size and its joints.
+
+        One of five random positions is within the radius of another, and one of ten
+        thousand within the least radius. For the Panda these are 4 and 1, as others
+        have tuned them by hand.
+        """
+        spans = (space.upper - space.lower) * space.weights
+        spans = spans[spans > 0.0]
+        n = len(spans)
+        if not n:
+            return cls(1.0, 1.0, 1.0, 1.0)
+        pairs = np.random.default_rng(0).uniform(0.0, 1.0, (2, PAIRS, n)) * spans
+        distances = np.linalg.norm(pairs[0] - pairs[1], axis=1)
+        radius = float(np.quantile(distances, OFTEN))
+        # The volume of a ball of radius r is v r^n.
+        v = math.pi ** (n / 2) / math.gamma(n / 2 + 1)
+        log_volume = math.log(SELDOM / v) + float(np.log(spans).sum())
+        least = min(math.exp(log_volume / n), radius)
+        return cls(radius, least, REACH * radius, CORNER * radius)
 
 
 class Problem(NamedTuple):
@@ -91,12 +130,14 @@ class Problem(NamedTuple):
         goals: The same, shape (k, n).
         seed: Another number gives other samples.
         deadline: When to stop [ns], see `deadline_after`; 0 for never.
+        improve: Until when a way is made shorter, 0 for not at all.
     """
 
     start: Array
     goals: Array
     seed: int
     deadline: int
+    improve: int = 0
 
 
 class Found(NamedTuple):
@@ -149,7 +190,6 @@ class NativeLoop:
         lower, upper, weights = (np.ascontiguousarray(each, float) for each in space)
         inverse = 1.0 / weights
         least, span = lower * weights, (upper - lower) * weights
-        diagonal = float(np.linalg.norm(space.weights * (space.upper - space.lower)))
         parts: dict[str, npt.NDArray[Any]] = {
             "weights": weights,
             "inverse": inverse,
@@ -172,11 +212,8 @@ class NativeLoop:
                 "pieces": 0.5 / options.step,
                 **{name: address_of(part) for name, part in parts.items()},
                 "resolution": 1.0 / options.step,
-                "reach": options.reach,
-                "radius": options.radius * diagonal,
-                "least_radius": options.least_radius * diagonal,
+                **Scale.of(space)._asdict(),
                 "growth": options.growth,
-                "corner": options.corner,
                 "room": options.nodes,
                 "most": options.samples,
                 "wide_samples": options.wide_samples,
@@ -243,10 +280,10 @@ class _Memory:
 
     def solve(self, loop: NativeLoop, problem: Problem) -> Found:
         """Solve a problem of the loop that this was made for."""
-        start, goals, seed, deadline = problem
+        start, goals, seed, deadline, _ = problem
         verdicts = np.zeros(1 + len(goals), np.int64)
         # In the order of the first fields of `layout.CALL`.
-        self.call[:7] = (
+        self.call[:8] = (
             address_of(start),
             address_of(goals),
             len(goals),
@@ -254,9 +291,10 @@ class _Memory:
             deadline,
             address_of(self.path),
             address_of(verdicts),
+            problem.improve,
         )
         loop.run(*self.addresses, 1)
-        status, count, goal, *counts = self.call[9 : CALL_WORDS - 1].tolist()
+        status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
         length = float(self.call.view(np.float64)[CALL_WORDS - 1])
         q = self.path[:count].copy()
         return Found(status, q, goal, verdicts, length, tuple(counts))
@@ -303,6 +341,7 @@ class _Memory:
                 "step": memory(n, kind),
                 "rows": [memory(n) for _ in range(2)],
                 "raw": memory(n * PATH_ROOM),
+                "best": memory(n * PATH_ROOM),
                 "counter": memory(n, np.int64),
             },
         )

@@ -25,6 +25,7 @@ from armillary.kernel.builder import FunctionBuilder, Value, module_text
 from armillary.kernel.machine_type import F64, I1, I64, PTR, VOID, Type
 from armillary.planning.code_parts import PartOfLoop, call, copy_reals, function
 from armillary.planning.edge_code import EdgeCode
+from armillary.planning.improve_code import ImproveCode
 from armillary.planning.layout import (
     CALL,
     FOUND,
@@ -52,7 +53,7 @@ def loop_code(real: Type, prover_lanes: int) -> str:
         real: The vectors of the check, which are those of trees.
         prover_lanes: Lanes of the prover, which computes in 64 bits.
     """
-    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, LoopCode
+    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, ImproveCode, LoopCode
     functions: list[FunctionBuilder] = []
     for part in parts:
         functions += part(real, prover_lanes).functions()
@@ -160,7 +161,7 @@ class LoopCode(PartOfLoop):
     def plan(self) -> FunctionBuilder:
         """Solve one problem."""
         f = function("plan")
-        c, n = f["c"], SETUP.load(f["s"], "n")
+        c = f["c"]
         for field in ("sure", "tight", *COUNTS):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
@@ -176,7 +177,14 @@ class LoopCode(PartOfLoop):
             f.ret()
         for k in range(2):
             TREE.store(0, WORK.load(f["w"], "tree", k), "count")
-        count = call(f, "solve", I64)
+        CALL.store(SETUP.load(f["s"], "most"), c, "most")
+        CALL.store(0.0, c, "bound")
+        found = call(f, "solve", I64)
+        is_improved = (CALL.load(c, "improve") > 0) & (found > 2)
+        shorter = f.variable(I64, found)
+        with f.when(is_improved):
+            shorter.set(call(f, "improve", I64, found))
+        count = shorter.get()
         trees = [WORK.load(f["w"], "tree", k) for k in range(2)]
         sizes = [TREE.load(tree, "count") for tree in trees]
         CALL.store(sizes[0] + sizes[1], c, "nodes")
@@ -186,11 +194,8 @@ class LoopCode(PartOfLoop):
             CALL.store(call(f, "late", I1).select(late, full), c, "status")
             f.ret()
         CALL.store(FOUND, c, "status")
-        path, total = CALL.load(c, "path"), f.variable(F64, 0.0)
-        with f.loop(count, 1) as k:
-            p, q = (f.element(path, F64, at * n) for at in (k - 1, k))
-            total.set(total.get() + call(f, "length", F64, p, q))
-        CALL.store(total.get(), c, "length")
+        path = CALL.load(c, "path")
+        CALL.store(call(f, "length_of", F64, path, count), c, "length")
         f.ret()
         return f
 

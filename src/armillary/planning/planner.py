@@ -133,6 +133,7 @@ class Planner:
         *,
         seed: int = 0,
         timeout: float | None = 1.0,
+        improve: float = 0.0,
         frame: str | None = None,
         relative_to: str = WORLD,
         position: str = "xyz",
@@ -142,7 +143,7 @@ class Planner:
         """Return a way from a start to a goal that touches nothing.
 
         The same start, goal and seed give the same way, whatever else runs; the timeout
-        only ends a search.
+        only ends a search. With `improve` the way depends on the time that there is.
 
         Args:
             start: Joint positions [m or rad], shape (n,), or a state.
@@ -151,6 +152,8 @@ class Planner:
                 of these. Any of them may be reached.
             seed: Another number gives other samples.
             timeout: Time for the search [s]; None for as long as it takes.
+            improve: Until how long after the call began shorter ways are searched for,
+                once one is found [s]; each is proven as the first one.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -159,12 +162,12 @@ class Planner:
 
         Raises:
             ShapeError: Start or goal have another shape.
-            ModelError: A goal is a pose and no frame is named, or the timeout is below
-                0 or NaN.
+            ModelError: A goal is a pose and no frame is named, or a time is below 0 or
+                NaN.
             UnknownName: The frame does not exist.
         """
         began = time.perf_counter()
-        seconds = seconds_of(timeout)
+        seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
         q0 = positions_of(start, len(self.weights), "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         goals = goals_of(self.check.cell, self.check.state, q0, goal, free)
@@ -173,7 +176,8 @@ class Planner:
             return asked
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = asked
-        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds)))
+        until = 0 if more == 0.0 else deadline_of(more)
+        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds), until))
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
 
     def batch(
@@ -374,7 +378,7 @@ def _each(goals: Any, count: int) -> list[Any]:
     return every
 
 
-def seconds_of(timeout: float | None) -> float | None:
+def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     """Return a timeout [s], None for none.
 
     Raises:
@@ -383,7 +387,7 @@ def seconds_of(timeout: float | None) -> float | None:
     if timeout is None or timeout == math.inf:
         return None
     if not timeout >= 0.0:
-        raise ModelError(f"The timeout must be a number from 0 up, not {timeout!r}.")
+        raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
     return float(timeout)
 
 

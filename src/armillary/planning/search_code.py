@@ -90,7 +90,10 @@ class SearchCode(PartOfLoop):
         x, target, step = (WORK.load(w, k) for k in ("sample", "target", "step"))
         here, there = (WORK.load(w, "rows", k) for k in range(2))
         distance = f.reserve(8)
-        call(f, "sample", VOID, x)
+        with f.when(CALL.load(f["c"], "bound") > 0.0):
+            call(f, "informed", VOID, x)
+        with f.otherwise():
+            call(f, "sample", VOID, x)
         near = call(f, "nearest", I64, tree, x, distance)
         d, radii = f.load(self.one, distance), TREE.load(tree, "radius")
         r = f.load(self.one, radii, near)
@@ -204,7 +207,7 @@ class SearchCode(PartOfLoop):
         which = f.variable(I64, 1)  # the tree that grows
         tree, other = f.variable(PTR, trees[1]), f.variable(PTR, trees[0])
         rounds, last = f.variable(I64, 0), f.reserve(8)
-        room, most = (SETUP.load(s, k) for k in ("room", "most"))
+        room, most = SETUP.load(s, "room"), CALL.load(c, "most")
         with f.forever() as loop:
             rounds.set(rounds.get() + 1)
             sizes = [TREE.load(each.get(), "count") for each in (tree, other)]

@@ -6,10 +6,14 @@ from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder
 from armillary.kernel.machine_type import F64, I64, PTR, VOID
-from armillary.planning.code_parts import PartOfLoop, counted, function
-from armillary.planning.layout import GROUP, SETUP, TREE, WORK
+from armillary.kernel.random_code import mixed
+from armillary.planning.code_parts import PartOfLoop, call, counted, function
+from armillary.planning.layout import CALL, GROUP, SETUP, TREE, WORK
 
 __all__ = ["TreeCode"]
+
+PART: Final = 2**21 - 1
+"""The greatest of the numbers of 21 bits of which an integer of 64 bits has three."""
 
 FAR: Final = 1e18
 """Positions of nodes that are not there; their squares are numbers of 32 bits."""
@@ -20,7 +24,7 @@ class TreeCode(PartOfLoop):
 
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
-        return [self.add(), self.nearest(), self.row(), self.sample()]
+        return [self.add(), self.nearest(), self.row(), self.sample(), self.informed()]
 
     def add(self) -> FunctionBuilder:
         """Add a node to a tree that has room; return its number."""
@@ -121,5 +125,54 @@ class TreeCode(PartOfLoop):
             part = self.narrow((now >> 11).to(F64, "uitofp") * 2.0**-53)
             x = f.load(self.one, least, j) + part * f.load(self.one, span, j)
             f.store(x, f["to"], j)
+        f.ret()
+        return f
+
+    def informed(self) -> FunctionBuilder:
+        """Write a sample through which a way to the goal may be shorter than the bound.
+
+        It is in an ellipsoid whose foci are start and goal (Gammell and others,
+        "Informed RRT*", 2014): of a point u of a ball, where |u| is the greatest of n
+        random numbers and its direction a sum of three for each joint.
+        """
+        f = function("informed", VOID, to=PTR)
+        counted(f, "samples")
+        s, w, c, n = f["s"], f["w"], f["c"], SETUP.load(f["s"], "n")
+        start = CALL.load(c, "start")
+        goal = f.element(CALL.load(c, "goals"), F64, CALL.load(c, "goal") * n)
+        weights, counter = SETUP.load(s, "weights"), WORK.load(w, "counter")
+        seed = f.load(I64, counter) + 1
+        f.store(seed, counter)
+        # The direction, its size, and how it lies to the line between the foci.
+        between = call(f, "length", F64, start, goal)
+        size, along = f.variable(F64, 1e-30), f.variable(F64, 0.0)
+        radius = f.variable(F64, 0.0)
+        direction = WORK.load(w, "rows", 0)
+        with f.loop(n) as j:
+            bits = mixed(mixed(seed) + j)
+            total = (bits >> 43) + ((bits >> 22) & PART) + (bits & PART)
+            u = total.to(F64, "uitofp") * (1.0 / (PART + 1)) - 1.5
+            f.store(u, direction, j)
+            size.set(size.get() + u * u)
+            way = f.load(F64, goal, j) - f.load(F64, start, j)
+            along.set(along.get() + u * way * f.load(F64, weights, j))
+            part = (mixed(bits) >> 11).to(F64, "uitofp") * 2.0**-53
+            radius.set((part > radius.get()).select(part, radius.get()))
+        scale = radius.get() / size.get().sqrt()
+        bound = CALL.load(c, "bound")
+        wide = bound * bound - between * between
+        side = (wide > 0.0).select(wide, 0.0).sqrt() * 0.5
+        # x = middle + b u + (a - b) (u . e) e, where e is the line's direction.
+        squared = between * between + 1e-30
+        more = (bound * 0.5 - side) * along.get() * scale / squared
+        side = side * scale
+        least, span = (SETUP.load(s, x) for x in ("least", "span"))
+        with f.loop(n) as j:
+            p, q = (f.load(F64, x, j) * f.load(F64, weights, j) for x in (start, goal))
+            x = (p + q) * 0.5 + f.load(F64, direction, j) * side + (q - p) * more
+            low = self.wide(f.load(self.one, least, j))
+            high = low + self.wide(f.load(self.one, span, j))
+            x = (x < low).select(low, x)
+            f.store(self.narrow((x > high).select(high, x)), f["to"], j)
         f.ret()
         return f
