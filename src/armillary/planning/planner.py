@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
@@ -33,6 +34,9 @@ LOG = logging.getLogger("armillary.planning")
 
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
+
+MOST_SEED: Final = 2**62 - 1
+"""Bits of a seed that count."""
 
 TURN: Final = 2.0 * np.pi
 
@@ -77,9 +81,9 @@ def planner(
             `cell.collision(state, margin=0.01)` returns it.
         weights: How much each joint counts in lengths of motions, shape (n,), above 0;
             by default 1 for each radian and metre.
-        resolution: Distance of the samples of a motion, in weighted lengths. The search
-            goes by samples; the way that is returned is proven where links have bounds
-            of their speed, and sampled where not.
+        resolution: Distance of the samples of a motion, in weighted lengths, where
+            links have no bounds of their speed. Else the way that is returned is
+            proven, and the search tests half as many samples.
         nodes: Joint positions that each of both trees may have; with those the memory
             of a search is bounded.
 
@@ -162,8 +166,8 @@ class Planner:
 
         Raises:
             ShapeError: Start or goal have another shape.
-            ModelError: A goal is a pose and no frame is named, or a time is below 0 or
-                NaN.
+            ModelError: A goal is a pose and no frame is named, a time is below 0 or
+                NaN, or the seed is not an integer from 0 up.
             UnknownName: The frame does not exist.
         """
         began = time.perf_counter()
@@ -177,7 +181,9 @@ class Planner:
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = asked
         until = 0 if more == 0.0 else deadline_of(more)
-        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds), until))
+        number = whole_number("seed", seed, least=0) & MOST_SEED
+        problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
+        found = loop.solve(problem)
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
 
     def batch(
@@ -228,11 +234,12 @@ class Planner:
                 continue
             loop, wanted = asked
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
+        number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
         for loop, members in groups.values():
             problems = [
-                Problem(rows[k], wanted.q, seed, deadline) for k, wanted in members
+                Problem(rows[k], wanted.q, number, deadline) for k, wanted in members
             ]
             found = loop.solve_all(problems, whole_number("threads", workers, least=1))
             took = (time.perf_counter() - began) / len(rows)
@@ -246,29 +253,35 @@ class Planner:
         """Return the loop and the goals that can be asked, or why there are none."""
         if goals.reason is not None:
             return self._without(goals.reason)
-        lower, upper = self.check.cell.limits
-        if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
-            return self._without(PlanReason.INVALID)
-        beyond = (q0 < lower) | (q0 > upper)
-        if not beyond.any():
-            outside = (goals.q < lower) | (goals.q > upper)
-            is_within = ~outside.any(axis=1)
+        lower, upper = self._limits
+        # What is not finite is within no limits, unless these are infinite.
+        is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
+        is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
+        if not is_usual or self._is_open:
+            if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
+                return self._without(PlanReason.INVALID)
+            beyond = (q0 < lower) | (q0 > upper)
+            if not (beyond.any() or is_within.any()):
+                beyond = (goals.q[0] < lower) | (goals.q[0] > upper)
+            if beyond.any():
+                names = self.check.cell.joint_names
+                joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
+                return self._without(PlanReason.LIMITS, joints)
             if not is_within.all():
-                if not is_within.any():
-                    beyond = outside[0]
-                else:
-                    goals = Goals(
-                        np.ascontiguousarray(goals.q[is_within]),
-                        goals.numbers[is_within],
-                    )
-        if beyond.any():
-            names = self.check.cell.joint_names
-            joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
-            return self._without(PlanReason.LIMITS, joints)
+                q = np.ascontiguousarray(goals.q[is_within])
+                goals = Goals(q, goals.numbers[is_within])
         if not self.check.may_be_free:
-            pairs = tuple(self.check.contacts(q0))
-            return self._without(PlanReason.START_TOUCHES, pairs=pairs)
+            return self._without(PlanReason.START_TOUCHES, pairs=self._touching(q0))
         return self._loop(q0, goals.q), goals
+
+    @cached_property
+    def _limits(self) -> tuple[Array, Array]:
+        return self.check.cell.limits
+
+    @cached_property
+    def _is_open(self) -> bool:
+        """Return whether joints have no limits."""
+        return not all(np.isfinite(each).all() for each in self._limits)
 
     def _without(
         self, reason: PlanReason, joints: tuple[str, ...] = (), pairs: Any = ()
@@ -336,17 +349,21 @@ class Planner:
         Joints without limits move within a turn around start and goals, rounded to
         whole turns, so that there are few loops.
         """
-        lower, upper = self.check.cell.limits
-        is_open = ~(np.isfinite(lower) & np.isfinite(upper))
-        key = b""
-        if is_open.any():
-            ends = np.concatenate([q0[np.newaxis], goals])
-            first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
-            last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
-            lower = np.where(np.isfinite(lower), lower, first)
-            upper = np.where(np.isfinite(upper), upper, last)
-            key = lower.tobytes() + upper.tobytes()
+        lower, upper = self._limits
+        if not self._is_open:
+            return self._whole
+        ends = np.concatenate([q0[np.newaxis], goals])
+        first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
+        last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
+        lower = np.where(np.isfinite(lower), lower, first)
+        upper = np.where(np.isfinite(upper), upper, last)
+        key = lower.tobytes() + upper.tobytes()
         return kept_few(self, "loops", key, lambda: self._made(lower, upper))
+
+    @cached_property
+    def _whole(self) -> NativeLoop:
+        """Return the loop within the limits of all joints, which are finite."""
+        return self._made(*self._limits)
 
     def _made(self, lower: Array, upper: Array) -> NativeLoop:
         prover = self.check.motion_columns(lower, upper)
