@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,7 @@ def test_no_joint_deviates_by_more(deviation: float):
         parts = np.linspace(0.0, len(curve.at) - 1.0, 150)
         q, _, _ = curve.evaluate((), parts)
         share = np.linspace(0.0, 1.0, 500)[:, None]
-        lines = np.concatenate(
-            [a + share * (b - a) for a, b in zip(corners, corners[1:], strict=False)]
-        )
+        lines = np.concatenate([a + share * (b - a) for a, b in pairwise(corners)])
         apart = [float(np.abs(lines - point).max(axis=1).min()) for point in q]
         assert max(apart) <= deviation * (1.0 + 1e-9) + 2e-3  # 2e-3: of the samples
         assert q[0] == pytest.approx(corners[0])

@@ -11,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError
+from armillary.trajectories.curve import PathCurve
 from armillary.trajectories.timed_path import PathReason, TimedPath
 
 Array = npt.NDArray[np.float64]
@@ -121,7 +122,9 @@ def test_durations_are_those_of_linear_programs(cell: arm.Cell, names: tuple[str
         timed = cell.time_path(walk(seed), joints=names, **LIMITS)
         at, curve = timed.curve.at, timed.curve
 
-        def derivatives(s: Array) -> Any:
+        def derivatives(
+            s: Array, at: Array = at, curve: PathCurve = curve
+        ) -> tuple[Array, Array, Array]:
             knot = np.clip(np.searchsorted(at, s, side="right") - 1, 0, len(at) - 2)
             part = knot + (s - at[knot]) / np.diff(at)[knot]
             _, slope, bend = curve.evaluate((), part)

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, SweepError, quote
+from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints, selection_of
 from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number
-from armillary.kinematics.identity import digest
 
 __all__ = ["GridSamples", "Samples", "Uniform", "as_samples", "grid", "samples"]
 

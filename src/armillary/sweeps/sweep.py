@@ -28,10 +28,10 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel.buffers import empty
+from armillary.kinematics.identity import digest
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
-from armillary.kinematics.identity import digest
 from armillary.sweeps.lock import only_sweep
 from armillary.sweeps.progress import ProgressBar
 from armillary.sweeps.questions import Question, fields_of, questions_of

@@ -35,7 +35,7 @@ INTERVALS: Final = 150
 """About how many intervals a grid has by default, if there are fewer waypoints."""
 
 TURN: Final = 0.3
-"""A path that turns by more at its waypoints [rad], in the mean, gets more intervals."""
+"""Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
 
 MOST_PER_KNOT: Final = 4
 """Most intervals between two waypoints by default, where there are many waypoints."""
@@ -85,7 +85,7 @@ def jerk_limits(given: Any, joints: int) -> Array:
     return most
 
 
-def within_jerk(  # noqa: PLR0913
+def within_jerk(
     positions: Array,
     at: Array | None,
     curves: Curves | None,
@@ -216,7 +216,7 @@ def _results(
     return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
 
 
-def _tightened(  # noqa: PLR0913
+def _tightened(
     kernel: Kernel,
     first: tuple[Any, ...],
     velocity: Array,

@@ -13,12 +13,11 @@ interpolated samples are all motions, and their derivatives are exact:
 
 from __future__ import annotations
 
-import math
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, Self, cast, final
 
 import numpy as np
@@ -27,14 +26,13 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, StateError, quote
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import numbers_of, positive_number, whole_number
-from armillary.kernel.kernel import shared_kernel
 from armillary.kinematics.identity import digest
 from armillary.kinematics.state import State, bound_state, home, rates_of
+from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
-from armillary.spatial.vector import Matrix, Number, Vector
-from armillary.trace import trace
 from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.motion_files import read_motion, write_motion
+from armillary.trajectories.motion_kernel import evaluation, even_law, turned_law
 from armillary.trajectories.motion_parts import (
     POWERS,
     Attachment,
@@ -165,7 +163,7 @@ class Motion:
             start,
             joint_names,
             times=t - t[0],
-            law=_in_time(h),
+            law=even_law(h),
             curve=curve,
             piece=np.arange(len(h)),
         )
@@ -387,17 +385,20 @@ class Motion:
         """
         workcell: Any = getattr(cell, "workcell", cell)
         if isinstance(cell, State):
+            workcell = cell.cell
+        made_for = self.digest
+        if made_for and made_for != digest_of(workcell):
+            raise StateError(
+                "This motion was made for a cell with another content. To use it "
+                "nevertheless, say so: Motion.through(motion.times, motion.q, "
+                "motion.qd, motion.qdd, start=cell.home)."
+            )
+        if isinstance(cell, State):
             start = cell
         elif self.start is not None:
             start = bound_state(workcell, self.start)
         else:
             start = home(workcell)
-        made_for = self.digest
-        if made_for and made_for != digest_of(start.cell):
-            raise StateError(
-                "This motion was made for a cell with another content. To use it "
-                "nevertheless, say so: Motion.through(motion.times, motion.q, ...)."
-            )
         parts = (self.times, self.law, self.curve, self.piece)
         names = ("times", "law", "curve", "piece")
         made = Motion.on(
@@ -447,16 +448,14 @@ class Motion:
         """
         end = self.duration
         h = np.diff(self.times)
-        turned = _turned(self.law, h)[::-1]
+        turned = turned_law(self.law, h)[::-1]
         attachments: list[Attachment] = []
         start = self.start
         if self.attachments:
             for event in self.attachments:
-                by = None
-                if event.by is None:
-                    by = self.state(np.nextafter(event.time, -np.inf)).parent(
-                        event.part
-                    )
+                before = self.state(np.nextafter(event.time, -np.inf))
+                parent = before.parent(event.part)
+                by = None if parent == WORLD else parent
                 attachments.append(Attachment(event.part, end - event.time, by))
             start = self.state(end).replace(time=self._start.time)
         return replace(
@@ -680,71 +679,6 @@ class Motion:
 
     def __repr__(self) -> str:
         return f"<Motion: {self.duration:.6g} s, {self.curve.shape[-1]} joints>"
-
-
-@lru_cache(maxsize=64)
-def evaluation(joints: int) -> Kernel:
-    """Return the kernel from the polynomials of a piece and a time to q, qd, qdd, qddd.
-
-    joints: How many there are.
-    """
-
-    def evaluate(law: Vector, curve: Matrix, since: Number) -> Any:
-        r = _derivatives(law, since)
-        rows = [_derivatives(list(row), r[0]) for row in zip(*curve, strict=True)]
-        square = r[1] * r[1]
-        cube, mixed = square * r[1], 3.0 * r[1] * r[2]
-        q: list[Number] = []
-        qd: list[Number] = []
-        qdd: list[Number] = []
-        qddd: list[Number] = []
-        for position, slope, curvature, third in rows:
-            q.append(position)
-            qd.append(slope * r[1])
-            qdd.append(curvature * square + slope * r[2])
-            qddd.append(third * cube + curvature * mixed + slope * r[3])
-        return q, qd, qdd, qddd
-
-    program = trace(
-        evaluate,
-        name="motion",
-        outputs=("q", "qd", "qdd", "qddd"),
-        law=(POWERS,),
-        curve=(POWERS, joints),
-        since=(),
-    )
-    return shared_kernel(program)
-
-
-def _derivatives(polynomial: Vector, x: Number) -> list[Number]:
-    """Return a polynomial and its first three derivatives at a point (Horner)."""
-    coefficients = list(polynomial)
-    values: list[Number] = []
-    for _ in range(4):
-        value = coefficients[-1]
-        for coefficient in reversed(coefficients[:-1]):
-            value = value * x + coefficient
-        values.append(value)
-        coefficients = [k * c for k, c in enumerate(coefficients)][1:]
-    return values
-
-
-def _in_time(lengths: Array) -> Array:
-    """Return the laws by which each piece of a path is passed evenly."""
-    law = np.zeros((len(lengths), POWERS))
-    law[:, 1] = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
-    return law
-
-
-def _turned(law: Array, lengths: Array) -> Array:
-    """Return polynomials of the time from the end of their pieces backwards."""
-    # p(h - t) = sum_j t^j (-1)^j sum_k C(k, j) law[k] h^(k - j)
-    turned = np.zeros_like(law)
-    for j in range(POWERS):
-        for k in range(j, POWERS):
-            turned[:, j] += math.comb(k, j) * law[:, k] * lengths ** (k - j)
-        turned[:, j] *= (-1.0) ** j
-    return turned
 
 
 def _in_order(events: Iterable[Any]) -> tuple[Any, ...]:

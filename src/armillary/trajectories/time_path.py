@@ -49,6 +49,7 @@ from armillary.trajectories.limits import (
 )
 from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason, TimedPath
+from armillary.trajectories.tool_limits import ToolLimits, tool_limits
 from armillary.trajectories.torques import (
     PathTorques,
     path_torques,
@@ -120,6 +121,24 @@ class Load(NamedTuple):
         )
 
 
+class Further(NamedTuple):
+    """Further limits, which are rows of the path speed and acceleration.
+
+    Attributes:
+        load: What torques depend on, if they are limited.
+        tool: Limits of a frame, if there are any.
+        cell: What moves.
+        joints: As the caller gives them.
+        state: The state whose attachments and moved bases are used.
+    """
+
+    load: Load | None
+    tool: ToolLimits | None
+    cell: Workcell
+    joints: Joints
+    state: State | None
+
+
 def time_path(  # noqa: PLR0913
     cell: Workcell,
     path: npt.ArrayLike,
@@ -133,6 +152,9 @@ def time_path(  # noqa: PLR0913
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
     torque: npt.ArrayLike | Literal[True] | None = None,
+    tool: str | None = None,
+    tool_speed: float | None = None,
+    tool_acceleration: float | None = None,
     jerk: npt.ArrayLike | None = None,
     start_acceleration: npt.ArrayLike = 0.0,
     end_acceleration: npt.ArrayLike = 0.0,
@@ -180,9 +202,13 @@ def time_path(  # noqa: PLR0913
         torque: The greatest torques or forces [N m or N], as for `velocity`, but that
             zero need not be within; True for the effort limits of the cell. By default
             there are none. Joints with a limit of torque need no other.
+        tool: A frame, whose speed or acceleration is limited, too.
+        tool_speed: The greatest speed of its origin [m/s].
+        tool_acceleration: The greatest acceleration of its origin [m/s^2]. The motion
+            keeps to up to 1 % less.
         jerk: The greatest jerks [m/s^3 or rad/s^3], shape (), (n,) or (..., n), the
             same in both directions; by default jerk is not limited. It cannot be
-            limited together with torques.
+            limited together with torques, or speeds and accelerations of a frame.
         start_acceleration: The path acceleration d2s/dt2 at the start, a number or
             shape (...), where it starts in motion and jerk is limited.
         end_acceleration: The path acceleration at the end, likewise.
@@ -212,18 +238,22 @@ def time_path(  # noqa: PLR0913
     load = None
     if torque is not None:
         load = Load(cell, torque_limits(cell, chosen, torque), joints, state)
-    elif state is not None:
-        raise StateError("state= counts for torques only: give torque=, too.")
+    of_tool = tool_limits(tool, tool_speed, tool_acceleration)
+    if state is not None and load is None and of_tool is None:
+        raise StateError(
+            "state= counts for torques and frames only: give torque= or tool=, too."
+        )
     ends = path_speed("start", start), path_speed("end", end)
     names = [cell.joint_names[k] for k in chosen]
     most = None if jerk is None else jerk_limits(jerk, len(chosen))
     _check_fit(shape[:-2], names, limits, load, ends, most)
     of = tuple(names), home(cell) if state is None else bound_state(cell, state)
     if most is not None:
-        if load is not None:
+        if load is not None or of_tool is not None:
             raise ModelError(
-                "Limits of jerk and of torques cannot be combined: leave out jerk= or "
-                "torque=, and check the torques of the motion by inverse_dynamics."
+                "Limits of jerk cannot be combined with those of torques or of a "
+                "frame: leave out jerk=, or the others, and check them along the "
+                "motion."
             )
         motions = PathEnds(
             *ends,
@@ -246,11 +276,21 @@ def time_path(  # noqa: PLR0913
         )
     count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
     is_spline = derivatives is None and blend is None
-    if is_spline and load is None and LARGE.holds(count, per_knot):
+    has_rows = load is not None or of_tool is not None
+    if is_spline and not has_rows and LARGE.holds(count, per_knot):
         s = None if at is None else fitting("at", at, shape[:-1])
         return TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
     curves = _curves(positions, at, derivatives, blend)
-    return TimedPath(*_by_pieces(curves, per_knot, limits, ends, load), *of)
+    return TimedPath(
+        *_by_pieces(
+            curves,
+            per_knot,
+            limits,
+            ends,
+            Further(load, of_tool, cell, joints, state) if has_rows else None,
+        ),
+        *of,
+    )
 
 
 def _path_acceleration(name: str, value: Any, speed: Array) -> Array:
@@ -359,19 +399,19 @@ def _by_pieces(
     per_knot: int,
     limits: PathLimits,
     ends: tuple[Array, Array],
-    load: Load | None,
+    further: Further | None,
 ) -> Timed:
     """Return times of curves, found piece by piece."""
     count = curves.curve.at.shape[-1] - 1
-    small = load is not None or SMALL.holds(count, per_knot)
+    small = further is not None or SMALL.holds(count, per_knot)
     size = SMALL if small else LARGE
     pieces = -(-per_knot // (size.points - 1))
     curve = curves.curve.refined(pieces) if pieces > 1 else curves.curve
     grid = PathGrid(curve, size, -(-per_knot // pieces))
-    if load is None:
+    if further is None:
         time, speed, fault = _swept(grid, limits, ends)
     else:
-        time, speed, fault = _loaded(grid, limits, ends, load)
+        time, speed, fault = _loaded(grid, limits, ends, further)
     is_sound = curves.reason == 0
     reason = np.where(is_sound & ~curves.still, fault, curves.reason)
     still = np.broadcast_to(curves.still, reason.shape)
@@ -402,14 +442,36 @@ def _timed(
 
 
 def _loaded(
-    grid: PathGrid, limits: PathLimits, ends: tuple[Array, Array], load: Load
+    grid: PathGrid,
+    limits: PathLimits,
+    ends: tuple[Array, Array],
+    further: Further,
 ) -> tuple[Array, Array, Array]:
-    """Return the same as `_swept` with limits of torques."""
-    torques = load.torques(grid.curve.refined(grid.per_knot).knots)
-    time, speed, fault = _swept(grid, limits, ends, torques.rows())
+    """Return the same as `_swept` with limits of torques, or of a frame."""
+    points = grid.curve.refined(grid.per_knot).knots
+    load, tool = further.load, further.tool
+    more: tuple[Array, ...] = ()
+    if tool is not None:
+        more = (tool.rows(further.cell, points, further.joints, further.state),)
+    if load is None:
+        return _swept(grid, limits, ends, *more)
+    torques = load.torques(points)
+
+    def rows(speed: Array | None = None) -> Array:
+        of_torques = torques.rows(speed)
+        batch = np.broadcast_shapes(
+            of_torques.shape[:-2], *(each.shape[:-2] for each in more)
+        )
+        parts = [
+            np.broadcast_to(each, (*batch, *each.shape[-2:]))
+            for each in (of_torques, *more)
+        ]
+        return np.concatenate(parts, axis=-2)
+
+    time, speed, fault = _swept(grid, limits, ends, rows())
     if torques.has_viscous:
         for _ in range(FRICTION_ITERATIONS):
-            time, speed, fault = _swept(grid, limits, ends, torques.rows(speed))
+            time, speed, fault = _swept(grid, limits, ends, rows(speed))
     return time, speed, np.where((fault > 0) & torques.overloaded, OVERLOADED, fault)
 
 
@@ -514,8 +576,8 @@ def _curves(
     if blend is not None:
         if at is not None or derivatives is not None:
             raise ModelError(
-                "blend= rounds the corners of a polygon, whose parameter is its length: "
-                "leave out at= and derivatives=, or blend=."
+                "blend= rounds the corners of a polygon, whose parameter is its "
+                "length: leave out at= and derivatives=, or blend=."
             )
         return blended(positions, blend)
     shape = positions.shape

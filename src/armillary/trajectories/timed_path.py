@@ -144,20 +144,10 @@ class TimedPath:
         if self.grid is None or self.acceleration is None:
             law, piece = _constant_accelerations(time, self.speed[place], h)
         else:
-            s, grid = at, self.grid[place]
-            piece = np.searchsorted(s, 0.5 * (grid[1:] + grid[:-1]), side="right") - 1
-            piece = np.clip(piece, 0, len(h) - 1)
-            step = np.diff(time)
-            motion = np.stack([grid, self.speed[place], self.acceleration[place]], 1)
-            law = hermite_coefficients(step, motion[..., None])[..., 0]
-            law[:, 0] -= s[piece]
-            goes = step > 0.0
-            powers = np.where(goes, step, 1.0)[:, None] ** np.arange(POWERS)
-            law = law / powers / h[piece, None]
-            law, piece = law[goes], piece[goes]
-            time = np.append(time[:-1][goes], time[-1])
-            if not goes.any():
-                law, piece, time = np.zeros((1, POWERS)), np.zeros(1), np.zeros(2)
+            motion = np.stack(
+                [self.grid[place], self.speed[place], self.acceleration[place]], axis=1
+            )
+            time, law, piece = _smooth_laws(time, motion, at)
         curve = hermite_coefficients(h, self.curve.knots[place])
         return Motion.on(
             self.start, self.joint_names, times=time, law=law, curve=curve, piece=piece
@@ -247,3 +237,27 @@ def _constant_accelerations(
     law[:, 1] = speed[:-1] / h[piece]
     law[:, 2] = 0.5 * u / h[piece]
     return law, piece
+
+
+def _smooth_laws(
+    time: Array, motion: Array, at: Array
+) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+    """Return times, r(t) between them, and which part of a path each is on.
+
+    Args:
+        time: The time at each point of a grid [s], shape (g,).
+        motion: s, s' and s'' there, shape (g, 3).
+        at: s at the knots of the path, shape (k,).
+    """
+    s, h = motion[:, 0], np.diff(at)
+    middle = 0.5 * (s[1:] + s[:-1])
+    piece = np.clip(np.searchsorted(at, middle, side="right") - 1, 0, len(h) - 1)
+    step = np.diff(time)
+    goes = step > 0.0
+    if not goes.any():
+        return np.zeros(2), np.zeros((1, POWERS)), np.zeros(1, dtype=np.int64)
+    law = hermite_coefficients(step, motion[..., None])[..., 0]
+    law[:, 0] -= at[piece]
+    powers = np.where(goes, step, 1.0)[:, None] ** np.arange(POWERS)
+    law = law / powers / h[piece, None]
+    return np.append(time[:-1][goes], time[-1]), law[goes], piece[goes]
