@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -115,7 +115,8 @@ def _planned(
     plan = planner(cell, check)(start, goal, timeout=TIMEOUT)
     if not plan.success:
         return "\n".join(_why(plan)), None
-    motion = plan.timed(**motion_limits(cell))
+    limits: dict[str, Any] = {**motion_limits(cell)}
+    motion = plan.timed(**limits)
     how = "proven to be free" if plan.proven else "free at samples"
     lines = [f"{motion.duration:.2f} s, {len(plan.q)} way points", how]
     if not len(check.pairs):
