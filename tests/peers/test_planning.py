@@ -31,7 +31,7 @@ COUNT = 3
 def test_coal_finds_no_way_touching(
     robot: str, scene: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(planning_sets, "CANDIDATES", 16)
+    monkeypatch.setattr(planning_sets, "CANDIDATES", 30)
     made = setting(robot, scene, hulls())
     judge = CoalJudge(made.cell, made.check)
     lower, upper = made.cell.limits

@@ -15,9 +15,9 @@ from benchmarks.planning_sets import MAKERS, Problem, capsules, setting
 
 import armillary as arm
 
-SETS = [
-    (robot, scene) for robot in MAKERS for scene in ("table", "shelf", "box", "cage")
-]
+SCENES = "table", "shelf", "box", "cage"
+# Capsules are too thick for both cages at once: no target is known to be reached.
+SETS = [(a, b) for a in MAKERS for b in SCENES if (a, b) != ("two", "cage")]
 COUNT = 3
 STEP = 0.01
 
@@ -25,7 +25,7 @@ STEP = 0.01
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer ends of ways in each scene."""
-    monkeypatch.setattr(planning_sets, "CANDIDATES", 16)
+    monkeypatch.setattr(planning_sets, "CANDIDATES", 30)
 
 
 @cache
