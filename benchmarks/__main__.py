@@ -30,6 +30,7 @@ GROUPS = {
     "control": "control",
     "paths": "paths",
     "lines": "lines",
+    "planning": "planning",
     "pipelines": "pipelines",
     "scripted": "scripted",
     "seams": "seams",

@@ -377,6 +377,23 @@ class CollisionCheck:
         """
         return None if self.is_exact else self._prover.columns(lower, upper)
 
+    def approach_rates(self, lower: Array, upper: Array) -> Array:
+        """Return how fast links of pairs can approach each other, at most.
+
+        Args:
+            lower: Least joint positions for which it is asked, shape (n,).
+            upper: Greatest.
+
+        Returns:
+            For unit rates of joints [m per unit], shape (pairs that move, n); infinite
+            where nothing is known.
+        """
+        speeds = self._placed.speeds(lower, upper)
+        _, rates = self.tables.levers(speeds, self.placed)
+        # An infinite rate of a coordinate that does not move a pair counts nothing.
+        parts = [np.where(rates > 0.0, rates, 0.0) * each for each in speeds.joints.T]
+        return np.stack([each.sum(axis=1) for each in parts], axis=1)
+
     @property
     def may_be_free(self) -> bool:
         """Return whether no shapes that move together touch, whatever q is."""

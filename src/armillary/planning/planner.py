@@ -306,7 +306,7 @@ class Planner:
             joints=joints,
             seconds=0.0,
             resolution=self.options.step,
-            cell=self.check.cell,
+            check=self.check,
         )
 
     def _plan(
@@ -336,7 +336,7 @@ class Planner:
             joints=(),
             seconds=seconds,
             resolution=self.options.step,
-            cell=self.check.cell,
+            check=self.check,
         )
 
     def _touching(self, q: Array) -> tuple[Any, ...]:

@@ -13,7 +13,9 @@ from armillary.control.obstacles import as_boxes
 from armillary.control.simulation import ControlledMotion
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
+from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State, bound_state
+from armillary.model.end_effectors import default_frame, end_effectors
 from armillary.model.shape import Colour
 from armillary.model.shapes import Box, Capsule, Sphere
 from armillary.trajectories.motion import Motion
@@ -21,10 +23,12 @@ from armillary.trajectories.motion_parts import Samples, sample_times
 from armillary.view.kinds import FARTHEST, DrawnSurface
 from armillary.view.surfaces import TOLERANCE
 
-__all__ = ["PlayedMotion", "motion_of"]
+__all__ = ["PlayedMotion", "motion_of", "trace_of"]
 
 Array = npt.NDArray[np.float64]
 
+MOST_TRACED: Final = 500
+"""Instants of a motion that its trace goes through, or all there are."""
 RATE: Final = 30.0  # samples a second, where nothing is said
 OBSTACLE_COLOUR: Final[Colour] = (0.86, 0.27, 0.22, 0.75)
 THIN: Final = 1e-9
@@ -103,6 +107,26 @@ class PlayedMotion:
         """Return the number of the last instant that is not after a time."""
         k = int(np.searchsorted(self.times, time, side="right")) - 1
         return min(max(k, 0), len(self.times) - 1)
+
+
+def trace_of(motion: PlayedMotion) -> npt.NDArray[np.float32]:
+    """Return lines along which end effectors move in a motion, shape (k, 2, 3).
+
+    They are those of manipulators with joints; else the one frame that is meant where
+    nobody names one.
+    """
+    last = len(motion.times) - 1
+    count = min(last + 1, MOST_TRACED)
+    states = [motion.state(k) for k in np.linspace(0, last, count).astype(int).tolist()]
+    cell = states[0].cell
+    moving = [each for each in cell.manipulators if each.joint_names]
+    frames = [name for each in moving for name in end_effectors(each)]
+    frames = frames or [default_frame(cell)]
+    placed = [poses(cell, state) for state in states]
+    points = np.array([[each[frame][:3, 3] for frame in frames] for each in placed])
+    lines = np.stack([points[:-1], points[1:]], axis=2).reshape(-1, 2, 3)
+    has_moved = (lines[:, 0] != lines[:, 1]).any(axis=1)
+    return lines[has_moved].astype(np.float32)
 
 
 def motion_of(
