@@ -226,3 +226,44 @@ def test_a_base_with_an_offset_of_its_own():
     found = cell.ik("tool0")(X, bases={"arm": bases[:6]}, near=q[:6])
     assert found.success.all()
     assert np.abs(found.q - q[:6]).max() < 1e-9
+
+
+@pytest.mark.parametrize("at", [(0.0, 0.0, 0.0), (3.0, 0.0, 0.0)])
+@pytest.mark.filterwarnings("ignore")
+def test_rules_of_home_and_obstacles_mean_what_they_mean_in_states(at: Any):
+    # Where the base is at home decides, not where its carrier is at zero; and a base
+    # that stands on an obstacle is not tested against it.
+    table = arm.Manipulator(
+        name="table", links=[arm.Link(name="top", collisions=box(1.0, 1.0, 0.1))]
+    )
+    post = arm.shapes.Box(size=(0.1, 0.1, 1.0), pose=arm.Pose.translation(0.4, 0, 0.5))
+    turn = arm.joints.Revolute(axis=(0, 0, 1))
+    mast = arm.Manipulator(
+        name="mast",
+        links=[
+            arm.Link(name="foot", collisions=box(0.3, 0.3, 0.2)),
+            arm.Link(name="head", parent="foot", joint=turn, collisions=[post]),
+        ],
+    )
+    cell = (
+        arm.Cell()
+        .add(table)
+        .add(mast, pose=arm.Pose.translation(*at), bolted=False)
+    )
+    cell = cell.replace(rules=cell.rules.exclude("*", "*", where="home"))
+    beam = arm.shapes.Box(size=(0.1, 0.1, 0.1), pose=arm.Pose.translation(3.4, 0, 0.8))
+    scene = {"floor": arm.shapes.Box(size=(9.0, 9.0, 0.05)), "beam": beam}
+    allowed = [("floor", "mast/head")]
+    for given in ({}, scene):
+        pairs = allowed if given else []
+        check = cell.collision().with_obstacles(given, allowed=pairs)
+        bases = np.tile(np.eye(4), (4, 1, 1))
+        bases[:, 0, 3] = [0.0, 0.5, 3.0, 7.0]
+        expected = [
+            cell.collision(cell.home.place("mast", X)).with_obstacles(
+                given, allowed=pairs
+            )([0.0])
+            for X in bases
+        ]
+        assert check.at_bases([0.0], {"mast": bases}).tolist() == expected
+        assert any(expected) == (bool(given) or at != (0.0, 0.0, 0.0))
