@@ -256,6 +256,13 @@ class ToolFollower:
         """Return the samples at which a branch is chosen, and where they end early."""
         s, piece = self._poses(1.0)
         poses = self.curve.points(s, np.append(piece, piece[-1])).pose
+        # Nothing behind a pose that is out of reach is searched for.
+        far = np.flatnonzero(
+            self.solver.numeric.problem.out_of_reach(poses.reshape(-1, 16))
+        )
+        if far.size:
+            first = max(int(far[0]), 1)
+            s, piece, poses = s[: first + 1], piece[:first], poses[: first + 1]
         followed = end = None
         if start is not None:
             followed = self.solver.numeric.follow(self._query(poses), start)
