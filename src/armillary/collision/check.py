@@ -31,6 +31,7 @@ from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
@@ -281,18 +282,20 @@ class CollisionCheck:
             ShapeError: A shape does not fit.
             UnknownName: A manipulator does not exist.
             StateError: A base is fixed.
-            ModelError: A base is attached in `state`, or a matrix is not a pose.
+            ModelError: A base is attached in `state`, a matrix is not a pose, or bases
+                are not given by name.
         """
-        if not bases:
+        names = base_names(bases)
+        (Q,), batch = self._rows(q=q)
+        if not names:
             return self(q)
-        names = tuple(sorted(bases))
 
         moved = kept(
             self,
             ("moved bases", names),
             lambda: moved_bases(self.state, names, self._with_carriers),
         )
-        return moved(q, bases)
+        return moved(Q.reshape(*batch, Q.shape[1]), bases)
 
     def _with_carriers(self, cell: Workcell, state: State) -> CollisionCheck:
         """Return this check of a cell in which bases are joints, too."""
