@@ -56,10 +56,10 @@ WITHOUT_ROWS: Mapping[str, str] = {
         acceleration_limits add approx_equal bind branches carried children
         common_ancestor differential_drive effort_limits exchange export frame
         frame_names home index inertial_parameters is_movable joint joint_names
-        learn_rules limits line loops manipulators meshes mobility mount mounts movable_bases
-        name of pairs parent passive_names point_to_point pose properties qualified
-        remove replace rigid_with rules samples scaled shot tree twist velocity_limits
-        view with_collisions
+        learn_rules limits line loops manipulators meshes mobility mount mounts
+        movable_bases name of pairs parent passive_names point_to_point pose properties
+        qualified remove replace rigid_with rules samples scaled shot tree twist
+        velocity_limits view with_collisions
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",

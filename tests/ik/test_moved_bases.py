@@ -177,6 +177,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ({"irb2400": np.full((4, 4), np.nan)}, ModelError, "not rigid"),
     ({"part": np.eye(4)}, ModelError, "attached to 'irb2400/tool0'"),
     (5, ModelError, "bases= takes poses by the names"),
+    ({1: np.eye(4)}, ModelError, "bases= takes poses by the names"),
+    ({}, ModelError, "names no manipulator"),
+    ({"irb2400": "here"}, ShapeError, "needs real numbers"),
 ]
 
 
@@ -189,6 +192,17 @@ def test_bases_that_cannot_be_are_refused(
     ik = cell.ik("tool0", state=state, avoid=check)
     with pytest.raises(kind, match=message):
         ik(rows()[2], bases=bases)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_checks_at_bases_name_what_is_wrong_with_their_input():
+    _, _, check = scene()
+    X = {"irb2400": np.eye(4)}
+    with pytest.raises(ShapeError, match=r"q of shape \(\.\.\., 6\)"):
+        check.at_bases(np.zeros(2), X)
+    for bases in (None, [], {1: np.eye(4), **X}):
+        with pytest.raises(ModelError, match="by the names of manipulators"):
+            check.at_bases(np.zeros(6), bases)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -245,11 +259,7 @@ def test_rules_of_home_and_obstacles_mean_what_they_mean_in_states(at: Any):
             arm.Link(name="head", parent="foot", joint=turn, collisions=[post]),
         ],
     )
-    cell = (
-        arm.Cell()
-        .add(table)
-        .add(mast, pose=arm.Pose.translation(*at), bolted=False)
-    )
+    cell = arm.Cell().add(table).add(mast, pose=arm.Pose.translation(*at), bolted=False)
     cell = cell.replace(rules=cell.rules.exclude("*", "*", where="home"))
     beam = arm.shapes.Box(size=(0.1, 0.1, 0.1), pose=arm.Pose.translation(3.4, 0, 0.8))
     scene = {"floor": arm.shapes.Box(size=(9.0, 9.0, 0.05)), "beam": beam}

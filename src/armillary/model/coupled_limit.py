@@ -63,9 +63,9 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
         """Store plain numbers and check them.
 
         Raises:
-            ModelError: A number is not finite, a joint has no name, all coefficients are 0, or there is not
-                one for each joint; a joint is named twice; there is no limit, or lower
-                is not below upper.
+            ModelError: A number is not finite, a joint has no name, all coefficients
+                are 0, or there is not one for each joint; a joint is named twice; there
+                is no limit, or lower is not below upper.
         """
         given: Any = self.joints
         if isinstance(given, Mapping):
