@@ -464,7 +464,8 @@ def test_what_is_far_out_of_reach_takes_no_more_than_what_is_near(robot: arm.Cel
 def test_tiny_blends_are_corners_or_blends(robot: arm.Cell, blend: float):
     here = robot.fk("tool0")(START)[:3, 3]
     targets = [here + np.array([0.0, 0.0, 0.05]), here + np.array([0.0, 0.05, 0.05])]
-    for options in ({"blend": blend}, {"blend_deviation": blend}):
+    each: list[dict[str, Any]] = [{"blend": blend}, {"blend_deviation": blend}]
+    for options in each:
         path = robot.line("tool0", targets, start=START, **options)
         assert path.success
         assert len(path.corners) == (blend < 1e-9)

@@ -107,9 +107,8 @@ def _pairs(allowed: Any) -> tuple[tuple[str, str], ...]:
     Raises:
         ModelError: They are something else.
     """
-    given = allowed if isinstance(allowed, Sequence) else None
-    pairs = None if given is None else cast("Sequence[Any]", given)
-    if pairs is None or not all(
+    pairs = cast("Sequence[Any]", allowed)
+    if not isinstance(allowed, Sequence) or not all(
         isinstance(pair, tuple | list) and len(cast("Sequence[Any]", pair)) == 2
         for pair in pairs
     ):

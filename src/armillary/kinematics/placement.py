@@ -69,13 +69,13 @@ def base_names(bases: Any) -> tuple[str, ...]:
     Raises:
         ModelError: They are not given by name.
     """
-    if not isinstance(bases, Mapping) or not all(isinstance(k, str) for k in bases):
-        untyped = cast("Any", bases)
+    given = cast("Mapping[Any, Any]", bases)
+    if not (isinstance(bases, Mapping) and all(isinstance(k, str) for k in given)):
         raise ModelError(
             "bases= takes poses by the names of manipulators, such as "
-            f"bases={{'ur5': X}}, not {printable(repr(untyped))}."
+            f"bases={{'ur5': X}}, not {printable(repr(given))}."
         )
-    return tuple(sorted(cast("Mapping[str, Any]", bases)))
+    return tuple(sorted(given))
 
 
 def base_matrices(name: str, poses: Any) -> npt.NDArray[np.float64]:
