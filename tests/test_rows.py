@@ -54,17 +54,17 @@ MAKERS: Mapping[str, type] = {
 WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
-        common_ancestor differential_drive effort_limits exchange export frame
-        frame_names home index inertial_parameters is_movable joint joint_names
-        learn_rules limits line loops manipulators meshes mobility mount mounts
-        movable_bases name of pairs parent passive_names point_to_point pose properties
-        qualified remove replace rigid_with rules samples scaled shot tree twist
-        velocity_limits view with_collisions
+        common_ancestor coupled_limits differential_drive effort_limits exchange
+        export frame frame_names home index inertial_parameters is_movable joint
+        joint_names learn_rules limit_rows limits line loops manipulators meshes
+        mobility mount mounts movable_bases name of pairs parent passive_names
+        point_to_point pose properties qualified remove replace rigid_with rules
+        samples scaled shot tree twist velocity_limits view with_collisions
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
     "collision.": """
-        contacts is_exact margin meshes obstacles placed rules state tables
+        at_bases contacts is_exact margin meshes obstacles placed rules state tables
         with_obstacles
     """,
     "controller.": "",
@@ -496,6 +496,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "collision": (track, lambda a: Case(check(a), (a.q,))),
     "collision, of a loop": (loop, lambda a: Case(check(a), (a.q,))),
     "collision.clearance": (track, lambda a: Case(check(a).clearance, (a.q,))),
+    "within_limits": (track, lambda a: Case(a.cell.within_limits, (a.q,))),
     "collision.distances": (track, lambda a: Case(check(a).distances, (a.q,))),
     "collision.gradients": (track, lambda a: Case(check(a).gradients, (a.q,))),
     "collision.motion": (track, motions),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import armillary
 
-MAX_NAMES = 43
+MAX_NAMES = 44
 
 
 class Bare(str):

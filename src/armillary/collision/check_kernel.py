@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.check_tables import WHOLE, CheckTables, Part
+from armillary.collision.check_tables import WHOLE, CheckTables, RecordsFrom
 from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room, records
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
@@ -137,7 +137,11 @@ class _CheckQuestion:
         return pairs.called(depth, native.dtype, native.lanes)
 
     def records(
-        self, columns: CheckColumns, pairs: PlacedPairs, called: Called, part: Part
+        self,
+        columns: CheckColumns,
+        pairs: PlacedPairs,
+        called: Called,
+        part: RecordsFrom,
     ) -> Tables:
         """Return the records of spheres, shapes and pairs from some links on."""
         tables, near = pairs.tables, self.near
@@ -290,7 +294,7 @@ def columns_of(moving: MovingLinks, room: Room) -> CheckColumns:
 
 
 def sphere_records(
-    columns: CheckColumns, pairs: PlacedPairs, part: Part = WHOLE
+    columns: CheckColumns, pairs: PlacedPairs, part: RecordsFrom = WHOLE
 ) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
@@ -311,7 +315,7 @@ def sphere_records(
 
 
 def shape_records(
-    columns: CheckColumns, pairs: PlacedPairs, part: Part = WHOLE
+    columns: CheckColumns, pairs: PlacedPairs, part: RecordsFrom = WHOLE
 ) -> Tables:
     """Return the records of shapes: where each is in its moving link, its numbers."""
     room = columns.sizes["numbers"]
@@ -339,7 +343,7 @@ def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:
 
 
 def _link_pairs(
-    columns: CheckColumns, tables: CheckTables, near: float | None, part: Part
+    columns: CheckColumns, tables: CheckTables, near: float | None, part: RecordsFrom
 ) -> Tables:
     """Return the records of pairs of links; see `_reach`."""
     both, spans = tables.links[part.pairs :], tables.spans[part.pairs :]
@@ -358,7 +362,7 @@ def _shape_pairs(
     tables: CheckTables,
     near: float | None,
     called: Called,
-    part: Part,
+    part: RecordsFrom,
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.

@@ -32,7 +32,7 @@ FEWEST_SPHERES: Final = 256
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
 
 
-class Part(NamedTuple):
+class RecordsFrom(NamedTuple):
     """Where records begin that are of interest; by default all are.
 
     Attributes:
@@ -50,7 +50,7 @@ class Part(NamedTuple):
     others: int = 0
 
 
-WHOLE: Final = Part()
+WHOLE: Final = RecordsFrom()
 
 
 @final
@@ -255,12 +255,12 @@ class CheckTables:
         return made
 
     @cached_property
-    def part(self) -> Part:
+    def part(self) -> RecordsFrom:
         """Return where what is behind the tables that these extend begins."""
         base = self.extends
         if base is None:
             return WHOLE
-        return Part(
+        return RecordsFrom(
             len(base.fixed.rows),
             len(base.pairs.shapes),
             len(base.links),

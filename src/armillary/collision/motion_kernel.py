@@ -19,7 +19,7 @@ from armillary.collision.check_kernel import (
     shape_records,
 )
 from armillary.collision.check_stages import compiled
-from armillary.collision.check_tables import Part
+from armillary.collision.check_tables import RecordsFrom
 from armillary.collision.columns import (
     DETAILS,
     SPHERES_A,
@@ -171,7 +171,7 @@ def _coordinates(columns: CheckColumns, speeds: SpeedBounds, links: Array) -> Ta
 
 
 def _spheres(
-    columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: Part
+    columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: RecordsFrom
 ) -> Tables:
     """Return the records of spheres around links, and around their shapes."""
     rows, centres = pairs.tables.spheres(pairs.placed)
@@ -228,7 +228,7 @@ def _link_pairs(
     touching: float,
     speeds: SpeedBounds,
     levers: Array,
-    part: Part,
+    part: RecordsFrom,
 ) -> Tables:
     """Return the records of pairs of links.
 
@@ -279,7 +279,7 @@ def _link_pairs(
 
 
 def _shape_pairs(
-    columns: CheckColumns, pairs: PlacedPairs, called: Called, part: Part
+    columns: CheckColumns, pairs: PlacedPairs, called: Called, part: RecordsFrom
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
