@@ -65,8 +65,8 @@ WITHOUT_ROWS: Mapping[str, str] = {
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
     "collision.": """
-        contacts edge_columns edge_proof_columns is_exact margin may_be_free meshes
-        motion_columns obstacles placed rules state tables with_obstacles
+        at_bases contacts edge_columns edge_proof_columns is_exact margin may_be_free
+        meshes motion_columns obstacles placed rules state tables with_obstacles
     """,
     "controller.": "",
     "between.": "",
@@ -513,6 +513,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "collision": (track, lambda a: Case(check(a), (a.q,))),
     "collision, of a loop": (loop, lambda a: Case(check(a), (a.q,))),
     "collision.clearance": (track, lambda a: Case(check(a).clearance, (a.q,))),
+    "within_limits": (track, lambda a: Case(a.cell.within_limits, (a.q,))),
     "collision.distances": (track, lambda a: Case(check(a).distances, (a.q,))),
     "collision.gradients": (track, lambda a: Case(check(a).gradients, (a.q,))),
     "collision.at_bases": (

@@ -434,6 +434,8 @@ def test_a_check_keeps_what_it_is_among() -> None:
         ({"a": Mesh(file="a.stl")}, (), "mesh"),
         ({"a": Sphere(radius=0.1)}, [("b", "arm/l1")], "'b'"),
         ({"a": Sphere(radius=0.1)}, [("a", "arm/l9")], "l9"),
+        ({"a": Sphere(radius=0.1)}, ("a", "arm/l1"), "takes pairs of an obstacle"),
+        ({"a": Sphere(radius=0.1)}, None, "takes pairs of an obstacle"),
     ],
 )
 def test_bad_obstacles_are_refused(given, allowed, message: str) -> None:

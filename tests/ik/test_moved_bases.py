@@ -177,6 +177,9 @@ BAD: list[tuple[Any, type[Exception], str]] = [
     ({"irb2400": np.full((4, 4), np.nan)}, ModelError, "not rigid"),
     ({"part": np.eye(4)}, ModelError, "attached to 'irb2400/tool0'"),
     (5, ModelError, "bases= takes poses by the names"),
+    ({1: np.eye(4)}, ModelError, "bases= takes poses by the names"),
+    ({}, ModelError, "names no manipulator"),
+    ({"irb2400": "here"}, ShapeError, "needs real numbers"),
 ]
 
 
@@ -189,6 +192,17 @@ def test_bases_that_cannot_be_are_refused(
     ik = cell.ik("tool0", state=state, avoid=check)
     with pytest.raises(kind, match=message):
         ik(rows()[2], bases=bases)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_checks_at_bases_name_what_is_wrong_with_their_input():
+    _, _, check = scene()
+    X = {"irb2400": np.eye(4)}
+    with pytest.raises(ShapeError, match=r"q of shape \(\.\.\., 6\)"):
+        check.at_bases(np.zeros(2), X)
+    for bases in (None, [], {1: np.eye(4), **X}):
+        with pytest.raises(ModelError, match="by the names of manipulators"):
+            check.at_bases(np.zeros(6), bases)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -226,3 +240,40 @@ def test_a_base_with_an_offset_of_its_own():
     found = cell.ik("tool0")(X, bases={"arm": bases[:6]}, near=q[:6])
     assert found.success.all()
     assert np.abs(found.q - q[:6]).max() < 1e-9
+
+
+@pytest.mark.parametrize("at", [(0.0, 0.0, 0.0), (3.0, 0.0, 0.0)])
+@pytest.mark.filterwarnings("ignore")
+def test_rules_of_home_and_obstacles_mean_what_they_mean_in_states(at: Any):
+    # Where the base is at home decides, not where its carrier is at zero; and a base
+    # that stands on an obstacle is not tested against it.
+    table = arm.Manipulator(
+        name="table", links=[arm.Link(name="top", collisions=box(1.0, 1.0, 0.1))]
+    )
+    post = arm.shapes.Box(size=(0.1, 0.1, 1.0), pose=arm.Pose.translation(0.4, 0, 0.5))
+    turn = arm.joints.Revolute(axis=(0, 0, 1))
+    mast = arm.Manipulator(
+        name="mast",
+        links=[
+            arm.Link(name="foot", collisions=box(0.3, 0.3, 0.2)),
+            arm.Link(name="head", parent="foot", joint=turn, collisions=[post]),
+        ],
+    )
+    cell = arm.Cell().add(table).add(mast, pose=arm.Pose.translation(*at), bolted=False)
+    cell = cell.replace(rules=cell.rules.exclude("*", "*", where="home"))
+    beam = arm.shapes.Box(size=(0.1, 0.1, 0.1), pose=arm.Pose.translation(3.4, 0, 0.8))
+    scene = {"floor": arm.shapes.Box(size=(9.0, 9.0, 0.05)), "beam": beam}
+    allowed = [("floor", "mast/head")]
+    for given in ({}, scene):
+        pairs = allowed if given else []
+        check = cell.collision().with_obstacles(given, allowed=pairs)
+        bases = np.tile(np.eye(4), (4, 1, 1))
+        bases[:, 0, 3] = [0.0, 0.5, 3.0, 7.0]
+        expected = [
+            cell.collision(cell.home.place("mast", X)).with_obstacles(
+                given, allowed=pairs
+            )([0.0])
+            for X in bases
+        ]
+        assert check.at_bases([0.0], {"mast": bases}).tolist() == expected
+        assert any(expected) == (bool(given) or at != (0.0, 0.0, 0.0))

@@ -53,6 +53,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"joints": ["a", "b"], "coefficients": [1.0], "upper": 1}, "2 joints and has 1"),
     ({"joints": ["a", "a"], "coefficients": [1, 1], "upper": 1}, "a joint twice"),
     ({"joints": {"a": 1}, "coefficients": [1.0], "upper": 1}, "leave those out"),
+    ({"joints": "ab", "coefficients": [1, 1], "upper": 1}, "a list of joints"),
+    ({"joints": {1: 1}, "upper": 1}, "names of joints, not 1"),
 ]
 
 

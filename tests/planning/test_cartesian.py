@@ -422,3 +422,68 @@ def test_a_path_takes_few_calls_of_kernels(robot: arm.Cell):
     asked(1e-2)
     few, many = asked(1e-3), asked(1e-4)
     assert many < 1.5 * few
+
+
+def test_a_limit_that_couples_joints_is_named_and_kept(robot: arm.Cell):
+    wrist = {"joint_2": 1.0, "joint_3": 1.0}
+    limit = arm.CoupledLimit(joints=wrist, lower=-0.1, upper=0.6)
+    (bare,) = robot.manipulators
+    cell = arm.Cell(manipulators=[bare.replace(coupled_limits=[limit])])
+    here = cell.fk("tool0")(START)[:3, 3]
+    free = robot.line("tool0", [here + np.array([0.0, 0.0, 0.5])], start=START)
+    path = cell.line("tool0", [here + np.array([0.0, 0.0, 0.5])], start=START)
+    assert path.reason == arm.LineReason.LIMITS
+    assert path.where < free.where
+    excess = cell.limit_rows.excess(path.q)
+    assert excess.max() <= 0.0
+    assert excess[-1] > -1e-4  # no margin of joints explains where it ends
+
+
+def test_what_is_far_out_of_reach_takes_no_more_than_what_is_near(robot: arm.Cell):
+    def work(length: float) -> tuple[arm.CartesianPath, int]:
+        here = robot.fk("tool0")(START)[:3, 3]
+        targets = [here + np.array([0.0, 0.0, length])]
+        solver = robot.ik("tool0")
+        asked: list[int] = []
+        follow = type(solver.numeric).follow
+
+        def counted(self: Any, query: Any, start: Any) -> Any:
+            asked.append(len(query.targets))
+            return follow(self, query, start)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(solver.numeric), "follow", counted)
+            path = robot.line("tool0", targets, start=START)
+        return path, sum(asked)
+
+    (near, few), (far, many) = work(3.0), work(900.0)
+    assert not far.success
+    assert abs(far.where - near.where) < 1e-6
+    assert many <= 2 * few
+
+
+@pytest.mark.parametrize("blend", [1e-300, 1e-12, 1e-8])
+def test_tiny_blends_are_corners_or_blends(robot: arm.Cell, blend: float):
+    here = robot.fk("tool0")(START)[:3, 3]
+    targets = [here + np.array([0.0, 0.0, 0.05]), here + np.array([0.0, 0.05, 0.05])]
+    each: list[dict[str, Any]] = [{"blend": blend}, {"blend_deviation": blend}]
+    for options in each:
+        path = robot.line("tool0", targets, start=START, **options)
+        assert path.success
+        assert len(path.corners) == (blend < 1e-9)
+        assert not path.corners.flags.writeable
+
+
+def test_times_need_no_limit_of_the_tool(robot: arm.Cell):
+    here = robot.fk("tool0")(START)[:3, 3]
+    path = robot.line("tool0", [here + np.array([0.0, 0.0, 0.05])], start=START)
+    (motion,) = path.timed(acceleration=10.0)
+    expected = robot.time_path(
+        path.q, at=path.s, acceleration=10.0, intervals=-(-200 // (len(path.s) - 1))
+    )
+    assert motion.duration == expected.duration
+    for ask in (path.at, path.poses):
+        with pytest.raises(ShapeError, match="s needs real numbers"):
+            ask("x")  # pyright: ignore
+    with pytest.raises(ModelError, match="below= is a number above 0"):
+        path.singular_stretches(np.nan)

@@ -222,6 +222,8 @@ def test_the_path_parameter_keeps_its_rates(cell: arm.Cell, knots: int):
     assert np.abs(rates).max() <= 1.5 * (1.0 + 1e-6)
     _, accelerations = use_at_points(timed, ())
     assert accelerations.max() <= 8.0 * (1.0 + 1e-9)
+    free = cell.time_path(path, at=s, acceleration=8.0, path_rates=(np.inf, np.inf))
+    assert free.duration == cell.time_path(path, at=s, acceleration=8.0).duration
     fast = cell.time_path(path, at=s, acceleration=8.0, path_rates=(1e6, np.inf))
     assert fast.duration == pytest.approx(float(free.duration), rel=1e-9)
 

@@ -24,7 +24,7 @@ from armillary.collision.moved_bases import moved_bases
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
 from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
-from armillary.collision.pairs import pairs
+from armillary.collision.pairs import pairs, with_home_pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
@@ -34,6 +34,7 @@ from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
@@ -284,19 +285,38 @@ class CollisionCheck:
             ShapeError: A shape does not fit.
             UnknownName: A manipulator does not exist.
             StateError: A base is fixed.
-            ModelError: A base is attached in `state`, or a matrix is not a pose.
+            ModelError: A base is attached in `state`, a matrix is not a pose, or bases
+                are not given by name.
         """
-        if not bases:
+        names = base_names(bases)
+        (Q,), batch = self._rows(q=q)
+        if not names:
             return self(q)
-        names = tuple(sorted(bases))
-
-        def check(cell: Workcell, state: State) -> CollisionCheck:
-            return check_of(cell, state, self.options, self.obstacles)
 
         moved = kept(
-            self, ("moved bases", names), lambda: moved_bases(self.state, names, check)
+            self,
+            ("moved bases", names),
+            lambda: moved_bases(self.state, names, self._with_carriers),
         )
-        return moved(q, bases)
+        return moved(Q.reshape(*batch, Q.shape[1]), bases)
+
+    def _with_carriers(self, cell: Workcell, state: State) -> CollisionCheck:
+        """Return this check of a cell in which bases are joints, too."""
+        options, obstacles = self.options, self.obstacles
+        rules = self.cell.rules if options.rules is None else options.rules
+        if rules.needs_home:  # what touches where bases are at home, not at zero
+            named = with_home_pairs(self.cell.replace(rules=rules), options.meshes)
+            options = options._replace(rules=named.rules)
+        check = check_of(cell, state, options, obstacles)
+        if obstacles is None:
+            return check
+        # Links that stand on a base are not tested with obstacles, as in other states.
+        names, known = set(obstacles.names), set(self.pairs)
+        still = [(b, a) for a, b in check.pairs if b in names and (a, b) not in known]
+        if not still:
+            return check
+        allowed = (*obstacles.allowed, *still)
+        return check_of(cell, state, options, obstacles._replace(allowed=allowed))
 
     def _verdict_of_one(self, q: Any) -> Truths | None:
         """Return the answer for one row, where that is quick; else None."""

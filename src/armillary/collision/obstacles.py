@@ -102,11 +102,29 @@ class StandingObstacles(NamedTuple):
                 f"not as {given!r}."
             )
         shapes = tuple(_solids(name, each, meshes) for name, each in given.items())
-        pairs = tuple((obstacle, link) for obstacle, link in allowed)
+        pairs = _pairs(allowed)
         for obstacle, _ in pairs:
             if obstacle not in given:
                 raise unknown("obstacle", obstacle, given)
         return cls(tuple(given), shapes, pairs)
+
+
+def _pairs(allowed: Any) -> tuple[tuple[str, str], ...]:
+    """Return pairs of names.
+
+    Raises:
+        ModelError: They are something else.
+    """
+    pairs = cast("Sequence[Any]", allowed)
+    if not isinstance(allowed, Sequence) or not all(
+        isinstance(pair, tuple | list) and len(cast("Sequence[Any]", pair)) == 2
+        for pair in pairs
+    ):
+        raise ModelError(
+            "allowed= takes pairs of an obstacle and a link, such as "
+            f"[('table', 'arm/hand')], not {allowed!r}."
+        )
+    return tuple((obstacle, link) for obstacle, link in pairs)
 
 
 def _solids(

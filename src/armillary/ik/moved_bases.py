@@ -13,16 +13,16 @@ and T' is T where one base carries both. Else R must not move with the joints.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, printable, quote
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.query import IKQuery
-from armillary.kinematics.placement import base_matrices, check_movable
+from armillary.kinematics.placement import base_matrices, base_names, check_movable
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import poses_of
 from armillary.model.workcell import IN_WORLD, WORLD_LINK
@@ -48,15 +48,10 @@ def with_bases(problem: IKProblem, query: IKQuery, bases: Any) -> IKQuery:
         ModelError: Joints move a base or the frame of targets, a matrix is not a pose,
             or some directions count along axes that do not turn with the targets.
     """
-    if not isinstance(bases, Mapping) or not bases:
-        untyped = cast("Any", bases)
-        raise ModelError(
-            "bases= takes poses by the names of manipulators, such as "
-            f"bases={{'ur5': X}}, not {printable(repr(untyped))}."
-        )
-    bases = cast("Mapping[str, Any]", bases)
+    names = base_names(bases)
+    if not names:
+        raise ModelError("bases= names no manipulator; leave it out.")
     tree, cell = problem.tree, problem.tree.cell
-    names = tuple(sorted(map(str, bases)))
     given = [_matrices(name, bases[name], query.batch) for name in names]
     moved: dict[int, Array] = {}
     for name, X in zip(names, given, strict=True):

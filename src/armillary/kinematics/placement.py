@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import lt
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, StateError, quote
+from armillary.errors import ModelError, ShapeError, StateError, printable, quote
+from armillary.kernel.arguments import numbers_of
 from armillary.kinematics.joint_vector import finite_numbers
-from armillary.model.check_pose import is_rigid, rigid, rigid_matrices
+from armillary.model.check_pose import are_rigid, is_rigid, rigid, rigid_matrices
 from armillary.model.fields import ThreeFloats, default, kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -62,8 +63,19 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         msgspec.structs.force_setattr(self, "pose", pose)
 
 
-RIGID: Final = 1e-6
-"""How far from a rotation the matrices of bases may be."""
+def base_names(bases: Any) -> tuple[str, ...]:
+    """Return the manipulators whose bases are placed, sorted.
+
+    Raises:
+        ModelError: They are not given by name.
+    """
+    given = cast("Mapping[Any, Any]", bases)
+    if not (isinstance(bases, Mapping) and all(isinstance(k, str) for k in given)):
+        raise ModelError(
+            "bases= takes poses by the names of manipulators, such as "
+            f"bases={{'ur5': X}}, not {printable(repr(given))}."
+        )
+    return tuple(sorted(given))
 
 
 def base_matrices(name: str, poses: Any) -> npt.NDArray[np.float64]:
@@ -74,17 +86,13 @@ def base_matrices(name: str, poses: Any) -> npt.NDArray[np.float64]:
         ModelError: One is not a rigid pose.
     """
     given: Any = poses.matrix() if isinstance(poses, Pose) else poses
-    X = np.asarray(given, np.float64)
+    X = numbers_of(f"The base of {quote(name)}", given)
     if X.shape[-2:] != (4, 4):
         raise ShapeError(
             f"The base of {quote(name)} takes poses of shape (..., 4, 4), not "
             f"{X.shape}."
         )
-    R = X[..., :3, :3]
-    apart = np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)) <= RIGID
-    last = np.abs(X[..., 3, :] - [0.0, 0.0, 0.0, 1.0]) <= RIGID
-    is_rigid = apart.all() and last.all() and (np.linalg.det(R) > 0.0).all()
-    if not (is_rigid and np.isfinite(X).all()):
+    if not are_rigid(X):
         raise ModelError(f"A pose of the base of {quote(name)} is not rigid.")
     return X
 

@@ -14,13 +14,14 @@ from armillary.errors import ArmillaryError, ModelError
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE
 
-__all__ = ["is_rigid", "rigid", "rigid_matrices"]
+__all__ = ["are_rigid", "is_rigid", "rigid", "rigid_matrices"]
 
 Array = npt.NDArray[np.float64]
 
 ROTATION_TOLERANCE: Final = 1e-6
 NEXT: Final = [1, 2, 0]
 LAST: Final = [2, 0, 1]
+BOTTOM: Final = (0.0, 0.0, 0.0, 1.0)
 
 
 def rigid(pose: Any, name: str) -> Pose:
@@ -53,6 +54,26 @@ def is_rigid(pose: Any) -> bool:
     return is_finite and error <= ROTATION_TOLERANCE and volume > 0.0
 
 
+def are_rigid(X: Array, most: float = ROTATION_TOLERANCE) -> bool:
+    """Return whether all matrices are rigid poses, NaN being none.
+
+    Args:
+        X: The matrices, shape (..., 4, 4).
+        most: How far from orthonormal a rotation may be.
+    """
+    if not X.size:
+        return True
+    # Two rows of length 1 across each other, and their cross product.
+    x, y, z = X[..., 0, :3], X[..., 1, :3], X[..., 2, :3]
+    with np.errstate(invalid="ignore", over="ignore"):
+        across = x[..., NEXT] * y[..., LAST] - x[..., LAST] * y[..., NEXT]
+        dots = [(a * b).sum(axis=-1) for a, b in ((x, x), (y, y), (x, y))]
+        errors = [dots[0] - 1.0, dots[1] - 1.0, dots[2], z - across]
+        errors.append(X[..., 3, :] - BOTTOM)
+        is_near = all(np.abs(each).max() <= most for each in errors)
+    return is_near and bool(np.isfinite(X[..., :3, 3]).all())
+
+
 def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
     """Return the matrices of poses if `is_rigid` says so of all of them, else None.
 
@@ -71,20 +92,10 @@ def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
     count = len(poses)
     rows = np.fromiter(entries, np.float64, 12 * count).reshape(4 * count, 3)
     R, p = rows[: 3 * count].reshape(count, 3, 3), rows[3 * count :]
-    # Two rows of length 1 across each other, and their cross product.
-    x, y, z = R[:, 0], R[:, 1], R[:, 2]
-    with np.errstate(invalid="ignore", over="ignore"):
-        across = x[:, NEXT] * y[:, LAST] - x[:, LAST] * y[:, NEXT]
-        dots = [(a * b).sum(axis=1) for a, b in ((x, x), (y, y), (x, y))]
-        errors = [dots[0] - 1.0, dots[1] - 1.0, dots[2], z - across]
-        # Much less than is allowed, of what differs in another way; NaN is not.
-        most = 0.1 * ROTATION_TOLERANCE
-        are_rigid = all(np.abs(each).max() <= most for each in errors)
-    if not (are_rigid and np.isfinite(p).all()):
-        return None
     matrices = np.zeros((count, 4, 4))
     matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, p, 1.0
-    return matrices
+    # Much less than is allowed, of what differs in another way.
+    return matrices if are_rigid(matrices, 0.1 * ROTATION_TOLERANCE) else None
 
 
 def _plain(given: Any, name: str) -> Pose:

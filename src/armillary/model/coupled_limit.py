@@ -63,9 +63,9 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
         """Store plain numbers and check them.
 
         Raises:
-            ModelError: A number is not finite, all coefficients are 0, or there is not
-                one for each joint; a joint is named twice; there is no limit, or lower
-                is not below upper.
+            ModelError: A number is not finite, a joint has no name, all coefficients
+                are 0, or there is not one for each joint; a joint is named twice; there
+                is no limit, or lower is not below upper.
         """
         given: Any = self.joints
         if isinstance(given, Mapping):
@@ -78,6 +78,8 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
             put = msgspec.structs.force_setattr
             put(self, "joints", tuple(pairs.keys()))
             put(self, "coefficients", tuple(pairs.values()))
+        if isinstance(given, str):
+            raise ModelError(f"{self._label} takes a list of joints, not {given!r}.")
         store_tuples(self, "joints")
         for name in ("coefficients", "lower", "upper"):
             self._store(name)
@@ -101,6 +103,9 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
 
     def _sum_fault(self) -> str:
         joints, coefficients = self.joints, self.coefficients
+        for joint in cast("tuple[Any, ...]", joints):
+            if not isinstance(joint, str):
+                return f"takes names of joints, not {joint!r}."
         if len(joints) != len(coefficients):
             return (
                 f"names {len(joints)} joints and has {len(coefficients)} coefficients; "

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from armillary.errors import ShapeError, StateError
 from armillary.ik.reason import Reason
+from armillary.kernel.arguments import numbers_of, positive_number
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import State
@@ -32,11 +33,12 @@ class LineReason(Ending):
     """How far a tool follows its curve, and why no farther.
 
     Those up to `IN_COLLISION` mean what they mean in `Reason`, of the pose at which the
-    path ends. `LIMITS`: a joint is at a limit there, and no answer within the limits
-    continues the path. `SINGULAR`: next to a singular pose joints would have to move by
-    far while the tool hardly moves. `JUMPS`: only another branch goes on from there.
-    `NOT_PROVEN`: samples are as near to each other as they may be, and the tool may
-    still be off the curve by more than the tolerance.
+    path ends. `LIMITS`: a joint is at a limit there, or a sum of joints at one that
+    couples them, and no answer within the limits continues the path. `SINGULAR`: next
+    to a singular pose joints would have to move by far while the tool hardly moves.
+    `JUMPS`: only another branch goes on from there. `NOT_PROVEN`: samples are as near
+    to each other as they may be, and the tool may still be off the curve by more than
+    the tolerance.
     """
 
     FOLLOWED = int(Reason.SOLVED), "followed"
@@ -160,7 +162,7 @@ class CartesianPath:
         Raises:
             ShapeError: A parameter is beyond the curve, or NaN.
         """
-        given = np.asarray(s, dtype=np.float64)
+        given = numbers_of("s", s)
         slack = 1e-12 * self.length
         if not ((given >= -slack) & (given <= self.length + slack)).all():
             raise ShapeError(
@@ -178,7 +180,7 @@ class CartesianPath:
         Raises:
             ShapeError: A parameter is beyond the path, or NaN.
         """
-        given = np.asarray(s, dtype=np.float64)
+        given = numbers_of("s", s)
         end = float(self.s[-1]) if len(self.s) else -np.inf
         slack = 1e-12 * self.length
         if not ((given >= -slack) & (given <= end + slack)).all():
@@ -209,9 +211,13 @@ class CartesianPath:
 
         Args:
             below: The number, see `singular_values`.
+
+        Raises:
+            ModelError: It is no number above 0.
         """
         values = self.singular_values
-        inside = np.concatenate([[False], values < below, [False]])
+        most = positive_number("below=", below, most=np.inf)
+        inside = np.concatenate([[False], values < most, [False]])
         edges = np.flatnonzero(np.diff(inside.astype(np.int8)))
         return [
             Stretch(float(self.s[a]), float(self.s[b - 1]), float(values[a:b].min()))

@@ -169,7 +169,8 @@ class ToolFollower:
         )
         # A failure at a junction is on the way to the next target.
         piece = self.curve.piece_at(np.array([last.where]))[0]
-        for array in (samples.s, samples.q, bounds):
+        corners += 1
+        for array in (samples.s, samples.q, bounds, corners):
             array.flags.writeable = False
         return CartesianPath(
             samples.q,
@@ -182,7 +183,7 @@ class ToolFollower:
             pairs,
             self.tool,
             self.curve,
-            corners + 1,
+            corners,
         )
 
     def _followed(self, start: Array | None) -> tuple[Samples, Array, End | None]:
@@ -255,6 +256,13 @@ class ToolFollower:
         """Return the samples at which a branch is chosen, and where they end early."""
         s, piece = self._poses(1.0)
         poses = self.curve.points(s, np.append(piece, piece[-1])).pose
+        # Nothing behind a pose that is out of reach is searched for.
+        far = np.flatnonzero(
+            self.solver.numeric.problem.out_of_reach(poses.reshape(-1, 16))
+        )
+        if far.size:
+            first = max(int(far[0]), 1)
+            s, piece, poses = s[: first + 1], piece[:first], poses[: first + 1]
         followed = end = None
         if start is not None:
             followed = self.solver.numeric.follow(self._query(poses), start)
@@ -515,7 +523,9 @@ class ToolFollower:
             joints=tool.joints,
             state=tool.state,
         )
-        if ((q - lower < AT_LIMIT) | (upper - q < AT_LIMIT)).any():
+        rows = self.solver.numeric.problem.rows
+        is_at_row = len(rows) and rows.excess(q) > -AT_LIMIT
+        if is_at_row or ((q - lower < AT_LIMIT) | (upper - q < AT_LIMIT)).any():
             return LineReason.LIMITS
         if not np.isfinite(samples.q[interval + 1]).all():
             return self._unreached(float(samples.s[interval + 1]), q)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.ik.targets import as_matrices
 from armillary.kinematics.joint_vector import finite_numbers
+from armillary.model.check_pose import are_rigid
 
 __all__ = ["ORIENTATIONS", "Arc", "Line", "Orientation", "Segment", "length_of"]
 
@@ -162,24 +163,13 @@ def _place(name: str, given: Any) -> Array:
         )
     if not np.isfinite(array).all():
         raise ModelError(f"{name}= holds a number that is not finite.")
-    if array.shape == (4, 4):
-        R = array[:3, :3]
-        is_rigid = (
-            np.abs(R @ R.T - np.eye(3)).max() < RIGID
-            and np.linalg.det(R) > 0.0
-            and np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0))
+    if array.shape == (4, 4) and not are_rigid(array):
+        raise ModelError(
+            f"{name}= is not a rigid pose: its rotation is not orthonormal and "
+            "right-handed, or its last row is not 0 0 0 1."
         )
-        if not is_rigid:
-            raise ModelError(
-                f"{name}= is not a rigid pose: its rotation is not orthonormal and "
-                "right-handed, or its last row is not 0 0 0 1."
-            )
     array.flags.writeable = False
     return array
-
-
-RIGID: Final = 1e-6
-"""How far from orthonormal a rotation may be."""
 
 
 def _check_orientation(segment: Segment, known: tuple[str, ...]) -> None:

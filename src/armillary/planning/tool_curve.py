@@ -462,9 +462,13 @@ def _radii(
         if _is_smooth(one, other):
             radii.append(0.0)
         elif own is None and blend.deviation is not None:
-            radii.append(_radius_for(one, other, blend.deviation, most))
+            deviation = blend.deviation
+            is_blended = deviation > ZERO
+            radius = _radius_for(one, other, deviation, most) if is_blended else 0.0
+            radii.append(radius)
         else:
-            radii.append(float(blend.radius if own is None else own))
+            radius = float(blend.radius if own is None else own)
+            radii.append(radius if radius > ZERO else 0.0)
     around = [0.0, *radii, 0.0]
     for piece, name, before, after in zip(
         pieces, names, around[:-1], around[1:], strict=True

@@ -17,6 +17,7 @@ sweep before (`torques.py`); that is repeated `FRICTION_ITERATIONS` times.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -258,7 +259,12 @@ def time_path(  # noqa: PLR0913
     if path_rates is not None:
         if load is not None:
             raise ModelError("torque= and path_rates= cannot be limited together.")
-        limits = _with_path_rates(limits, path_rates)
+        bounded = _with_path_rates(limits, path_rates)
+        # What is not limited is no limit at all.
+        if all(math.isinf(rate) for rate in path_rates):
+            path_rates = None
+        else:
+            limits = bounded
     names = [cell.joint_names[k] for k in chosen]
     if path_rates is not None:
         positions, derivatives = _with_parameter(positions, at, derivatives)
