@@ -10,7 +10,17 @@ import pytest
 
 import armillary as arm
 from armillary.kernel.pipeline_kernel import ColumnFunction
-from armillary.shapes import Box, Capsule, Cone, Cylinder, HalfSpace, Lozenge, Sphere
+from armillary.shapes import (
+    Box,
+    Capsule,
+    Cone,
+    Cylinder,
+    HalfSpace,
+    Lozenge,
+    Points,
+    Sphere,
+    Voxels,
+)
 
 Array = np.ndarray
 THINGS = (
@@ -157,3 +167,43 @@ def test_nothing_is_proven_quickly_where_bounds_of_rounding_end():
     assert check.edge_proof_columns(lower, upper) is not None
     assert check.edge_proof_columns(lower - 1e6, upper) is None
     assert check.edge_columns() is not None
+
+
+def among_clouds(own: str, margin: float) -> arm.CollisionCheck:
+    """Return a check of the arm among a few things, points and cells of a grid."""
+    rng = np.random.default_rng(3)
+    wall = rng.uniform((0.5, -0.6, -0.3), (0.52, 0.6, 0.5), (3000, 3))
+    filled = rng.random((4, 5, 3)) < 0.4
+    place = arm.Pose.translation(-0.6, 0.2, -0.1) @ arm.Pose.rotation_z(0.4)
+    seen = {
+        "points": Points(wall, 0.01),
+        "cells": [Voxels(filled, 0.08, pose=place), Sphere(radius=0.05)],
+    }
+    allowed = [("cells", "robot/link0")]
+    check = cell_of(own, 2).collision(margin=margin)
+    return check.with_obstacles(seen, allowed=allowed)
+
+
+@pytest.mark.parametrize("own", ["spheres", "both"])
+def test_rows_and_pieces_among_clouds(own: str):
+    check = among_clouds(own, 0.01)
+    code, proof = check.edge_columns(), check.edge_proof_columns(*check.cell.limits)
+    assert code is not None and proof is not None
+    rng = np.random.default_rng(0)
+    t = np.linspace(-1.0, 1.0, 41)
+    seen, proven = set(), 0
+    for _ in range(150):
+        q = rng.uniform(-3.0, 3.0, 4)
+        Q = q + rng.normal(0.0, 0.02, (code.lanes, 4))
+        gap = check.clearance(Q).min() - 0.01
+        if abs(gap) > 1e-4:  # else rounding decides
+            is_touching = bool((called(code, Q) > 0.0).any())
+            assert is_touching == (gap < 0.0)
+            seen.add(is_touching)
+        way, half = rng.normal(0.0, 1.0, 4), rng.uniform(0.0, 0.08)
+        rows = [np.tile(x, (proof.lanes, 1)) for x in (q, way, np.array([half]))]
+        if called(proof, *rows)[0] == 0.0:
+            proven += 1
+            assert check.clearance(q + half * t[:, None] * way).min() > 0.01
+    assert seen == {True, False}
+    assert proven > 15

@@ -13,9 +13,9 @@ from armillary.kernel import compiler, seed_table
 from armillary.kernel import search as search_module
 from armillary.kernel.machine_type import F64
 from armillary.kernel.search import (
-    Plan,
     Search,
     SearchOptions,
+    SearchPlan,
     SearchResult,
     deadline_after,
     make_plan,
@@ -65,13 +65,13 @@ def table() -> SeedTable:
 
 
 @pytest.fixture(scope="module")
-def plan(table: SeedTable) -> Plan:
+def plan(table: SeedTable) -> SearchPlan:
     return _plan(table)
 
 
 def _plan(
     table: SeedTable, constants: np.ndarray | None = None, **search_options: Any
-) -> Plan:
+) -> SearchPlan:
     return make_plan(
         table=table,
         tolerances=np.array([1e-18]),
@@ -94,7 +94,7 @@ def _same(a: SearchResult, b: SearchResult) -> bool:
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 4, 5, 7, 8, 9, 100, 1001])
-def test_every_problem_is_solved(search: Search, plan: Plan, count: int):
+def test_every_problem_is_solved(search: Search, plan: SearchPlan, count: int):
     problems = _problems(count)
     found = search(problems, plan)
     assert found.failures == 0
@@ -104,7 +104,7 @@ def test_every_problem_is_solved(search: Search, plan: Plan, count: int):
 
 
 def test_answers_do_not_depend_on_order_or_threads(
-    search: Search, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    search: Search, plan: SearchPlan, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(search_module, "PROBLEMS_PER_THREAD", 10)
     problems = _problems(500)
@@ -114,13 +114,13 @@ def test_answers_do_not_depend_on_order_or_threads(
     assert _same(search(problems, plan, threads=3), straight)
 
 
-def test_rows_may_lie_apart(search: Search, plan: Plan):
+def test_rows_may_lie_apart(search: Search, plan: SearchPlan):
     problems = _problems(50)
     wide = np.hstack([problems, np.full((50, 2), np.nan)])
     assert _same(search(wide, plan), search(problems, plan))
 
 
-def test_what_makes_no_sense_is_refused_alone(search: Search, plan: Plan):
+def test_what_makes_no_sense_is_refused_alone(search: Search, plan: SearchPlan):
     problems = _problems(9)
     problems[2, 1] = np.nan
     problems[5, 2] = np.inf
@@ -174,7 +174,7 @@ def test_table_starts_come_nearest_first(search: Search, table: SeedTable):
             assert np.linalg.norm(start**2 - problem) <= best + 2.0 * rounding
 
 
-def test_a_chain_goes_on_from_the_answer_before(search: Search, plan: Plan):
+def test_a_chain_goes_on_from_the_answer_before(search: Search, plan: SearchPlan):
     a = np.linspace(1.0, 50.0, 200)
     problems = np.stack([a, a, a], axis=1)
     found = search.chain(problems, plan, np.array([1.0, -1.0, 1.0]))
@@ -182,7 +182,7 @@ def test_a_chain_goes_on_from_the_answer_before(search: Search, plan: Plan):
     assert np.array_equal(np.sign(found.unknowns), np.tile([1, -1, 1], (200, 1)))
 
 
-def test_a_chain_goes_on_from_the_last_one_solved(search: Search, plan: Plan):
+def test_a_chain_goes_on_from_the_last_one_solved(search: Search, plan: SearchPlan):
     problems = np.tile([4.0, 9.0, 16.0], (5, 1))
     problems[1, 0] = np.nan
     problems[3, 2] = -1.0
@@ -216,7 +216,7 @@ def test_vectors_are_aligned(lanes: int, sizes: tuple[int, ...]):
 
 @pytest.mark.parametrize("lanes", LANES)
 def test_any_number_of_lanes_finds_the_answers(
-    table: SeedTable, plan: Plan, monkeypatch: pytest.MonkeyPatch, lanes: int
+    table: SeedTable, plan: SearchPlan, monkeypatch: pytest.MonkeyPatch, lanes: int
 ):
     monkeypatch.setattr(compiler, "native_reals", lambda bits: F64.wide(lanes))
     search = Search(_step(), _guard(), SCALES)
@@ -257,7 +257,7 @@ def test_lanes_that_share_a_problem_find_what_one_would(
                 assert alone.failures == (alone.endings[0, 0] != SOLVED)
 
 
-def test_other_registers_have_code_too(table: SeedTable, plan: Plan):
+def test_other_registers_have_code_too(table: SeedTable, plan: SearchPlan):
     """What Arm, SSE2 and AVX-512 would run is accepted by LLVM, with generic code."""
     import llvmlite.binding as llvm
 
@@ -270,7 +270,7 @@ def test_other_registers_have_code_too(table: SeedTable, plan: Plan):
 
 
 def test_generic_squares_equal_those_of_the_instruction(
-    search: Search, plan: Plan, monkeypatch: pytest.MonkeyPatch
+    search: Search, plan: SearchPlan, monkeypatch: pytest.MonkeyPatch
 ):
     def generic(*programs: Any, **options: Any) -> str:
         return search_code(*programs, **{**options, "avx2": False})
@@ -319,7 +319,9 @@ def test_a_deadline_is_kept_where_the_system_has_no_clock_gettime(
     search_module.clock.cache_clear()
 
 
-def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: Plan):
+def test_a_stopped_search_keeps_the_nearest_of_all_lanes(
+    search: Search, plan: SearchPlan
+):
     """The first lane starts far away, and all stop after one step."""
     if search.lanes == 1:
         pytest.skip("there is one lane")
@@ -329,7 +331,9 @@ def test_a_stopped_search_keeps_the_nearest_of_all_lanes(search: Search, plan: P
     assert np.abs(found.unknowns).max() < 20.0
 
 
-def test_a_deadline_that_is_not_reached_changes_nothing(search: Search, plan: Plan):
+def test_a_deadline_that_is_not_reached_changes_nothing(
+    search: Search, plan: SearchPlan
+):
     problems = _problems(100)
     found = search(problems, plan, deadline=deadline_after(60.0))
     assert _same(found, search(problems, plan))
