@@ -513,7 +513,6 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "collision": (track, lambda a: Case(check(a), (a.q,))),
     "collision, of a loop": (loop, lambda a: Case(check(a), (a.q,))),
     "collision.clearance": (track, lambda a: Case(check(a).clearance, (a.q,))),
-    "within_limits": (track, lambda a: Case(a.cell.within_limits, (a.q,))),
     "collision.distances": (track, lambda a: Case(check(a).distances, (a.q,))),
     "collision.gradients": (track, lambda a: Case(check(a).gradients, (a.q,))),
     "collision.at_bases": (

@@ -623,7 +623,7 @@ def test_fewer_joints(cell: arm.Cell):
         (
             {"path_rates": (1.0, 1.0), "at": [0, 1], "torque": 1.0},
             ModelError,
-            "cannot be limited together",
+            "path_rates= cannot be combined",
         ),
     ],
 )

@@ -17,7 +17,6 @@ sweep before (`torques.py`); that is repeated `FRICTION_ITERATIONS` times.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
@@ -256,17 +255,14 @@ def time_path(  # noqa: PLR0913
             "state= counts for torques and frames only: give torque= or tool=, too."
         )
     ends = path_speed("start", start), path_speed("end", end)
-    if path_rates is not None:
-        if load is not None:
-            raise ModelError("torque= and path_rates= cannot be limited together.")
-        bounded = _with_path_rates(limits, path_rates)
-        # What is not limited is no limit at all.
-        if all(math.isinf(rate) for rate in path_rates):
-            path_rates = None
-        else:
-            limits = bounded
     names = [cell.joint_names[k] for k in chosen]
-    if path_rates is not None:
+    bounded = None if path_rates is None else _with_path_rates(limits, path_rates)
+    if bounded is not None:
+        if not (load is None and of_tool is None and jerk is None and blend is None):
+            raise ModelError(
+                "path_rates= cannot be combined with torque=, tool=, jerk= or blend=."
+            )
+        limits = bounded
         positions, derivatives = _with_parameter(positions, at, derivatives)
         names.append("s")
     most = None if jerk is None else jerk_limits(jerk, len(chosen))
@@ -308,11 +304,13 @@ def time_path(  # noqa: PLR0913
         further = Further(load, of_tool, cell, joints, state) if has_rows else None
         curves = _curves(positions, at, derivatives, blend)
         timed = TimedPath(*_by_pieces(curves, per_knot, limits, ends, further), *of)
-    return timed if path_rates is None else _without_parameter(timed)
+    return timed if bounded is None else _without_parameter(timed)
 
 
-def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits:
+def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits | None:
     """Return limits of joints and, as of a further one, of the path parameter.
+
+    None where neither its speed nor its rate is limited.
 
     Raises:
         ShapeError: They are not two numbers.
@@ -323,7 +321,8 @@ def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits:
         most = positive_number("A limit of path_rates=", which, most=np.inf)
         column = np.broadcast_to([[-most], [most]], (*each.shape[:-1], 1))
         widened.append(np.concatenate([each, column], axis=-1))
-    return PathLimits(*widened)
+    is_limited = any(np.isfinite(each[..., -1]).any() for each in widened)
+    return PathLimits(*widened) if is_limited else None
 
 
 def _with_parameter(
