@@ -477,7 +477,7 @@ def test_tiny_blends_are_corners_or_blends(robot: arm.Cell, blend: float):
 def test_times_need_no_limit_of_the_tool(robot: arm.Cell):
     here = robot.fk("tool0")(START)[:3, 3]
     path = robot.line("tool0", [here + np.array([0.0, 0.0, 0.05])], start=START)
-    (motion,) = path.timed(acceleration=10.0)
+    motion = path.timed(acceleration=10.0)
     expected = robot.time_path(
         path.q, at=path.s, acceleration=10.0, intervals=-(-200 // (len(path.s) - 1))
     )

@@ -310,7 +310,7 @@ class CollisionCheck:
         check = check_of(cell, state, options, obstacles)
         if obstacles is None:
             return check
-        # Links that stand on a base are not tested with obstacles, as in other states.
+        # As in other states, obstacles do not count for links that stand still on a base.
         names, known = set(obstacles.names), set(self.pairs)
         still = [(b, a) for a, b in check.pairs if b in names and (a, b) not in known]
         if not still:

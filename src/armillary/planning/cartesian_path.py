@@ -213,7 +213,7 @@ class CartesianPath:
             below: The number, see `singular_values`.
 
         Raises:
-            ModelError: It is no number above 0.
+            ModelError: It is not above 0, or not a number.
         """
         values = self.singular_values
         most = positive_number("below=", below, most=np.inf)
