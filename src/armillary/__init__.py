@@ -56,8 +56,10 @@ if TYPE_CHECKING:
     from armillary.model.rules import Rules
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
+    from armillary.planning.constraint import FrameConstraint
     from armillary.planning.plan import Plan, PlanReason
     from armillary.planning.planner import Planner
+    from armillary.planning.roadmap import Roadmap
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
     from armillary.spatial.pose import Pose
@@ -79,6 +81,7 @@ __all__ = [
     "Closure",
     "Coupling",
     "Frame",
+    "FrameConstraint",
     "Joint",
     "JointDynamics",
     "Limits",
@@ -95,6 +98,7 @@ __all__ = [
     "Posture",
     "RateReason",
     "Reason",
+    "Roadmap",
     "Rod",
     "Rules",
     "SearchOptions",
@@ -128,6 +132,7 @@ _HOMES: Final = {
     "Closure": "armillary.model.loops.loop",
     "Coupling": "armillary.model.coupling",
     "Frame": "armillary.model.frame",
+    "FrameConstraint": "armillary.planning.constraint",
     "Joint": "armillary.model.joint",
     "JointDynamics": "armillary.model.joint_dynamics",
     "Limits": "armillary.model.limits",
@@ -144,6 +149,7 @@ _HOMES: Final = {
     "Posture": "armillary.model.posture",
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
+    "Roadmap": "armillary.planning.roadmap",
     "Rod": "armillary.model.loops.loop",
     "Rules": "armillary.model.rules",
     "SearchOptions": "armillary.kernel.search",

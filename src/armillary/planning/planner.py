@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,15 @@ from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
+from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
+from armillary.planning.graph import Question as Asked
+from armillary.planning.graph import search
 from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
+from armillary.planning.motions import Motions
 from armillary.planning.plan import Plan, PlanReason
+from armillary.planning.region import Bounds, Region, region_of
 from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
@@ -108,6 +114,22 @@ def planner(
     return Planner(check, w, LoopOptions(step=float(resolution), nodes=room))
 
 
+class Question(NamedTuple):
+    """A question within constraints.
+
+    Attributes:
+        start: Joint positions [m or rad], shape (n,).
+        goals: The same, shape (k, n).
+        seed: Another number gives other samples.
+        seconds: Time for the search [s]; None for as long as it takes.
+    """
+
+    start: Array
+    goals: Array
+    seed: int
+    seconds: float | None
+
+
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Planner:
@@ -134,6 +156,9 @@ class Planner:
         seed: int = 0,
         timeout: float | None = 1.0,
         improve: float = 0.0,
+        fixed: Sequence[str] = (),
+        bounds: Bounds | None = None,
+        constraints: Sequence[FrameConstraint] = (),
         frame: str | None = None,
         relative_to: str = WORLD,
         position: str = "xyz",
@@ -153,7 +178,13 @@ class Planner:
             seed: Another number gives other samples.
             timeout: Time for the search [s]; None for as long as it takes.
             improve: Until how long after the call began shorter ways are searched for,
-                once one is found [s]; each is proven as the first one.
+                once one is found [s]; each is proven as the first one. Plans with
+                constraints of frames do not.
+            fixed: Names of joints that stay where they start.
+            bounds: Least and greatest positions of some joints during the motion [m or
+                rad], by their names, beside their limits.
+            constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
+                are searched for in a graph, in Python.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -162,20 +193,27 @@ class Planner:
 
         Raises:
             ShapeError: Start or goal have another shape.
-            ModelError: A goal is a pose and no frame is named, or a time is below 0 or
-                NaN.
-            UnknownName: The frame does not exist.
+            ModelError: A goal is a pose and no frame is named, a time is below 0 or
+                NaN, or bounds are empty.
+            UnknownName: A frame or joint does not exist.
         """
         began = time.perf_counter()
         seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
         q0 = positions_of(start, len(self.weights), "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        goals = goals_of(self.check.cell, self.check.state, q0, goal, free)
-        asked = self._asked(q0, goals)
+        if fixed or bounds or constraints:
+            region = region_of(self.check.cell, q0, fixed, bounds or {})
+            goals = goals_of(self.check, q0, goal, free, region.fixed)
+        else:
+            region, goals = None, goals_of(self.check, q0, goal, free)
+        asked = self.asked(q0, goals, region)
         if isinstance(asked, Plan):
             return asked
+        if constraints:
+            manifold = self.manifold(constraints, q0, asked.q, region)
+            return self.within(manifold, Question(q0, asked.q, seed, seconds), asked)
         # Code that is compiled at the first call takes nothing of the time.
-        loop, goals = asked
+        loop, goals = self._loop(q0, asked.q, region), asked
         until = 0 if more == 0.0 else deadline_of(more)
         found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds), until))
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
@@ -220,13 +258,11 @@ class Planner:
         # Problems within the same joint positions are solved by the same loop.
         groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
         for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
-            asked = self._asked(
-                q0, goals_of(self.check.cell, self.check.state, q0, goal, free)
-            )
-            if isinstance(asked, Plan):
-                plans[k] = asked
+            wanted = self.asked(q0, goals_of(self.check, q0, goal, free))
+            if isinstance(wanted, Plan):
+                plans[k] = wanted
                 continue
-            loop, wanted = asked
+            loop = self._loop(q0, wanted.q)
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
         deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
@@ -242,11 +278,13 @@ class Planner:
 
     # what is asked
 
-    def _asked(self, q0: Array, goals: Goals) -> tuple[NativeLoop, Goals] | Plan:
-        """Return the loop and the goals that can be asked, or why there are none."""
+    def asked(
+        self, q0: Array, goals: Goals, region: Region | None = None
+    ) -> Goals | Plan:
+        """Return the goals that can be reached, or why there are none."""
         if goals.reason is not None:
             return self._without(goals.reason)
-        lower, upper = self.check.cell.limits
+        lower, upper = self.check.cell.limits if region is None else region[:2]
         if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
             return self._without(PlanReason.INVALID)
         beyond = (q0 < lower) | (q0 > upper)
@@ -268,10 +306,14 @@ class Planner:
         if not self.check.may_be_free:
             pairs = tuple(self.check.contacts(q0))
             return self._without(PlanReason.START_TOUCHES, pairs=pairs)
-        return self._loop(q0, goals.q), goals
+        return goals
 
     def _without(
-        self, reason: PlanReason, joints: tuple[str, ...] = (), pairs: Any = ()
+        self,
+        reason: PlanReason,
+        joints: tuple[str, ...] = (),
+        pairs: Any = (),
+        violated: tuple[str, ...] = (),
     ) -> Plan:
         """Return that there is no way, of which nothing was tested."""
         nothing = np.empty((0, len(self.weights)))
@@ -291,6 +333,7 @@ class Planner:
             seconds=0.0,
             resolution=self.options.step,
             cell=self.check.cell,
+            violated=violated,
         )
 
     def _plan(
@@ -330,25 +373,43 @@ class Planner:
 
     # what answers
 
-    def _loop(self, q0: Array, goals: Array) -> NativeLoop:
-        """Return the loop for joint positions within limits.
+    def _loop(
+        self, q0: Array, goals: Array, region: Region | None = None
+    ) -> NativeLoop:
+        """Return the loop for joint positions within limits, or in a region."""
+        lower, upper, key = self._box(q0, goals)
+
+        def tests() -> EdgeTests:
+            return kept_few(self, "tests", key, lambda: self._tests(lower, upper))
+
+        if region is None:
+            space, name = Space(lower, upper, self.weights), key
+        else:
+            inner = np.maximum(lower, region.lower), np.minimum(upper, region.upper)
+            space = Space(*inner, self.weights)
+            name = key + b"".join(each.tobytes() for each in inner)
+        return kept_few(
+            self, "loops", name, lambda: NativeLoop.of(tests(), space, self.options)
+        )
+
+    def _box(self, q0: Array, goals: Array) -> tuple[Array, Array, bytes]:
+        """Return the limits of joints, and what tells them from other ones.
 
         Joints without limits move within a turn around start and goals, rounded to
         whole turns, so that there are few loops.
         """
         lower, upper = self.check.cell.limits
         is_open = ~(np.isfinite(lower) & np.isfinite(upper))
-        key = b""
-        if is_open.any():
-            ends = np.concatenate([q0[np.newaxis], goals])
-            first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
-            last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
-            lower = np.where(np.isfinite(lower), lower, first)
-            upper = np.where(np.isfinite(upper), upper, last)
-            key = lower.tobytes() + upper.tobytes()
-        return kept_few(self, "loops", key, lambda: self._made(lower, upper))
+        if not is_open.any():
+            return lower, upper, b""
+        ends = np.concatenate([q0[np.newaxis], goals])
+        first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
+        last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
+        lower = np.where(np.isfinite(lower), lower, first)
+        upper = np.where(np.isfinite(upper), upper, last)
+        return lower, upper, lower.tobytes() + upper.tobytes()
 
-    def _made(self, lower: Array, upper: Array) -> NativeLoop:
+    def _tests(self, lower: Array, upper: Array) -> EdgeTests:
         prover = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
@@ -357,8 +418,82 @@ class Planner:
         quick = prover and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
-        space = Space(lower, upper, self.weights)
-        return NativeLoop.of(EdgeTests(wide, tight, prover, quick), space, self.options)
+        return EdgeTests(wide, tight, prover, quick)
+
+    # within constraints
+
+    def manifold(
+        self,
+        constraints: Sequence[FrameConstraint],
+        start: Array | None,
+        goals: Array,
+        region: Region | None,
+    ) -> Manifold:
+        """Return the joint positions that satisfy constraints; see `Manifold`."""
+        n = len(self.weights)
+        ends = (np.zeros(n) if start is None else start), goals
+        lower, upper, _ = self._box(*ends)
+        if region is not None:
+            lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
+        return Manifold(
+            self.check.cell,
+            self.check.state,
+            constraints,
+            start=start,
+            lower=lower,
+            upper=upper,
+            weights=self.weights,
+        )
+
+    def within(
+        self, manifold: Manifold, question: Question, goals: Goals, graph: Any = None
+    ) -> Plan:
+        """Return a way within constraints, through a graph if one is given."""
+        began = time.perf_counter()
+        motions = Motions(self.check, manifold, self.options.step)
+        ends = np.concatenate([question.start[np.newaxis], goals.q])
+        violations = manifold.violations(ends)
+        holds, is_free = manifold.is_near(ends), motions.are_free(ends)
+        if not (holds[0] and holds[1:].any()):
+            bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
+            names = tuple(str(manifold.parts[k].asked) for k in bad)
+            at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
+            return self._without(at_goal if holds[0] else at_start, violated=names)
+        if not is_free[0]:
+            return self._without(
+                PlanReason.START_TOUCHES, pairs=self._touching(question.start)
+            )
+        good = np.flatnonzero(holds[1:] & is_free[1:])
+        if not len(good):
+            first = goals.q[np.flatnonzero(holds[1:])[0]]
+            return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
+        deadline = math.inf if question.seconds is None else began + question.seconds
+        asked = Asked(question.start, goals.q[good], question.seed, deadline)
+        if graph is None:
+            answer, grown = search(asked, motions, self.options.nodes)
+        else:
+            answer, grown = graph.ask(asked, motions), graph
+        is_late = time.perf_counter() > deadline
+        nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
+        way = answer.q
+        length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
+        return Plan(
+            q=np.empty((0, len(self.weights))) if way is None else way,
+            reason=nothing if way is None else PlanReason.FOUND,
+            proven=way is not None and motions.is_proven,
+            goal=-1 if way is None else int(goals.numbers[good[answer.goal]]),
+            length=float(length),
+            edges=motions.edges,
+            checks=motions.checks,
+            proofs=motions.proofs,
+            samples=len(grown.Q),
+            nodes=len(grown.Q),
+            pairs=(),
+            joints=(),
+            seconds=time.perf_counter() - began,
+            resolution=self.options.step,
+            cell=self.check.cell,
+        )
 
 
 def _each(goals: Any, count: int) -> list[Any]:
