@@ -6,12 +6,18 @@ components count, less what a box allows; and the shortest turn to the target, o
 axes or of the one that the frame may spin about. Joint positions are projected onto
 e = 0 by Newton's method, with the least weighted step J' (J J')^-1 e.
 
-Between way points joints move straight, so that errors grow with the square of their
-distance. They are bounded by intervals: in a motion of length 2 h about a sample, the
-error is at most that of the sample plus h times the speed of the frame, as
-`SpeedBounds` bounds it. Both parts of the error grow no faster than the frame moves: a
-distance from a convex set, and an angle between rotations or directions. Pieces are
-halved until each is proven, or a sample is found beyond the tolerance.
+Between way points joints move straight. In a motion of coordinates with rates v_k, with
+the bounds l_k and w_k of `SpeedBounds` of how fast each moves and turns the frame at
+unit rate, and b_k of how it bends,
+
+    |p'| <= S = sum_k l_k v_k,    |p''| <= M = 2 (sum_i w_i v_i) S + sum_k b_k l_k v_k^2
+
+as d2p / dq_i dq_k is at most w_i l_k for i before k, and where the frame of the target
+is moved by k itself, at most (b_k + 2 w_k) l_k for i = k. So from errors d_0 and d_1 at
+the ends the error is at most max(d_0, d_1) + M / 8, since a distance from a convex set
+is convex, and at most (d_0 + d_1 + S) / 2. Rotations are bounded as |R u - u| =
+2 sin(angle / 2) of any unit vector u, with l = w. Pieces are halved until each is
+proven, or an end is found beyond the tolerance.
 """
 
 from __future__ import annotations
@@ -28,7 +34,11 @@ from armillary.errors import ModelError, ShapeError
 from armillary.kinematics.kernels import chosen_axes
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.questions import fk, jacobian
-from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.kinematics.speed_bounds import (
+    SpeedBounds,
+    speeds_are_known,
+    zero_product,
+)
 from armillary.kinematics.state import State, bound_state
 from armillary.model.workcell import WORLD, Workcell
 from armillary.spatial.pose import Pose
@@ -267,17 +277,21 @@ def _tilt(R: Array, spin: int) -> Array:
 
 
 class _Speeds(NamedTuple):
-    """Bounds of the speed of a frame relative to another, at unit rates of n joints.
+    """Bounds of the speed of a frame relative to another, by c coordinates of joints.
 
     Attributes:
-        linear: For a distance of 0 between them [m per unit], shape (n,).
-        carrier: What is added for each metre of it [rad per unit], shape (n,).
-        angular: Of its turn [rad per unit], shape (n,).
+        joints: Rates of coordinates for unit rates of joints, shape (c, n).
+        linear: For a distance of 0 between them [m per unit], shape (c,).
+        carrier: What is added for each metre of it [rad per unit], shape (c,).
+        angular: Of its turn [rad per unit], shape (c,).
+        bending: Accelerations by speeds [per unit], shape (c,); may be infinite.
     """
 
+    joints: Array
     linear: Array
     carrier: Array
     angular: Array
+    bending: Array
 
 
 @final
@@ -389,7 +403,9 @@ class Manifold:
         moving, tree = straight_links(self.cell), bound.tree
         if not speeds_are_known(moving, bound):
             return None
-        bounds = SpeedBounds.of(moving, tree, self.lower, self.upper)
+        bounds = SpeedBounds.of(
+            moving, tree, self.lower, self.upper, accelerations=True
+        )
         found: list[_Speeds] = []
         for one in self.parts:
             ends = [
@@ -405,11 +421,15 @@ class Manifold:
                     ]
                 ]
             )
-            linear = bounds.between(pair, levers)[0]
-            more = [bounds.between(pair, levers + x)[0] for x in ((0, 1), (1, 1))]
+            linear = bounds.levers(pair, levers)[0]
+            more = [bounds.levers(pair, levers + x)[0] for x in ((0, 1), (1, 1))]
             if not np.isfinite([linear, *more]).all():
                 return None
-            found.append(_Speeds(linear, more[0] - linear, more[1] - linear))
+            carrier, angular = more[0] - linear, more[1] - more[0]
+            # On the side of the tool no distance counts but its own.
+            angular = angular + carrier
+            bending = np.where(linear + angular > 0.0, bounds.bending, 0.0)
+            found.append(_Speeds(bounds.joints, linear, carrier, angular, bending))
         return found
 
     def holds(self, A: Array, B: Array, step: float) -> Truths:
@@ -445,47 +465,66 @@ class Manifold:
 
 def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
     """Return for which motions a constraint is proven, shape (k,)."""
-    good, way = np.ones(len(A), np.bool_), np.abs(B - A)
+    good = np.ones(len(A), np.bool_)
     ends = one.errors(np.concatenate([A, B])).reach
     # Bounds hold while the frame is nearer than this: shown along with the rest.
     far = 1.05 * ends.max() + SLACK
-    linear, angular = (
-        way @ (speeds.linear + far * speeds.carrier),
-        way @ speeds.angular,
-    )
+    v = np.abs(B - A) @ speeds.joints.T
+    moves, turns = speeds.linear + far * speeds.carrier, speeds.angular
+    linear, angular = v @ moves, v @ turns
+    pure = zero_product(v * v, speeds.bending)
+    bent = [
+        2.0 * angular * speed + zero_product(pure, each).sum(axis=1)
+        for speed, each in ((linear, moves), (angular, turns))
+    ]
     most = one.asked.distance, one.asked.angle
-    pieces = np.maximum(linear / most[0], angular / most[1])
-    counts = np.clip(np.ceil(pieces), 1, MOST).astype(np.int64)
+    by_speed = np.maximum(linear / most[0], angular / most[1])
+    by_bend = 0.5 * np.sqrt(np.maximum(bent[0] / most[0], bent[1] / most[1]))
+    counts = np.ceil(np.minimum(by_speed, by_bend))
+    counts = np.clip(counts, 1, MOST).astype(np.int64)
     rows = np.repeat(np.arange(len(A)), counts)
     first = np.cumsum(counts) - counts
-    half = 0.5 / counts[rows]
-    middle = (np.arange(len(rows)) - first[rows]) / counts[rows] + half
-    is_linear, is_angular = (
-        one.counts.any() or one.asked.box is not None,
-        one.turns.any(),
+    begin, size = (
+        (np.arange(len(rows)) - first[rows]) / counts[rows],
+        1.0 / counts[rows],
     )
+    is_linear = one.counts.any() or one.asked.box is not None
     for _ in range(ROUNDS):
         left: list[tuple[Indices, Array, Array]] = []
         for start in range(0, len(rows), MOST):
             part = slice(start, start + MOST)
-            r, t, h = rows[part], middle[part], half[part]
-            errors = one.errors(A[r] + t[:, None] * (B[r] - A[r]))
-            good[r[one.violation(errors) > 1.0]] = False
+            r, t, h = rows[part], begin[part], size[part]
+            both = [
+                one.errors(A[r] + each[:, None] * (B[r] - A[r])) for each in (t, t + h)
+            ]
+            for each in both:
+                good[r[one.violation(each) > 1.0]] = False
+
+            def greatest(  # by speeds or by bends, whichever tells more
+                a: Array, b: Array, speed: Array, bend: Array
+            ) -> Array:
+                return np.minimum(
+                    np.maximum(a, b) + 0.125 * bend, 0.5 * (a + b + speed)
+                )
+
             d, w = h * linear[r], h * angular[r]
-            is_free = errors.reach + d <= far
+            dd, ww = (h * h * each[r] for each in bent)
+            x, y = both
+            is_free = greatest(x.reach, y.reach, d, dd) <= far
             if is_linear:
-                is_free &= errors.distance + d <= most[0]
-            if is_angular:
-                is_free &= errors.angle + w <= most[1]
+                is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
+            if one.turns.any():
+                chords = (2.0 * np.sin(0.5 * each.angle) for each in both)
+                is_free &= greatest(*chords, w, ww) <= 2.0 * np.sin(0.5 * most[1])
             open_ = ~is_free & good[r]
             left.append((r[open_], t[open_], h[open_]))
-        rows, middle, half = (np.concatenate(each) for each in zip(*left, strict=True))
+        rows, begin, size = (np.concatenate(each) for each in zip(*left, strict=True))
         keep = good[rows]
-        rows, middle, half = rows[keep], middle[keep], half[keep] * 0.5
+        rows, begin, size = rows[keep], begin[keep], size[keep] * 0.5
         if not len(rows):
             return good
         rows = np.repeat(rows, 2)
-        middle = np.stack([middle - half, middle + half], axis=1).ravel()
-        half = np.repeat(half, 2)
+        begin = np.stack([begin, begin + size], axis=1).ravel()
+        size = np.repeat(size, 2)
     good[rows] = False
     return good
