@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.collision.motion import MotionReason
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.planning.constraint import Manifold
@@ -99,19 +98,26 @@ class Motions:
         bad = np.zeros(len(ways), np.bool_)
         bad[of[~good]] = True
         left = np.flatnonzero(~bad[of])
-        self.proofs += len(left)
         if len(left):
             bad[of[left[~self._free(starts[left], ends[left])]]] = True
         return [None if bad[k] else way for k, way in enumerate(ways)]
 
     def _free(self, A: Array, B: Array) -> Truths:
         """Return which straight motions touch nothing."""
-        # Samples of a step in each joint are no farther apart than those of lengths.
-        step: dict[str, Any] = {}
-        if not self._moves_are_known:
-            step["step"] = self.step / float(self.manifold.weights.max()) / len(A[0])
-        reason = self.check.motion(A, B, **step).reason
-        return np.asarray(reason == MotionReason.FREE)
+        # Samples first: a proof takes longest of motions that touch.
+        lengths = self.lengths(A, B)
+        counts = np.maximum(1, np.ceil(lengths / self.step)).astype(np.int64)
+        rows = np.repeat(np.arange(len(A)), counts)
+        t = (np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]) / counts[rows]
+        touch = ~self.are_free(A[rows] + t[:, None] * (B - A)[rows])
+        good = np.ones(len(A), np.bool_)
+        good[rows[touch]] = False
+        if self._moves_are_known:
+            left = np.flatnonzero(good)
+            self.proofs += len(left)
+            good[left] = self.check.motion(A[left], B[left]).free
+            return good
+        return good & self.are_free(B)
 
     def _along(self, A: Array, B: Array) -> list[Way]:
         """Return ways along the constraints, which may touch something."""
