@@ -28,7 +28,8 @@ __all__ = ["Answer", "Graph", "Question", "random_positions", "search"]
 
 Array = npt.NDArray[np.float64]
 Edges = list[list[tuple[int, float]]]
-Ways = dict[tuple[int, int], Way]
+Pair = tuple[int, int]
+Ways = dict[Pair, Way]
 
 START: Final = -1
 """The number of the start, beside the nodes of a graph."""
@@ -100,20 +101,16 @@ class Graph:
     @classmethod
     def of(cls, Q: Array, motions: Motions) -> Graph:
         """Join nodes to their nearest neighbours."""
-        z, edges = Q * motions.manifold.weights, [[] for _ in Q]
-        graph = cls(Q, _are_good(Q, motions), edges, {})
-        if len(Q) > 1:
-            _join(z, degree(len(Q), Q.shape[1]), edges)
-        return graph
+        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {})
+        return nothing.grown(Q, motions)
 
     def grown(self, Q: Array, motions: Motions) -> Graph:
         """Return the graph with more nodes; it knows what this one does."""
         every = np.concatenate([self.Q, Q])
         is_free = np.concatenate([self.is_free, _are_good(Q, motions)])
-        edges: Edges = [[] for _ in every]
-        if len(every) > 1:
-            weighted = every * motions.manifold.weights
-            _join(weighted, degree(len(every), every.shape[1]), edges)
+        edges = [list(near) for near in self.edges] + [[] for _ in Q]
+        if len(Q):
+            _join(every * motions.manifold.weights, len(self.Q), edges)
         return Graph(every, is_free, edges, self.ways)
 
     def again(self, motions: Motions) -> Graph:
@@ -167,19 +164,17 @@ def _nearest(z: Array, of: Array, count: int) -> tuple[npt.NDArray[np.int64], Ar
     return near, np.sqrt(((of[:, None] - z[near]) ** 2.0).sum(axis=2))
 
 
-def _join(z: Array, count: int, edges: Edges) -> None:
-    """Join each node to its nearest ones, both ways."""
+def _join(z: Array, first: int, edges: Edges) -> None:
+    """Join each node from the first one on to its nearest ones, both ways."""
+    count = degree(*z.shape)
     found: dict[tuple[int, int], float] = {}
-    for start in range(0, len(z), BLOCK):
+    for start in range(first, len(z), BLOCK):
         # The nearest of all is the node itself.
         near, far = _nearest(z, z[start : start + BLOCK], count + 1)
-        for k, (others, lengths) in enumerate(
-            zip(near.tolist(), far.tolist(), strict=True)
-        ):
-            node = start + k
-            for other, length in zip(others, lengths, strict=True):
-                if other != node:
-                    found[min(node, other), max(node, other)] = length
+        for k, row in enumerate(zip(near.tolist(), far.tolist(), strict=True), start):
+            for other, length in zip(*row, strict=True):
+                if other != k:
+                    found[min(k, other), max(k, other)] = length
     for (a, b), length in sorted(found.items()):
         edges[a].append((b, length))
         edges[b].append((a, length))
@@ -228,22 +223,34 @@ class _Search:
 
     def run(self) -> tuple[Way, int]:
         """Return the way points, and which goal they lead to."""
+        also: list[Pair] = []
         while (nodes := self._shortest()) is not None:
-            ways = self._tested(nodes)
+            ways = self._tested(nodes, also)
             whole = [way[1:] for way in ways if way is not None]
             if len(whole) == len(ways):
                 return np.concatenate([self.ends[:1], *whole]), FIRST_GOAL - nodes[-1]
             if time.perf_counter() > self.question.deadline:
                 break
+            # The next way goes near: motions there are tested along with it, as many
+            # at once take little longer than few.
+            bad = [k for k, way in enumerate(ways) if way is None]
+            also = [
+                (min(node, other), max(node, other))
+                for node in {nodes[j] for k in bad for j in (k, k + 1)}
+                for other, _ in self._near(node)
+                if self.free[other]
+            ]
         return None, -1
+
+    def _near(self, node: int) -> list[tuple[int, float]]:
+        own = self.more.get(node, [])
+        return own if node < 0 else [*self.graph.edges[node], *own]
 
     def _shortest(self) -> list[int] | None:
         """Return the nodes of the shortest way by A*, without motions known to fail."""
         left, free, own, known = self.left, self.free, self.own, self.graph.ways
         best, before = {START: 0.0}, {START: START}
         line, done = [(left[START], START)], set[int]()
-        edges, more = self.graph.edges, self.more
-        nothing: list[tuple[int, float]] = []
         while line:
             _, node = heapq.heappop(line)
             if node in done:
@@ -255,8 +262,7 @@ class _Search:
                 return nodes[::-1]
             done.add(node)
             so_far = best[node]
-            near = edges[node] if node >= 0 else nothing
-            for other, length in (*near, *more.get(node, nothing)):
+            for other, length in self._near(node):
                 if other in done or not free[other]:
                     continue
                 total = so_far + length
@@ -269,10 +275,14 @@ class _Search:
                 heapq.heappush(line, (total + left[other], other))
         return None
 
-    def _tested(self, nodes: list[int]) -> list[Way]:
-        """Return the ways between nodes; those not known are tested in one batch."""
+    def _tested(self, nodes: list[int], also: list[Pair]) -> list[Way]:
+        """Return the ways between nodes; those not known are tested in one batch.
+
+        also: Pairs of nodes that are tested as well.
+        """
         pairs = [(min(p), max(p)) for p in pairwise(nodes)]
-        unknown = [pair for pair in pairs if pair not in self._ways(pair)]
+        asked = dict.fromkeys([*pairs, *also])
+        unknown = [pair for pair in asked if pair not in self._ways(pair)]
         if unknown:
             A, B = (np.stack([self._q(p[k]) for p in unknown]) for k in range(2))
             for pair, way in zip(unknown, self.motions.between(A, B), strict=True):
