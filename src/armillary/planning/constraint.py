@@ -340,7 +340,7 @@ class Manifold:
 
     def is_near(self, Q: Array) -> Truths:
         """Return which rows are within half of the tolerances, shape (k,)."""
-        return (self.violations(Q) <= LOOSE).all(axis=1)
+        return np.asarray((self.violations(Q) <= LOOSE).all(axis=1))
 
     def project(self, Q: Array) -> tuple[Array, Truths]:
         """Return positions near given ones that satisfy all, and which ones do.
@@ -348,14 +348,14 @@ class Manifold:
         Args:
             Q: Joint positions [m or rad], shape (k, n).
         """
-        Q = np.clip(Q, self.lower, self.upper)
+        found = np.clip(Q, self.lower, self.upper)
         done = np.zeros(len(Q), np.bool_)
         if not self.parts:
-            return Q, ~done
+            return found, ~done
         inverse = np.where(self.upper > self.lower, self.weights**-2.0, 0.0)
         rows = np.arange(len(Q))
         for step in range(STEPS + 1):
-            now = Q[rows]
+            now = found[rows]
             errors = [one.errors(now) for one in self.parts]
             e = np.concatenate([each.e for each in errors], axis=1)
             is_done = np.abs(e).max(axis=1) < SNUG
@@ -379,8 +379,8 @@ class Manifold:
             way = np.einsum("kij,kil->kj", JW, y)
             length = np.sqrt((way * way) @ self.weights**2.0)
             way *= np.minimum(1.0, LONGEST / np.maximum(length, LONGEST))[:, None]
-            Q[rows] = np.clip(now - way, self.lower, self.upper)
-        return Q, done
+            found[rows] = np.clip(now - way, self.lower, self.upper)
+        return found, done
 
     def in_state(self, state: State) -> Manifold:
         """Return the same constraints in another state, their targets unchanged."""
@@ -413,16 +413,14 @@ class Manifold:
             ]
             fixed = [moving.fixed_to(tree, end.link) for end in ends]
             pair = np.array([[each.row for each in fixed]])
-            levers = np.array(
-                [
-                    [
-                        np.linalg.norm((each.pose @ end.pose).position)
-                        for each, end in zip(fixed, ends, strict=True)
-                    ]
-                ]
-            )
+            offsets = [
+                float(np.linalg.norm((each.pose @ end.pose).position))
+                for each, end in zip(fixed, ends, strict=True)
+            ]
+            levers = np.array([offsets])
             linear = bounds.levers(pair, levers)[0]
-            more = [bounds.levers(pair, levers + x)[0] for x in ((0, 1), (1, 1))]
+            farther = [levers + np.array(x) for x in ((0.0, 1.0), (1.0, 1.0))]
+            more = [bounds.levers(pair, each)[0] for each in farther]
             if not np.isfinite([linear, *more]).all():
                 return None
             carrier, angular = more[0] - linear, more[1] - more[0]
@@ -510,12 +508,13 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
             d, w = h * linear[r], h * angular[r]
             dd, ww = (h * h * each[r] for each in bent)
             x, y = both
+            chords = [2.0 * np.sin(0.5 * each.angle) for each in both]
             is_free = greatest(x.reach, y.reach, d, dd) <= far
             if is_linear:
                 is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
             if one.turns.any():
-                chords = (2.0 * np.sin(0.5 * each.angle) for each in both)
-                is_free &= greatest(*chords, w, ww) <= 2.0 * np.sin(0.5 * most[1])
+                turned = greatest(chords[0], chords[1], w, ww)
+                is_free &= turned <= 2.0 * np.sin(0.5 * most[1])
             open_ = ~is_free & good[r]
             left.append((r[open_], t[open_], h[open_]))
         rows, begin, size = (np.concatenate(each) for each in zip(*left, strict=True))

@@ -383,8 +383,8 @@ def random_positions(
         spread = 0.5 * np.maximum(np.abs(b - a).max(axis=1, keepdims=True), 0.3)
         t = rng.uniform(size=(len(a), 1))
         Q[: len(a)] = a + t * (b - a) + spread * rng.standard_normal(a.shape)
-    Q, is_done = manifold.project(Q)
-    return np.ascontiguousarray(Q[is_done])
+    found, is_done = manifold.project(Q)
+    return np.ascontiguousarray(found[is_done])
 
 
 def search(question: Question, motions: Motions, most: int) -> tuple[Answer, Graph]:

@@ -128,13 +128,13 @@ class Motions:
         lost = np.zeros(len(A), np.bool_)
         row, at, size = np.arange(len(A)), np.zeros(len(A)), 1.0
         a, b = A, B
-        points = [(row, np.full(len(A), t), each) for t, each in ((0.0, A), (1.0, B))]
+        rows, times, points = [row, row], [at, at + 1.0], [A, B]
         for _ in range(LEVELS):
             is_open = np.zeros(len(row), np.bool_)
             for t in QUARTERS:
                 is_open |= ~manifold.is_near(a + t * (b - a))
             is_open &= ~lost[row]
-            row, at, a, b = (each[is_open] for each in (row, at, a, b))
+            row, at, a, b = row[is_open], at[is_open], a[is_open], b[is_open]
             if not len(row):
                 break
             middle, is_done = manifold.project(0.5 * (a + b))
@@ -142,17 +142,18 @@ class Motions:
             half = np.maximum(self.lengths(a, middle), self.lengths(middle, b))
             lost[row[~is_done | (half > ASTRAY * whole)]] = True
             size *= 0.5
-            points.append((row, at + size, middle))
+            rows.append(row)
+            times.append(at + size)
+            points.append(middle)
             row = np.concatenate([row, row])
             at = np.concatenate([at, at + size])
             a, b = np.concatenate([a, middle]), np.concatenate([middle, b])
         else:
             lost[row] = True
-        rows, times, Q = (np.concatenate(each) for each in zip(*points, strict=True))
-        order = np.lexsort((times, rows))
-        rows, Q = rows[order], Q[order]
-        ends = np.searchsorted(rows, np.arange(len(A) + 1))
+        number, every = np.concatenate(rows), np.concatenate(points)
+        order = np.lexsort((np.concatenate(times), number))
+        ends = np.searchsorted(number[order], np.arange(len(A) + 1))
         return [
-            None if lost[k] else np.ascontiguousarray(Q[ends[k] : ends[k + 1]])
+            None if lost[k] else every[order[ends[k] : ends[k + 1]]]
             for k in range(len(A))
         ]
