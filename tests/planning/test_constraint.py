@@ -256,7 +256,7 @@ def test_a_seed_gives_one_way():
         ({"box": ((0, 0, 1), (0, 0, 0))}, ModelError, "box is empty"),
     ],
 )
-def test_what_is_no_constraint_is_refused(fields, error, message: str):
+def test_constraints_that_do_not_fit_are_refused(fields, error, message: str):
     with pytest.raises(error, match=message):
         arm.FrameConstraint(FRAME, **fields)
 

@@ -320,7 +320,8 @@ class Manifold:
         """Bind constraints to a cell in a state.
 
         Raises:
-            ModelError: A constraint is none, or has no target and there is no start.
+            ModelError: A value is not a constraint, or has no target and there is no
+                start.
             UnknownName: A frame does not exist.
         """
         for each in constraints:

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.planning.constraint import Manifold
-from armillary.planning.motions import Motions, Way
+from armillary.planning.motions import MotionTests, Way
 
-__all__ = ["Answer", "Graph", "Question", "random_positions", "search"]
+__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "search"]
 
 Array = npt.NDArray[np.float64]
 Edges = list[list[tuple[int, float]]]
@@ -53,7 +53,7 @@ BLOCK: Final = 256
 """Nodes whose distances from all others are computed at once."""
 
 
-class Question(NamedTuple):
+class GraphQuery(NamedTuple):
     """What is asked of a graph.
 
     Attributes:
@@ -99,12 +99,12 @@ class Graph:
     ways: Ways
 
     @classmethod
-    def of(cls, Q: Array, motions: Motions) -> Graph:
+    def of(cls, Q: Array, motions: MotionTests) -> Graph:
         """Join nodes to their nearest neighbours."""
         nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {})
         return nothing.grown(Q, motions)
 
-    def grown(self, Q: Array, motions: Motions) -> Graph:
+    def grown(self, Q: Array, motions: MotionTests) -> Graph:
         """Return the graph with more nodes; it knows what this one does."""
         every = np.concatenate([self.Q, Q])
         is_free = np.concatenate([self.is_free, _are_good(Q, motions)])
@@ -113,11 +113,11 @@ class Graph:
             _join(every * motions.manifold.weights, len(self.Q), edges)
         return Graph(every, is_free, edges, self.ways)
 
-    def again(self, motions: Motions) -> Graph:
+    def again(self, motions: MotionTests) -> Graph:
         """Return the graph for another check, of which nothing is known but nodes."""
         return replace(self, is_free=_are_good(self.Q, motions), ways={})
 
-    def test(self, motions: Motions) -> None:
+    def test(self, motions: MotionTests) -> None:
         """Test all motions between free nodes in one batch."""
         pairs = sorted(
             (a, b)
@@ -132,7 +132,7 @@ class Graph:
             self.ways.update(zip(pairs, found, strict=True))
 
     def ask(
-        self, question: Question, motions: Motions, own: Ways | None = None
+        self, question: GraphQuery, motions: MotionTests, own: Ways | None = None
     ) -> Answer:
         """Return the shortest free way along the motions of the graph, shortened.
 
@@ -144,7 +144,7 @@ class Graph:
         return Answer(shortened(way, question, motions), goal)
 
 
-def _are_good(Q: Array, motions: Motions) -> npt.NDArray[np.bool_]:
+def _are_good(Q: Array, motions: MotionTests) -> npt.NDArray[np.bool_]:
     """Return which nodes touch nothing and satisfy constraints."""
     return motions.are_free(Q) & motions.manifold.is_near(Q)
 
@@ -188,7 +188,7 @@ class _Search:
     """
 
     def __init__(
-        self, graph: Graph, question: Question, motions: Motions, own: Ways
+        self, graph: Graph, question: GraphQuery, motions: MotionTests, own: Ways
     ) -> None:
         self.graph, self.question, self.motions, self.own = (
             graph,
@@ -300,7 +300,7 @@ class _Search:
         return self.graph.Q[node] if node >= 0 else self.ends[START - node]
 
 
-def shortened(way: Array, question: Question, motions: Motions) -> Array:
+def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
     """Return a way that is shorter, or the same: by shortcuts between its points."""
     rng = np.random.default_rng(question.seed)
     best, missed = way, 0
@@ -337,7 +337,7 @@ def shortened(way: Array, question: Question, motions: Motions) -> Array:
     return best if motions.proven([best])[0] is not None else way
 
 
-def _refined(way: Array, motions: Motions) -> Array:
+def _refined(way: Array, motions: MotionTests) -> Array:
     """Return a way with points within its motions."""
     lengths = motions.lengths(way[:-1], way[1:])
     step = max(float(lengths.sum()) / (2 * CHORDS), 1e-9)
@@ -351,7 +351,7 @@ def _refined(way: Array, motions: Motions) -> Array:
     return np.concatenate(parts)
 
 
-def _merged(way: Array, motions: Motions) -> Array:
+def _merged(way: Array, motions: MotionTests) -> Array:
     """Return a way without points that lie on the straight motion past them."""
     kept = [way[0]]
     for here, behind in pairwise(way[1:]):
@@ -387,7 +387,9 @@ def random_positions(
     return np.ascontiguousarray(found[is_done])
 
 
-def search(question: Question, motions: Motions, most: int) -> tuple[Answer, Graph]:
+def search(
+    question: GraphQuery, motions: MotionTests, most: int
+) -> tuple[Answer, Graph]:
     """Return a way through a graph that grows until there is one.
 
     The deadline, and `most` nodes, end it.

@@ -12,7 +12,7 @@ from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import speeds_are_known
 from armillary.planning.constraint import Manifold
 
-__all__ = ["Motions", "Way"]
+__all__ = ["MotionTests", "Way"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
@@ -30,7 +30,7 @@ QUARTERS: Final = (0.25, 0.5, 0.75)
 
 
 @final
-class Motions:
+class MotionTests:
     """What tests motions of a check within constraints; it counts its work.
 
     Attributes:

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,9 @@ from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
-from armillary.planning.graph import Question as Asked
-from armillary.planning.graph import search
+from armillary.planning.graph import Graph, GraphQuery, search
 from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
-from armillary.planning.motions import Motions
+from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Bounds, Region, region_of
 from armillary.spatial.pose import Pose
@@ -114,22 +113,6 @@ def planner(
     return Planner(check, w, LoopOptions(step=float(resolution), nodes=room))
 
 
-class Question(NamedTuple):
-    """A question within constraints.
-
-    Attributes:
-        start: Joint positions [m or rad], shape (n,).
-        goals: The same, shape (k, n).
-        seed: Another number gives other samples.
-        seconds: Time for the search [s]; None for as long as it takes.
-    """
-
-    start: Array
-    goals: Array
-    seed: int
-    seconds: float | None
-
-
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Planner:
@@ -211,7 +194,8 @@ class Planner:
             return asked
         if constraints:
             manifold = self.manifold(constraints, q0, asked.q, region)
-            return self.within(manifold, Question(q0, asked.q, seed, seconds), asked)
+            query = GraphQuery(q0, asked.q, seed, end_of_time(seconds))
+            return self.within(manifold, query, asked)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
         until = 0 if more == 0.0 else deadline_of(more)
@@ -281,7 +265,13 @@ class Planner:
     def asked(
         self, q0: Array, goals: Goals, region: Region | None = None
     ) -> Goals | Plan:
-        """Return the goals that can be reached, or why there are none."""
+        """Return the goals that can be reached, or why there are none.
+
+        Args:
+            q0: Where a plan starts [m or rad], shape (n,).
+            goals: What was asked for.
+            region: Where joints may be; by default within limits.
+        """
         if goals.reason is not None:
             return self._without(goals.reason)
         lower, upper = self.check.cell.limits if region is None else region[:2]
@@ -429,7 +419,19 @@ class Planner:
         goals: Array,
         region: Region | None,
     ) -> Manifold:
-        """Return the joint positions that satisfy constraints; see `Manifold`."""
+        """Return the joint positions that satisfy constraints; see `Manifold`.
+
+        Args:
+            constraints: What holds during motions.
+            start: Where frames without a target are kept [m or rad], shape (n,).
+            goals: Other positions that are to be within limits, shape (k, n).
+            region: Where joints may be; by default within limits.
+
+        Raises:
+            ModelError: A value is not a constraint, or it has no target and there is
+                no start.
+            UnknownName: A frame does not exist.
+        """
         n = len(self.weights)
         ends = (np.zeros(n) if start is None else start), goals
         lower, upper, _ = self._box(*ends)
@@ -446,12 +448,23 @@ class Planner:
         )
 
     def within(
-        self, manifold: Manifold, question: Question, goals: Goals, graph: Any = None
+        self,
+        manifold: Manifold,
+        query: GraphQuery,
+        goals: Goals,
+        graph: Graph | None = None,
     ) -> Plan:
-        """Return a way within constraints, through a graph if one is given."""
+        """Return a way within constraints.
+
+        Args:
+            manifold: The constraints.
+            query: What is asked: joint positions [m or rad] and a deadline.
+            goals: Its goals, with their numbers.
+            graph: What is searched; by default one that grows.
+        """
         began = time.perf_counter()
-        motions = Motions(self.check, manifold, self.options.step)
-        ends = np.concatenate([question.start[np.newaxis], goals.q])
+        motions = MotionTests(self.check, manifold, self.options.step)
+        ends = np.concatenate([query.start[np.newaxis], goals.q])
         violations = manifold.violations(ends)
         holds, is_free = manifold.is_near(ends), motions.are_free(ends)
         if not (holds[0] and holds[1:].any()):
@@ -461,19 +474,18 @@ class Planner:
             return self._without(at_goal if holds[0] else at_start, violated=names)
         if not is_free[0]:
             return self._without(
-                PlanReason.START_TOUCHES, pairs=self._touching(question.start)
+                PlanReason.START_TOUCHES, pairs=self._touching(query.start)
             )
         good = np.flatnonzero(holds[1:] & is_free[1:])
         if not len(good):
             first = goals.q[np.flatnonzero(holds[1:])[0]]
             return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
-        deadline = math.inf if question.seconds is None else began + question.seconds
-        asked = Asked(question.start, goals.q[good], question.seed, deadline)
+        asked = query._replace(goals=goals.q[good])
         if graph is None:
             answer, grown = search(asked, motions, self.options.nodes)
         else:
             answer, grown = graph.ask(asked, motions), graph
-        is_late = time.perf_counter() > deadline
+        is_late = time.perf_counter() > query.deadline
         nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
         way = answer.q
         length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
@@ -524,6 +536,11 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     if not timeout >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
     return float(timeout)
+
+
+def end_of_time(seconds: float | None) -> float:
+    """Return when time is up that begins now, as `time.perf_counter` tells [s]."""
+    return math.inf if seconds is None else time.perf_counter() + seconds
 
 
 def deadline_of(seconds: float | None) -> int:

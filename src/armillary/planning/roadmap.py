@@ -15,10 +15,16 @@ from armillary.kernel.arguments import whole_number
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import FrameConstraint, Manifold
 from armillary.planning.goals import FreeAxes, goals_of, positions_of
-from armillary.planning.graph import Graph, random_positions
-from armillary.planning.motions import Motions
+from armillary.planning.graph import Graph, GraphQuery, random_positions
+from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan
-from armillary.planning.planner import STEP, Planner, Question, planner, seconds_of
+from armillary.planning.planner import (
+    STEP,
+    Planner,
+    end_of_time,
+    planner,
+    seconds_of,
+)
 from armillary.planning.region import Bounds, Region, region_of
 
 __all__ = ["Roadmap", "roadmap"]
@@ -74,7 +80,7 @@ def roadmap(  # noqa: PLR0913
         )
     nothing = np.empty((0, len(region.lower)))
     manifold = planned.manifold(constraints, None, nothing, region)
-    motions = Motions(check, manifold, planned.options.step)
+    motions = MotionTests(check, manifold, planned.options.step)
     Q = random_positions(manifold, np.random.default_rng(seed), count)
     made = Roadmap(planned, manifold, region, Graph.of(Q, motions))
     if not lazy:
@@ -148,7 +154,7 @@ class Roadmap:
             resolution=self.planner.options.step,
         )
         manifold = self.manifold.in_state(check.state)
-        motions = Motions(check, manifold, planned.options.step)
+        motions = MotionTests(check, manifold, planned.options.step)
         graph = self.graph.again(motions)
         if not lazy:
             graph.test(motions)
@@ -197,5 +203,5 @@ class Roadmap:
         )
         if isinstance(goals, Plan):
             return goals
-        question = Question(q0, goals.q, seed, seconds)
-        return self.planner.within(self.manifold, question, goals, self.graph)
+        query = GraphQuery(q0, goals.q, seed, end_of_time(seconds))
+        return self.planner.within(self.manifold, query, goals, self.graph)
