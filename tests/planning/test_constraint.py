@@ -179,6 +179,43 @@ def test_two_frames_keep_their_place_to_each_other():
     assert np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0)).max() < 1e-2
 
 
+def test_loops_are_sampled_and_that_is_said():
+    cell = arm.example("five_bar")
+    planned = cell.planner(cell.collision())
+    start, tip = np.array(cell.home.q), cell.fk("five_bar/tip")
+    here = arm.Pose.translation(*tip(start)[:3, 3])
+    level = arm.FrameConstraint("five_bar/tip", target=here, position="y", rotation="")
+    surface = planned.manifold([level], start, start[None], None)
+    goals, is_done = surface.project(start + np.array([[0.25, 0.25], [-0.25, -0.25]]))
+    assert is_done.all()
+    for goal in goals:
+        plan = planned(start, goal, constraints=[level])
+        assert plan and not plan.proven and len(plan.q) > 2
+        height = tip(dense(plan.q, 200))[:, 1, 3] - tip(start)[1, 3]
+        assert np.abs(height).max() < 1e-3
+
+
+def test_frames_that_nothing_moves_constrain_nothing():
+    start, goal = free_positions(planner().check, 2)
+    still = arm.FrameConstraint("thing0/b")
+    plan = planner()(start, goal, constraints=[still], timeout=None)
+    assert plan and plan.proven and gaps(dense(plan.q, 400)).min() > 0.0
+
+
+def test_a_search_ends_where_there_is_no_way():
+    constraint, _, _ = CASES["line"]
+    Q = ends_on(manifold(constraint), 6)
+    check = planner().check
+    small = among_balls().planner(check, nodes=200)
+    plans = [
+        small(*ends, constraints=[constraint], timeout=None) for ends in pairwise(Q)
+    ]
+    reasons = [plan.reason for plan in plans]
+    assert {*reasons} == {arm.PlanReason.FOUND, arm.PlanReason.NOT_FOUND}
+    lost = [plan for plan in plans if not plan]
+    assert all(not len(plan.q) and not plan.proven and plan.goal == -1 for plan in lost)
+
+
 def test_fixed_and_bounded_joints():
     check = planner().check
     Q = free_positions(check, 30)

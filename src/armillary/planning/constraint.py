@@ -265,14 +265,15 @@ def _turn(R: Array) -> Array:
 
 def _tilt(R: Array, spin: int) -> Array:
     """Return the turns of an axis from a target to where it is, shape (k, 3)."""
-    axis, now = np.eye(3)[spin], R[:, :, spin]
-    w = np.cross(axis, now)
+    now, following, last = R[:, :, spin], (spin + 1) % 3, (spin + 2) % 3
+    w = np.zeros_like(now)  # the axis times `now`
+    w[:, following], w[:, last] = -now[:, last], now[:, following]
     s = np.sqrt(np.einsum("ki,ki->k", w, w))
     angle = np.arctan2(s, now[:, spin])
     with np.errstate(divide="ignore", invalid="ignore"):
         along = np.where(s[:, None] > 0.0, w / s[:, None], 0.0)
     flat = (s < 1e-9) & (angle > 1.0)
-    along[flat] = np.eye(3)[(spin + 1) % 3]
+    along[flat] = np.eye(3)[following]
     return along * angle[:, None]
 
 

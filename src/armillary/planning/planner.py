@@ -47,6 +47,9 @@ NEAR: Final = 1e-3
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
 
+MOST_NODES: Final = 10_000
+"""Nodes of a graph that is searched within constraints."""
+
 STATUS: Final = (
     PlanReason.FOUND,
     PlanReason.START_TOUCHES,
@@ -482,7 +485,7 @@ class Planner:
             return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
         asked = query._replace(goals=goals.q[good])
         if graph is None:
-            answer, grown = search(asked, motions, self.options.nodes)
+            answer, grown = search(asked, motions, min(self.options.nodes, MOST_NODES))
         else:
             answer, grown = graph.ask(asked, motions), graph
         is_late = time.perf_counter() > query.deadline
