@@ -63,7 +63,10 @@ WITHOUT_ROWS: Mapping[str, str] = {
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
-    "collision.": "contacts is_exact margin meshes placed rules state tables",
+    "collision.": """
+        contacts edge_columns edge_proof_columns is_exact margin may_be_free meshes
+        motion_columns placed rules state tables
+    """,
     "controller.": "",
     "between.": "",
     "device.": """
@@ -338,6 +341,21 @@ def step(a: Rows, **options: Any) -> Case:
     return Case(ask, (a.q, 0.3 * a.qd, a.targets[:, :3, 3]))
 
 
+def planned(a: Rows) -> Case:
+    planner = a.cell.planner(a.cell.collision(), nodes=100)
+
+    def ask(start: Array, goal: Array, threads: int = 1) -> tuple[Array, ...]:
+        if start.ndim == 1:
+            plans = [planner(start, goal, timeout=None)]
+            found = np.array([[p.length, p.reason, p.checks] for p in plans])[0]
+        else:
+            plans = planner.batch(start, goal, timeout=None, threads=threads)
+            found = np.array([[p.length, p.reason, p.checks] for p in plans])
+        return (found,)
+
+    return Case(ask, (a.q, a.q[::-1].copy()), ("threads",))
+
+
 def controlled(a: Rows) -> Case:
     controller = a.cell.controller(tasks.Position(a.frame))
 
@@ -532,6 +550,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "null_space_projector": (track, dynamic("null_space_projector", "q", **SPIN)),
     "reaction": (track, dynamic("reaction", "q", "qd", "qdd")),
     "torque_of_wrench": (track, dynamic("torque_of_wrench", "q", "twists")),
+    "planner": (track, planned),
 }
 
 

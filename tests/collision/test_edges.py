@@ -118,7 +118,7 @@ def test_a_pad_is_a_larger_margin():
             assert bool((called(wide, Q) > 0.0).any()) == bool(same(Q[0]))
 
 
-def test_rows_that_are_no_numbers_touch():
+def test_rows_with_nan_touch():
     code = cell_of("spheres", 3).collision().edge_columns()
     assert code is not None
     Q = np.zeros((code.lanes, 4))

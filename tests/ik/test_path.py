@@ -14,7 +14,7 @@ from armillary.errors import ModelError, ShapeError
 from armillary.ik.method import Candidates
 from armillary.ik.path import Path, best_of, judged
 from armillary.ik.path_graph import WholeTurns, through
-from armillary.ik.path_planner import ROUNDS, Planner, evened
+from armillary.ik.path_planner import ROUNDS, PathPlanner, evened
 from armillary.ik.query import query_of
 from armillary.ik.reason import Reason
 from arms import TAU, arm_of_axes
@@ -295,8 +295,8 @@ def test_a_large_step_alone_is_not_planned(
     u = np.cumsum([0.0, *[0.01] * 9, 1.0, *[0.01] * 9])[:, None]
     q = np.array([0.2, 0.5, 0.7, 0.4]) + u * np.array([0.3, 0.2, -0.3, 0.2])
     query = query_of(ik.numeric.problem, planar.fk("tool")(q))
-    monkeypatch.setattr(Planner, "plan", lambda *_: pytest.fail("planned"))
-    path = Planner((), ik.numeric, query, LARGEST).follow(q[0])
+    monkeypatch.setattr(PathPlanner, "plan", lambda *_: pytest.fail("planned"))
+    path = PathPlanner((), ik.numeric, query, LARGEST).follow(q[0])
     assert path.is_uneven
     assert not path.jumps.size
 
@@ -353,7 +353,7 @@ def test_targets_without_an_answer_stay_as_they_are(cell: arm.Cell):
 def test_ways_begin_at_both_ends_and_at_the_largest_steps(cell: arm.Cell):
     ik = cell.ik("tool0")
     query = query_of(ik.numeric.problem, np.tile(np.eye(4), (9, 1, 1)))
-    planner = Planner((), ik.numeric, query, LARGEST)
+    planner = PathPlanner((), ik.numeric, query, LARGEST)
     q = np.cumsum([0.0, 0.1, 0.5, 0.1, 0.3, 0.2, 0.4, 0.1, 0.6])[:, None]
     assert planner._origins(q) == [0, 8, 2, 6, 4]
     assert planner._origins(q[:1]) == [0]
@@ -377,12 +377,12 @@ def test_after_its_time_a_path_is_not_planned(
 
     monkeypatch.setattr(ik.numeric, "follow", followed)
     monkeypatch.setattr(ik.numeric, "local", lambda query: calls.append("local"))
-    late = Planner((), ik.numeric, query._replace(deadline=1), LARGEST).follow(q[0])
+    late = PathPlanner((), ik.numeric, query._replace(deadline=1), LARGEST).follow(q[0])
     assert calls == ["follow"]
     assert late.jumps.size
     assert late.answer.success.any()
     monkeypatch.setattr(ik.numeric, "local", local)
-    Planner((), ik.numeric, query, LARGEST).follow(q[0])
+    PathPlanner((), ik.numeric, query, LARGEST).follow(q[0])
     assert len(calls) > 10
 
 

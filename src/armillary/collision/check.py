@@ -271,7 +271,14 @@ class CollisionCheck:
         )
 
     def motion_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
-        """Return code that tells if motions are free; see `MotionProver.columns`."""
+        """Return code that tells if motions are free; None where nothing bounds speeds.
+
+        Of columns of both ends it gives two: 1 and 0 where a motion is free.
+
+        Args:
+            lower: Least joint positions for which it answers, shape (joints,).
+            upper: Greatest.
+        """
         return None if self.is_exact else self._prover.columns(lower, upper)
 
     @property

@@ -30,7 +30,7 @@ from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import moving_twists, straight_links
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
@@ -164,7 +164,7 @@ def edge_proof_columns(
     tables = {
         **made.tables(),
         **made.moving(columns, precision, levers),
-        **MovingTwists(moving, ()).records(pairs.state),
+        **moving_twists(moving).records(pairs.state),
         **coordinate_records(columns, speeds, levers),
     }
     return ColumnFunction.compiled(
@@ -343,7 +343,7 @@ class _EdgeRecords:
         is_first[1:] = (both[1:] != both[:-1]).any(axis=1)
         groups: list[Indices] = []
         if len(order):
-            groups = np.split(order, np.flatnonzero(is_first)[1:])
+            groups += np.split(order, np.flatnonzero(is_first)[1:])
         a: Indices
         b: Indices
         a, b = both[is_first].T
@@ -357,8 +357,8 @@ class _EdgeRecords:
         at = sum(map(len, called))
         spans = np.zeros((len(ranks), 2), np.int64)
         for k, rank in enumerate(ranks.tolist()):
-            group = groups[rank]
-            others = group[~self.is_ball[sides[group]].all(axis=1)]
+            group: Indices = groups[int(rank)]
+            others: Indices = group[~self.is_ball[sides[group]].all(axis=1)]
             called.append(which[others])
             spans[k] = at, len(others)
             at += len(others)

@@ -33,7 +33,7 @@ from armillary.collision.motion_stages import coordinate_motion, velocity_at
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingLinks, MovingTwists
+from armillary.kinematics.moving_links import MovingLinks, moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, norm, three
 from armillary.trace import Port, Program
@@ -121,7 +121,7 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         moving: The moving links of the cell, by straight code.
         links: For how many links there is room.
     """
-    columns, twists = EdgeProofColumns(moving, links), MovingTwists(moving, ())
+    columns, twists = EdgeProofColumns(moving, links), moving_twists(moving)
 
     def stage(formula: Callable[..., Any], *writes: Port) -> Program:
         # Roundings are in the bounds.
@@ -160,7 +160,7 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
     )
 
 
-class Beginning(NamedTuple):
+class PieceBeginning(NamedTuple):
     """What is known before links are looked at."""
 
     travel: Vector
@@ -182,7 +182,7 @@ class LinkInMotion(NamedTuple):
     close: Number
 
 
-class Flags(NamedTuple):
+class PieceFlags(NamedTuple):
     """Whether links touch in the middle, and whether they may in the piece."""
 
     going: Number
@@ -197,11 +197,11 @@ class BallInMotion(NamedTuple):
     near_shape: Number
 
 
-def _begin(qd: Vector, poses: Sequence[Matrix], *, links: int) -> Beginning:
+def _begin(qd: Vector, poses: Sequence[Matrix], *, links: int) -> PieceBeginning:
     # A sum is finite only if all that is summed is.
     total: Number = sum(np.ravel(np.asarray(poses)).tolist(), 0.0)
     is_known = absolute(total) < np.inf
-    return Beginning(
+    return PieceBeginning(
         [absolute(x) for x in qd],
         [0.0] * links,
         0.0,
@@ -255,10 +255,10 @@ def _within(square_of_distance: Number, reach: Number) -> Number:
 
 
 def _flags(
-    square_of_distance: Number, reach: Number, grown: Number, flags: Flags
-) -> Flags:
+    square_of_distance: Number, reach: Number, grown: Number, flags: PieceFlags
+) -> PieceFlags:
     most = reach + grown
-    return Flags(
+    return PieceFlags(
         select(square_of_distance > reach * reach, flags.going, 0.0),
         select(square_of_distance > most * most, flags.close, 1.0),
     )
@@ -284,8 +284,8 @@ def _hit_sphere(  # noqa: PLR0913, PLR0917
     still_centre: Vector,
     still_radius: Number,
     half: Number,
-    flags: Flags,
-) -> Flags:
+    flags: PieceFlags,
+) -> PieceFlags:
     point = Pose.from_matrix(ball_pose) @ three(ball_centre)
     grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
     d2 = square(point, still_centre)
@@ -326,8 +326,8 @@ def _hit_box(  # noqa: PLR0913, PLR0917
     box_half: Vector,
     box_radius: Number,
     half: Number,
-    flags: Flags,
-) -> Flags:
+    flags: PieceFlags,
+) -> PieceFlags:
     point = Pose.from_matrix(ball_pose) @ three(ball_centre)
     grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
     d2 = to_box(point, box_centre, box_axes, box_half)
@@ -371,8 +371,8 @@ def _hit_ball(  # noqa: PLR0913, PLR0917
     other_centre: Vector,
     other_radius: Number,
     half: Number,
-    flags: Flags,
-) -> Flags:
+    flags: PieceFlags,
+) -> PieceFlags:
     other = Pose.from_matrix(other_pose) @ three(other_centre)
     grown = _moved(other_pose, other_twist, other, other_bounds, half)
     reach = ball_radius + other_radius
@@ -411,12 +411,12 @@ def _judge(
     shape_bounds: Vector,
     mate_bounds: Vector,
     half: Number,
-    flags: Flags,
-) -> Flags:
+    flags: PieceFlags,
+) -> PieceFlags:
     # Of rows that are not near, the value may be anything.
     is_far = near_call <= 0.0
     most = enough + _speeds(shape_bounds, mate_bounds, half)
-    return Flags(
+    return PieceFlags(
         select((value > enough) | is_far, flags.going, 0.0),
         select((value > most) | is_far, flags.close, 1.0),
     )

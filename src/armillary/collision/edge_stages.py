@@ -355,7 +355,7 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
     )
 
 
-class Placed(NamedTuple):
+class PlacedLink(NamedTuple):
     """The centre of the sphere around a link, here and for pairs of links."""
 
     here: Vector3
@@ -396,9 +396,9 @@ def _centre(pose: Matrix, centre: Vector) -> Vector3:
     return Pose.from_matrix(pose) @ three(centre)
 
 
-def _place(link_pose: Matrix, link_centre: Vector) -> Placed:
+def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
     here = _centre(link_pose, link_centre)
-    return Placed(here, dot(here, here), here)
+    return PlacedLink(here, dot(here, here), here)
 
 
 def _within(square_of_distance: Number, reach: Number) -> Number:

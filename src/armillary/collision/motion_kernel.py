@@ -29,7 +29,7 @@ from armillary.kernel.pipeline_kernel import (
     CompiledPipeline,
     native_lanes,
 )
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import moving_twists, straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.fields import kept
 from armillary.trace import Port
@@ -138,7 +138,7 @@ def _tables(
         columns.upper: [box.upper],
     }
     tables: Tables = {
-        **MovingTwists(moving, ()).records(pairs.state),
+        **moving_twists(moving).records(pairs.state),
         columns.motion_limits.name: records(limits),
         **coordinate_records(columns, speeds, links),
         **_spheres(columns, pairs, links),

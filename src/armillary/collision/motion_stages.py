@@ -42,7 +42,7 @@ from armillary.collision.columns import (
 )
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
-from armillary.kinematics.moving_links import MovingLinks, MovingTwists
+from armillary.kinematics.moving_links import MovingLinks, moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -100,7 +100,7 @@ def motion_pipeline(
         anywhere: Whether any contact ends a motion, and so does what takes many rounds
             to prove: for those who ask only whether it is free.
     """
-    columns, twists = CheckColumns(moving, spheres), MovingTwists(moving, ())
+    columns, twists = CheckColumns(moving, spheres), moving_twists(moving)
     stage = columns.stage
     piece = columns.t, columns.back, columns.ahead, columns.touching
     coordinates = each(columns.coordinates, stage(coordinate_motion))

@@ -16,7 +16,7 @@ from armillary.ik.legs import rod_form
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.objective import Purpose, least_of, purpose_kernel
 from armillary.ik.path import Path
-from armillary.ik.path_planner import Planner
+from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
 from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
@@ -385,7 +385,7 @@ class InverseKinematics:
         forms = self._forms(method, arm_angle)
         if len(query.batch) != 1:
             raise ShapeError(f"A path is one sequence of targets, not {query.batch}.")
-        planner = Planner(forms, self.numeric, query, largest_step)
+        planner = PathPlanner(forms, self.numeric, query, largest_step)
         came = None
         if start is not None:
             came = joint_vectors(self._problem, start, "start", ())

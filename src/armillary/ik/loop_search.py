@@ -19,7 +19,7 @@ import numpy.typing as npt
 from armillary.ik.loop_check import LoopCheck
 from armillary.ik.problem import IKProblem, Limits
 from armillary.ik.search_step import LIMIT_SLACK
-from armillary.kernel.search import Plan, Search, SearchResult
+from armillary.kernel.search import Search, SearchPlan, SearchResult
 from armillary.kernel.search_layout import SOLVED, UNSOLVED
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.stages import block_programs
@@ -127,7 +127,7 @@ class LoopSearch:
     def __call__(
         self,
         problems: Array,
-        plan: Plan,
+        plan: SearchPlan,
         *,
         seeds: Array | None = None,
         threads: int = 1,
@@ -160,7 +160,7 @@ class LoopSearch:
         return self._of_q(found)
 
     def chain(
-        self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
+        self, problems: Array, plan: SearchPlan, first: Array, *, deadline: int = 0
     ) -> SearchResult:
         """Solve problems one after the other; see `Search.chain`."""
         (start,) = self._samples.assembled(first[np.newaxis])
@@ -169,7 +169,7 @@ class LoopSearch:
         return self._of_q(found)
 
     def _refuse(
-        self, problems: Array, plan: Plan, found: SearchResult, threads: int
+        self, problems: Array, plan: SearchPlan, found: SearchResult, threads: int
     ) -> tuple[npt.NDArray[np.int64], Array]:
         """Mark what is not an answer on the branch; return which, and new starts."""
         n, k, count = self._n, self._errors, self._search.n

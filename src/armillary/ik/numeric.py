@@ -56,9 +56,9 @@ from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.compiler import emitter_fingerprint
 from armillary.kernel.jit import host
 from armillary.kernel.search import (
-    Plan,
     Search,
     SearchOptions,
+    SearchPlan,
     SearchResult,
     make_plan,
     shared_search,
@@ -104,7 +104,7 @@ class NumericSearch:
         """Prepare the search for a problem; see `cell.ik`."""
         self.problem = problem
         self._searches: dict[bool, Search | LoopSearch] = {}
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, SearchPlan] = {}
 
     def __call__(self, targets: Any, **options: Any) -> Solution:
         """Find joint positions that reach targets.
@@ -316,7 +316,7 @@ class NumericSearch:
         *,
         limited: bool = True,
         seeded: bool = False,
-    ) -> Plan:
+    ) -> SearchPlan:
         """Return how to search; `seeded` where the first start of each is given."""
         once = options is not None and options.starts == 1
         unread = once and seeded and self._closed is None

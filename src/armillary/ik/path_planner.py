@@ -1,6 +1,6 @@
-"""Planner of paths: which answers to a sequence of targets are compared.
+"""PathPlanner of paths: which answers to a sequence of targets are compared.
 
-`Planner.follow` stops at the first of these ways that does not jump:
+`PathPlanner.follow` stops at the first of these ways that does not jump:
 
 1. Each target is searched from the answer before, from up to 1 + MOST_BEGINNINGS
    answers to the first target.
@@ -52,7 +52,7 @@ ENOUGH = 0.98  # a round that leaves more than this part of the squares of steps
 
 
 @dataclass(frozen=True)
-class Planner:
+class PathPlanner:
     """Finds the way through the answers to a sequence of targets.
 
     Attributes:

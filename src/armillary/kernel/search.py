@@ -102,7 +102,7 @@ class SearchOptions:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """How to search, for any number of problems.
 
     Attributes:
@@ -134,7 +134,7 @@ def make_plan(
     search_options: SearchOptions,
     random_seed: int = 0,
     constants: Array | None = None,
-) -> Plan:
+) -> SearchPlan:
     """Put together how to search.
 
     Args:
@@ -162,7 +162,7 @@ def make_plan(
         address_of(reals),
     ]
     parts = (*entries, *placing, *ranges, shared, reals)
-    return Plan(
+    return SearchPlan(
         np.array(words, np.int64), parts, search_options.starts, tolerances, shared
     )
 
@@ -232,7 +232,7 @@ class Search:
     def __call__(
         self,
         problems: Array,
-        plan: Plan,
+        plan: SearchPlan,
         *,
         seeds: Array | None = None,
         threads: int = 1,
@@ -271,7 +271,7 @@ class Search:
         share(count, threads, work, count // PROBLEMS_PER_THREAD)
         return SearchResult(*results, sum(failures))
 
-    def single(self, plan: Plan) -> Callable[..., Array | None] | None:
+    def single(self, plan: SearchPlan) -> Callable[..., Array | None] | None:
         """Return a builtin function that solves one problem, see `search_code`.
 
         It returns None where it is given anything but plain arrays. There is none where
@@ -287,7 +287,7 @@ class Search:
         )
 
     def chain(
-        self, problems: Array, plan: Plan, first: Array, *, deadline: int = 0
+        self, problems: Array, plan: SearchPlan, first: Array, *, deadline: int = 0
     ) -> SearchResult:
         """Solve problems one after the other, each from the last one solved.
 
@@ -312,7 +312,7 @@ class Search:
     def _fill(
         self,
         problems: Array,
-        plan: Plan,
+        plan: SearchPlan,
         seeds: Array | None,
         into: Arrays,
         deadline: int,

@@ -45,6 +45,7 @@ __all__ = [
     "MovingLinks",
     "MovingTwists",
     "moving_links",
+    "moving_twists",
     "poses_of_links",
     "straight_links",
 ]
@@ -365,6 +366,11 @@ class MovingLinks:
 def moving_links(cell: Workcell) -> MovingLinks:
     """Return the moving links of a cell, cached by the cell."""
     return kept(cell, "moving links", lambda: MovingLinks(cell))
+
+
+def moving_twists(moving: MovingLinks) -> MovingTwists:
+    """Return the twists of links for given rates of all joints, the same ones."""
+    return kept(moving, "twists", lambda: MovingTwists(moving, ()))
 
 
 def straight_links(cell: Workcell) -> MovingLinks:

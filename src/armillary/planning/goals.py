@@ -100,6 +100,9 @@ def goals_of(
         UnknownName: The frame does not exist.
     """
     n, cell, state = len(start), check.cell, check.state
+    if type(given) is np.ndarray and given.shape == start.shape:
+        row = np.ascontiguousarray(given, np.float64)[np.newaxis]
+        return Goals(row, np.zeros(1, np.int64))
     rows, poses = _sorted(given, n, free.frame is not None)
     q, numbers, reason = [r for _, r in rows], [k for k, _ in rows], None
     if poses and len(fixed) and not np.isfinite(start).all():

@@ -48,6 +48,12 @@ OFTEN, SELDOM = 0.2, 1e-4
 REACH, CORNER = 0.25, 0.025
 """The longest edge and the smallest corner, by the radius."""
 
+FEWER: Final = 0.5
+"""The part of the samples of a motion that is tested where it is proven at last."""
+
+PIECES: Final = 0.5
+"""Pieces of a motion that are proven at first, by its samples."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -70,7 +76,7 @@ class LoopOptions(NamedTuple):
     """How is searched.
 
     Attributes:
-        step: Distance of samples of an edge, in weighted lengths.
+        step: Distance of samples of a motion, in weighted lengths.
         nodes: Nodes of a tree.
         growth: The part by which the radius of a node changes with each edge.
         samples: Samples of a search.
@@ -181,7 +187,7 @@ class NativeLoop:
     words: Words
     owned: tuple[object, ...]
     run: Callable[[int, int, int, int], None]
-    idle: list[_Memory]
+    idle: list[_LoopMemory]
 
     @classmethod
     def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
@@ -209,9 +215,10 @@ class NativeLoop:
                 "prove_tables": tests.prover.tables if tests.prover else 0,
                 "quick": tests.quick.address if tests.quick else 0,
                 "quick_tables": tests.quick.tables if tests.quick else 0,
-                "pieces": 0.5 / options.step,
+                "pieces": PIECES / options.step,
                 **{name: address_of(part) for name, part in parts.items()},
-                "resolution": 1.0 / options.step,
+                # What is proven at last may be searched by fewer samples.
+                "resolution": (FEWER if tests.prover else 1.0) / options.step,
                 **Scale.of(space)._asdict(),
                 "growth": options.growth,
                 "room": options.nodes,
@@ -252,16 +259,16 @@ class NativeLoop:
         share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
         return [each for each in found if each is not None]
 
-    def _taken(self) -> _Memory:
+    def _taken(self) -> _LoopMemory:
         try:
             return self.idle.pop()
         except IndexError:  # other threads have all
-            return _Memory.of(self)
+            return _LoopMemory.of(self)
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Memory:
+class _LoopMemory:
     """What a thread works in.
 
     Attributes:
@@ -300,7 +307,7 @@ class _Memory:
         return Found(status, q, goal, verdicts, length, tuple(counts))
 
     @classmethod
-    def of(cls, loop: NativeLoop) -> _Memory:
+    def of(cls, loop: NativeLoop) -> _LoopMemory:
         check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
         kind, lanes = check.dtype, check.lanes
         room = -(-room // (GROUP * lanes)) * GROUP * lanes

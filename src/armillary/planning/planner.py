@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, final
 
 import numpy as np
@@ -38,6 +39,9 @@ LOG = logging.getLogger("armillary.planning")
 
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
+
+MOST_SEED: Final = 2**62 - 1
+"""Bits of a seed that count."""
 
 TURN: Final = 2.0 * np.pi
 
@@ -85,9 +89,9 @@ def planner(
             `cell.collision(state, margin=0.01)` returns it.
         weights: How much each joint counts in lengths of motions, shape (n,), above 0;
             by default 1 for each radian and metre.
-        resolution: Distance of the samples of a motion, in weighted lengths. The search
-            goes by samples; the way that is returned is proven where links have bounds
-            of their speed, and sampled where not.
+        resolution: Distance of the samples of a motion, in weighted lengths, where
+            links have no bounds of their speed. Else the way that is returned is
+            proven, and the search tests half as many samples.
         nodes: Joint positions that each of both trees may have; with those the memory
             of a search is bounded.
 
@@ -130,6 +134,9 @@ class Planner:
     check: CollisionCheck
     weights: Array
     options: LoopOptions
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Planner, (self.check, self.weights, self.options)
 
     def __repr__(self) -> str:
         return f"<planner with {self.check!r}>"
@@ -180,7 +187,7 @@ class Planner:
         Raises:
             ShapeError: Start or goal have another shape.
             ModelError: A goal is a pose and no frame is named, a time is below 0 or
-                NaN, or bounds are empty.
+                NaN, the seed is not an integer from 0 up, or bounds are empty.
             UnknownName: A frame or joint does not exist.
         """
         began = time.perf_counter()
@@ -195,14 +202,16 @@ class Planner:
         asked = self.asked(q0, goals, region)
         if isinstance(asked, Plan):
             return asked
+        number = whole_number("seed", seed, least=0) & MOST_SEED
         if constraints:
             manifold = self.manifold(constraints, q0, asked.q, region)
-            query = GraphQuery(q0, asked.q, seed, end_of_time(seconds))
+            query = GraphQuery(q0, asked.q, number, end_of_time(seconds))
             return self.within(manifold, query, asked)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
         until = 0 if more == 0.0 else deadline_of(more)
-        found = loop.solve(Problem(q0, goals.q, seed, deadline_of(seconds), until))
+        problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
+        found = loop.solve(problem)
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
 
     def batch(
@@ -251,11 +260,12 @@ class Planner:
                 continue
             loop = self._loop(q0, wanted.q)
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
+        number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
         workers = default_threads() if threads is None else threads
         for loop, members in groups.values():
             problems = [
-                Problem(rows[k], wanted.q, seed, deadline) for k, wanted in members
+                Problem(rows[k], wanted.q, number, deadline) for k, wanted in members
             ]
             found = loop.solve_all(problems, whole_number("threads", workers, least=1))
             took = (time.perf_counter() - began) / len(rows)
@@ -277,29 +287,35 @@ class Planner:
         """
         if goals.reason is not None:
             return self._without(goals.reason)
-        lower, upper = self.check.cell.limits if region is None else region[:2]
-        if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
-            return self._without(PlanReason.INVALID)
-        beyond = (q0 < lower) | (q0 > upper)
-        if not beyond.any():
-            outside = (goals.q < lower) | (goals.q > upper)
-            is_within = ~outside.any(axis=1)
+        lower, upper = self._limits if region is None else region[:2]
+        # What is not finite is within no limits, unless these are infinite.
+        is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
+        is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
+        if not is_usual or self._is_open:
+            if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
+                return self._without(PlanReason.INVALID)
+            beyond = (q0 < lower) | (q0 > upper)
+            if not (beyond.any() or is_within.any()):
+                beyond = (goals.q[0] < lower) | (goals.q[0] > upper)
+            if beyond.any():
+                names = self.check.cell.joint_names
+                joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
+                return self._without(PlanReason.LIMITS, joints)
             if not is_within.all():
-                if not is_within.any():
-                    beyond = outside[0]
-                else:
-                    goals = Goals(
-                        np.ascontiguousarray(goals.q[is_within]),
-                        goals.numbers[is_within],
-                    )
-        if beyond.any():
-            names = self.check.cell.joint_names
-            joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
-            return self._without(PlanReason.LIMITS, joints)
+                q = np.ascontiguousarray(goals.q[is_within])
+                goals = Goals(q, goals.numbers[is_within])
         if not self.check.may_be_free:
-            pairs = tuple(self.check.contacts(q0))
-            return self._without(PlanReason.START_TOUCHES, pairs=pairs)
+            return self._without(PlanReason.START_TOUCHES, pairs=self._touching(q0))
         return goals
+
+    @cached_property
+    def _limits(self) -> tuple[Array, Array]:
+        return self.check.cell.limits
+
+    @cached_property
+    def _is_open(self) -> bool:
+        """Return whether joints have no limits."""
+        return not all(np.isfinite(each).all() for each in self._limits)
 
     def _without(
         self,
@@ -370,37 +386,49 @@ class Planner:
         self, q0: Array, goals: Array, region: Region | None = None
     ) -> NativeLoop:
         """Return the loop for joint positions within limits, or in a region."""
-        lower, upper, key = self._box(q0, goals)
+        if region is None and not self._is_open:
+            return self._whole
+        lower, upper = self._box(q0, goals)
+        key = lower.tobytes() + upper.tobytes()
+        least, most = lower, upper
+        if region is not None:
+            least, most = (
+                np.maximum(lower, region.lower),
+                np.minimum(upper, region.upper),
+            )
 
-        def tests() -> EdgeTests:
-            return kept_few(self, "tests", key, lambda: self._tests(lower, upper))
+        def made() -> NativeLoop:
+            # Tests hold within limits, so that regions of a planner share them.
+            tests = kept_few(self, "tests", key, lambda: self._tests(lower, upper))
+            return self._made(tests, least, most)
 
-        if region is None:
-            space, name = Space(lower, upper, self.weights), key
-        else:
-            inner = np.maximum(lower, region.lower), np.minimum(upper, region.upper)
-            space = Space(*inner, self.weights)
-            name = key + b"".join(each.tobytes() for each in inner)
-        return kept_few(
-            self, "loops", name, lambda: NativeLoop.of(tests(), space, self.options)
-        )
+        name = key + least.tobytes() + most.tobytes()
+        return kept_few(self, "loops", name, made)
 
-    def _box(self, q0: Array, goals: Array) -> tuple[Array, Array, bytes]:
-        """Return the limits of joints, and what tells them from other ones.
+    @cached_property
+    def _whole(self) -> NativeLoop:
+        """Return the loop within the limits of all joints, which are finite."""
+        return self._made(self._tests(*self._limits), *self._limits)
+
+    def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
+        return NativeLoop.of(tests, Space(lower, upper, self.weights), self.options)
+
+    def _box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
+        """Return the limits of joints.
 
         Joints without limits move within a turn around start and goals, rounded to
         whole turns, so that there are few loops.
         """
-        lower, upper = self.check.cell.limits
-        is_open = ~(np.isfinite(lower) & np.isfinite(upper))
-        if not is_open.any():
-            return lower, upper, b""
+        lower, upper = self._limits
+        if not self._is_open:
+            return lower, upper
         ends = np.concatenate([q0[np.newaxis], goals])
         first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
         last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
-        lower = np.where(np.isfinite(lower), lower, first)
-        upper = np.where(np.isfinite(upper), upper, last)
-        return lower, upper, lower.tobytes() + upper.tobytes()
+        return (
+            np.where(np.isfinite(lower), lower, first),
+            np.where(np.isfinite(upper), upper, last),
+        )
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:
         prover = self.check.motion_columns(lower, upper)
@@ -437,7 +465,7 @@ class Planner:
         """
         n = len(self.weights)
         ends = (np.zeros(n) if start is None else start), goals
-        lower, upper, _ = self._box(*ends)
+        lower, upper = self._box(*ends)
         if region is not None:
             lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
         return Manifold(
