@@ -64,7 +64,7 @@ SNUG: Final = 1e-9
 LOOSE: Final = 0.5
 """The part of a tolerance that positions and middles of motions may use up."""
 
-SLACK: Final = 0.05
+SLACK: Final = 0.2
 """How much farther a frame may get where bounds of its speed hold [m]."""
 
 ROUNDS: Final = 16
@@ -467,10 +467,12 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
     """Return for which motions a constraint is proven, shape (k,)."""
     good = np.ones(len(A), np.bool_)
     ends = one.errors(np.concatenate([A, B])).reach
-    # Bounds hold while the frame is nearer than this: shown along with the rest.
-    far = 1.05 * ends.max() + SLACK
+    # Bounds hold while the frame is nearer than this: shown along with the rest, where
+    # joints move the frame of the target.
+    far = ends.max() + SLACK if speeds.carrier.any() else np.inf
     v = np.abs(B - A) @ speeds.joints.T
-    moves, turns = speeds.linear + far * speeds.carrier, speeds.angular
+    moves = speeds.linear + zero_product(speeds.carrier, far)
+    turns = speeds.angular
     linear, angular = v @ moves, v @ turns
     pure = zero_product(v * v, speeds.bending)
     bent = [
@@ -511,7 +513,8 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
             dd, ww = (h * h * each[r] for each in bent)
             x, y = both
             chords = [2.0 * np.sin(0.5 * each.angle) for each in both]
-            is_free = greatest(x.reach, y.reach, d, dd) <= far
+            # From either end it gets no farther, so that bounds hold in between.
+            is_free = np.maximum(x.reach, y.reach) + 0.5 * d <= far
             if is_linear:
                 is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
             if one.turns.any():
