@@ -152,31 +152,64 @@ def test_the_pose_at_the_start_is_kept_by_default():
     assert plan and np.ptp(height) < 2e-3
 
 
-def test_two_frames_keep_their_place_to_each_other():
-    left, right = (arm.example("irb2400").manipulators[0] for _ in range(2))
+@functools.cache
+def two_arms() -> arm.Planner:
+    robot = arm.example("irb2400").manipulators[0]
+    aside = arm.Pose.translation(0.0, 1.5, 0.0)
     cell = arm.Cell(
-        manipulators=[left.replace(name="left"), right.replace(name="right")],
-        mounts=[arm.Mount(manipulator="right", pose=arm.Pose.translation(0, 1.5, 0))],
+        manipulators=[robot.replace(name="left"), robot.replace(name="right")],
+        mounts=[arm.Mount(manipulator="right", pose=aside)],
     )
     rules = cell.rules.include_self("left").include_self("right")
     cell = cell.replace(rules=rules)
-    planned = cell.planner(cell.collision())
-    hold = arm.FrameConstraint("left/tool0", relative_to="right/tool0")
-    start = np.array([0.3, 0.2, 0.1, 0.2, 0.8, 0.1, -0.3, 0.3, 0.0, 0.1, 0.7, 0.2])
-    surface = planned.manifold([hold], start, start[None], None)
+    return cell.planner(cell.collision())
+
+
+TOOLS = ["left/tool0", "right/tool0"]
+HELD = np.array([0.3, 0.2, 0.1, 0.2, 0.8, 0.1, -0.3, 0.3, 0.0, 0.1, 0.7, 0.2])
+
+
+def slips(Q: Array) -> tuple[Array, Array]:
+    """Return how far the left tool is from where the right one held it, and turned."""
+    pose = arm.Cell.of(two_arms().check.cell).fk(TOOLS)
+    both = pose(Q), pose(HELD)
+    now, then = (np.linalg.inv(X[..., 1, :, :]) @ X[..., 0, :, :] for X in both)
+    turn = np.einsum("kij,ij->k", now[:, :3, :3], then[:3, :3])
+    angle = np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0))
+    return np.linalg.norm(now[:, :3, 3] - then[:3, 3], axis=1), angle
+
+
+def test_two_frames_keep_their_place_to_each_other():
+    planned = two_arms()
+    hold = arm.FrameConstraint(TOOLS[0], relative_to=TOOLS[1])
+    surface = planned.manifold([hold], HELD, HELD[None], None)
     goal, is_done = surface.project(
-        start[None] + 0.4 * np.random.default_rng(0).standard_normal((20, 12))
+        HELD + 0.4 * np.random.default_rng(0).standard_normal((20, 12))
     )
     goal = goal[is_done & ~planned.check(goal)][0]
-    plan = planned(start, goal, constraints=[hold], timeout=20.0)
+    plan = planned(HELD, goal, constraints=[hold], timeout=20.0)
     assert plan and plan.proven and len(plan.q) > 2
-    both = cell.fk(["left/tool0", "right/tool0"])
-    X, first = both(dense(plan.q, 100)), both(start)
-    now = np.linalg.inv(X[:, 1]) @ X[:, 0]
-    then = np.linalg.inv(first[1]) @ first[0]
-    assert np.linalg.norm(now[:, :3, 3] - then[:3, 3], axis=1).max() < 1e-3
-    turn = np.einsum("kij,ij->k", now[:, :3, :3], then[:3, :3])
-    assert np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0)).max() < 1e-2
+    far, angle = slips(dense(plan.q, 100))
+    assert far.max() < 1e-3 and angle.max() < 1e-2
+
+
+def test_what_moving_frames_slip_between_samples_is_found():
+    planned, rng = two_arms(), np.random.default_rng(1)
+    hold = arm.FrameConstraint(
+        TOOLS[0], relative_to=TOOLS[1], distance=2e-3, angle=4e-3
+    )
+    surface = planned.manifold([hold], HELD, HELD[None], None)
+    near = HELD + rng.uniform(0.0, 0.4, (40, 1)) * rng.standard_normal((40, 12))
+    B, is_done = surface.project(near)
+    B = B[is_done]
+    A = np.tile(HELD, (len(B), 1))
+    t = np.linspace(0.0, 1.0, 401)[:, None]
+    slipped = [slips(a + t * (b - a)) for a, b in zip(A, B, strict=True)]
+    worst = np.array([max(d.max() / 2e-3, w.max() / 4e-3) for d, w in slipped])
+    holds = surface.holds(A, B, 0.01)
+    assert not holds[worst > 1.0].any()
+    assert holds[worst < 0.7].all()
+    assert 3 < holds.sum() < len(holds) - 3
 
 
 def test_loops_are_sampled_and_that_is_said():
