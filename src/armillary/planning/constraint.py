@@ -83,7 +83,7 @@ class FrameConstraint:
 
         FrameConstraint("tool0", position="", rotation="xy")  # upright: it may spin
         FrameConstraint("tool0", position="yz", rotation="")  # on the x axis of target
-        FrameConstraint("left/tool0", relative_to="right/tool0")  # held by two arms
+        FrameConstraint("left/tool0", relative_to="right/tool0")  # a part in two arms
 
     Attributes:
         frame: The frame.
@@ -120,8 +120,8 @@ class FrameConstraint:
         chosen_axes(self.position, "position")
         if sum(chosen_axes(self.rotation, "rotation")) == 1:
             raise ModelError(
-                f"rotation='{self.rotation}' leaves two rotations free, which is no "
-                "constraint of a frame; name two axes to let it spin about the third."
+                f"rotation='{self.rotation}' leaves two rotations free, which is "
+                "not supported; name two axes to let it spin about the third."
             )
         for name in ("distance", "angle"):
             value = getattr(self, name)
