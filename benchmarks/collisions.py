@@ -31,6 +31,7 @@ BATCH = 40_000
 FEW = 200
 EDGES = 10_000
 MOVED = 100
+OBSTACLES = 15
 FEW_EDGES = 3
 NEW_STATES = 1000
 STEP = math.radians(0.5)
@@ -241,6 +242,7 @@ def call_figures() -> Iterator[Figure]:
     (ours,) = best_times(lambda: [check(q) for _ in range(repeats)])
     yield within("one call, arm in 59 spheres, check(q)", ours / repeats, at_most=4e-6)
     yield from moved_figures()
+    yield from obstacle_figures()
 
 
 def moved_figures() -> Iterator[Figure]:
@@ -298,6 +300,36 @@ def moved_figures() -> Iterator[Figure]:
         mine, *rivals = np.median(took[1:], axis=0).tolist()
         title = f"{what} moved: state, cell.collision(state), first check(q), median"
         yield within(title, mine, at_most=most, peer=min(rivals))
+
+
+def obstacle_figures() -> Iterator[Figure]:
+    """Yield the figure of a check among new obstacles: shapes, first answer, prover."""
+    check, q = cell_with(()).collision(), random_q(2)
+    rng = np.random.default_rng(0)
+
+    def scene() -> dict[str, Primitive]:
+        made: dict[str, Primitive] = {}
+        for k in range(OBSTACLES):
+            at = rng.uniform((-0.8, -0.8, -0.4), (0.8, 0.8, 1.2))
+            pose = arm.Pose.from_rpy(*rng.uniform(-3, 3, 3), at)
+            size = float(rng.uniform(0.02, 0.1))
+            made[f"shape{k}"] = (
+                Sphere(radius=size, pose=pose),
+                Box(size=(size, 2 * size, size), pose=pose),
+                Capsule(radius=size, length=0.2, pose=pose),
+            )[k % 3]
+        return made
+
+    took: list[float] = []
+    for _ in range(60):
+        given = scene()
+        start = time.thread_time()
+        among = check.with_obstacles(given)
+        among(q[0])
+        among.motion(q[0], q[0])
+        took.append(time.thread_time() - start)
+    title = f"{OBSTACLES} new obstacles: check, first check(q), first motion, median"
+    yield within(title, float(np.median(took[1:])), at_most=0.5e-3)
 
 
 def distance_figures() -> Iterator[Figure]:

@@ -1,4 +1,8 @@
-"""Times along paths beside toppra, on the same curve, grid and limits."""
+"""Times along paths beside toppra, on the same curve, grid and limits.
+
+Within limits of jerk, which toppra has none of, beside a direct transcription
+(`jerk_reference.py`), and Ruckig on straight lines.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +23,93 @@ VELOCITY, ACCELERATION = 2.0, 8.0
 KNOTS, PER_KNOT, BATCH, COMPARED = 6, 20, 512, 40
 
 
+JERK = 60.0
+MANY, WITH_JERK = 100, 64
+
+
 def figures() -> Iterator[Figure]:
     """Yield the figures of times along paths."""
+    yield from _spline_figures()
+    yield from _jerk_figures()
+
+
+def _jerk_figures() -> Iterator[Figure]:
+    """Yield those within limits of jerk, of smooth paths of many waypoints."""
+    cell = arm.example("ur5e_on_oval")
+    coarse = random_paths(WITH_JERK, KNOTS, len(cell.joint_names))
+    free = {"velocity": VELOCITY, "acceleration": ACCELERATION}
+    limits: dict[str, Any] = {**free, "jerk": JERK}
+    # waypoints along splines through few, as a planner or a teach pendant gives them
+    splines = cell.time_path(coarse, **free).curve
+    parts = np.linspace(0.0, KNOTS - 1.0, MANY)
+    paths = np.stack([splines.evaluate((row,), parts)[0] for row in range(WITH_JERK)])
+    timed = cell.time_path(paths, **limits)
+    runs = {
+        "ours": lambda: cell.time_path(paths[0], **limits),
+        "batch": lambda: cell.time_path(paths, **limits),
+    }
+    if find_spec("toppra"):
+        at, grid = timed.curve.at[0], timed.parameter[0]
+        runs["toppra"] = lambda: toppra_duration(paths[0], at, grid, **free)
+    times = dict(zip(runs, best_times(*runs.values(), turns=20), strict=True))
+    what = f"{MANY} waypoints of 7 joints, limits of jerk"
+    yield within(f"{what}: one path", times["ours"], at_most=1e-3)
+    yield within(
+        f"{what}: a path of {WITH_JERK}", times["batch"] / WITH_JERK, at_most=5e-5
+    )
+    if "toppra" in times:
+        name = f"{what}: one path, beside toppra without them"
+        yield cheaper(name, times["ours"], times["toppra"], at_most=0.5)
+    excess = 0.0
+    for row in range(WITH_JERK):
+        motion = timed.motion(row)
+        found = motion.sampled(count=4000)
+        for part, limit in zip(found[2:], limits.values(), strict=True):
+            excess = max(excess, float(np.abs(part).max()) / limit - 1.0)
+    yield _share(f"{what}: greatest excess of {WITH_JERK} paths", excess, 1e-3)
+    if find_spec("scipy"):
+        yield _share(f"{what}: duration above the reference", _above(timed), 1e-2)
+
+
+def _above(timed: Any) -> float:
+    """Return by how much a duration of three exceeds the reference at most."""
+    from benchmarks.jerk_reference import reference_duration
+
+    worst = -1.0
+    for row in range(3):
+        at, knots = timed.curve.at[row], timed.curve.knots[row]
+
+        def derivatives(
+            s: Array, at: Array = at, knots: Array = knots, row: int = row
+        ) -> tuple[Array, Array, Array]:
+            knot = np.clip(np.searchsorted(at, s, side="right") - 1, 0, len(at) - 2)
+            gaps = np.diff(at)
+            _, slope, bend = timed.curve.evaluate(
+                (row,), knot + (s - at[knot]) / gaps[knot]
+            )
+            third = np.diff(knots[:, 2], axis=0) / gaps[:, None]
+            return slope, bend, third[knot]
+
+        n = knots.shape[-1]
+        best = reference_duration(
+            derivatives,
+            float(at[-1]),
+            velocity=np.full(n, VELOCITY),
+            acceleration=np.full(n, ACCELERATION),
+            jerk=np.full(n, JERK),
+            points=400,
+        )
+        worst = max(worst, float(timed.duration[row]) / best - 1.0)
+    return worst
+
+
+def _share(name: str, value: float, at_most: float) -> Figure:
+    text = f"{value:.1e}"
+    return Figure(name, text, "", f"<= {at_most:g}", text, value <= at_most)
+
+
+def _spline_figures() -> Iterator[Figure]:
+    """Yield those without limits of jerk."""
     cell = arm.example("ur5e_on_oval")
     paths = random_paths(BATCH, KNOTS, len(cell.joint_names))
     limits: dict[str, Any] = {

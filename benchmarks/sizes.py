@@ -21,7 +21,7 @@ from benchmarks.robots import ROBOTS, SHARE, talos
 
 MANY = 400
 BODIES = 160
-JOINTS = (30, 45, 49)
+JOINTS = (30, 45, 60)
 CALLS = 20
 
 

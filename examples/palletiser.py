@@ -110,11 +110,21 @@ def palletiser() -> arm.Manipulator:
         arm.Rod("stay_foot", "stay_end", length=UPPER, name="stay"),
         arm.Rod("link_foot", "link_end", length=FORE, name="link"),
     ]
+    # The forearm turns against the upper arm by the difference of their motors' joints:
+    # its limits couple these, and where joints are drawn, planned or controlled, a row
+    # of q keeps what a passive joint could only refuse.
+    elbow = arm.CoupledLimit(
+        joints={"crank": 1, "upper_arm": -1},
+        lower=np.radians(-75),
+        upper=np.radians(75),
+        name="elbow",
+    )
     zero = arm.Posture(name="zero", joints=["upper_arm", "crank"], q=[0, 0])
     return arm.Manipulator(
         name="palletiser",
         links=links,
         loops=rods,
+        coupled_limits=[elbow],
         postures=[zero],
         home="zero",
         properties=[
@@ -160,9 +170,8 @@ if __name__ == "__main__":
     assert np.allclose(place, [1785.6974, 1030.9729, 879.5433], atol=5e-5)
 
     # By hand, everywhere within the limits: parallelograms copy directions.
-    lower, upper = np.array(cell.limits)[:, [cell.joint(name) for name in AXES]]
-    Q = np.random.default_rng(0).uniform(lower, upper, (100_000, 4))
-    Q = Q[np.abs(Q[:, 2] - Q[:, 1]) < np.radians(75)]
+    Q = cell.samples(100_000, joints=AXES).rows(0, 100_000)
+    assert (np.abs(Q[:, 2] - Q[:, 1]) <= np.radians(75)).all()
     X = fk(Q)
     assert np.abs(X - flange_by_hand(Q)).max() < 1e-9
     print(f"largest difference {np.abs(X - flange_by_hand(Q)).max():.1e}")

@@ -3,7 +3,8 @@
 The right arm works at one place. For every place of a grid on the table, inverse
 kinematics of the left arm gives joint positions at which it touches neither the table
 nor the right arm, or the reason why there are none. Then the left arm comes as near to
-the right one as it can.
+the right one as it can. At last they reach past each other, and change places: one
+motion of both, which is planned.
 """
 
 from __future__ import annotations
@@ -104,6 +105,22 @@ print(f"the left tool gets as near as {PLACE[0] - where:.3f} m to the right one"
 wide = cell.collision(both, margin=2 * clearance)
 print("nearest then:", wide.contacts(both.q)[0])
 
+# They change places, each reaching over the middle to the far half of the table.
+crossed = []
+for side in (1, -1):
+    reach = cell.home
+    for frame, names, x, y in (
+        ("left/tool0", LEFT, 0.1, 0.16 * side),
+        ("right/tool0", RIGHT, -0.1, -0.16 * side),
+    ):
+        reach, answer = moved(reach, frame, names, tool_down(x, y))
+        assert answer.success, answer
+    crossed.append(reach)
+free_way = cell.planner(check)(*crossed)
+print(free_way)
+swap = free_way.timed(acceleration=5.0)
+print(f"they change places in {swap.duration:.1f} s")
+
 # The check: what is solved is free, beside the right arm fewer places are, and where
 # the left arm is not hindered, it goes where it would alone.
 assert cell.violations(both) == ()
@@ -119,3 +136,10 @@ assert (shared.reason[hindered] == arm.Reason.IN_COLLISION).all()
 same = shared.success & ~check(device.whole(alone.q))
 assert np.array_equal(shared.q[same], alone.q[same])
 assert clearance > MARGIN
+
+# They could not have moved straight, and keep their distance all the way.
+assert free_way.proven
+assert not check.motion(*(each.q for each in crossed)).free
+samples = swap.sampled(rate=250).q
+assert check.clearance(samples).min() > MARGIN - 1e-9
+assert np.abs(samples[-1] - crossed[1].q).max() < 1e-9

@@ -54,18 +54,19 @@ MAKERS: Mapping[str, type] = {
 WITHOUT_ROWS: Mapping[str, str] = {
     "": """
         acceleration_limits add approx_equal bind branches carried children
-        common_ancestor differential_drive effort_limits exchange export frame
-        frame_names home index inertial_parameters is_movable joint joint_names
-        learn_rules limits loops manipulators meshes mobility mount mounts movable_bases
-        name of pairs parent passive_names point_to_point pose properties qualified
-        remove replace rigid_with rules samples scaled shot tree twist velocity_limits
-        view with_collisions
+        common_ancestor coupled_limits differential_drive effort_limits exchange
+        export frame frame_names home index inertial_parameters is_movable joint
+        joint_names learn_rules limit_rows limits line loops manipulators meshes
+        mobility mount mounts movable_bases name of own_points pairs parent
+        passive_names point_to_point pose properties qualified remove replace
+        rigid_with rules samples scaled shot tree twist velocity_limits view
+        with_collisions
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
     "collision.": """
         contacts edge_columns edge_proof_columns is_exact margin may_be_free meshes
-        motion_columns placed rules state tables
+        motion_columns obstacles placed rules state tables with_obstacles
     """,
     "controller.": "",
     "between.": "",
@@ -439,6 +440,7 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
         track,
         lambda a: kernel(a.cell.pose_error(a.frame), a.q, a.targets),
     ),
+    "within_limits": (track, lambda a: Case(a.cell.within_limits, (1.5 * a.q,))),
     "poses": (track, poses),
     "poses, of a loop": (loop, poses),
     "between.many": (track, states),
@@ -513,6 +515,10 @@ TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "collision.clearance": (track, lambda a: Case(check(a).clearance, (a.q,))),
     "collision.distances": (track, lambda a: Case(check(a).distances, (a.q,))),
     "collision.gradients": (track, lambda a: Case(check(a).gradients, (a.q,))),
+    "collision.at_bases": (
+        track,
+        lambda a: Case(lambda q: check(a).at_bases(q, {"robot": a.targets[0]}), (a.q,)),
+    ),
     "collision.motion": (track, motions),
     "collision.motion, sampled": (track, lambda a: motions(a, step=0.05)),
     "violations": (track, violated),

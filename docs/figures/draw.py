@@ -331,8 +331,8 @@ FLOW = (
     (
         "state formulas",
         (
-            *("kinematics", "ik", "collision", "dynamics", "control"),
-            *("trajectories", "planning"),
+            *("kinematics", "ik", "collision", "dynamics", "control", "trajectories"),
+            "planning",
         ),
         "functions",
     ),

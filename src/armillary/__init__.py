@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from armillary.kinematics.state import State
     from armillary.model import joints
     from armillary.model.closed_form import ClosedForm, OutOfReach
+    from armillary.model.coupled_limit import CoupledLimit
     from armillary.model.coupling import Coupling
     from armillary.model.frame import Frame
     from armillary.model.joint import Joint
@@ -56,15 +57,18 @@ if TYPE_CHECKING:
     from armillary.model.rules import Rules
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
+    from armillary.planning.cartesian_path import CartesianPath, LineReason
     from armillary.planning.constraint import FrameConstraint
     from armillary.planning.plan import Plan, PlanReason
     from armillary.planning.planner import Planner
     from armillary.planning.roadmap import Roadmap
+    from armillary.planning.segments import Arc, Line
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
     from armillary.spatial.pose import Pose
     from armillary.sweeps.samples import grid
     from armillary.sweeps.sweep import sweep
+    from armillary.trajectories.motion import Motion
 
     METRE: Final = Unit.METRE
     OTHER: Final = Unit.OTHER
@@ -75,19 +79,25 @@ __all__ = [
     "METRE",
     "OTHER",
     "RADIAN",
+    "Arc",
     "ArmillaryError",
+    "CartesianPath",
     "Cell",
     "ClosedForm",
     "Closure",
+    "CoupledLimit",
     "Coupling",
     "Frame",
     "FrameConstraint",
     "Joint",
     "JointDynamics",
     "Limits",
+    "Line",
+    "LineReason",
     "Link",
     "Manipulator",
     "Mechanism",
+    "Motion",
     "Mount",
     "Obstacles",
     "OutOfReach",
@@ -127,18 +137,24 @@ _MODULES: Final = {
     "tasks": "armillary.control.tasks",
 }
 _HOMES: Final = {
+    "Arc": "armillary.planning.segments",
+    "CartesianPath": "armillary.planning.cartesian_path",
     "Cell": "armillary.cell.cell",
     "ClosedForm": "armillary.model.closed_form",
     "Closure": "armillary.model.loops.loop",
+    "CoupledLimit": "armillary.model.coupled_limit",
     "Coupling": "armillary.model.coupling",
     "Frame": "armillary.model.frame",
     "FrameConstraint": "armillary.planning.constraint",
     "Joint": "armillary.model.joint",
     "JointDynamics": "armillary.model.joint_dynamics",
     "Limits": "armillary.model.limits",
+    "Line": "armillary.planning.segments",
+    "LineReason": "armillary.planning.cartesian_path",
     "Link": "armillary.model.link",
     "Manipulator": "armillary.model.manipulator",
     "Mechanism": "armillary.model.mechanism",
+    "Motion": "armillary.trajectories.motion",
     "Mount": "armillary.model.mount",
     "Obstacles": "armillary.control.obstacles",
     "OutOfReach": "armillary.model.closed_form",

@@ -142,12 +142,18 @@ IMAGE_SIDE = Limit(
     8192, "a side of an image has {} pixels", "memory of browsers", IMAGE
 )
 
+# Clouds of points and of voxels.
+
+CLOUD_ELEMENTS = Limit(10_000_000, "a cloud has {} bodies", "memory")
+GRID_CELLS = Limit(2 * GIB, "a grid has {} cells", "memory")
+
 # What is drawn of a cell, and files of samples.
 
 DRAWN_FRAMES = Limit(2000, "{} frames and their names are drawn", "work of browsers")
 DRAWN_JOINTS = Limit(2000, "{} symbols of joints are drawn", "work of browsers")
 DRAWN_VOLUMES = Limit(2000, "{} bounding volumes are drawn", "work of browsers")
 DRAWN_TRIANGLES = Limit(200_000, "of a mesh {} triangles are drawn", "work of browsers")
+DRAWN_ELEMENTS = Limit(20_000, "of a cloud {} bodies are drawn", "work of browsers")
 PAGE_LINKS = Limit(2000, "a page holds {} links", "work of browsers")
 CSV_LINE = Limit(MIB, "a line of CSV has {} characters", "memory")
 

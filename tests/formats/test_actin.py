@@ -385,8 +385,9 @@ def test_parameters_that_differ_by_case_alone_are_not_written():
 
 def test_every_field_of_the_model_is_written_or_reported():
     written = {
-        Workcell: "name manipulators mounts properties rules loops",
-        Manipulator: "name links postures home groups properties wheels loops",
+        Workcell: "name manipulators mounts properties rules loops coupled_limits",
+        Manipulator: "name links postures home groups properties wheels loops "
+        "coupled_limits",
         Link: "name parent joint joint_name limits dynamics coupling inputs passive "
         "primary inertia frames visuals collisions",
         Frame: "name pose end_effector",

@@ -582,8 +582,11 @@ def test_every_field_of_the_model_is_written_or_reported():
         Mount: {"manipulator", "on", "pose"},
     }
     told_of = {
-        Workcell: {"properties", "rules", "loops"},
-        Manipulator: {"loops", "postures", "groups", "properties", "wheels"},
+        Workcell: {"properties", "rules", "loops", "coupled_limits"},
+        Manipulator: {
+            *("loops", "postures", "groups", "properties", "wheels"),
+            "coupled_limits",
+        },
         Link: {
             *("inertia", "visuals", "collisions", "passive", "coupling", "inputs"),
             "dynamics",

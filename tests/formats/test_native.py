@@ -46,9 +46,11 @@ from armillary.model.shapes import (
     HalfSpace,
     Lozenge,
     Mesh,
+    Points,
     Sphere,
     Tetrahedron,
     TriangularLozenge,
+    Voxels,
 )
 from armillary.model.unit import Unit
 from armillary.model.wheels import Wheels
@@ -267,6 +269,14 @@ parameters: dict[type[Shape], dict[str, Any]] = {
         "vertices": slants.map(
             lambda normal: ConvexPolyhedron.around(normal(size=(9, 3))).vertices
         )
+    },
+    Points: {
+        "data": slants.map(lambda normal: normal(size=(7, 3))),
+        "radius": positive,
+    },
+    Voxels: {
+        "data": slants.map(lambda normal: normal(size=(3, 1, 4)) > -0.5).filter(np.any),
+        "size": st.floats(0.01, 10.0),
     },
     Mesh: {"file": st.text(min_size=1).filter(str.strip), "scale": three(positive)},
 }

@@ -10,17 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import armillary as arm
-from armillary.kernel.pipeline import Pipeline
-from armillary.kernel.pipeline_kernel import compile_pipeline
-from armillary.kinematics.moving_links import (
-    POSES,
-    TWISTS,
-    MovingLinks,
-    MovingTwists,
-    poses_of_links,
-)
+from armillary.kinematics.moving_links import MovingLinks, poses_of_links
 from armillary.kinematics.state import bound_state
-from armillary.trace import Port
 from strategies import cells_and_states, laws
 
 
@@ -54,35 +45,3 @@ def test_closed_loops_are_closed():
         cell = arm.example(name)
         Q = np.array(cell.home.q) + np.linspace(-0.02, 0.02, 7)[:, None]
         check_all_links(cell, cell.home, Q)
-
-
-@pytest.mark.parametrize("joints", [(0, 1, 2, 3), (1, 3)])
-def test_twists_are_columns_of_jacobians(joints: tuple[int, ...]):
-    """Also of links that another one carries; rates of other joints are summed."""
-
-    def two_links(name: str) -> arm.Manipulator:
-        hinge = arm.joints.Revolute(
-            axis=(0, 0.6, 0.8), precursor=arm.Pose.translation(0.3, 0.1, 0.2)
-        )
-        upper = arm.Link(name="upper", parent="base", joint=hinge)
-        fore = arm.Link(name="fore", parent="upper", joint=hinge)
-        return arm.Manipulator(name=name, links=[arm.Link(name="base"), upper, fore])
-
-    cell = arm.Cell(manipulators=[two_links("a"), two_links("b")])
-    state = cell.home.attach("b", "a/fore", pose=arm.Pose.translation(0.0, 0.4, 0.1))
-    rng = np.random.default_rng(0)
-    Q, rates = rng.uniform(-2, 2, (2, 3, 4))
-    twists = MovingTwists(MovingLinks(cell.workcell), joints)
-    inputs = Port("q", (4,)), Port("qd", (4,))
-    pipeline = Pipeline("twists", inputs, twists.tables, twists.stages, (POSES, TWISTS))
-    bound = bound_state(cell.workcell, state)
-    X, V = compile_pipeline(pipeline)(twists.records(bound))(Q, rates)
-    names = ["a/upper", "a/fore", "b/upper", "b/fore"]
-    fk, jacobian = cell.fk(names, state=state), cell.jacobian(names, state=state)
-    np.testing.assert_allclose(X[:, 1:], fk(Q)[..., :3, :], atol=1e-12)
-    J, count = jacobian(Q), len(joints)
-    np.testing.assert_allclose(V[:, 1:, :, :count], J[..., joints], atol=1e-12)
-    if twists.others:
-        rest = np.einsum("nlij,nj->nli", J[..., twists.others], rates[:, twists.others])
-        np.testing.assert_allclose(V[:, 1:, :, count], rest, atol=1e-12)
-    assert not V[:, 0].any()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "armillary"
 
-PUBLIC = {"Coupling", "Frame", "Posture", "Samples"}
+PUBLIC = {"Arc", "Coupling", "Frame", "Posture", "Samples", "Voxels"}
 """Names in public modules that users tell apart by the module."""
 
 

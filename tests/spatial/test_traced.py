@@ -36,7 +36,6 @@ from programs import verify
 FLOATS_ONLY = {
     "vector.number",
     "pose.matrices_of",
-    "pose.product_of_matrices",
     "vector.are_floats",
     "vector.snap",
     "rotation.nearest_rotation",

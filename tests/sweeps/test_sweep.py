@@ -19,7 +19,7 @@ import pytest
 import armillary as arm
 import sweep_functions
 from armillary.errors import ShapeError, SweepError, UnknownName
-from armillary.sweeps.identity import digest
+from armillary.kinematics.identity import digest
 from armillary.sweeps.zarr_group import TAIL
 
 COUNT = 3000
@@ -547,7 +547,7 @@ def test_full_disk(cell: arm.Cell, samples, tmp_path: Path, monkeypatch):
 @pytest.mark.parametrize("seed", [1, 2])
 def test_digests_are_those_of_other_processes(seed: int):
     """Also of sets, whose order differs from process to process."""
-    program = "import sweep_functions as f, armillary.sweeps.identity as i\n"
+    program = "import sweep_functions as f, armillary.kinematics.identity as i\n"
     program += "print(i.digest([f.uses_globals, f.fails_at, {'a', 'b', 'c'}]))"
     said = subprocess.run(
         [sys.executable, "-c", program],

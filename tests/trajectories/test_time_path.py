@@ -208,6 +208,24 @@ def test_reversed_paths_take_as_long(cell: arm.Cell):
     assert there.duration == pytest.approx(back.duration, rel=1e-3)
 
 
+@pytest.mark.parametrize("knots", [6, 90])
+def test_the_path_parameter_keeps_its_rates(cell: arm.Cell, knots: int):
+    path = 0.05 * random_paths(np.random.default_rng(3), "random", 1, knots)[0]
+    s = np.linspace(0.0, 2.0, knots)
+    free = cell.time_path(path, at=s, acceleration=8.0)
+    timed = cell.time_path(path, at=s, acceleration=8.0, path_rates=(0.3, 1.5))
+    assert timed.success
+    assert timed.curve.knots.shape == free.curve.knots.shape
+    assert free.speed.max() > 0.3
+    assert timed.speed.max() == pytest.approx(0.3, rel=1e-9)
+    rates = np.diff(timed.speed) / np.diff(timed.time)
+    assert np.abs(rates).max() <= 1.5 * (1.0 + 1e-6)
+    _, accelerations = use_at_points(timed, ())
+    assert accelerations.max() <= 8.0 * (1.0 + 1e-9)
+    fast = cell.time_path(path, at=s, acceleration=8.0, path_rates=(1e6, np.inf))
+    assert fast.duration == pytest.approx(float(free.duration), rel=1e-9)
+
+
 def test_acceleration_limits_of_the_model_are_the_default():
     slide = arm.Link(
         name="slide",
@@ -597,6 +615,14 @@ def test_fewer_joints(cell: arm.Cell):
         ),
         ({"start": np.zeros(2), "end": np.zeros(3)}, ShapeError, "do not fit"),
         ({"joints": ["nobody"]}, arm.errors.UnknownName, "nobody"),
+        ({"path_rates": (1.0, 1.0)}, ModelError, "give at=, too"),
+        ({"path_rates": 1.0, "at": [0, 1]}, ShapeError, "path_rates= are two arrays"),
+        ({"path_rates": (0.0, 1.0), "at": [0, 1]}, ModelError, "above 0, not 0.0"),
+        (
+            {"path_rates": (1.0, 1.0), "at": [0, 1], "torque": 1.0},
+            ModelError,
+            "cannot be limited together",
+        ),
     ],
 )
 def test_what_is_refused(

@@ -18,7 +18,16 @@ from armillary.model.joints import JOINT_TYPES
 from armillary.model.mechanism import Mechanism
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
-from armillary.model.shapes import SHAPES, Box, Capsule, HalfSpace, Mesh, Sphere
+from armillary.model.shapes import (
+    SHAPES,
+    Box,
+    Capsule,
+    HalfSpace,
+    Mesh,
+    Points,
+    Sphere,
+    Voxels,
+)
 from armillary.model.shapes.mesh import MeshPart, MeshTexture
 from armillary.spatial.pose import Pose
 from armillary.testing.samples import random_joint
@@ -55,6 +64,9 @@ class Plane(Mechanism):
         return Pose.translation(q[0], q[1], 0.0)
 
 
+CLOUDS = Points, Voxels
+
+
 def one_link(*shapes: Shape) -> arm.Cell:
     """A cell of one link that has these shapes, in a turned primary frame."""
     link = arm.Link(name="body", primary=POSE, visuals=shapes, collisions=shapes)
@@ -84,7 +96,27 @@ def points(item: Drawing) -> np.ndarray:
 
 def test_every_kind_of_shape_is_tested():
     kinds = {type(shape) for shape in SOLIDS.values()}
-    assert kinds | {HalfSpace, Mesh} == set(SHAPES)
+    assert kinds | {HalfSpace, Mesh, *CLOUDS} == set(SHAPES)
+
+
+@pytest.mark.parametrize("kind", CLOUDS)
+def test_clouds_fill_their_bounds(kind: type[Shape]):
+    own = np.random.default_rng(4).uniform(-1.0, 1.0, (60, 3))
+    cloud = Points(own, 0.05) if kind is Points else Voxels.around(own, size=0.2)
+    turned = msgspec.structs.replace(cloud, pose=Pose.from_rpy(0.2, 0.1, -0.6))
+    found = drawn(one_link(turned))
+    lower, upper = turned.bounding_box(POSE @ turned.pose)
+    for layer in (Layer.VISUALS, Layer.COLLISIONS):
+        (item,) = of(layer, found)
+        assert points(item).min(axis=0) == pytest.approx(lower, abs=0.05)
+        assert points(item).max(axis=0) == pytest.approx(upper, abs=0.05)
+    assert found.notes == ()
+
+
+def test_notes_say_of_which_clouds_a_part_is_drawn():
+    own = np.random.default_rng(4).uniform(-1.0, 1.0, (30_000, 3))
+    found = drawn(one_link(Points(own, 0.01, name="scan")))
+    assert found.notes == ("Points 'scan' is drawn with 15000 of its 30000 bodies.",)
 
 
 @pytest.mark.parametrize("name", SOLIDS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,24 +12,9 @@ import pytest
 
 import armillary as arm
 from armillary.view.panel.events import by_people
+from people import Person, part, until
 
 pytest.importorskip("viser")
-
-PATIENCE = 20.0  # [s]; machines that run tests may be busy
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for what a browser causes."""
-    end = time.monotonic() + PATIENCE
-    while not true():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.05)
-
-
-def part(viewer: Any, name: str) -> Any:
-    """The part of the panel whose class has this name."""
-    (found,) = (p for p in viewer._parts if type(p).__name__ == name)
-    return found
 
 
 def number_box(page: Any, viewer: Any, joint: int) -> Any:
@@ -164,24 +149,6 @@ def test_a_motion_plays_and_stops(shown: Any) -> None:
     time.sleep(0.3)
     assert viewer.state == rests
     assert rests.q.tolist() in Q.tolist()
-
-
-class Person:
-    """A browser that sends the events of controls, without a screen."""
-
-    def __init__(self, client_id: int = 0) -> None:
-        self.client = self
-        self.client_id = client_id
-        self.phase = "update"
-        self.told: list[str] = []
-
-    def add_notification(self, _: str, body: str, **__: Any) -> None:
-        self.told.append(body)
-
-    def drag(self, gizmo: Any, phase: str) -> None:
-        self.phase = phase
-        for call in gizmo._controls._impl_aux.update_cb:
-            call(self)
 
 
 @pytest.fixture

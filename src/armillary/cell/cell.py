@@ -19,6 +19,8 @@ from armillary.cell.methods import (
     edits_with_meshes,
 )
 from armillary.kinematics.state import State, bound_state, home
+from armillary.model.coupled_limit import CoupledLimit
+from armillary.model.limit_rows import LimitRows
 from armillary.model.loops.loop import Closure, Rod
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
@@ -31,7 +33,13 @@ from armillary.model.workcell import DEFAULT_RULES, Workcell
 # run time the second one counts.
 if TYPE_CHECKING:
     from armillary.cell import device, differential_drive, tree_text
-    from armillary.collision import check, pairs, violations, with_collisions
+    from armillary.collision import (
+        check,
+        own_points,
+        pairs,
+        violations,
+        with_collisions,
+    )
     from armillary.collision.check import CollisionCheck
     from armillary.control import questions as control
     from armillary.dynamics import quantities, simulation
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from armillary.kinematics import loops as loop_questions
     from armillary.kinematics.kernels import Joints
     from armillary.model.closed_form import ClosedForm
+    from armillary.planning import cartesian
     from armillary.planning import planner as planning
     from armillary.planning import roadmap as roadmaps
     from armillary.sweeps import learned_rules, samples
@@ -54,6 +63,7 @@ else:
     check = Later("armillary.collision.check")
     pairs = Later("armillary.collision.pairs")
     violations = Later("armillary.collision.violations")
+    own_points = Later("armillary.collision.own_points")
     with_collisions = Later("armillary.collision.with_collisions")
     control = Later("armillary.control.questions")
     quantities = Later("armillary.dynamics.quantities")
@@ -63,6 +73,7 @@ else:
     frame_tree = Later("armillary.kinematics.frame_tree")
     questions = Later("armillary.kinematics.questions")
     loop_questions = Later("armillary.kinematics.loops")
+    cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
     learned_rules = Later("armillary.sweeps.learned_rules")
@@ -118,6 +129,7 @@ class Cell:
         properties: Sequence[Property] = (),
         rules: Rules = DEFAULT_RULES,
         loops: Sequence[Closure | Rod] = (),
+        coupled_limits: Sequence[CoupledLimit] = (),
         meshes: MeshSource | None = None,
     ) -> None:
         """Make the workcell; see `Workcell` for its fields and errors.
@@ -132,6 +144,7 @@ class Cell:
             properties=properties,
             rules=rules,
             loops=loops,
+            coupled_limits=coupled_limits,
         )
         object.__setattr__(self, "workcell", workcell)
         object.__setattr__(self, "meshes", meshes)
@@ -223,6 +236,21 @@ class Cell:
     def limits(self) -> tuple[Array, Array]:
         """Return the least and the greatest q, each of shape (n,) [m or rad]."""
         return self.workcell.limits
+
+    @property
+    def coupled_limits(self) -> tuple[CoupledLimit, ...]:
+        """Return the limits that couple joints of manipulators."""
+        return self.workcell.coupled_limits
+
+    @property
+    def limit_rows(self) -> LimitRows:
+        """Return all limits that couple joints, as rows A q <= b.
+
+        The limits of each joint, `limits`, are not among them.
+        """
+        return self.workcell.limit_rows
+
+    within_limits = asks(Workcell.within_limits)
 
     @property
     def velocity_limits(self) -> Array:
@@ -424,6 +452,8 @@ class Cell:
     pairs = asks_of_meshes(pairs.pairs)
     collision = asks_of_meshes(check.collision)
     violations = asks_of_meshes(violations.violations)
+    line = asks(cartesian.line)
+    own_points = asks_of_meshes(own_points.own_points)
     time_path = asks(time_path.time_path)
     point_to_point = asks(point_to_point.point_to_point)
 

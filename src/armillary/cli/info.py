@@ -17,6 +17,7 @@ from armillary.cli.table import finite, number, table
 from armillary.cli.vectors import DEGREES_PER_RADIAN
 from armillary.cli.verb import option, verb
 from armillary.errors import printable
+from armillary.model.coupled_limit import CoupledLimit
 from armillary.model.display import sized
 from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.link import Link
@@ -24,6 +25,7 @@ from armillary.model.unit import Unit
 
 TREE = ("frame", "joint type", "joint")
 JOINT_COLUMNS = (">q", "joint", "unit", ">lower", ">upper", ">rate", ">effort")
+COUPLED = ("coupled limit", "of", "unit", ">lower", ">upper")
 DYNAMICS = (
     *("dynamics of", "unit", ">motor inertia", ">gear", ">armature"),
     *(">damping", ">friction", ">stiffness", ">rest"),
@@ -77,6 +79,9 @@ def described(cell: Cell, *, in_degrees: bool = False) -> Iterator[str]:
     if cell.joint_names or cell.passive_names:
         yield ""
         yield from table(JOINT_COLUMNS, _joint_rows(cell, in_degrees=in_degrees))
+    if coupled := list(_coupled_rows(cell, in_degrees=in_degrees)):
+        yield ""
+        yield from table(COUPLED, coupled)
     if dynamics := list(_dynamics_rows(cell)):
         yield ""
         yield from table(DYNAMICS, dynamics)
@@ -113,6 +118,38 @@ def _joint_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
             "deg" if turned else link.joint.unit.value or "-",
             *(number(bound * factor) for bound in bounds),
             number(link.limits.effort),
+        )
+
+
+def _coupled_limits(cell: Cell) -> Iterator[tuple[str, CoupledLimit]]:
+    """Yield the limits of several joints, and what is before the names of these."""
+    for manipulator in cell.manipulators:
+        prefix = f"{manipulator.name}/" if len(cell.manipulators) > 1 else ""
+        for limit in manipulator.coupled_limits:
+            yield prefix, limit
+    for limit in cell.coupled_limits:
+        yield "", limit
+
+
+def _coupled_rows(cell: Cell, *, in_degrees: bool) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of limits of several joints.
+
+    Degrees are printed where all joints of a limit are angles.
+    """
+    links = cell.workcell.links
+    for prefix, limit in _coupled_limits(cell):
+        drives = [cell.workcell.drive(f"{prefix}{name}") for name in limit.joints]
+        places = [cell.workcell.joints.links[drive.of] for drive in drives]
+        units = {links[k].joint.unit for k in places}
+        turned = in_degrees and units == {Unit.RADIAN}
+        factor = DEGREES_PER_RADIAN if turned else 1.0
+        unit = " + ".join(sorted(each.value or "-" for each in units))
+        yield (
+            f"{prefix}{limit.name}" if limit.name else "-",
+            limit.sum,
+            "deg" if turned else unit,
+            number(limit.lower * factor),
+            number(limit.upper * factor),
         )
 
 
@@ -195,5 +232,22 @@ def _object(cell: Cell) -> dict[str, Any]:
         "cell": cell.name,
         "manipulators": [manipulator.name for manipulator in cell.manipulators],
         "joints": listed,
+        "coupled_limits": [
+            {
+                "name": limit.name,
+                "joints": {
+                    f"{prefix}{name}": c
+                    for name, c in zip(limit.joints, limit.coefficients, strict=True)
+                },
+                **dict(
+                    zip(
+                        ("lower", "upper"),
+                        finite((limit.lower, limit.upper)),
+                        strict=True,
+                    )
+                ),
+            }
+            for prefix, limit in _coupled_limits(cell)
+        ],
         "links": bodies,
     }

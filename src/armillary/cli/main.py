@@ -60,10 +60,10 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         prog="armillary",
         description="Robot workcells: look at them, check, convert and compute them.",
         epilog="Exit codes: 0 success, 1 'check' or 'plugins' found errors, "
-        "'fk' found poses that are not finite, 'ik' missed a pose, 'track' could not "
-        "keep limits or distances, 'collide' found links that touch, or 'dynamics' "
-        "efforts beyond limits, 2 failure, also where 'collide' has no pair of links "
-        "to test, 130 interrupted.",
+        "'fk' found poses that are not finite, 'ik' missed a pose, 'plan' found no "
+        "way, 'track' could not keep limits or distances, 'collide' found links that "
+        "touch, or 'dynamics' efforts beyond limits, 2 failure, also where 'collide' "
+        "has no pair of links to test, 130 interrupted.",
     )
     whole.add_argument(
         "--version",

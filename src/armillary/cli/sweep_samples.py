@@ -16,7 +16,7 @@ from armillary.cli.vectors import chosen_factors
 from armillary.cli.verb import OneOf, option
 from armillary.errors import ShapeError, quote
 from armillary.kinematics.state import State
-from armillary.sweeps.samples import GridSamples, Samples, Uniform, as_samples, grid
+from armillary.sweeps.samples import GridSamples, Samples, as_samples, box_of, grid
 
 __all__ = [
     "SAMPLES",
@@ -112,8 +112,9 @@ def chosen_samples(
 
 def limits_of(samples: Samples) -> Limits:
     """Return the least and greatest joint positions of rows; of files infinite ones."""
-    if isinstance(samples, Uniform):
-        return np.array(samples.lower), np.array(samples.upper)
+    box = box_of(samples)
+    if box is not None:
+        return np.array(box.lower), np.array(box.upper)
     if isinstance(samples, GridSamples):
         return (
             np.array([min(axis) for axis in samples.axes]),

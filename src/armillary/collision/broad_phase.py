@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final, Self, final
 
 import numpy as np
@@ -15,8 +16,11 @@ __all__ = ["BroadPhase"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-ROUNDING: Final = 1e-12
-"""By which part of coordinates spheres are taken to be larger than they are."""
+ROUNDING: Final = 1e-5
+"""By which part of squares of lengths spheres are taken to be larger than they are.
+
+A sum of six products in float32, of at most twice these squares, is wrong by less.
+"""
 
 FARTHEST: Final = 1e150
 """No shapes are farther apart than this, whose square is a number [m]."""
@@ -24,25 +28,30 @@ FARTHEST: Final = 1e150
 BLOCK: Final = 40_000
 """Pairs of links that are looked at together: so few that BLAS takes one thread."""
 
+MOST_WHOLE: Final = 2048
+"""Most links of which it is known by a byte for each pair whether that is tested."""
+
 SIGNS: Final = np.array([1.0, 1.0, 1.0, -1.0])
 OTHERS: Final = [0, 1, 2, 3, 5, 4]
-FACTORS: Final = np.array([-2.0, -2.0, -2.0, -2.0, 1.0, 1.0])
+FACTORS: Final = np.array([-2.0, -2.0, -2.0, -2.0, 1.0, 1.0], np.float32)
 """What is summed up for s, and made of p, r, s, 1 for the other link of a pair."""
 
 
 @final
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BroadPhase:
     """The spheres around links, and which pairs of links are tested.
 
     Attributes:
         radii: Of the spheres [m], shape (l,).
         codes: i l + j for both links of each pair, i < j, sorted, shape (k,).
+        places: Where the pairs of these codes are among all, shape (k,).
         tested: A bit for each i and j, row by row, shape (l, l / 8).
     """
 
     radii: Array
     codes: Indices
+    places: Indices
     tested: npt.NDArray[np.uint8]
 
     @classmethod
@@ -52,7 +61,8 @@ class BroadPhase:
         tested = np.zeros((count, -(-count // 8)), np.uint8)
         i, j = np.divmod(tables.codes, max(1, count))
         np.bitwise_or.at(tested, (i, j // 8), (128 >> j % 8).astype(np.uint8))
-        return cls(tables.radii[:count], tables.codes, tested)
+        order = np.argsort(tables.codes, kind="stable")
+        return cls(tables.radii[:count], tables.codes[order], order, tested)
 
     def near(self, P: Array, within: float) -> Indices:
         """Return the pairs whose spheres are near, or NaN.
@@ -63,29 +73,47 @@ class BroadPhase:
                 the depth of what is in them.
 
         Returns:
-            Positions in `codes`, sorted, shape (p,).
+            Positions of the pairs, sorted, shape (p,).
         """
         # With s = |p|^2 - r^2 of each sphere, two are near where
         # |p - q|^2 - (r_p + r_q)^2 = s_p + s_q - 2 (p . q + r_p r_q) is not above 0:
-        # one product of matrices for a block of links and those from it on. It loses
-        # digits where both are far out; `s` allows for that.
+        # one product of matrices for a block of links and those from it on. In float32
+        # it loses digits, of coordinates from the middle; `s` allows for that.
         count = len(P)
         rows = np.empty((count, 6))  # p, r, s, 1
-        rows[:, :3], rows[:, 5] = P, 1.0
-        rows[:, 3] = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
-        known = P if np.isfinite(P).all() else P[np.isfinite(P)]
-        most = np.abs(known).max(initial=0.0)
+        radii = self.radii + 0.5 * min(max(within, 0.0), FARTHEST)
+        known = P if np.isfinite(P).all() else P[np.isfinite(P).all(axis=1)]
         found: list[Indices] = []
         step = max(1, BLOCK // max(1, count))
         with np.errstate(invalid="ignore", over="ignore"):  # half spaces, NaN
-            rows[:, 4] = rows[:, :4] ** 2 @ SIGNS - ROUNDING * most * most
+            middle = known.sum(axis=0) / max(1, len(known))
+            most = np.abs(known - middle).max(initial=0.0)
+            widest = radii[np.isfinite(radii)].max(initial=0.0)
+            rows[:, :3], rows[:, 3], rows[:, 5] = P - middle, radii, 1.0
+            lost = ROUNDING * (3.0 * most * most + widest * widest)
+            rows[:, 4] = rows[:, :4] ** 2 @ SIGNS - lost
+            rows = rows.astype(np.float32)
             columns = (rows[:, OTHERS] * FACTORS).T  # -2 p, -2 r, 1, s
             for start in range(0, count, step):
                 is_apart = rows[start : start + step] @ columns[:, start:] > 0.0
-                bits = self.tested[start : start + step]
-                tested = np.unpackbits(bits, axis=1, count=count)[:, start:]
                 # NaN is near: it is not apart.
-                is_near = tested.view(np.bool_) > is_apart
+                is_near = self._tested(start, start + step) > is_apart
                 one, other = np.divmod(np.flatnonzero(is_near), count - start)
                 found.append((one + start) * count + other + start)
-        return np.searchsorted(self.codes, np.concatenate(found))
+        return np.sort(self.places[np.searchsorted(self.codes, np.concatenate(found))])
+
+    def _tested(self, start: int, end: int) -> npt.NDArray[np.bool_]:
+        """Return which pairs of some links and those from the first on are tested."""
+        if self.whole is not None:
+            return self.whole[start:end, start:]
+        return self._unpacked(start, end)[:, start:]
+
+    @cached_property
+    def whole(self) -> npt.NDArray[np.bool_] | None:
+        """Return which pairs are tested, shape (l, l), where that takes little room."""
+        count = len(self.radii)
+        return self._unpacked(0, count) if count <= MOST_WHOLE else None
+
+    def _unpacked(self, start: int, end: int) -> npt.NDArray[np.bool_]:
+        bits = np.unpackbits(self.tested[start:end], axis=1, count=len(self.radii))
+        return bits.view(np.bool_)

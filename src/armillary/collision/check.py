@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -20,14 +20,16 @@ from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import NEARNESS, margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.motion_kernel import PositionBox
+from armillary.collision.moved_bases import moved_bases
 from armillary.collision.nearest_pairs import NearestPairs
 from armillary.collision.nearest_stages import Measure
+from armillary.collision.obstacles import GivenObstacles, StandingObstacles, among
 from armillary.collision.pairs import pairs
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision, precision_of
 from armillary.collision.shape_pairs import Placed
 from armillary.collision.untested import warn_of_untested
-from armillary.errors import ShapeError
+from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
@@ -107,14 +109,29 @@ def check_of(
     cell: Workcell,
     state: State | None = None,
     options: CheckOptions = CheckOptions(),  # noqa: B008
+    obstacles: StandingObstacles | None = None,
 ) -> CollisionCheck:
-    """Return what `collision` does, without warnings of what is not tested."""
+    """Return what `collision` does, without warnings of what is not tested.
+
+    obstacles: What stands around the cell, checked.
+    """
     options = options._replace(margin=margin_of(options.margin))
     bound = home(cell) if state is None else bound_state(cell, state)
     rules, _, meshes, exact = options
     tested = pairs(cell, bound, rules=rules, meshes=meshes)
     placed = PlacedPairs.of(cell, bound, tested, meshes, exact=exact)
-    return CollisionCheck(cell, tested, options, placed)
+    check = CollisionCheck(cell, tested, options, placed)
+    return check if obstacles is None else _among(check, placed, obstacles)
+
+
+def _among(
+    alone: CollisionCheck, placed: PlacedPairs, obstacles: StandingObstacles
+) -> CollisionCheck:
+    """Return a check, whose pairs are placed, among obstacles."""
+    options = alone.options
+    pairs = among(placed, obstacles, options.meshes)
+    tested = pairs.tables.tested
+    return CollisionCheck(alone.cell, tested, options, pairs, obstacles, alone)
 
 
 @final
@@ -126,18 +143,21 @@ class CollisionCheck:
         cell: The cell whose links are tested.
         pairs: The pairs of links that are tested.
         options: What it was made with.
+        obstacles: What stands around the cell, see `with_obstacles`; None if nothing.
     """
 
     cell: Workcell
     pairs: Pairs
     options: CheckOptions
     _placed: PlacedPairs
+    obstacles: StandingObstacles | None = None
+    _alone: CollisionCheck | None = None
 
     def __repr__(self) -> str:
         return f"<collision check of {len(self.pairs)} pairs, margin {self.margin} m>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return check_of, (self.cell, self.state, self.options)
+        return check_of, (self.cell, self.state, self.options, self.obstacles)
 
     def __copy__(self) -> CollisionCheck:
         return self
@@ -180,6 +200,47 @@ class CollisionCheck:
         """Return where the shapes are in the links that move."""
         return self._placed.placed
 
+    def with_obstacles(
+        self,
+        obstacles: GivenObstacles,
+        *,
+        allowed: Sequence[tuple[str, str]] = (),
+    ) -> CollisionCheck:
+        """Return the check of the same cell among obstacles that stand in the world.
+
+        They are in place of those that this check has. Nothing is compiled, but for the
+        first pair of two kinds of shapes and where there are four times as many shapes,
+        and what is known of the cell is taken over: it takes a fraction of the time of
+        another cell, or of a state of one that has the obstacles as manipulators.
+        Answers are those of such a cell whose rules test obstacles against the links
+        that move.
+
+        Every link that moves, with what is attached to it, is tested against every
+        obstacle, whatever rules say of other links; links that stand still and
+        obstacles are not tested with each other. In `pairs`, distances and contacts the
+        pairs with obstacles come behind those of links; the link comes first.
+
+        Args:
+            obstacles: The shapes of each obstacle in the world [m], one or several, by
+                its name, such as `{"table": arm.shapes.Box(size=(1, 1, 0.1))}`; hulls
+                stand for meshes.
+            allowed: Pairs of an obstacle and a link, or a frame on it, that may touch.
+
+        Raises:
+            ModelError: The obstacles are not shapes by name, one has the name of a
+                link, a mesh cannot be read, two half spaces are to be tested, or the
+                check is `exact`.
+            UnknownName: `allowed` names an obstacle or a link that does not exist.
+        """
+        alone = self._alone or self
+        if self.options.exact:
+            raise ModelError(
+                "Obstacles are tested by their shapes and hulls, not by triangles: "
+                "make the check without exact=True, or add the obstacles to the cell."
+            )
+        given = StandingObstacles.of(obstacles, allowed, self.meshes)
+        return _among(alone, alone._placed, given)
+
     def __call__(self, q: npt.ArrayLike) -> npt.NDArray[np.bool_]:
         """Return whether links touch or are nearer than the margin.
 
@@ -202,6 +263,41 @@ class CollisionCheck:
         (Q,), batch = self._rows(q=q)
         return self._are_touching(Q).reshape(batch)
 
+    def at_bases(
+        self, q: npt.ArrayLike, bases: Mapping[str, npt.ArrayLike]
+    ) -> npt.NDArray[np.bool_]:
+        """Return whether links touch where bases stand elsewhere, in each row.
+
+        The same is said of `state.place(name, pose)` for each row; here a batch is one
+        call. The first one compiles the check of a cell in which these bases are
+        joints.
+
+        Args:
+            q: Joint positions [m or rad], shape (..., n).
+            bases: Poses of bases in the world by the names of their manipulators,
+                shape (..., 4, 4), broadcast with q. Others are as in `state`.
+
+        Returns:
+            Truths, shape (...).
+
+        Raises:
+            ShapeError: A shape does not fit.
+            UnknownName: A manipulator does not exist.
+            StateError: A base is fixed.
+            ModelError: A base is attached in `state`, or a matrix is not a pose.
+        """
+        if not bases:
+            return self(q)
+        names = tuple(sorted(bases))
+
+        def check(cell: Workcell, state: State) -> CollisionCheck:
+            return check_of(cell, state, self.options, self.obstacles)
+
+        moved = kept(
+            self, ("moved bases", names), lambda: moved_bases(self.state, names, check)
+        )
+        return moved(q, bases)
+
     def _verdict_of_one(self, q: Any) -> Truths | None:
         """Return the answer for one row, where that is quick; else None."""
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
@@ -210,9 +306,9 @@ class CollisionCheck:
         kernel = self._kernel_of_one
         if kernel is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype and not _is_ordinary(q):
-            with np.errstate(over="ignore"):
-                q = q.astype(kernel.dtype)
+        if q.dtype != kernel.dtype:
+            # The entry of the kernel that converts is made when it is first needed.
+            q = _converted(q, kernel.dtype)
         verdict = kernel(q).item()
         if verdict == UNDECIDED:
             return None
@@ -280,6 +376,23 @@ class CollisionCheck:
             upper: Greatest.
         """
         return None if self.is_exact else self._prover.columns(lower, upper)
+
+    def approach_rates(self, lower: Array, upper: Array) -> Array:
+        """Return how fast links of pairs can approach each other, at most.
+
+        Args:
+            lower: Least joint positions for which it is asked, shape (n,).
+            upper: Greatest.
+
+        Returns:
+            For unit rates of joints [m per unit], shape (pairs that move, n); infinite
+            where nothing is known.
+        """
+        speeds = self._placed.speeds(lower, upper)
+        _, rates = self.tables.levers(speeds, self.placed)
+        # An infinite rate of a coordinate that does not move a pair counts nothing.
+        parts = [np.where(rates > 0.0, rates, 0.0) * each for each in speeds.joints.T]
+        return np.stack([each.sum(axis=1) for each in parts], axis=1)
 
     @property
     def may_be_free(self) -> bool:
@@ -549,7 +662,10 @@ class CollisionCheck:
             yield rows, self._placed.poses(Q[rows])
 
 
-def _is_ordinary(q: Array) -> bool:
-    """Return whether no number of a vector overflows in float32."""
+def _converted(q: Array, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Return a vector of another type, with infinity where that has no such number."""
     numbers: list[float] = q.tolist()
-    return max(map(abs, numbers), default=0.0) < ORDINARY
+    if max(map(abs, numbers), default=0.0) < ORDINARY:
+        return q.astype(dtype)
+    with np.errstate(over="ignore"):
+        return q.astype(dtype)

@@ -6,7 +6,7 @@ for; all else is in records, so that another state, margin or rules compile noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, final
 
@@ -14,8 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_stages import Question, check_pipeline, compiled
-from armillary.collision.check_tables import CheckTables
-from armillary.collision.columns import CheckColumns, records
+from armillary.collision.check_tables import WHOLE, CheckTables, RecordsBehind
+from armillary.collision.columns import (
+    RECORDS_OF_SHAPES,
+    SHAPES,
+    CheckColumns,
+    Room,
+    records,
+)
 from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
@@ -23,19 +29,25 @@ from armillary.collision.shape_pairs import Placed
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kinematics.moving_links import MovingLinks
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["Tables", "check_kernel", "sphere_records"]
+__all__ = [
+    "Tables",
+    "check_kernel",
+    "codes_of",
+    "columns_of",
+    "records_behind",
+    "shape_records",
+    "sphere_records",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 MOST_CACHED: Final = 8
 """Questions whose latest records the tables of a check keep."""
-
-MOST_LEFT: Final = 3
-"""Codes of pairs, those of earlier states among them, for each pair of shapes."""
 
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
 """Records of some tables: for each an array for each of its fields."""
@@ -59,7 +71,6 @@ def check_kernel(
         KernelError: As for `compile_pipeline`.
     """
     moving, room, dtype = pairs.moving, pairs.tables.room, precision.dtype
-
     lanes = pairs.lanes if asked == "clearance" else None
 
     def made() -> CompiledPipeline:
@@ -67,7 +78,15 @@ def check_kernel(
 
     # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
-    question = _CheckQuestion(code, asked, margin, precision)
+    question = _CheckQuestion(code, room, asked, margin, precision)
+    return _records_of(question, pairs).records.kernel()
+
+
+def _records_of(question: _CheckQuestion, pairs: PlacedPairs) -> CheckRecords:
+    """Return the records of a check, most of them those of the last one like it."""
+    # Obstacles are new: their records follow those of the same check without them.
+    if pairs.before is not None:
+        return _records_of(question, pairs.before).extended(pairs)
     # States that attach the same differ in where bodies are: the records of the last
     # one are those of this one, but for the bodies that moved.
     latest = kept(pairs.tables, "latest records", dict[Any, CheckRecords])
@@ -78,7 +97,7 @@ def check_kernel(
         if len(latest) >= MOST_CACHED:
             latest.clear()
     latest[question.key] = now
-    return now.records.kernel()
+    return now
 
 
 @final
@@ -88,12 +107,14 @@ class _CheckQuestion:
 
     Attributes:
         code: The code that answers it.
+        room: What the code is made for.
         asked: The question.
         margin: What is nearer touches [m].
         precision: How it is decided.
     """
 
     code: CompiledPipeline
+    room: Room
     asked: Question
     margin: float
     precision: Precision
@@ -112,13 +133,29 @@ class _CheckQuestion:
         is_truth = self.asked == "touching"
         return self.margin + self.precision.rounding if is_truth else None
 
-    def called(self, pairs: PlacedPairs, which: Indices) -> Called:
+    def called(self, pairs: PlacedPairs) -> Called:
         """Return the code of pairs of shapes."""
         depth: ValueAsked = "value" if self.asked == "clearance" else "free"
         if self.asked == "touching" and self.margin == 0.0:
             depth = "touch"  # which side of 0 is all that counts
         native = self.code.native
-        return pairs.called(depth, native.dtype, native.lanes, which)
+        return pairs.called(depth, native.dtype, native.lanes)
+
+    def records(
+        self,
+        columns: CheckColumns,
+        pairs: PlacedPairs,
+        called: Called,
+        part: RecordsBehind,
+    ) -> Tables:
+        """Return the records of spheres, shapes and pairs from some links on."""
+        tables, near = pairs.tables, self.near
+        return {
+            **sphere_records(columns, pairs, part),
+            **shape_records(self.room, pairs, part),
+            **_link_pairs(columns, tables, near, part),
+            **_shape_pairs(columns, tables, near, called, part),
+        }
 
 
 @final
@@ -131,54 +168,110 @@ class CheckRecords:
         records: The records of all tables.
         placed: Where the shapes are.
         pose_key: What decides where moving links are, as `MovingLinks.pose_key`.
+        largest: The greatest sum of radii of two spheres that are compared [m].
     """
 
     question: _CheckQuestion
     records: PipelineRecords
     placed: Placed
     pose_key: Hashable
+    largest: float
 
     @classmethod
     def of(cls, question: _CheckQuestion, pairs: PlacedPairs) -> Self:
         """Return the records of a check; see `check_kernel`."""
-        moving, tables, near = pairs.moving, pairs.tables, question.near
-        columns = CheckColumns(moving, tables.room)
-        called = question.called(pairs, tables.of_shapes)
+        columns, called = (
+            columns_of(pairs.moving, question.room),
+            question.called(pairs),
+        )
         every = {
-            **moving.records(pairs.state),
-            **_limits(columns, tables, question.margin, question.precision),
-            **sphere_records(columns, pairs),
-            **_link_pairs(columns, tables, near),
-            **_shape_pairs(columns, tables, near, called),
+            **pairs.moving.records(pairs.state),
+            **_limits(columns, pairs.tables, question.margin, question.precision),
+            **question.records(columns, pairs, called, WHOLE),
         }
         packed = PipelineRecords.of(question.code, every, called.callees)
-        return cls(question, packed, pairs.placed, pairs.pose_key)
+        largest = pairs.tables.largest
+        return cls(question, packed, pairs.placed, pairs.pose_key, largest)
+
+    def extended(self, pairs: PlacedPairs) -> Self:
+        """Return those of a check of the same pairs, and of some with obstacles."""
+        tables, question = pairs.tables, self.question
+        part, columns = tables.part, columns_of(pairs.moving, question.room)
+        called = question.called(pairs)
+        more = question.records(columns, pairs, called, part)
+        spheres = (columns.centres,)
+        records = records_behind(
+            self.records, tables, question.key, more, called, spheres
+        )
+        if tables.largest > self.largest:
+            limits = _limits(columns, tables, question.margin, question.precision)
+            first = np.zeros(1, np.int64)
+            wanted = {name: (first, given) for name, given in limits.items()}
+            records = records.changed(wanted)
+        return type(self)(
+            question, records, pairs.placed, self.pose_key, tables.largest
+        )
 
     def moved(self, pairs: PlacedPairs) -> Self | None:
         """Return those of a check of the same tables in another state.
 
-        It is None where moving links stand elsewhere, or earlier states have left too
-        many records: then all are made anew.
+        It is None where moving links stand elsewhere: then all are made anew.
         """
-        tables, now = pairs.tables, pairs.placed
+        now = pairs.placed
         if pairs.pose_key != self.pose_key:
             return None
-        is_other = (self.placed.matrices != now.matrices).any(axis=(1, 2))
-        shapes = np.flatnonzero(is_other)
-        which = tables.with_shapes(shapes)
-        present = sum(len(each.codes) for each in self.records.callees)
-        if present + len(which) > MOST_LEFT * len(tables.of_shapes):
-            return None
-        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {}
-        # The spheres around shapes that moved, and around their links.
-        centres = pairs.centres
-        spheres = tables.spheres_of(shapes)
-        changes["spheres"] = spheres, {"centre": centres[spheres]}
-        # Pairs of these shapes have code with other tables.
-        called = self.question.called(pairs, tables.of_shapes[which])
-        changes["shape_pairs"] = which, {"distance": called.codes}
-        changed = self.records.changed(changes, called.callees)
-        return type(self)(self.question, changed, now, self.pose_key)
+        if now is self.placed:
+            return self
+        # Spheres around links that moved, and around their shapes; then these.
+        before, spheres = pairs.moved_from or (now, np.zeros(0, np.int64))
+        if before is not self.placed:
+            is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
+            spheres = np.flatnonzero(is_other)
+        links = len(now.spheres) - len(now.rows)
+        shapes = spheres[np.searchsorted(spheres, links) :] - links
+        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {
+            "spheres": (spheres, {"centre": now.spheres[spheres]}),
+            "shapes": (shapes, {"shape_pose": now.matrices[shapes]}),
+        }
+        changed = self.records.changed(changes)
+        return type(self)(self.question, changed, now, self.pose_key, self.largest)
+
+
+def records_behind(
+    known: PipelineRecords,
+    tables: CheckTables,
+    key: Hashable,
+    more: Tables,
+    called: Called,
+    spheres: Sequence[Port],
+) -> PipelineRecords:
+    """Return records with those of pairs with obstacles behind them.
+
+    Args:
+        known: The records of the tables that these extend.
+        tables: The tables.
+        key: What else decides.
+        more: The records behind.
+        called: The code of all pairs of shapes.
+        spheres: The columns whose entries are numbered as spheres are.
+    """
+    # Only sizes and places are new where there were others of the same kinds.
+    latest: dict[Any, tuple[PipelineRecords, PipelineRecords]] = {}
+    if tables.layout is not None:
+        latest = kept(tables.layout, "records", dict[Any, Any])
+        before, same = latest.get(key, (None, None))
+        if before is known and same is not None:
+            return same.with_numbers(more)
+    # Spheres around obstacles come between those of links and of shapes.
+    links = tables.part.links
+    moved = dict.fromkeys(
+        (column.name for column in spheres), (links, len(tables.fixed.rows) - links)
+    )
+    made = known.extended(more, called.callees[len(known.callees) :], moved=moved)
+    if len(latest) >= MOST_CACHED:
+        latest.clear()
+    latest[key] = known, made
+    return made
 
 
 def _limits(
@@ -188,8 +281,7 @@ def _limits(
     # Squares of distances are wrong by more where distances are large; beyond the
     # largest sum of radii no two spheres touch.
     rounding = precision.rounding
-    radii = tables.radii[tables.sphere_numbers(tables.of_spheres)]
-    largest = float(radii.sum(axis=1).max(initial=0.0))
+    largest = tables.largest
     record: dict[Port, Any] = {
         columns.margin: [margin],
         columns.rounding: [rounding],
@@ -201,39 +293,88 @@ def _limits(
     return {columns.limits.name: records(record)}
 
 
-def sphere_records(columns: CheckColumns, pairs: PlacedPairs) -> Tables:
+def columns_of(moving: MovingLinks, room: Room) -> CheckColumns:
+    """Return the columns of checks, which moving links keep."""
+    return kept(moving, ("columns", room), lambda: CheckColumns(moving, room))
+
+
+def sphere_records(
+    columns: CheckColumns, pairs: PlacedPairs, part: RecordsBehind = WHOLE
+) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
+    numbers = np.arange(len(centres))
+    if part.links:  # those around links, and around their shapes
+        links, shapes = (
+            len(pairs.tables.fixed.rows),
+            len(centres) - len(pairs.placed.rows),
+        )
+        behind = shapes + part.shapes
+        numbers = np.concatenate([numbers[part.links : links], numbers[behind:]])
     record: dict[Port, Any] = {
-        columns.carrier_pose: rows,
-        columns.centre: centres,
-        columns.sphere: np.arange(len(centres)),
+        columns.carrier_pose: rows[numbers],
+        columns.centre: centres[numbers],
+        columns.sphere: numbers,
     }
     return {columns.spheres.name: records(record)}
 
 
+def shape_records(
+    room: Room, pairs: PlacedPairs, part: RecordsBehind = WHOLE
+) -> Tables:
+    """Return the records of shapes: where each is in its moving link, its numbers."""
+    tables = pairs.tables
+    numbers = tables.numbers_and_spheres if room.has_clouds else tables.numbers
+    numbers = numbers[part.shapes :]
+    missing = room.numbers - numbers.shape[1]
+    if missing:
+        numbers = np.pad(numbers, ((0, 0), (0, missing)))
+    record = {
+        CheckColumns.shape_pose.name: pairs.placed.matrices[part.shapes :],
+        CheckColumns.shape_numbers.name: numbers,
+    }
+    return {SHAPES: record}
+
+
+def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:
+    """Return the fields of pairs of shapes that lead to both shapes and their code.
+
+    Args:
+        both: Both shapes of the pairs, in the order of the code, shape (p, 2).
+        called: The code of all pairs.
+        which: Which of these they are, shape (p,).
+    """
+    return dict(zip(RECORDS_OF_SHAPES, both.T, strict=True)) | {
+        CheckColumns.distance.name: called.codes[which]
+    }
+
+
 def _link_pairs(
-    columns: CheckColumns,
-    tables: CheckTables,
-    near: float | None,
+    columns: CheckColumns, tables: CheckTables, near: float | None, part: RecordsBehind
 ) -> Tables:
     """Return the records of pairs of links; see `_reach`."""
+    both, spans = tables.links[part.pairs :], tables.spans[part.pairs :]
     links: dict[Port, Any] = {
-        columns.link_a: tables.links[:, 0],
-        columns.link_b: tables.links[:, 1],
-        columns.link_reach: _reach(tables, tables.links, near),
-        columns.of_spheres: tables.spans[:, :2],
-        columns.of_shapes: tables.spans[:, 2:],
+        columns.link_a: both[:, 0],
+        columns.link_b: both[:, 1],
+        columns.link_reach: _reach(tables, both, near),
+        columns.of_spheres: spans[:, :2],
+        columns.of_shapes: spans[:, 2:],
     }
     return {columns.link_pairs.name: records(links)}
 
 
 def _shape_pairs(
-    columns: CheckColumns, tables: CheckTables, near: float | None, called: Called
+    columns: CheckColumns,
+    tables: CheckTables,
+    near: float | None,
+    called: Called,
+    part: RecordsBehind,
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
-    both, shapes = map(tables.sphere_numbers, (tables.of_spheres, tables.of_shapes))
+    both, shapes, rows = tables.both_spheres, tables.both_shapes, tables.rows_of_shapes
+    of_shapes = tables.of_shapes[part.others :]
     both_spheres: dict[Port, Any] = {
         columns.sphere_a: both[:, 0],
         columns.sphere_b: both[:, 1],
@@ -243,13 +384,13 @@ def _shape_pairs(
         columns.shape_a: shapes[:, 0],
         columns.shape_b: shapes[:, 1],
         columns.shape_reach: _reach(tables, shapes, near),
-        columns.X_A: tables.rows_of_shapes[:, 0],
-        columns.X_B: tables.rows_of_shapes[:, 1],
-        columns.distance: called.codes,
+        columns.X_A: rows[:, 0],
+        columns.X_B: rows[:, 1],
     }
+    codes = codes_of(tables.shapes_in_order, called, of_shapes)
     return {
         columns.sphere_pairs.name: records(both_spheres),
-        columns.shape_pairs.name: records(others),
+        columns.shape_pairs.name: {**records(others), **codes},
     }
 
 

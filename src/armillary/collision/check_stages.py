@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from armillary.collision.columns import CheckColumns
-from armillary.kernel.columns import call, each, when
+from armillary.collision.columns import RECORDS_OF_SHAPES, CheckColumns, Room
+from armillary.kernel.columns import call, each, repeat, when
 from armillary.kernel.pipeline import Call, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.moving_links import MovingLinks
@@ -28,6 +28,7 @@ from armillary.spatial.vector import (
     subtract,
     three,
 )
+from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, select, sqrt
 
 __all__ = [
@@ -52,16 +53,16 @@ UNDECIDED: Final = 0.5
 CENTRES: Final = CheckColumns.centres.name
 
 
-def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeline:
+def check_pipeline(moving: MovingLinks, room: Room, asked: Question) -> Pipeline:
     """Return the pipeline of a question about the joint positions of a cell.
 
     Args:
         moving: The moving links of the cell.
-        spheres: For how many spheres there is room.
+        room: For what there is room.
         asked: The question; see `Question`. For `touching`, reaches in tables are the
             squares of what is near; else they are sums of radii.
     """
-    columns = CheckColumns(moving, spheres)
+    columns = CheckColumns(moving, room)
     return Pipeline(
         f"collision_{asked}",
         moving.inputs,
@@ -69,6 +70,7 @@ def check_pipeline(moving: MovingLinks, spheres: int, asked: Question) -> Pipeli
             *moving.tables,
             columns.limits,
             columns.spheres,
+            columns.shapes,
             columns.link_pairs,
             columns.sphere_pairs,
             columns.shape_pairs,
@@ -149,9 +151,16 @@ def square(a: Vector, b: Vector) -> Number:
     return dot(between, between)
 
 
-def distance_of_shapes(columns: CheckColumns) -> Call:
-    """Return the call of the distance of the pair of shapes of a record."""
-    return call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
+def distance_of_shapes(columns: CheckColumns, wanted: Port) -> Call:
+    """Return the call of the distance of the pair of shapes of a record.
+
+    Where `exactly` is not above 0, the distance is NaN if it takes long.
+
+    wanted: The column of the distance from which on a lower bound will do, which is not
+        below that.
+    """
+    inputs = columns.X_A, columns.X_B, wanted, columns.exactly
+    return call(columns.distance.name, inputs, (columns.value,), RECORDS_OF_SHAPES)
 
 
 # Whether links touch
@@ -160,6 +169,8 @@ def distance_of_shapes(columns: CheckColumns) -> Call:
 # pair is (sum of radii + margin + rounding)^2, so that R - |a - b|^2 is above 0 where
 # spheres are near. Two shapes that are spheres touch for certain where it is above
 # `square_rounding`. Rows leave the loop over links with the first pair that touches.
+# Among clouds, shapes of links that are in doubt are looked at once more: most of them
+# touch by another shape, so that a distance that takes long is not measured before.
 
 
 class Flags(NamedTuple):
@@ -186,22 +197,63 @@ def _touching(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     shapes = each(
         columns.shape_pairs,
         stage(_nearness, **columns.shape_spheres, writes=columns.near_shape),
-        when(columns.near_shape, distance_of_shapes(columns), stage(_judge)),
+        when(
+            columns.near_shape,
+            distance_of_shapes(columns, columns.wanted),
+            stage(_judge),
+        ),
         within=columns.of_shapes.name,
     )
+    looks: tuple[Stage, ...] = (shapes,)
+    if columns.has_clouds:
+        again = repeat(columns.unsettled, shapes, stage(_look_again), limit=2)
+        looks = stage(_look), again
     links = each(
         columns.link_pairs,
         stage(_near, **columns.link_spheres),
-        when(columns.near, *spheres, shapes),
+        when(columns.near, *spheres, *looks),
         active=columns.going,
     )
     verdict = stage(_verdict, writes=columns.found)
-    rows = *_placed_stages(columns, moving), stage(_begin), links, verdict
+    begin = stage(_begin), stage(_wanted, writes=(columns.wanted, columns.exactly))
+    rows = *_placed_stages(columns, moving), *begin, links, verdict
     return *moving.stages, each(columns.limits, *rows)
 
 
 def _begin(sound: Number) -> Flags:
     return Flags(sound, 0.0)
+
+
+class Look(NamedTuple):
+    """Whether shapes of two links are looked at, and what is known of the row."""
+
+    unsettled: Number
+    exactly: Number
+    doubt: Number
+    doubt_before: Number
+
+
+class NextLook(NamedTuple):
+    """Whether they are looked at once more."""
+
+    unsettled: Number
+    exactly: Number
+    doubt: Number
+
+
+def _look(flags: Flags) -> Look:
+    return Look(flags.going, 0.0, 0.0, flags.doubt)
+
+
+def _look_again(flags: Flags, exactly: Number, doubt_before: Number) -> NextLook:
+    again = (flags.going > 0.0) & (flags.doubt > 0.0) & (exactly <= 0.0)
+    doubt = select(again, 0.0, maximum(flags.doubt, doubt_before))
+    return NextLook(select(again, 1.0, 0.0), 1.0, doubt)
+
+
+def _wanted(margin: Number, rounding: Number) -> tuple[Number, Number]:
+    """Return from which distance on shapes are free; all distances are measured."""
+    return margin + 2.0 * rounding, 1.0
 
 
 def _nearness(a: Vector, b: Vector, reach: Number) -> Number:
@@ -254,7 +306,7 @@ def _clearance(columns: CheckColumns, moving: MovingLinks) -> tuple[Stage, ...]:
     )
     rows = (
         *_placed_stages(columns, moving),
-        stage(_begin_least, writes=columns.least),
+        stage(_begin_least, writes=(columns.least, columns.exactly)),
         links,
         stage(_answer, writes=columns.found),
     )
@@ -274,7 +326,7 @@ def _least_of_near(columns: CheckColumns) -> tuple[Stage, ...]:
             ),
             when(
                 columns.near_shape,
-                distance_of_shapes(columns),
+                distance_of_shapes(columns, least),
                 columns.stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,
@@ -286,8 +338,8 @@ def _answer(least: Number) -> Number:
     return least
 
 
-def _begin_least(sound: Number) -> Number:
-    return select(sound > 0.0, np.inf, np.nan)
+def _begin_least(sound: Number) -> tuple[Number, Number]:
+    return select(sound > 0.0, np.inf, np.nan), 1.0
 
 
 def may_be_less(a: Vector, b: Vector, reach: Number, least: Number) -> Number:

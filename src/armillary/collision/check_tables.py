@@ -5,22 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Self, final
+from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.columns import Room
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
 from armillary.model.tree import Tree
 
-__all__ = ["CheckTables"]
+__all__ = ["CheckTables", "pairs_of_shapes", "spans_of", "spheres_around"]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -28,7 +30,31 @@ Indices = npt.NDArray[np.int64]
 FEWEST_SPHERES: Final = 256
 """Room for so many spheres at least; more of them compile other code."""
 
+SPHERE_NUMBERS: Final = 4
+"""Numbers of the sphere around a shape: its centre and radius [m]."""
+
 AXES: Final = np.concatenate([np.eye(3), -np.eye(3)])
+
+
+class RecordsBehind(NamedTuple):
+    """Where records begin that are of interest; by default all are.
+
+    Attributes:
+        links: The first link.
+        shapes: The first shape.
+        pairs: The first of the pairs of links that move, `links` of tables.
+        spheres: The first of their pairs of spheres, `of_spheres`.
+        others: The first of their other pairs of shapes, `of_shapes`.
+    """
+
+    links: int = 0
+    shapes: int = 0
+    pairs: int = 0
+    spheres: int = 0
+    others: int = 0
+
+
+WHOLE: Final = RecordsBehind()
 
 
 @final
@@ -53,6 +79,11 @@ class CheckTables:
         of_spheres: The pairs of shapes that move and are both spheres, sorted alike.
         of_shapes: The other pairs of shapes that move.
         together: The pairs of shapes that move together.
+        extends: Tables that these begin with, if more links follow: their pairs come
+            first, in the same order, and so do their shapes. Spheres around their links
+            come first, then those of other links, then those around their shapes.
+        layout: Tables of the same pairs of shapes of the same kinds, but of other sizes
+            and at other places, if there are such.
     """
 
     tested: Pairs
@@ -68,6 +99,8 @@ class CheckTables:
     of_spheres: Indices
     of_shapes: Indices
     together: Indices
+    extends: CheckTables | None = None
+    layout: CheckTables | None = None
 
     @classmethod
     def of(cls, tested: Pairs, shapes: Sequence[LinkShape], fixed: FixedLinks) -> Self:
@@ -89,25 +122,19 @@ class CheckTables:
         first = np.searchsorted(owner, np.arange(len(names) + 1))
         links = np.array([number.get(name, 0) for name in tested.links], np.int64)
         links = links[tested.indices]
-        table, starts = _products(links, first)
+        table, starts = pairs_of_shapes(links, first)
         pairs = ShapePairs.of(shapes, table)
-        # One sphere around the spheres of the shapes of each link.
-        spheres = [
-            _sphere_around(pairs.centres[a:b], pairs.radii[a:b])
-            for a, b in itertools.pairwise(first.tolist())
-        ]
+        around, around_radii = spheres_around(pairs.centres, pairs.radii, first)
         # Shapes that move with the same link stay as they are: such pairs are computed
         # once. Of the others, two spheres need no more than their bounding spheres.
         rows = fixed.rows[owner]
         moves = rows[table[:, 0]] != rows[table[:, 1]]
-        is_sphere = np.array([type(s.shape) is Sphere for s in shapes], np.bool_)
-        are_spheres = is_sphere[table].all(axis=1)
+        are_spheres = _are_spheres(shapes)[table].all(axis=1)
         chosen = moves & are_spheres, moves & ~are_spheres
         # Each pair of links has a range of either list; those with two empty ranges are
         # left out.
-        spanned = _spans(starts, *chosen)
+        spanned = spans_of(starts, *chosen)
         used = spanned[:, 1] + spanned[:, 3] > 0
-        around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
         return cls(
             tested,
             fixed,
@@ -115,18 +142,72 @@ class CheckTables:
             starts,
             first,
             np.concatenate([around, pairs.centres]),
-            np.concatenate([[radius for _, radius in spheres], pairs.radii]),
+            np.concatenate([around_radii, pairs.radii]),
             links[:, 0] * len(names) + links[:, 1],
             links[used],
             spanned[used],
-            *map(np.flatnonzero, (*chosen, ~moves)),
+            np.flatnonzero(chosen[0]),
+            np.flatnonzero(chosen[1]),
+            np.flatnonzero(~moves),
         )
 
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
-        # One frame for each link, repeated for each of its shapes.
-        frames = moving.frames(tree, self.fixed)
-        return self.pairs.placed(self._shape_rows, frames[self._owners])
+        return Placed.of(
+            self._shape_rows,
+            self._with_blocks(
+                self._blocks, moving.base_frames(tree), self._movable_blocks
+            ),
+        )
+
+    def replaced(
+        self, placed: Placed, bases: Array, are_changed: npt.NDArray[np.bool_]
+    ) -> tuple[Placed, Indices]:
+        """Return where shapes are after some bases moved, and which spheres moved.
+
+        Args:
+            placed: Where they were.
+            bases: The poses of all bases in their moving links, shape (m, 4, 4).
+            are_changed: Which of the bases moved, shape (m,).
+        """
+        # The last one stands for none, which has the number -1.
+        which = np.flatnonzero(np.append(are_changed, False)[self._block_bases])
+        if not len(which):
+            return placed, which
+        whole = self._with_blocks(placed.whole, bases, which)
+        return Placed.of(placed.rows, whole), which
+
+    def _with_blocks(self, whole: Array, bases: Array, which: Indices) -> Array:
+        """Return `Placed.whole` with bases elsewhere: those of some blocks."""
+        made = whole.copy()
+        made[which] = bases[self._block_bases[which]] @ self._blocks[which]
+        return made
+
+    @cached_property
+    def _blocks(self) -> Array:
+        """Return frames, matrices and centres of links, then of shapes, in their bases.
+
+        It is `Placed.whole` where all bases are at the origins of moving links.
+        """
+        count, owners = len(self.first) - 1, self._owners
+        blocks = np.zeros((len(self.centres), 4, 9))
+        blocks[:, 3, 8] = 1.0
+        blocks[:count, :, :4] = self.fixed.matrices
+        blocks[count:, :, :4] = frames = self.fixed.matrices[owners]
+        blocks[count:, :, 4:8] = frames @ self.pairs.matrices
+        frames = blocks[:, :3, :4]
+        turned = np.einsum("nij,nj->ni", frames[..., :3], self.centres)
+        blocks[:, :3, 8] = turned + frames[..., 3]
+        return blocks
+
+    @cached_property
+    def _block_bases(self) -> Indices:
+        """Return the movable base that each block is on, or -1."""
+        return np.concatenate([self.fixed.bases, self.fixed.bases[self._owners]])
+
+    @cached_property
+    def _movable_blocks(self) -> Indices:
+        return np.flatnonzero(self._block_bases >= 0)
 
     @cached_property
     def _owners(self) -> Indices:
@@ -143,12 +224,7 @@ class CheckTables:
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
-        # The frame of a link is that of its first shape.
-        first = self.first[:-1]
-        frames, count = placed.frames[first], len(first)
-        turned = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres[:count])
-        centres = np.concatenate([turned + frames[:, :3, 3], placed.centres])
-        return self._sphere_rows, centres
+        return self._sphere_rows, placed.spheres
 
     @property
     def split(self) -> tuple[Indices, Indices, Indices]:
@@ -159,62 +235,153 @@ class CheckTables:
             links the first of its pairs of spheres, and how many; then those of shapes,
             shape (k, 4).
         """
-        is_sphere = np.array(
-            [type(each.shape) is Sphere for each in self.pairs.shapes], np.bool_
-        )
         one, other = self.pairs.pairs.T
-        are_spheres = is_sphere[one] & is_sphere[other]
+        are_spheres = self.are_spheres[one] & self.are_spheres[other]
         chosen = are_spheres, ~are_spheres
         of_spheres, of_shapes = map(np.flatnonzero, chosen)
-        return of_spheres, of_shapes, _spans(self.starts, *chosen)
+        return of_spheres, of_shapes, spans_of(self.starts, *chosen)
 
-    @property
-    def room(self) -> int:
-        """Return for how many spheres code is made: some more than there are."""
-        # Powers of 4 times the least, so that few sizes are ever compiled.
-        room = FEWEST_SPHERES
-        while room < len(self.centres):
-            room *= 4
-        return room
+    def of_sizes(
+        self, tested: Pairs, pairs: ShapePairs, centres: Array, radii: Array
+    ) -> Self:
+        """Return tables of the same pairs of shapes of other sizes, elsewhere.
 
-    def with_shapes(self, shapes: Indices) -> Indices:
-        """Return the pairs of `of_shapes` that some shapes are in.
-
-        shapes: Positions in `pairs.shapes`, shape (k,).
-
-        Returns:
-            Positions in `of_shapes`, sorted, shape (p,).
+        Args:
+            tested: The same pairs of links, by other names.
+            pairs: The pairs of shapes.
+            centres: Centres of spheres in the frames of their links, shape (s, 3).
+            radii: Their radii [m], shape (s,).
         """
-        is_wanted = np.zeros(len(self.pairs.shapes), np.bool_)
-        is_wanted[shapes] = True
-        a, b = self._sides_of_shapes
-        return np.flatnonzero(is_wanted[a] | is_wanted[b])
+        changed = {"tested": tested, "pairs": pairs, "centres": centres}
+        made = replace(self, **changed, radii=radii, layout=self)
+        # What numbers of links and shapes decide is the same.
+        vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
+        return made
 
-    def spheres_of(self, shapes: Indices) -> Indices:
-        """Return the numbers of the spheres around shapes and around their links.
+    @cached_property
+    def part(self) -> RecordsBehind:
+        """Return where what is behind the tables that these extend begins."""
+        base = self.extends
+        if base is None:
+            return WHOLE
+        return RecordsBehind(
+            len(base.fixed.rows),
+            len(base.pairs.shapes),
+            len(base.links),
+            len(base.of_spheres),
+            len(base.of_shapes),
+        )
 
-        shapes: Positions in `pairs.shapes`, sorted, shape (k,).
-        """
-        links = self._owners[shapes]
-        is_next = np.append(True, links[1:] != links[:-1])[: len(links)]
-        return np.concatenate([links[is_next], len(self.fixed.rows) + shapes])
+    @cached_property
+    def largest(self) -> float:
+        """Return the greatest sum of radii of two spheres that are compared [m]."""
+        least = 0.0 if self.extends is None else self.extends.largest
+        return float(self.radii[self.both_spheres].sum(axis=1).max(initial=least))
+
+    # Of the pairs behind those of the tables that these extend, or of all:
+
+    @cached_property
+    def both_spheres(self) -> Indices:
+        """Return the numbers of both spheres of `of_spheres`, shape (p, 2)."""
+        return self.sphere_numbers(self.of_spheres[self.part.spheres :])
+
+    @cached_property
+    def both_shapes(self) -> Indices:
+        """Return the numbers of the spheres around both shapes of `of_shapes`."""
+        return self.sphere_numbers(self.of_shapes[self.part.others :])
 
     @cached_property
     def rows_of_shapes(self) -> Indices:
-        """Return the moving links of the two shapes of the pairs of `of_shapes`.
-
-        They are in the order in which the code of a pair takes their poses, shape
-        (p, 2).
-        """
-        return self.ordered_rows[self.of_shapes]
+        """Return the `ordered_rows` of `of_shapes`."""
+        return self.ordered_rows(self.of_shapes[self.part.others :])
 
     @cached_property
-    def ordered_rows(self) -> Indices:
-        """Return the same of all pairs of shapes, shape (k, 2)."""
-        rows = np.zeros((len(self.pairs.pairs), 2), np.int64)
-        for kind in self.pairs.kinds:
-            rows[kind.pairs] = self._shape_rows[kind.sides].T
-        return rows
+    def shapes_in_order(self) -> Indices:
+        """Return the `ordered_shapes` of `of_shapes`."""
+        return self.ordered_shapes[self.of_shapes[self.part.others :]]
+
+    @cached_property
+    def shapes_of_spheres(self) -> Indices:
+        """Return both shapes of `of_spheres`, shape (p, 2)."""
+        return self.pairs.pairs[self.of_spheres[self.part.spheres :]]
+
+    @cached_property
+    def shapes_of_others(self) -> Indices:
+        """Return both shapes of `of_shapes`, shape (p, 2)."""
+        return self.pairs.pairs[self.of_shapes[self.part.others :]]
+
+    @cached_property
+    def are_spheres(self) -> npt.NDArray[np.bool_]:
+        """Return which shapes are spheres, shape (n,)."""
+        return _are_spheres(self.pairs.shapes)
+
+    @cached_property
+    def room(self) -> Room:
+        """Return what code is made for: somewhat more than there is."""
+        numbers = self.most_numbers + (SPHERE_NUMBERS if self.has_clouds else 0)
+        spheres = _room(FEWEST_SPHERES, len(self.centres))
+        return Room(spheres, _room(4, numbers), self.has_clouds)
+
+    @cached_property
+    def most_numbers(self) -> int:
+        """Return the greatest count of numbers of a shape."""
+        known = 0 if self.extends is None else self.extends.most_numbers
+        shapes = self.pairs.shapes[self.part.shapes :]
+        return max([known, *(len(each.numbers) for each in shapes)])
+
+    @cached_property
+    def has_clouds(self) -> bool:
+        """Return whether there are clouds among the shapes."""
+        if self.extends is not None and self.extends.has_clouds:
+            return True
+        shapes = self.pairs.shapes[self.part.shapes :]
+        return any(isinstance(each.shape, Cloud) for each in shapes)
+
+    @cached_property
+    def numbers(self) -> Array:
+        """Return the numbers of shapes, then 0, shape (n, `most_numbers`)."""
+        shapes = self.pairs.shapes
+        numbers, known = np.zeros((len(shapes), self.most_numbers)), 0
+        if self.extends is not None:
+            before = self.extends.numbers
+            known = len(before)
+            numbers[:known, : before.shape[1]] = before
+        for k in range(known, len(shapes)):
+            own = shapes[k].numbers
+            numbers[k, : len(own)] = own
+        return numbers
+
+    @cached_property
+    def numbers_and_spheres(self) -> Array:
+        """Return the same, the numbers of each followed by a sphere around it."""
+        shapes, known = self.pairs.shapes, self.numbers
+        numbers = np.pad(known, ((0, 0), (0, SPHERE_NUMBERS)))
+        for row, each in zip(numbers, shapes, strict=True):
+            own = len(each.numbers)
+            row[own : own + SPHERE_NUMBERS] = each.around
+        return numbers
+
+    def ordered_rows(self, which: Indices) -> Indices:
+        """Return the moving links of the two shapes of some pairs, shape (p, 2).
+
+        They are in the order in which the code of a pair takes their poses.
+
+        which: Positions in `pairs`, shape (p,).
+        """
+        return self._shape_rows[self.ordered_shapes[which]]
+
+    @cached_property
+    def ordered_shapes(self) -> Indices:
+        """Return both shapes of all pairs, in the order of their code, shape (k, 2)."""
+        shapes = np.zeros((len(self.pairs.pairs), 2), np.int64)
+        kinds = self.pairs.kinds
+        if self.extends is not None:
+            known = self.extends.ordered_shapes
+            shapes[: len(known)] = known
+            kinds = kinds[len(self.extends.pairs.kinds) :]
+        for kind in kinds:
+            shapes[kind.pairs] = kind.sides.T
+        return shapes
 
     @cached_property
     def orders(self) -> Array:
@@ -229,9 +396,15 @@ class CheckTables:
         return orders
 
     @cached_property
-    def _sides_of_shapes(self) -> tuple[Indices, Indices]:
-        a, b = np.ascontiguousarray(self.pairs.pairs[self.of_shapes].T)
-        return a, b
+    def ball_numbers(self) -> Indices:
+        """Return the numbers of the spheres around shapes, shape (n,).
+
+        Those around links come first. Where a link has one shape, that is its sphere,
+        too.
+        """
+        count, shapes, owners = len(self.first) - 1, np.diff(self.first), self._owners
+        own = count + np.arange(len(owners))
+        return np.where(shapes[owners] == 1, owners, own)
 
     def sphere_numbers(self, pairs: Indices) -> Indices:
         """Return the numbers of the spheres around the shapes of pairs, shape (p, 2).
@@ -240,23 +413,19 @@ class CheckTables:
         """
         return self.pairs.pairs[pairs] + (len(self.centres) - len(self.pairs.centres))
 
-    def extent(self, centres: Array, X: Array) -> float:
-        """Return about how far from the world's origin shapes are [m].
+    def reaches(self, centres: Array, links: Any) -> Array:
+        """Return about how far from the world's origin links are [m], shape (k,).
 
         Args:
-            centres: Those of spheres in the moving links, shape (s, 3).
-            X: Poses of moving links, shape (f, 3, 4).
+            centres: Those of the spheres around them in the world, shape (k, 3).
+            links: Their numbers.
+
+        Returns:
+            The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
         """
         # The spheres around links are around those of their shapes.
-        centres = self._centres_at(centres[: len(self.first) - 1], X)
-        reach = np.abs(centres).max(axis=1) + self.radii[: len(centres)]
-        return float(reach[np.isfinite(reach)].max(initial=0.0))
-
-    def _centres_at(self, centres: Array, X: Array) -> Array:
-        """Return the centres of the first spheres in the world: (s, 3) -> (s, 3)."""
-        rows = self._sphere_rows[: len(centres)]
-        turned = np.einsum("kij,kj->ki", X[rows, :, :3], centres)
-        return np.asarray(turned + X[rows, :, 3])
+        reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
+        return np.where(np.isfinite(reach), reach, 0.0)
 
     def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
         """Return how fast links move, and how fast those of pairs approach each other.
@@ -291,7 +460,36 @@ class CheckTables:
         return first + np.arange(len(first)), starts
 
 
-def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
+_BY_NUMBERS: Final = (
+    "_owners",
+    "_shape_rows",
+    "_sphere_rows",
+    "are_spheres",
+    "ball_numbers",
+    "both_shapes",
+    "both_spheres",
+    "has_clouds",
+    "most_numbers",
+    "ordered_shapes",
+    "part",
+    "room",
+    "rows_of_shapes",
+    "shapes_in_order",
+    "shapes_of_others",
+    "shapes_of_spheres",
+)
+
+
+def _room(least: int, count: int) -> int:
+    """Return a number that is not below a count, so that few are ever compiled for."""
+    # Powers of 4 times the least.
+    room = least
+    while room < count:
+        room *= 4
+    return room
+
+
+def spans_of(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
     """Return the ranges of the pairs of shapes of pairs of links in lists of them.
 
     Args:
@@ -309,7 +507,7 @@ def _spans(starts: Indices, *chosen: npt.NDArray[np.bool_]) -> Indices:
     return np.stack(found, axis=1).astype(np.int64)
 
 
-def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
+def pairs_of_shapes(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     """Return all pairs of shapes of pairs of links, and the first pair of each.
 
     Args:
@@ -328,6 +526,33 @@ def _products(links: Indices, first: Indices) -> tuple[Indices, Indices]:
     second = np.repeat(counts[:, 1], sizes)
     one, other = np.repeat(first[links], sizes, axis=0).T
     return np.stack([one + within // second, other + within % second], axis=1), starts
+
+
+def _are_spheres(shapes: Sequence[LinkShape]) -> npt.NDArray[np.bool_]:
+    """Return which shapes are spheres, shape (n,)."""
+    return np.array([type(each.shape) is Sphere for each in shapes], np.bool_)
+
+
+def spheres_around(centres: Array, radii: Array, first: Indices) -> tuple[Array, Array]:
+    """Return one sphere around the spheres of the shapes of each link.
+
+    Args:
+        centres: Those of spheres around shapes, shape (n, 3).
+        radii: Their radii [m], shape (n,).
+        first: The first shape of each link, and where the last one ends, (l + 1,).
+
+    Returns:
+        Centres, shape (l, 3), and radii [m], shape (l,).
+    """
+    start, end = int(first[0]), int(first[-1])
+    if end - start == len(first) - 1 and (np.diff(first) == 1).all():
+        return centres[start:end], radii[start:end]
+    spheres = [
+        _sphere_around(centres[a:b], radii[a:b])
+        for a, b in itertools.pairwise(first.tolist())
+    ]
+    around = np.array([centre for centre, _ in spheres]).reshape(-1, 3)
+    return around, np.array([radius for _, radius in spheres], np.float64)
 
 
 def _sphere_around(centres: Array, radii: Array) -> tuple[Array, float]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final, final
+from typing import Any, Final, NamedTuple, final
 
 from armillary.kernel.columns import Column, Columns, index_field, number_field
-from armillary.kernel.tables import Field, Table, code, span
+from armillary.kernel.tables import Field, Table, code, record, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
 
@@ -21,7 +21,9 @@ __all__ = [
     "SPHERES_A",
     "SPHERES_B",
     "CheckColumns",
+    "Room",
     "records",
+    "records_of",
 ]
 
 
@@ -36,9 +38,38 @@ SPHERES_B: Final = "spheres_b"
 """Fields of motions: the ranges of the spheres of the shapes of both links."""
 
 
+SHAPES: Final = "shapes"
+"""The table of shapes: where they are in moving links, and their numbers."""
+
+RECORDS_OF_SHAPES: Final = "record_a", "record_b"
+"""Fields of pairs of shapes: what `shapes` has of both, in the order of their code."""
+
+RECORDS_OF_SPHERES: Final = "sphere_record_a", "sphere_record_b"
+"""The same of pairs of spherical shapes."""
+
+
+class Room(NamedTuple):
+    """What code is made for.
+
+    Attributes:
+        spheres: For how many spheres there is room.
+        numbers: For how many numbers of a shape.
+        has_clouds: Whether there are clouds among the shapes; then the numbers of each
+            are followed by those of a sphere around it.
+    """
+
+    spheres: int
+    numbers: int
+    has_clouds: bool = False
+
+
 @final
 class CheckColumns(Columns):
-    """The columns of the pipelines of a cell, and the tables that all rows share."""
+    """The columns of the pipelines of a cell, and the tables that all rows share.
+
+    Attributes:
+        has_clouds: As for `Room`.
+    """
 
     owner = "collision checks"
 
@@ -76,6 +107,12 @@ class CheckColumns(Columns):
     X_A = Column("pose of the link of the shape that its code takes first", 3, 4)
     X_B = Column("pose of the link of the other shape", 3, 4)
     distance = Column("code of the distance of two shapes", 2)
+    wanted = Column("distance from which on a lower bound of it will do", unit="m")
+    exactly = Column("above 0 where bounds will not do that do not decide")
+
+    # Shapes, which pairs share: what code of distances is given of each.
+    shape_pose = Column("pose of a shape in the link that it moves with", 3, 4)
+    shape_numbers = Column("its numbers, such as its radius, then 0", "numbers")
 
     # Of the pair of links, or of shapes, that is looked at.
     near = Column("above 0 where the spheres of two links are near")
@@ -84,6 +121,8 @@ class CheckColumns(Columns):
     value = Column("distance of two shapes", unit="m")
 
     # What is known of a row so far.
+    unsettled = Column("above 0 where shapes of two links are looked at, maybe again")
+    doubt_before = Column("whether a pair of links before is in doubt")
     going = Column("1 as long as no pair is known to touch, or a motion goes on")
     doubt = Column("1 if a pair is so near the margin that rounding decides")
     least = Column("least distance so far", unit="m")
@@ -169,6 +208,7 @@ class CheckColumns(Columns):
     speed = Column("speed at which two links approach at most", unit="m per unit")
     bend = Column("their acceleration at most, seen from that link", unit="m per unit2")
     near_link = Column("above 0 where two links may meet in a piece")
+    fall = Column("speed at which two shapes approach at most", unit="m per unit")
 
     # The nearest points of each pair of links.
     twists = Column("twists of links per unit rate of joints", "turning", 6, "joints")
@@ -200,26 +240,28 @@ class CheckColumns(Columns):
     pair_slopes = Column("the same of slopes", "pairs", "joints")
 
     def __init__(
-        self, moving: MovingLinks, spheres: int, pairs: int = 0, turning: int = 0
+        self, moving: MovingLinks, room: Room, pairs: int = 0, turning: int = 0
     ) -> None:
         """Set the sizes.
 
         Args:
             moving: The moving links of the cell.
-            spheres: For how many spheres there is room.
+            room: For how many spheres and numbers there is room.
             pairs: For how many pairs of links there is room, if each has a result.
             turning: How many links have twists.
         """
+        self.has_clouds = room.has_clouds
         super().__init__(
             joints=moving.joints,
             coordinates=max(1, moving.coordinates),
             moving=moving.count,
-            spheres=spheres,
+            spheres=room.spheres,
+            numbers=room.numbers,
             pairs=pairs,
             turning=turning,
         )
 
-    @property
+    @cached_property
     def limits(self) -> Table:
         """Return the table of what decides, and for which rows.
 
@@ -231,7 +273,7 @@ class CheckColumns(Columns):
         fields = tuple(map(number_field, (*lengths, self.most_q)))
         return Table("limits", fields, is_single=True)
 
-    @property
+    @cached_property
     def spheres(self) -> Table:
         """Return the table of the links that spheres move with."""
         return Table(
@@ -243,12 +285,20 @@ class CheckColumns(Columns):
             ),
         )
 
-    @property
+    @cached_property
+    def shapes(self) -> Table:
+        """Return the table of shapes: all that depends on where bodies are placed.
+
+        What pairs of them are, and the code of their distance, does not.
+        """
+        return self.table(SHAPES, self.shape_pose, self.shape_numbers)
+
+    @cached_property
     def sphere_pairs(self) -> Table:
         """Return the table of pairs of shapes that are both spheres."""
         return Table("sphere_pairs", self._near(self.sphere_shapes))
 
-    @property
+    @cached_property
     def shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes.
 
@@ -256,9 +306,11 @@ class CheckColumns(Columns):
         """
         poses = (index_field(X, into=self.poses) for X in (self.X_A, self.X_B))
         near = self._near(self.shape_spheres)
-        return Table("shape_pairs", (*near, *poses, code(self.distance.name)))
+        shapes = records_of(RECORDS_OF_SHAPES)
+        called = *poses, *shapes, code(self.distance.name)
+        return Table("shape_pairs", (*near, *called))
 
-    @property
+    @cached_property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links, with ranges of their pairs of shapes."""
         spheres = span(self.of_spheres.name, self.sphere_pairs.name)
@@ -359,23 +411,23 @@ class CheckColumns(Columns):
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
             *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
+            *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
 
     # What has a result for each pair of links.
 
-    @property
+    @cached_property
     def numbered_sphere_pairs(self) -> Table:
         """Return the table of pairs of spherical shapes, with their numbers."""
         table = self.sphere_pairs
         poses = (self.sphere_X_A, self.sphere_X_B)
         indices = (index_field(X, into=self.poses) for X in poses)
         more = number_field(self.sphere_number), *indices
-        return Table(
-            table.name, (*table.fields, *more, code(self.sphere_distance.name))
-        )
+        called = *records_of(RECORDS_OF_SPHERES), code(self.sphere_distance.name)
+        return Table(table.name, (*table.fields, *more, *called))
 
-    @property
+    @cached_property
     def numbered_shape_pairs(self) -> Table:
         """Return the table of all other pairs of shapes, with their numbers."""
         table = self.shape_pairs
@@ -436,6 +488,11 @@ class CheckColumns(Columns):
     def shape_spheres(self) -> dict[str, Port]:
         """Return the spheres around two shapes."""
         return {"a": self.shape_a, "b": self.shape_b, "reach": self.shape_reach}
+
+
+def records_of(names: tuple[str, str]) -> tuple[Field, ...]:
+    """Return the fields of the records of both shapes of a pair."""
+    return tuple(record(name, SHAPES) for name in names)
 
 
 def records(values: Mapping[Port, Any]) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.columns import records
+from armillary.collision.check_kernel import codes_of, shape_records
+from armillary.collision.columns import Room, records
 from armillary.collision.edge_proof_stages import (
     EdgeProofColumns,
     edge_proof_pipeline,
@@ -30,7 +31,9 @@ from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
-from armillary.kinematics.moving_links import moving_twists, straight_links
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.moving_twists import moving_twists
+from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
@@ -81,7 +84,7 @@ class RoundedBox(NamedTuple):
 ORIGIN: Final = np.zeros(3)
 
 
-def rounded_box(shape: Primitive) -> RoundedBox | None:
+def rounded_box(shape: Primitive | Cloud) -> RoundedBox | None:
     """Return the rounded box around a shape; None where a sphere does as well."""
     match shape:
         case Box():
@@ -98,6 +101,9 @@ def rounded_box(shape: Primitive) -> RoundedBox | None:
         case ConvexPolyhedron():
             corners = np.array(shape.vertices)
             low, high = corners.min(axis=0), corners.max(axis=0)
+            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
+        case Cloud():
+            low, high = map(np.array, shape.bounding_box())
             return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
         case _:
             return None
@@ -117,9 +123,11 @@ def edge_columns(
     Raises:
         KernelError: As for `compile_pipeline`.
     """
+    pairs = pairs.whole
     moving, room = pairs.moving, _room(pairs)
     pipeline = kept(moving, ("edges", room), lambda: edge_pipeline(moving, room))
-    made = _EdgeRecords(pairs, EdgeColumns(moving, room), touching, precision, lanes)
+    columns = EdgeColumns(moving, room)
+    made = _EdgeRecords(pairs, columns, room, touching, precision, lanes)
     return ColumnFunction.compiled(
         pipeline, made.tables(), made.callees, dtype=precision.dtype, lanes=lanes
     )
@@ -143,6 +151,7 @@ def edge_proof_columns(
     Raises:
         KernelError: As for `compile_pipeline`.
     """
+    pairs = pairs.whole
     moving = straight_links(pairs.moving.cell)
     most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
     if not (most_q <= precision.most_q).all():
@@ -150,7 +159,7 @@ def edge_proof_columns(
     if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
         return None
     speeds = pairs.speeds(*box, accelerations=True)
-    levers, _ = pairs.tables.levers(speeds, pairs.placed)
+    levers, _ = pairs.levers(*box, speeds)
     bounds = (levers, speeds.angular, speeds.bending)
     if not all((np.abs(each) < LARGE).all() for each in bounds):
         return None
@@ -160,7 +169,7 @@ def edge_proof_columns(
     touching += ROUNDINGS * precision.rounding
     lanes = native_lanes(precision.dtype)
     columns = EdgeProofColumns(moving, room)
-    made = _EdgeRecords(pairs, columns, touching, precision, lanes)
+    made = _EdgeRecords(pairs, columns, room, touching, precision, lanes)
     tables = {
         **made.tables(),
         **made.moving(columns, precision, levers),
@@ -172,12 +181,12 @@ def edge_proof_columns(
     )
 
 
-def _room(pairs: PlacedPairs) -> int:
-    """Return for how many links code is made: some more than there are."""
-    room = FEWEST_LINKS
-    while room <= len(pairs.tables.first):
-        room *= 4
-    return room
+def _room(pairs: PlacedPairs) -> Room:
+    """Return what code is made for: of spheres, those around links, and some more."""
+    links = FEWEST_LINKS
+    while links <= len(pairs.tables.first):
+        links *= 4
+    return pairs.tables.room._replace(spheres=links)
 
 
 class _EdgeRecords:
@@ -187,12 +196,14 @@ class _EdgeRecords:
         self,
         pairs: PlacedPairs,
         columns: EdgeColumns,
+        room: Room,
         touching: float,
         precision: Precision,
         lanes: int,
     ) -> None:
         tables, placed = pairs.tables, pairs.placed
         self.pairs, self.columns, self.touching = pairs, columns, touching
+        self.room, self.rounding = room, precision.rounding
         self.lanes, self.dtype = lanes, precision.dtype
         self.shapes = [each.shape for each in tables.pairs.shapes]
         self.rows, self.radii = placed.rows, tables.pairs.radii
@@ -233,6 +244,7 @@ class _EdgeRecords:
             **still,
             **links,
             **self._balls(),
+            **shape_records(self.room, pairs),
             columns.shape_pairs.name: self._called(self.order),
         }
         return self.made
@@ -462,25 +474,25 @@ class _EdgeRecords:
         order: Positions in the pairs of shapes.
         """
         columns, pairs = self.columns, self.pairs
-        which, places = np.unique(order, return_inverse=True)
         asked = "touch" if self.touching == 0.0 else "free"
-        called = pairs.called(asked, self.dtype, self.lanes, which)
+        called = pairs.called(asked, self.dtype, self.lanes)
         self.callees += called.callees
         a, b = pairs.tables.pairs.pairs[order].T
-        turned = pairs.tables.ordered_rows[order]
+        turned = pairs.tables.ordered_rows(order)
         record: dict[Port, Any] = {
-            columns.shape_pose: self.rows[a],
+            columns.shape_link: self.rows[a],
             columns.shape_centre: pairs.placed.centres[a],
             columns.shape_radius: self.radii[a],
-            columns.mate_pose: self.rows[b],
+            columns.mate_link: self.rows[b],
             columns.mate_centre: pairs.placed.centres[b],
             columns.mate_radius: self.radii[b] + self.touching,
             columns.X_A: turned[:, 0],
             columns.X_B: turned[:, 1],
             columns.enough: np.full(len(order), self.touching),
-            columns.distance: called.codes[places].reshape(-1, 2),
+            columns.plenty: np.full(len(order), self.touching + 2.0 * self.rounding),
         }
-        return records(record)
+        both = pairs.tables.ordered_shapes[order]
+        return {**records(record), **codes_of(both, called, order)}
 
 
 def _listed(

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from armillary.collision.check_stages import square
+from armillary.collision.columns import Room
 from armillary.collision.edge_stages import (
     EdgeColumns,
     EdgeFormulas,
@@ -33,7 +34,8 @@ from armillary.collision.motion_stages import coordinate_motion, velocity_at
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingLinks, moving_twists
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, norm, three
 from armillary.trace import Port, Program
@@ -90,9 +92,9 @@ class EdgeProofColumns(EdgeColumns):
     shape_bounds = Column("bounds of the link of a shape", 2, into="bounds")
     mate_bounds = Column("bounds of the link of the other", 2, into="bounds")
 
-    def __init__(self, moving: MovingLinks, links: int) -> None:
+    def __init__(self, moving: MovingLinks, room: Room) -> None:
         """Set the sizes; see `EdgeColumns`."""
-        super().__init__(moving, links)
+        super().__init__(moving, room)
         self.sizes["coordinates"] = max(1, moving.coordinates)
         self.of_links = self.link_twist, self.link_levers, self.link_bounds
         self.of_links = *self.of_links, self.link_grown, self.most_reach
@@ -111,7 +113,7 @@ class EdgeProofColumns(EdgeColumns):
         )
 
 
-def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
+def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     """Return the pipeline from pieces of motions to whether links may touch in them.
 
     Its result is 0 where a piece is free, 1 where links touch in its middle, and
@@ -119,9 +121,9 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
 
     Args:
         moving: The moving links of the cell, by straight code.
-        links: For how many links there is room.
+        room: As for `EdgeColumns`.
     """
-    columns, twists = EdgeProofColumns(moving, links), moving_twists(moving)
+    columns, twists = EdgeProofColumns(moving, room), moving_twists(moving)
 
     def stage(formula: Callable[..., Any], *writes: Port) -> Program:
         # Roundings are in the bounds.
@@ -139,6 +141,7 @@ def edge_proof_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         stage(_near_ball),
         stage(_hit_ball),
         stage(_may_meet, columns.near_call),
+        stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge),
     )
     return Pipeline(
@@ -385,23 +388,31 @@ def _speeds(shape_bounds: Vector, mate_bounds: Vector, half: Number) -> Number:
 
 
 def _may_meet(  # noqa: PLR0913, PLR0917
-    shape_pose: Matrix,
+    shape_link: Matrix,
     shape_centre: Vector,
     shape_radius: Number,
-    mate_pose: Matrix,
+    mate_link: Matrix,
     mate_centre: Vector,
     mate_radius: Number,
     shape_bounds: Vector,
     mate_bounds: Vector,
     half: Number,
 ) -> Number:
-    one = Pose.from_matrix(shape_pose) @ three(shape_centre)
-    other = Pose.from_matrix(mate_pose) @ three(mate_centre)
+    one = Pose.from_matrix(shape_link) @ three(shape_centre)
+    other = Pose.from_matrix(mate_link) @ three(mate_centre)
     reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
     # A half space reaches everywhere.
     return maximum(
         _within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0)
     )
+
+
+def _wanted(
+    plenty: Number, shape_bounds: Vector, mate_bounds: Vector, half: Number
+) -> tuple[Number, Number]:
+    # They are free where they are farther apart than they can approach each other.
+    way = _speeds(shape_bounds, mate_bounds, half)
+    return plenty + (1.0 + ROUNDED) * way, 1.0
 
 
 def _judge(

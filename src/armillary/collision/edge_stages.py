@@ -22,6 +22,13 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.collision.check_stages import square
+from armillary.collision.columns import (
+    RECORDS_OF_SHAPES,
+    SHAPES,
+    CheckColumns,
+    Room,
+    records_of,
+)
 from armillary.kernel.columns import Column, Columns, call, each, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
@@ -103,10 +110,10 @@ class EdgeColumns(Columns):
     pair_radius = Column("radius around the other, and the margin", unit="m")
 
     # Pairs of shapes whose code is called.
-    shape_pose = Column("pose of the link of a shape", 3, 4, into="poses")
+    shape_link = Column("pose of the link of a shape", 3, 4, into="poses")
     shape_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
     shape_radius = Column("its radius", unit="m")
-    mate_pose = Column("pose of the link of the other shape", 3, 4, into="poses")
+    mate_link = Column("pose of the link of the other shape", 3, 4, into="poses")
     mate_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
     mate_radius = Column("its radius, with the margin", unit="m")
     X_A = Column(
@@ -115,6 +122,13 @@ class EdgeColumns(Columns):
     X_B = Column("pose of the link of the other", 3, 4, into="poses")
     enough = Column("distance below which they touch", unit="m")
     distance = Column("code of the distance of two shapes", 2)
+    plenty = Column("distance from which on they are free whatever is rounded")
+    wanted = Column("distance from which on a lower bound of it will do", unit="m")
+    exactly = Column("above 0 where bounds will not do that do not decide")
+
+    # Shapes: what that code is given of each.
+    shape_pose = CheckColumns.shape_pose
+    shape_numbers = CheckColumns.shape_numbers
 
     # Further fields of tables, which subclasses have.
     of_links: tuple[Port, ...] = ()
@@ -123,20 +137,27 @@ class EdgeColumns(Columns):
     of_pairs: tuple[Port, ...] = ()
     of_shapes: tuple[Port, ...] = ()
 
-    def __init__(self, moving: MovingLinks, links: int) -> None:
+    def __init__(self, moving: MovingLinks, room: Room) -> None:
         """Set the sizes.
 
         Args:
             moving: The moving links of the cell.
-            links: For how many links there is room.
+            room: For how many spheres around links there is room, and for how many
+                numbers of a shape.
         """
-        super().__init__(joints=moving.joints, moving=moving.count, links=links)
+        super().__init__(
+            joints=moving.joints,
+            moving=moving.count,
+            links=room.spheres,
+            numbers=room.numbers,
+        )
 
     @property
     def tables(self) -> tuple[Table, ...]:
         """Return all tables but those of moving links."""
         return (
             self.links,
+            self.shapes,
             self.spheres,
             self.boxes,
             self.own_balls,
@@ -155,6 +176,11 @@ class EdgeColumns(Columns):
             span(OF_SPHERES, self.spheres.name),
             span(OF_BOXES, self.boxes.name),
         )
+
+    @property
+    def shapes(self) -> Table:
+        """Return the table of shapes, as `CheckColumns.shapes`."""
+        return self.table(SHAPES, self.shape_pose, self.shape_numbers)
 
     @property
     def spheres(self) -> Table:
@@ -213,10 +239,11 @@ class EdgeColumns(Columns):
         """Return the table of pairs of shapes whose code is called."""
         return self.table(
             "shape_pairs",
-            *(self.shape_pose, self.shape_centre, self.shape_radius),
-            *(self.mate_pose, self.mate_centre, self.mate_radius),
-            *(self.X_A, self.X_B, self.enough),
+            *(self.shape_link, self.shape_centre, self.shape_radius),
+            *(self.mate_link, self.mate_centre, self.mate_radius),
+            *(self.X_A, self.X_B, self.enough, self.plenty),
             *self.of_shapes,
+            *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
 
@@ -235,6 +262,7 @@ class EdgeFormulas(NamedTuple):
         near_ball: Whether a sphere of one of them is near the sphere around the other.
         hit_ball: Whether it touches a sphere of the other.
         may_meet: Whether the spheres around two shapes are near.
+        wanted: From which distance on a lower bound of it will do.
         judge: What the distance of two shapes says.
     """
 
@@ -248,17 +276,18 @@ class EdgeFormulas(NamedTuple):
     near_ball: Program
     hit_ball: Program
     may_meet: Program
+    wanted: Program
     judge: Program
 
 
-def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
+def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     """Return the pipeline from joint positions to whether links touch.
 
     Args:
         moving: The moving links of the cell, which are compiled.
-        links: For how many links there is room.
+        room: As for `EdgeColumns`.
     """
-    columns = EdgeColumns(moving, links)
+    columns = EdgeColumns(moving, room)
     going, near = columns.going, columns.near
 
     def stage(formula: Callable[..., Any], *writes: Port) -> Program:
@@ -276,6 +305,7 @@ def edge_pipeline(moving: MovingLinks, links: int) -> Pipeline:
         stage(_near_ball),
         stage(_hit_ball, going),
         stage(_may_meet, columns.near_call),
+        stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge, going),
     )
     # Poses may be NaN where loops are not closed, and where users' formulas end.
@@ -306,10 +336,15 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
         return when(column, *stages, together=True)
 
     # Pairs of shapes that are near what is asked by their spheres; then by their code.
-    distance = call(columns.distance.name, (columns.X_A, columns.X_B), (columns.value,))
+    distance = call(
+        columns.distance.name,
+        (columns.X_A, columns.X_B, columns.wanted, columns.exactly),
+        (columns.value,),
+        RECORDS_OF_SHAPES,
+    )
     shapes = (
         formulas.may_meet,
-        where(columns.near_call, distance, formulas.judge),
+        where(columns.near_call, formulas.wanted, distance, formulas.judge),
     )
 
     def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
@@ -502,15 +537,19 @@ def _hit_ball(
 
 
 def _may_meet(
-    shape_pose: Matrix,
+    shape_link: Matrix,
     shape_centre: Vector,
     shape_radius: Number,
-    mate_pose: Matrix,
+    mate_link: Matrix,
     mate_centre: Vector,
     mate_radius: Number,
 ) -> Number:
-    one, other = _centre(shape_pose, shape_centre), _centre(mate_pose, mate_centre)
+    one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
     return _within(square(one, other), shape_radius + mate_radius)
+
+
+def _wanted(plenty: Number) -> tuple[Number, Number]:
+    return plenty, 1.0
 
 
 def _judge(value: Number, enough: Number, near_call: Number, going: Number) -> Number:

@@ -13,6 +13,7 @@ from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.pair import Distance
 from armillary.collision.shape_pairs import Placed
 from armillary.errors import ModelError
+from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.triangles import Triangles, windings
 from armillary.model.primitive import Primitive
@@ -110,6 +111,13 @@ class ExactMeshes:
             if isinstance(shape, Primitive):
                 bodies[k] = _body(shape, tables.pairs.shapes[k].link)
                 continue
+            if isinstance(shape, Cloud):
+                raise ModelError(
+                    f"'{tables.pairs.shapes[k].link}' is a cloud, which is not tested "
+                    "against the triangles of meshes. Take exact=False, convex parts "
+                    "(arm.shapes.convex_parts), or leave such pairs out: "
+                    "rules.exclude(...)."
+                )
             assert isinstance(shape, Mesh) and meshes is not None
             key = meshes, shape.file, shape.scale
             if key not in cached:

@@ -5,19 +5,27 @@ As for checks, another state, margin or rules change records alone.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import Tables
+from armillary.collision.check_kernel import (
+    Tables,
+    codes_of,
+    columns_of,
+    records_behind,
+    shape_records,
+)
 from armillary.collision.check_stages import compiled
-from armillary.collision.check_tables import CheckTables
+from armillary.collision.check_tables import RecordsBehind
 from armillary.collision.columns import (
     DETAILS,
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
+    Room,
     records,
 )
 from armillary.collision.edge_proof_stages import EdgeProofColumns
@@ -29,9 +37,11 @@ from armillary.kernel.pipeline_kernel import (
     CompiledPipeline,
     native_lanes,
 )
-from armillary.kinematics.moving_links import moving_twists, straight_links
+from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds
-from armillary.model.fields import kept
+from armillary.model.fields import kept, kept_few
 from armillary.trace import Port
 
 __all__ = [
@@ -87,10 +97,8 @@ def motion_kernel(
         return compiled(motion_pipeline(moving, room), KIND)
 
     code = kept(moving, ("motions", room), made)
-    tables, called = _tables(
-        pairs, margin, rounding, box, speeds, lanes=code.native.lanes
-    )
-    return code(tables, called.callees)
+    wanted = _Wanted(room, margin, rounding, box, speeds)
+    return _records_of(code, wanted, pairs).kernel()
 
 
 def motion_columns(
@@ -110,42 +118,78 @@ def motion_columns(
         ("free motions", room),
         lambda: motion_pipeline(moving, room, anywhere=True),
     )
-    lanes = native_lanes(KIND)
-    tables, called = _tables(pairs, margin, rounding, box, speeds, lanes=lanes)
+    lanes, wanted = native_lanes(KIND), _Wanted(room, margin, rounding, box, speeds)
+    whole = pairs.whole
+    called = whole.called("free", KIND, lanes)
+    tables = {**_limits(wanted, whole), **_pairs_behind(wanted, whole, called)}
     return ColumnFunction.compiled(
         pipeline, tables, called.callees, dtype=KIND, lanes=lanes
     )
 
 
-def _tables(
-    pairs: PlacedPairs,
-    margin: float,
-    rounding: float,
-    box: PositionBox,
-    speeds: SpeedBounds,
-    *,
-    lanes: int,
-) -> tuple[Tables, Called]:
-    """Return the records of motions, and the code of pairs that they call."""
-    moving, room = straight_links(pairs.moving.cell), pairs.tables.room
-    links, of_pairs = pairs.tables.levers(speeds, pairs.placed)
-    called = pairs.called("free", KIND, lanes, pairs.tables.of_shapes)
-    columns = CheckColumns(moving, room)
-    limits: dict[Port, Any] = {
-        columns.margin: [margin],
-        columns.rounding: [rounding],
-        columns.lower: [box.lower],
-        columns.upper: [box.upper],
+class _Wanted(NamedTuple):
+    """What motions are asked for; see `motion_kernel`."""
+
+    room: Room
+    margin: float
+    rounding: float
+    box: PositionBox
+    speeds: SpeedBounds
+
+    @property
+    def key(self) -> Hashable:
+        """Return what equal ones share."""
+        lower, upper = (positions.tobytes() for positions in self.box)
+        return self.room, self.margin, self.rounding, lower, upper
+
+
+def _records_of(
+    code: CompiledPipeline, wanted: _Wanted, pairs: PlacedPairs
+) -> PipelineRecords:
+    """Return the records of motions."""
+    called = pairs.called("free", KIND, code.native.lanes)
+    more = _pairs_behind(wanted, pairs, called)
+    # Obstacles are new: their records follow those of the same check without them.
+    base = pairs.before
+    if base is not None:
+        key = id(code), wanted.key
+        known = kept_few(base, "motions", key, lambda: _records_of(code, wanted, base))
+        columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
+        spheres = columns.balls, columns.velocities, columns.placed
+        return records_behind(known, pairs.tables, key, more, called, spheres)
+    tables = {**_limits(wanted, pairs), **more}
+    return PipelineRecords.of(code, tables, called.callees)
+
+
+def _pairs_behind(wanted: _Wanted, pairs: PlacedPairs, called: Called) -> Tables:
+    """Return the records of pairs behind those of pairs without obstacles, or all."""
+    columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
+    links, of_pairs = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
+    part, touching = pairs.tables.part, wanted.margin + wanted.rounding
+    return {
+        **_spheres(columns, pairs, links, part),
+        **shape_records(wanted.room, pairs, part),
+        **_link_pairs(columns, pairs, touching, wanted.speeds, of_pairs, part),
+        **_shape_pairs(columns, pairs, called, part),
     }
-    tables: Tables = {
+
+
+def _limits(wanted: _Wanted, pairs: PlacedPairs) -> Tables:
+    """Return the records of how links move, and within which limits."""
+    moving = straight_links(pairs.moving.cell)
+    columns = columns_of(moving, wanted.room)
+    links, _ = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
+    limits: dict[Port, Any] = {
+        columns.margin: [wanted.margin],
+        columns.rounding: [wanted.rounding],
+        columns.lower: [wanted.box.lower],
+        columns.upper: [wanted.box.upper],
+    }
+    return {
         **moving_twists(moving).records(pairs.state),
         columns.motion_limits.name: records(limits),
-        **coordinate_records(columns, speeds, links),
-        **_spheres(columns, pairs, links),
-        **_link_pairs(columns, pairs, margin + rounding, speeds, of_pairs),
-        **_shape_pairs(columns, pairs, called),
+        **coordinate_records(columns, wanted.speeds, links),
     }
-    return tables, called
 
 
 def finite(bounds: Array) -> Array:
@@ -181,23 +225,17 @@ def coordinate_records(
     return {columns.coordinates.name: records(record)}
 
 
-def _sphere_numbers(tables: CheckTables) -> Indices:
-    """Return the numbers of the spheres around shapes, shape (s,).
-
-    Those around links come first. Where a link has one shape, that is its sphere, too.
-    """
-    count = len(tables.first) - 1
-    shapes = np.diff(tables.first)
-    owner = np.repeat(np.arange(count), shapes)
-    return np.where(shapes[owner] == 1, owner, count + np.arange(len(owner)))
-
-
-def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables:
+def _spheres(
+    columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: RecordsBehind
+) -> Tables:
     """Return the records of spheres around links, and around their shapes."""
     rows, centres = pairs.tables.spheres(pairs.placed)
     count = len(levers)
     # The world is the first link that others are fixed to; its frame is that of all.
-    moving, fixed = (np.flatnonzero((rows[:count] > 0) == moves) for moves in (1, 0))
+    moving, fixed = (
+        np.flatnonzero((rows[part.links : count] > 0) == moves) + part.links
+        for moves in (1, 0)
+    )
     balls: dict[Port, Any] = {
         columns.ball_pose: rows[moving],
         columns.ball_twist: rows[moving],
@@ -208,24 +246,35 @@ def _spheres(columns: CheckColumns, pairs: PlacedPairs, levers: Array) -> Tables
         columns.is_placed: moving,
     }
     still: dict[Port, Any] = {
-        columns.fixed_ball: np.insert(centres[fixed], 3, 0.0, axis=1),
+        columns.fixed_ball: _with_zero(centres[fixed]),
         columns.fixed_at: fixed,
         columns.fixed_velocity: fixed,
         columns.fixed_placed: fixed,
     }
-    numbers = _sphere_numbers(pairs.tables)
+    numbers = pairs.tables.ball_numbers[part.shapes :]
+    behind = count + part.shapes
     shapes: dict[Port, Any] = {
-        columns.carrier_pose: rows[count:],
-        columns.carrier_twist: rows[count:],
-        columns.centre: centres[count:],
+        columns.carrier_pose: rows[behind:],
+        columns.carrier_twist: rows[behind:],
+        columns.centre: centres[behind:],
         columns.shape_ball: numbers,
         columns.shape_velocity: numbers,
     }
-    return {
+    tables: Tables = {
         columns.moving_balls.name: records(balls),
         columns.fixed_balls.name: records(still),
         columns.moving_spheres.name: records(shapes),
     }
+    if part.links:  # obstacles stand still
+        del tables[columns.moving_balls.name]
+    return tables
+
+
+def _with_zero(centres: Array) -> Array:
+    """Return centres of spheres, and that they do not move: (k, 3) -> (k, 4)."""
+    balls = np.zeros((len(centres), 4))
+    balls[:, :3] = centres
+    return balls
 
 
 def _link_pairs(
@@ -234,6 +283,7 @@ def _link_pairs(
     touching: float,
     speeds: SpeedBounds,
     levers: Array,
+    part: RecordsBehind,
 ) -> Tables:
     """Return the records of pairs of links.
 
@@ -243,12 +293,15 @@ def _link_pairs(
         touching: What is nearer touches [m].
         speeds: Bounds of speeds.
         levers: How fast links of pairs approach each other at unit rates.
+        part: Where they begin.
     """
     tables = pairs.tables
     rows, _ = tables.spheres(pairs.placed)
-    a, b = tables.links.T
-    common = speeds.common(rows[tables.links])
-    numbers = np.arange(len(a))
+    links, all_spans = tables.links[part.pairs :], tables.spans[part.pairs :]
+    a, b = links.T
+    # Nothing but the world carries an obstacle.
+    common = np.zeros_like(a) if part.links else speeds.common(rows[links])
+    numbers = part.pairs + np.arange(len(a))
     balls: dict[Port, Any] = {
         columns.ball_a: a,
         columns.ball_b: b,
@@ -257,14 +310,14 @@ def _link_pairs(
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
         columns.ball_velocity_b: b,
-        columns.levers: finite(levers),
+        columns.levers: finite(levers[part.pairs :]),
         columns.common_turn: common,
         columns.common_pose: common,
         columns.common_twist: common,
         columns.is_placed_a: a,
         columns.is_placed_b: b,
-        columns.of_spheres: tables.spans[:, :2],
-        columns.of_shapes: tables.spans[:, 2:],
+        columns.of_spheres: all_spans[:, :2],
+        columns.of_shapes: all_spans[:, 2:],
     }
     own = np.stack([numbers, np.ones_like(numbers)], axis=1)
     # Of links with one shape nothing is to be placed.
@@ -280,17 +333,13 @@ def _link_pairs(
     }
 
 
-def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> Tables:
+def _shape_pairs(
+    columns: CheckColumns, pairs: PlacedPairs, called: Called, part: RecordsBehind
+) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
-    numbers, radii, rows = (
-        _sphere_numbers(tables),
-        tables.pairs.radii,
-        pairs.placed.rows,
-    )
-    (a, b), (c, d) = (
-        tables.pairs.pairs[which].T for which in (tables.of_spheres, tables.of_shapes)
-    )
+    numbers, radii, rows = tables.ball_numbers, tables.pairs.radii, pairs.placed.rows
+    (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
     links = tables.rows_of_shapes
     spheres: dict[Port, Any] = {
         columns.sphere_ball_a: numbers[a],
@@ -311,9 +360,10 @@ def _shape_pairs(columns: CheckColumns, pairs: PlacedPairs, called: Called) -> T
         columns.radius_b: radii[d],
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
-        columns.distance: called.codes,
     }
+    which = tables.of_shapes[part.others :]
+    codes = codes_of(tables.shapes_in_order, called, which)
     return {
         columns.moving_sphere_pairs.name: records(spheres),
-        columns.moving_shape_pairs.name: records(shapes),
+        columns.moving_shape_pairs.name: {**records(shapes), **codes},
     }

@@ -39,10 +39,12 @@ from armillary.collision.columns import (
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
+    Room,
 )
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
-from armillary.kinematics.moving_links import MovingLinks, moving_twists
+from armillary.kinematics.moving_links import MovingLinks
+from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -87,7 +89,7 @@ UNKNOWN: Final = 1e30
 
 
 def motion_pipeline(
-    moving: MovingLinks, spheres: int, *, anywhere: bool = False
+    moving: MovingLinks, room: Room, *, anywhere: bool = False
 ) -> Pipeline:
     """Return the pipeline from both ends of motions to how far they are free.
 
@@ -96,11 +98,11 @@ def motion_pipeline(
 
     Args:
         moving: The moving links of the cell.
-        spheres: For how many spheres there is room.
+        room: For what there is room.
         anywhere: Whether any contact ends a motion, and so does what takes many rounds
             to prove: for those who ask only whether it is free.
     """
-    columns, twists = CheckColumns(moving, spheres), moving_twists(moving)
+    columns, twists = CheckColumns(moving, room), moving_twists(moving)
     stage = columns.stage
     piece = columns.t, columns.back, columns.ahead, columns.touching
     coordinates = each(columns.coordinates, stage(coordinate_motion))
@@ -137,6 +139,7 @@ def motion_pipeline(
             columns.moving_balls,
             columns.fixed_balls,
             columns.moving_spheres,
+            columns.shapes,
             columns.ball_pairs,
             columns.moving_link_pairs,
             columns.moving_sphere_pairs,
@@ -366,8 +369,9 @@ def _links(columns: CheckColumns) -> Stage:
         columns.moving_shape_pairs,
         *near(
             "shape",
-            distance_of_shapes(columns),
-            stage(_allowed_to_shapes, pair=_pair(columns, "shape")),
+            stage(_fall, pair=_pair(columns, "shape")),
+            distance_of_shapes(columns, columns.wanted),
+            stage(_allowed_to_shapes),
         ),
         within=columns.of_shapes.name,
     )
@@ -482,16 +486,26 @@ def _allowed(
     return _shortened(gap, (rate, -rate), limits.rounding, bounds, state)
 
 
-def _allowed_to_shapes(
-    value: Number,
+class ShapesInMotion(NamedTuple):
+    """How fast two shapes approach each other, and what of their distance counts."""
+
+    fall: Number
+    wanted: Number
+    exactly: Number
+
+
+def _fall(
     pair: Sequence[Any],
     sides: BothShapes,
     limits: TouchLimits,
     bounds: PairBounds,
-    state: PieceState,
-) -> PieceState:
-    """Return what two shapes leave of a piece, of which the distance is known."""
-    # How fast their points can move, seen from the link that carries both.
+    left: PieceLength,
+) -> ShapesInMotion:
+    """Return how fast points of two shapes can move at most.
+
+    That is as seen from the link that carries both. Shapes that are farther apart than
+    they can approach each other in what is left of the piece leave it as it is.
+    """
     speed: Number = 0.0
     _, turn = _twist(sides.common_twist)
     a, b, v_a, v_b, _ = pair
@@ -503,8 +517,28 @@ def _allowed_to_shapes(
         spin = norm(subtract(_twist(twist)[1], turn))
         way = select(spin > 0.0, spin * radius, 0.0)  # a radius may be infinite
         speed = speed + norm(subtract(three(velocity), carried)) + way
+    half = maximum(left.back, left.ahead)
+    bend, fall = _usable(bounds, speed)
+    room = half * (fall + 0.5 * half * bend) + 2.0 * limits.rounding
+    return ShapesInMotion(speed, limits.margin + (1.0 + ROUNDING) * room, 1.0)
+
+
+def _usable(bounds: PairBounds, fall: Number) -> tuple[Number, Number]:
+    """Return the acceleration and the speed of approach that bounds leave."""
+    is_known = bounds.bend < UNKNOWN
+    return select(is_known, bounds.bend, 0.0), select(is_known, fall, bounds.speed)
+
+
+def _allowed_to_shapes(
+    value: Number,
+    fall: Number,
+    limits: TouchLimits,
+    bounds: PairBounds,
+    state: PieceState,
+) -> PieceState:
+    """Return what two shapes leave of a piece, of which the distance is known."""
     gap = value - limits.margin
-    return _shortened(gap, (speed, speed), limits.rounding, bounds, state)
+    return _shortened(gap, (fall, fall), limits.rounding, bounds, state)
 
 
 def _shortened(
@@ -524,9 +558,7 @@ def _shortened(
         bounds: Of its motion.
         state: What is left.
     """
-    is_known = bounds.bend < UNKNOWN
-    bend = select(is_known, bounds.bend, 0.0)
-    before, behind = (select(is_known, fall, bounds.speed) for fall in falls)
+    (bend, before), (_, behind) = (_usable(bounds, fall) for fall in falls)
     is_touching = gap <= rounding
     room = gap - NEARLY * rounding
     # Both have the same square.

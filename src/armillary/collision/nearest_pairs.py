@@ -8,15 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import sphere_records
+from armillary.collision.check_kernel import (
+    codes_of,
+    shape_records,
+    sphere_records,
+)
 from armillary.collision.check_stages import compiled
-from armillary.collision.columns import CONTACT, CheckColumns, records
+from armillary.collision.columns import (
+    CONTACT,
+    RECORDS_OF_SPHERES,
+    CheckColumns,
+    records,
+)
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
@@ -129,7 +138,9 @@ class NearestPairs:
         results: list[Array] = []
         for start in range(0, len(places), kernels.room):
             some = places[start : start + kernels.room]
-            result = kernels.of(some)(*inputs)
+            is_one = inputs[0].ndim == 3  # poses of one row
+            ask = partial(kernels.ask, some) if is_one else kernels.of(some)
+            result = ask(*inputs)
             results.append(result[(..., slice(len(some)), *behind)])
         first, *more = results
         return np.concatenate(results, axis=-1 - len(behind)) if more else first
@@ -158,10 +169,10 @@ class NearestPairs:
         def made() -> KernelByRecord:
             code, columns = self._code(asked)
             full = "value" if asked == "distance" else "all"
-            every = np.arange(len(self.pairs.tables.pairs.pairs))
-            called = self.pairs.called(full, DOUBLE, code.native.lanes, every)
+            called = self.pairs.called(full, DOUBLE, code.native.lanes, every=True)
             tables = {
                 **sphere_records(columns, self.pairs),
+                **shape_records(self.pairs.tables.room, self.pairs),
                 columns.link_pairs.name: records(self._links(columns, asked)),
                 **self._shapes(columns, called),
             }
@@ -221,8 +232,7 @@ class NearestPairs:
         tables = self.pairs.tables
         of_spheres, of_shapes, _ = tables.split
         spheres, shapes = map(tables.sphere_numbers, (of_spheres, of_shapes))
-        rows = tables.ordered_rows
-        sphere_rows, shape_rows = rows[of_spheres], rows[of_shapes]
+        sphere_rows, shape_rows = map(tables.ordered_rows, (of_spheres, of_shapes))
         both_spheres: dict[Port, Any] = {
             columns.sphere_a: spheres[:, 0],
             columns.sphere_b: spheres[:, 1],
@@ -238,13 +248,18 @@ class NearestPairs:
             columns.shape_reach: tables.radii[shapes].sum(axis=1),
             columns.X_A: shape_rows[:, 0],
             columns.X_B: shape_rows[:, 1],
-            columns.distance: called.codes[of_shapes],
             columns.shape_number: of_shapes,
             columns.shape_order: tables.orders[of_shapes],
         }
+        both = tables.ordered_shapes[of_spheres].T
+        in_order = tables.ordered_shapes[of_shapes]
+        shape_codes = codes_of(in_order, called, of_shapes)
         return {
-            columns.sphere_pairs.name: records(both_spheres),
-            columns.shape_pairs.name: records(others),
+            columns.sphere_pairs.name: {
+                **records(both_spheres),
+                **dict(zip(RECORDS_OF_SPHERES, both, strict=True)),
+            },
+            columns.shape_pairs.name: {**records(others), **shape_codes},
         }
 
     # twists

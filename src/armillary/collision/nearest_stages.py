@@ -8,6 +8,7 @@ points, by the code that other pairs have, are those of the nearest alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,7 +19,11 @@ from armillary.collision.check_stages import (
     lesser,
     may_be_less,
 )
-from armillary.collision.columns import CheckColumns
+from armillary.collision.columns import (
+    RECORDS_OF_SHAPES,
+    RECORDS_OF_SPHERES,
+    CheckColumns,
+)
 from armillary.kernel.columns import call, each, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.spatial.pose import Pose
@@ -80,17 +85,24 @@ def nearest_pipeline(columns: CheckColumns, asked: Measure) -> Pipeline:
         (columns.poses, *more),
         (
             columns.spheres,
+            columns.shapes,
             pairs,
             columns.numbered_sphere_pairs,
             columns.numbered_shape_pairs,
         ),
         (
             each(columns.spheres, stage(_centre, writes=columns.sphere)),
+            stage(_exactly, poses=columns.poses, writes=columns.exactly),
             each(pairs, *stages),
         ),
         (results.name,),
         (columns.centres, results),
     )
+
+
+def _exactly(poses: Sequence[Matrix]) -> Number:
+    """Return that all distances are measured."""
+    return 1.0
 
 
 def _centre(carrier_pose: Matrix, centre: Vector) -> Vector3:
@@ -111,7 +123,7 @@ def _distances(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(may_be_less, **columns.shape_spheres, writes=columns.near_shape),
             when(
                 columns.near_shape,
-                distance_of_shapes(columns),
+                distance_of_shapes(columns, least),
                 stage(lesser, writes=least),
             ),
             within=columns.of_shapes.name,
@@ -155,7 +167,16 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
     spheres, shapes = columns.numbered_sphere_pairs, columns.numbered_shape_pairs
     of_spheres, of_shapes = columns.of_spheres.name, columns.of_shapes.name
     X_A, X_B = columns.sphere_X_A, columns.sphere_X_B
-    measured = call(columns.distance.name, (columns.X_A, columns.X_B), answers)
+    more = columns.least, columns.exactly
+    measured = call(
+        columns.distance.name,
+        (columns.X_A, columns.X_B, *more),
+        answers,
+        RECORDS_OF_SHAPES,
+    )
+    of_balls = call(
+        columns.sphere_distance.name, (X_A, X_B, *more), answers, RECORDS_OF_SPHERES
+    )
     return (
         each(
             spheres, stage(_nearer_sphere, **columns.sphere_shapes), within=of_spheres
@@ -165,7 +186,7 @@ def _points(columns: CheckColumns) -> tuple[Stage, ...]:
             stage(_is_nearest, writes=columns.is_chosen),
             when(
                 columns.is_chosen,
-                call(columns.sphere_distance.name, (X_A, X_B), answers),
+                of_balls,
                 stage(_taken, number=columns.sphere_number),
             ),
             within=of_spheres,

@@ -70,22 +70,27 @@ def applied_rules(
     if not isinstance(given, Rules | None):
         raise ModelError(f"rules= takes arm.Rules, such as cell.rules, not {given!r}.")
     rules = cell.rules if rules is None else rules
+    cached = kept(cell, "pairs of rules", dict[Any, CollisionPairs])
+    # Found again by their identity, which is theirs as long as the value keeps them.
+    applied = cached.get((id(rules), meshes, "given"))
+    if applied is not None:
+        return applied
     # Meshes matter only where rules depend on what touches at home. Equal rules share
     # what is cached, also if they are two objects.
     source = meshes if rules.needs_home else None
-    cached = kept(cell, "pairs of rules", dict[Any, CollisionPairs])
-    applied = cached.get((id(rules), source))  # it keeps these rules alive
-    if applied is not None:
-        return applied
-    for (_, other), other_rules in tuple(cached.items()):
+    for (_, other, _), other_rules in tuple(cached.items()):
         if other == source and other_rules.rules == rules:
+            if other_rules.rules is rules and len(cached) < 2 * MOST_CACHED:
+                cached[id(rules), meshes, "given"] = other_rules
             return other_rules
     if rules is not cell.rules:
         cell.check_rules(rules)
-    if len(cached) >= MOST_CACHED:
+    if len(cached) >= 2 * MOST_CACHED:
         cached.clear()
     touching = partial(_touching_at_home, cell, source)
-    return cached.setdefault((id(rules), source), CollisionPairs(cell, rules, touching))
+    made = CollisionPairs(cell, rules, touching)
+    cached[id(rules), source, "needed"] = cached[id(rules), meshes, "given"] = made
+    return made
 
 
 def with_home_pairs(cell: Workcell, meshes: MeshSource | None) -> Workcell:

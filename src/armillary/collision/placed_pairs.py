@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -19,11 +19,17 @@ from armillary.collision.exact import ExactMeshes
 from armillary.collision.shape_pairs import LinkShape, Placed, centre_kernel
 from armillary.collision.tested_shapes import tables_of, tables_of_shapes
 from armillary.kernel.pipeline_kernel import Callees
-from armillary.kinematics.moving_links import MovingLinks, moving_links, poses_of_links
+from armillary.kinematics.moving_links import (
+    MovingLinks,
+    moving_links,
+    poses_of_links,
+)
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.kinematics.state import State
-from armillary.model.fields import kept_few
+from armillary.model.distinct_numbers import distinct_numbers
+from armillary.model.fields import kept, kept_few
 from armillary.model.link_pairs import Pairs
+from armillary.model.shapes import Sphere
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
@@ -42,7 +48,7 @@ class Called(NamedTuple):
 
     Attributes:
         callees: What is called.
-        codes: Of each pair, shape (k, 2).
+        codes: Of each pair of shapes, shape (k, 2); 0 for those that have none.
     """
 
     callees: Sequence[Callees]
@@ -95,10 +101,92 @@ class PlacedPairs:
                 or coal is not installed and `exact` needs it.
         """
         tables = tables_of(cell, state, pairs, meshes, exact=exact)
-        triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
-        moving = moving_links(cell)
-        placed = tables.placed(moving, state.tree)
-        return cls(tables, placed, moving, state, triangles)
+        # States differ from the last one in a few bodies; tables keep that.
+        before: dict[str, Self] = kept(tables, "last placed", dict[str, Self])
+        last = before.get("last")
+        now = last and last.moved(state)
+        if now is None:
+            triangles = ExactMeshes.of(cell, tables, meshes) if exact else None
+            moving = moving_links(cell)
+            placed = tables.placed(moving, state.tree)
+            now = cls(tables, placed, moving, state, triangles)
+        before["last"] = now
+        return now
+
+    def extended(self, tables: CheckTables) -> Self:
+        """Return these pairs with those of obstacles in the world behind them.
+
+        tables: Tables that extend these.
+        """
+        own, n = len(self.tables.first) - 1, len(self.tables.pairs.shapes)
+        count = len(tables.first) - 1
+        # Obstacles are where they are in the world: links, then shapes; see `Placed`.
+        whole = np.zeros((len(tables.centres), 4, 9))
+        whole[:, range(4), range(4)] = whole[:, 3, 8] = 1.0
+        whole[:own], whole[count : count + n] = (
+            self.placed.whole[:own],
+            self.placed.whole[own:],
+        )
+        whole[own:count, :3, 8] = tables.centres[own:count]
+        whole[count + n :, :3, 8] = tables.pairs.centres[n:]
+        whole[count + n :, :, 4:8] = tables.pairs.matrices[n:]
+        rows = np.zeros(len(tables.pairs.shapes), np.int64)
+        rows[:n] = self.placed.rows
+        placed = Placed.of(rows, whole)
+        made = type(self)(tables, placed, self.moving, self.state)
+        known = vars(made)
+        known["constant"] = self.constant
+        known["moving_centres"] = self.moving_centres
+        reaches = tables.reaches(whole[own:count, :3, 8], slice(own, count))
+        known["_reaches"] = np.concatenate([self._reaches, reaches])
+        known["before"] = self
+        return made
+
+    @cached_property
+    def before(self) -> Self | None:
+        """Return the pairs that these begin with, if those of obstacles follow."""
+        return None
+
+    @property
+    def whole(self) -> Self:
+        """Return the same pairs, of which none are before others."""
+        if self.before is None:
+            return self
+
+        def made() -> Self:
+            tables = replace(self.tables, extends=None, layout=None)
+            return type(self)(tables, self.placed, self.moving, self.state)
+
+        return kept(self, "whole", made)
+
+    def moved(self, state: State) -> Self | None:
+        """Return the same pairs in a state that attaches the same.
+
+        What does not depend on the bodies that moved is taken over. It is None where
+        bases are carried by others: then all is placed anew.
+        """
+        tree, before = state.tree, self.state.tree
+        if tree.carried_bases or before.carried_bases:
+            return None
+        bases = tree.base_matrices
+        changed = (bases != before.base_matrices).any(axis=(1, 2))
+        placed, which = self.tables.replaced(self.placed, bases, changed)
+        made = type(self)(self.tables, placed, self.moving, state, self.triangles)
+        known = vars(made)
+        known["moved_from"] = self.placed, which
+        if not self.tables.spheres(placed)[0][which].any():
+            # They stand in the world: how far others reach is as it was.
+            known["moving_centres"] = self.moving_centres
+            if state.q is self.state.q and made.pose_key == self.pose_key:
+                known["_reaches"] = reaches = self._reaches.copy()
+                links = which[: np.searchsorted(which, len(reaches))]
+                reaches[links] = self.tables.reaches(placed.spheres[links], links)
+        return made
+
+    @cached_property
+    def moved_from(self) -> tuple[Placed, Indices] | None:
+        """Return where shapes were in the state before, and which spheres moved."""
+        return None
 
     @classmethod
     def of_shapes(
@@ -138,19 +226,30 @@ class PlacedPairs:
         It is rounded up to one of four steps to the next power of 2, so that it stays
         where bodies move a little.
         """
-        X = self._poses_in_state[0]
-        mantissa, exponent = math.frexp(self.tables.extent(self.centres, X))
+        mantissa, exponent = math.frexp(float(self._reaches.max(initial=0.0)))
         return math.ldexp(math.ceil(8.0 * mantissa), exponent - 3)
+
+    @cached_property
+    def _reaches(self) -> Array:
+        """Return how far from the world's origin links are, shape (l,) [m]."""
+        count = len(self.tables.first) - 1
+        rows, centres = self.tables.spheres(self.placed)
+        X = self._poses_in_state[0][rows[:count]]
+        centres = np.einsum("kij,kj->ki", X[:, :, :3], centres[:count]) + X[:, :, 3]
+        return self.tables.reaches(centres, slice(None, count))
+
+    @cached_property
+    def moving_centres(self) -> bytes:
+        """Return where the shapes that are not fixed to the world are in their links.
+
+        They are written as bytes, to be compared.
+        """
+        return self.placed.centres[self.placed.rows > 0].tobytes()
 
     @cached_property
     def pose_key(self) -> Hashable:
         """Return what decides where moving links are, see `MovingLinks.pose_key`."""
         return self.moving.pose_key(self.state)
-
-    @cached_property
-    def centres(self) -> Array:
-        """Return the centres of spheres in the moving links, shape (s, 3)."""
-        return self.tables.spheres(self.placed)[1]
 
     @property
     def _poses_in_state(self) -> Array:
@@ -205,6 +304,27 @@ class PlacedPairs:
 
         return kept_few(self.moving, "speeds", key, made)
 
+    def levers(
+        self, lower: Array, upper: Array, speeds: SpeedBounds
+    ) -> tuple[Array, Array]:
+        """Return what `CheckTables.levers` does, for the `speeds` within limits."""
+        key = lower.tobytes(), upper.tobytes()
+
+        def made() -> tuple[Array, Array]:
+            if self.before is None:
+                return self.tables.levers(speeds, self.placed)
+            # Links approach obstacles as they move in the world, where these stand.
+            alone, together = self.before.levers(lower, upper, speeds)
+            obstacles = len(self.tables.fixed.rows) - len(alone)
+            links = self.tables.links[len(together) :, 0]
+            still = np.zeros((obstacles, alone.shape[1]))
+            return (
+                np.concatenate([alone, still]),
+                np.concatenate([together, alone[links]]),
+            )
+
+        return kept_few(self, "levers", key, made)
+
     @property
     def lanes(self) -> int | None:
         """Return how many rows code that measures distances computes at once."""
@@ -214,29 +334,52 @@ class PlacedPairs:
         return None if is_even else 1
 
     def called(
-        self, asked: Asked, dtype: np.dtype[Any], lanes: int, which: Indices
+        self, asked: Asked, dtype: np.dtype[Any], lanes: int, *, every: bool = False
     ) -> Called:
         """Return the code of the distances of pairs of shapes.
+
+        It is the same wherever bodies are, so that tables keep it.
 
         Args:
             asked: What it returns, as for `pair_kernel`.
             dtype: The type that callers compute in.
             lanes: How many rows they compute at once.
-            which: The pairs, shape (k,), sorted.
+            every: Whether all pairs are asked for, else those of `of_shapes`; others of
+                the same kinds have code, too.
         """
-        # The code of a kind of pairs takes its shapes in its own order.
-        pairs = self.tables.pairs
-        callees: list[Callees] = []
-        codes = np.zeros((len(which), 2), np.int64)
-        kinds, at = pairs.kind_of[which], pairs.index_of[which]
-        for k, kind in enumerate(pairs.kinds):
-            is_own = kinds == k
-            if is_own.any():
-                own = slice(None) if is_own.all() else np.flatnonzero(is_own)
-                code = kind.callees(self.placed, asked, dtype, lanes, at[own])
-                codes[own] = code.codes
+
+        def made() -> Called:
+            pairs = self.tables.pairs
+            callees: list[Callees] = []
+            codes = np.zeros((len(pairs.pairs), 2), np.int64)
+            used = range(len(pairs.kinds))
+            if not every:
+                used = distinct_numbers(pairs.kind_of[self.tables.of_shapes]).tolist()
+            for kind in map(pairs.kinds.__getitem__, used):
+                code = kind.callees(asked, dtype, lanes)
+                codes[kind.pairs] = code.codes
                 callees.append(code)
-        return Called(callees, codes)
+            return Called(callees, codes)
+
+        def more() -> Called:
+            # The code of the pairs of links, and that of kinds of pairs with obstacles.
+            assert self.before is not None
+            pairs = self.tables.pairs
+            known = self.before.called(asked, dtype, lanes, every=every)
+            kinds = len(self.before.tables.pairs.kinds)
+            callees = [*known.callees]
+            codes = np.zeros((len(pairs.pairs), 2), np.int64)
+            codes[: len(known.codes)] = known.codes
+            for kind in pairs.kinds[kinds:]:
+                if every or not all(isinstance(form, Sphere) for form in kind.forms):
+                    code = kind.callees(asked, dtype, lanes)
+                    codes[kind.pairs] = code.codes
+                    callees.append(code)
+            return Called(callees, codes)
+
+        key = "called", asked, dtype.char, lanes, every
+        owner = self.tables.layout or self.tables
+        return kept(owner, key, made if self.before is None else more)
 
     # Distances, computed without a pipeline
 

@@ -70,18 +70,60 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     some poses.
     """
     # Shapes that are fixed in the world do not count, but for the extent.
-    moves, placed = pairs.placed.rows > 0, pairs.placed
-    key = pairs.pose_key, pairs.extent, placed.centres[moves].tobytes()
-    return kept_few(pairs.tables, "precision", key, lambda: _precision(pairs))
+    key = pairs.pose_key, pairs.extent, pairs.moving_centres
+    tables = pairs.tables
+    # So do obstacles: what moves is the same without them.
+    if tables.extends is not None:
+        kinds = tables.pairs.kinds[len(tables.extends.pairs.kinds) :]
+        if not all(kind.is_closed_form for kind in kinds):
+            return double_precision(pairs)
+        tables = tables.extends
+    return kept_few(tables, "precision", key, lambda: _precision(pairs))
+
+
+class _Errors(NamedTuple):
+    """What of the error in float32 does not depend on where bodies stand.
+
+    Attributes:
+        most_q: The largest joint positions for which it holds, shape (n,).
+        of_joints: How far links move by the error of joint positions, in roundings [m].
+        depth: How many joints carry a link at most.
+        position: The error of positions by formulas of users [m].
+        turn: That of rotations.
+    """
+
+    most_q: Array
+    of_joints: float
+    depth: int
+    position: float
+    turn: float
 
 
 def _precision(pairs: PlacedPairs) -> Precision:
-    double = double_precision(pairs)
-    moving, state, extent = pairs.moving, pairs.state, pairs.extent
-    if not speeds_are_known(moving, state):
-        return double
+    double, extent = double_precision(pairs), pairs.extent
     if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
         return double
+    tables = pairs.tables.extends or pairs.tables
+    key = pairs.pose_key, pairs.moving_centres
+    errors = kept_few(tables, "errors", key, lambda: _errors(pairs))
+    if errors is None:
+        return double
+    most = 2.0 * extent
+    rounding = float(np.finfo(np.float32).eps) * (
+        errors.of_joints + (FORMULAS + PER_JOINT * (4 + errors.depth)) * most
+    )
+    # An error of a rotation moves a shape by as much as it is away.
+    rounding += 4.0 * (errors.position + most * errors.turn)
+    if not rounding < COARSEST * extent:
+        return double
+    return Precision(np.dtype(np.float32), rounding, most, errors.most_q)
+
+
+def _errors(pairs: PlacedPairs) -> _Errors | None:
+    """Return the errors of a check in float32; None where speeds are not known."""
+    moving, state = pairs.moving, pairs.state
+    if not speeds_are_known(moving, state):
+        return None
     lower, upper, _ = moving.cell.joints.ranges
     n = moving.joints
     reach = np.maximum(np.abs(lower[:n]), np.abs(upper[:n]))
@@ -101,22 +143,14 @@ def _precision(pairs: PlacedPairs) -> Precision:
     both = np.stack([rows, np.zeros_like(rows)], axis=1)
     levers = np.stack([longest[rows], np.zeros(len(rows))], axis=1)
     ways = speeds.between(both, levers)
-    unit = float(np.finfo(np.float32).eps)
-    most = 2.0 * extent
-    rounding = unit * (
-        float((ways * most_q).sum(axis=1).max(initial=0.0))
-        + (FORMULAS + PER_JOINT * (4 + speeds.depth)) * most
-    )
+    of_joints = float((ways * most_q).sum(axis=1).max(initial=0.0))
+    position = turn = 0.0
     if any(_is_of_users(joint) for joint in moving.joint_types):
         key = pairs.pose_key, most_q.tobytes()
         position, turn = kept_few(
             moving, "errors", key, lambda: _errors_of_poses(moving, state, most_q)
         )
-        # An error of a rotation moves a shape by as much as it is away.
-        rounding += 4.0 * (position + most * turn)
-    if not rounding < COARSEST * extent:
-        return double
-    return Precision(np.dtype(np.float32), rounding, most, most_q)
+    return _Errors(most_q, of_joints, speeds.depth, position, turn)
 
 
 def _is_of_users(joint: type[Any]) -> bool:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.distance.cloud import cloud_tables
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS
 from armillary.collision.distance.pair_kernel import (
@@ -22,15 +23,17 @@ from armillary.collision.distance.pair_kernel import (
     ValueAsked,
     called_pipeline,
     rows_kernel,
+    sphere_numbers,
 )
 from armillary.collision.distance.sizes import form_of, numbers_of
 from armillary.collision.distance.support import hull_records
-from armillary.collision.distance.table import FORMULAS, is_listed
+from armillary.collision.distance.table import is_listed, is_search
 from armillary.errors import ModelError
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import Callees
 from armillary.kernel.tables import pack_all
+from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
@@ -46,7 +49,15 @@ from armillary.spatial.vector import (
 )
 from armillary.trace import trace
 
-__all__ = ["LinkShape", "Placed", "ShapePairs", "centre_kernel"]
+__all__ = [
+    "LinkShape",
+    "PairKind",
+    "Placed",
+    "ShapePairs",
+    "centre_kernel",
+    "form_numbers",
+    "kinds_of",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -54,6 +65,9 @@ Indices = npt.NDArray[np.int64]
 
 ROUNDING: Final = 1e-12
 """By which part of its numbers a bound is lowered, so that rounding cannot raise it."""
+
+
+LEAVE_OUT: Final = "rules.exclude(...), or allowed=... where one is an obstacle"
 
 
 @dataclass(frozen=True)
@@ -66,12 +80,12 @@ class LinkShape:
         primary: The frame of `shape.pose` in the link's frame.
     """
 
-    shape: Primitive
+    shape: Primitive | Cloud
     link: str
     primary: Pose
 
     @cached_property
-    def form(self) -> Primitive:
+    def form(self) -> Primitive | Cloud:
         """Return the same shape for all of its kind; see `form_of`."""
         return form_of(self.shape)
 
@@ -79,6 +93,11 @@ class LinkShape:
     def numbers(self) -> list[Any]:
         """Return the numbers of the shape; see `numbers_of`."""
         return numbers_of(self.shape)
+
+    @cached_property
+    def around(self) -> list[float]:
+        """Return a sphere around the shape in its frame; see `sphere_numbers`."""
+        return sphere_numbers(self.shape)
 
     @cached_property
     def matrix(self) -> Array:
@@ -99,12 +118,25 @@ class Placed(NamedTuple):
         frames: The frames of their own links in those, shape (n, 4, 4).
         matrices: Their own frames in those of moving links, shape (n, 3, 4).
         centres: Centres of their bounding spheres there, shape (n, 3).
+        spheres: Centres of the spheres around links, then of these, shape (l + n, 3).
+        whole: All of it in one array, links first: frames, matrices and centres, shape
+            (l + n, 4, 9).
     """
 
     rows: Indices
     frames: Array
     matrices: Array
     centres: Array
+    spheres: Array
+    whole: Array
+
+    @classmethod
+    def of(cls, rows: Indices, whole: Array) -> Self:
+        """Return where shapes are, from all of it in one array."""
+        whole.flags.writeable = False
+        shapes, spheres = whole[len(whole) - len(rows) :], whole[:, :3, 8]
+        matrices, centres = shapes[:, :3, 4:8], shapes[:, :3, 8]
+        return cls(rows, shapes[:, :, :4], matrices, centres, spheres, whole)
 
     def link_poses(self, X: Array, shape: int) -> Array:
         """Return the poses in the world of the link that has a shape.
@@ -134,7 +166,7 @@ class PairKind:
     """
 
     pairs: Indices
-    forms: tuple[Primitive, Primitive]
+    forms: tuple[Primitive | Cloud, Primitive | Cloud]
     shapes: tuple[LinkShape, ...]
     sides: Indices
 
@@ -142,7 +174,11 @@ class PairKind:
     def is_closed_form(self) -> bool:
         """Return whether their distance is a formula, rather than an iteration."""
         a, b = self.forms
-        return (type(a), type(b)) in FORMULAS or isinstance(a, HalfSpace)
+        return not is_search(a, b)
+
+    def shifted(self, by: int) -> Self:
+        """Return the same pairs, which stand that many positions later."""
+        return type(self)(self.pairs + by, self.forms, self.shapes, self.sides)
 
     def values(
         self, placed: Placed, X: Array, rows: Any, at: Any, asked: ValueAsked
@@ -156,22 +192,31 @@ class PairKind:
             sides = self.sides[:, which]
             first, second = placed.rows[sides]
             places = self._uses[1][:, which]
-            numbers = (
+            numbers = [
                 values[place]
                 for values, place in zip(self.numbers, places, strict=True)
                 if values.size
-            )
+            ]
+            if self.other is not None:
+                numbers.append(self.around[places[self.other]])
             kernel = rows_kernel(*shapes, asked)
             links = X[at_rows, first], X[at_rows, second]
             values[chosen] = kernel(*links, *placed.matrices[sides], *numbers)
         return values
 
-    def _alike(self, at: Any) -> Iterator[tuple[tuple[Primitive, Primitive], Any]]:
+    @property
+    def other(self) -> int | None:
+        """Return which side the shape beside a cloud has, 0 or 1; None without any."""
+        clouds = [k for k, form in enumerate(self.forms) if isinstance(form, Cloud)]
+        return 1 - clouds[0] if clouds else None
+
+    def _alike(self, at: Any) -> Iterator[tuple[tuple[Any, Any], Any]]:
         """Yield pairs that share a kernel: two shapes, and which of `at` are like them.
 
-        The corners of polyhedra are tables, so that each has kernels of its own.
+        The corners of polyhedra and the elements of clouds are tables, so that each has
+        kernels of its own.
         """
-        hulls = [isinstance(form, ConvexPolyhedron) for form in self.forms]
+        hulls = [isinstance(form, ConvexPolyhedron | Cloud) for form in self.forms]
         if not any(hulls):
             yield self.forms, slice(None)
             return
@@ -211,7 +256,40 @@ class PairKind:
         )
         return a, b
 
-    def callees(
+    @cached_property
+    def around(self) -> Array:
+        """Return spheres around the shapes beside clouds, in their frames, (n, 4)."""
+        assert self.other is not None
+        used = map(int, self._uses[0][self.other])
+        return np.array([self.shapes[k].around for k in used])
+
+    def callees(self, asked: Asked, dtype: np.dtype[Any], lanes: int) -> Callees:
+        """Return the code of pairs, to be called with poses of links, and shapes.
+
+        Callers give the pose and the numbers of both shapes, so that it is the same
+        wherever these are. Where no shape is a polyhedron or a cloud all pairs share
+        one code.
+
+        Args:
+            asked: What it returns, as for `pair_kernel`.
+            dtype: The type that callers compute in.
+            lanes: How many rows they compute at once.
+        """
+        pipeline = called_pipeline(*self.forms, asked, are_given=True)
+        if not any(isinstance(form, ConvexPolyhedron | Cloud) for form in self.forms):
+            return _shared_callees(pipeline, dtype, lanes)
+        constant, own = self._constant(pipeline, asked, dtype)
+        spans: dict[str, Any] = {
+            name: (0, len(records)) for name, records in constant.items()
+        }
+        for k, of_shapes in own.items():
+            for table, ranges in of_shapes.items():
+                spans[table] = ranges[self._uses[1][k]]
+        return Callees.of(
+            pipeline, {}, spans, dtype=dtype, lanes=lanes, constant=constant
+        )
+
+    def placed_callees(
         self,
         placed: Placed,
         asked: Asked,
@@ -219,7 +297,7 @@ class PairKind:
         lanes: int,
         at: Any = slice(None),
     ) -> Callees:
-        """Return the code of pairs, to be called with poses of their links.
+        """Return the code of pairs, to be called with poses of their links alone.
 
         Args:
             placed: Where the shapes are.
@@ -229,11 +307,7 @@ class PairKind:
             at: Which of the pairs; by default all.
         """
         pipeline = called_pipeline(*self.forms, asked)
-        constant, spans = kept(
-            self,
-            ("constant tables", asked, dtype.char),
-            lambda: self._constant_tables(pipeline, dtype),
-        )
+        constant, spans = self._constant(pipeline, asked, dtype)
         # Each shape has one record, whatever pairs it is in.
         tables: dict[str, Mapping[str, Any]] = {}
         poses = PairColumns.pose_a, PairColumns.pose_b
@@ -244,43 +318,76 @@ class PairKind:
             fields = {poses[k].name: placed.matrices[self._uses[0][k]]}
             if self.numbers[k].size:
                 fields[numbers[k].name] = self.numbers[k]
+            if k == self.other:
+                fields[PairColumns.around.name] = self.around
             tables[name] = fields
             chosen[name] = ranges_of_one = np.ones((len(places), 2), np.int64)
             ranges_of_one[:, 0] = places
-            if k in spans:
-                hull, ranges = spans[k]
-                chosen[hull] = ranges[places]
+            for table, ranges in spans.get(k, {}).items():
+                chosen[table] = ranges[places]
         for table in pipeline.tables:
             chosen.setdefault(table.name, (0, len(constant.get(table.name, ()))))
         return Callees.of(
             pipeline, tables, chosen, dtype=dtype, lanes=lanes, constant=constant
         )
 
+    def _constant(
+        self, pipeline: Pipeline, asked: Asked, dtype: np.dtype[Any]
+    ) -> tuple[dict[str, Array], dict[int, dict[str, Indices]]]:
+        """Return `_constant_tables`, which the pairs keep."""
+        key = "constant tables", asked, dtype.char
+        return kept(self, key, lambda: self._constant_tables(pipeline, dtype))
+
     def _constant_tables(
         self, pipeline: Pipeline, dtype: np.dtype[Any]
-    ) -> tuple[dict[str, Array], dict[int, tuple[str, Indices]]]:
+    ) -> tuple[dict[str, Array], dict[int, dict[str, Indices]]]:
         """Return the records that are the same wherever shapes are.
 
-        The second value has for each side of polyhedra the name of its table, and the
-        range of the corners of each of the shapes that are used.
+        The second value has for each side of polyhedra or clouds the names of their
+        tables, and the ranges of records of each of the shapes that are used.
         """
         # All pairs share the records of the search. Of the corners of all polyhedra,
         # one behind the other, a shape has a part.
         tables: dict[str, Mapping[str, Any]] = {**RECORDS}
-        spans: dict[int, tuple[str, Indices]] = {}
-        for k, side in enumerate(PairColumns(*self.forms).sides):
+        spans: dict[int, dict[str, Indices]] = {}
+        columns = PairColumns(*self.forms)
+        packed: dict[str, Any] = {}
+        for k, side in enumerate(columns.sides):
+            used: list[Any] = [
+                self.shapes[shape].shape for shape in map(int, self._uses[0][k])
+            ]
             if isinstance(side.shape, ConvexPolyhedron):
-                hulls = [
-                    hull_records(self.shapes[shape].shape, side)[side.corners.name]
-                    for shape in map(int, self._uses[0][k])
-                ]
-                counts = np.array([len(some) for some in hulls], np.int64)
-                ranges = np.stack([np.cumsum(counts) - counts, counts], axis=1)
+                hulls = [hull_records(s, side)[side.corners.name] for s in used]
                 tables[side.hull.name] = {side.corners.name: np.concatenate(hulls)}
-                spans[k] = side.hull.name, ranges
-        wanted = [table for table in pipeline.tables if table.name not in SIZES_OF]
+                spans[k] = {side.hull.name: _ranges(hulls)}
+            elif k == columns.cloud:
+                # Those of a single cloud are not copied.
+                clouds = [cloud_tables(s, columns, dtype) for s in used]
+                spans[k] = {}
+                for name in clouds[0]:
+                    parts = [each[name] for each in clouds]
+                    packed[name] = (
+                        parts[0] if len(parts) == 1 else np.concatenate(parts)
+                    )
+                    spans[k][name] = _ranges(parts)
+        wanted = [
+            table
+            for table in pipeline.tables
+            if table.name not in SIZES_OF and table.name not in packed
+        ]
         given = {table.name: tables[table.name] for table in wanted}
-        return pack_all(wanted, given, pipeline.columns, dtype), spans
+        return {**packed, **pack_all(wanted, given, pipeline.columns, dtype)}, spans
+
+
+@lru_cache(maxsize=1024)
+def _shared_callees(pipeline: Pipeline, dtype: np.dtype[Any], lanes: int) -> Callees:
+    """Return the code of all pairs of two kinds of shapes that have no corners."""
+    wanted = [table for table in pipeline.tables if table.name not in pipeline.given]
+    given = {table.name: RECORDS[table.name] for table in wanted}
+    spans = {
+        table.name: (0, min(map(len, given[table.name].values()))) for table in wanted
+    }
+    return Callees.of(pipeline, given, spans, dtype=dtype, lanes=lanes)
 
 
 @final
@@ -323,7 +430,7 @@ class ShapePairs:
         radii = np.array([s.radius for s in spheres], np.float64)
         poses = [each.matrix for each in shapes]
         matrices = np.array(poses, np.float64).reshape(-1, 4, 4)
-        kinds = tuple(_kinds(tuple(shapes), pairs))
+        kinds = tuple(kinds_of(tuple(shapes), pairs, form_numbers(shapes)))
         kind_of, index_of = np.zeros((2, len(pairs)), np.int64)
         for k, kind in enumerate(kinds):
             kind_of[kind.pairs] = k
@@ -335,17 +442,30 @@ class ShapePairs:
             tuple(shapes), pairs, kinds, kind_of, index_of, matrices, centres, radii
         )
 
-    def placed(self, rows: Indices, frames: Array) -> Placed:
-        """Return where the shapes are.
+    def of_sizes(
+        self,
+        shapes: tuple[LinkShape, ...],
+        matrices: Array,
+        centres: Array,
+        radii: Array,
+        kinds: int,
+    ) -> Self:
+        """Return the same pairs of other shapes of the same kinds.
 
-        Args:
-            rows: The rows of the moving links that they move with, shape (n,).
-            frames: The frames of their own links in those, shape (n, 4, 4).
+        kinds: So many kinds come first of pairs whose shapes are the same.
         """
-        # x in a shape's link is R x + p in the link that moves it.
-        centres = np.einsum("nij,nj->ni", frames[:, :3, :3], self.centres)
-        matrices = (frames @ self.matrices)[:, :3]
-        return Placed(rows, frames, matrices, centres + frames[:, :3, 3])
+        same, others = self.kinds[:kinds], self.kinds[kinds:]
+        made = (replace(kind, shapes=shapes) for kind in others)
+        return type(self)(
+            shapes,
+            self.pairs,
+            (*same, *made),
+            self.kind_of,
+            self.index_of,
+            matrices,
+            centres,
+            radii,
+        )
 
     def bounds(self, placed: Placed, X: Array, rows: Any, which: Any) -> Array:
         """Return what distances are not below: those of bounding spheres.
@@ -382,29 +502,57 @@ class ShapePairs:
         return values
 
 
-def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
+def _ranges(parts: Sequence[Any]) -> Indices:
+    """Return the ranges of parts that follow each other, shape (n, 2)."""
+    counts = np.array([len(part) for part in parts], np.int64)
+    return np.stack([np.cumsum(counts) - counts, counts], axis=1)
+
+
+def form_numbers(shapes: Sequence[LinkShape]) -> Indices:
+    """Return a number for each shape, the same for all of a kind; shape (n,)."""
+    numbers: dict[Primitive | Cloud, int] = {}
+    forms = (numbers.setdefault(each.form, len(numbers)) for each in shapes)
+    return np.fromiter(forms, np.int64, len(shapes))
+
+
+def kinds_of(
+    shapes: tuple[LinkShape, ...], pairs: Indices, form: Indices
+) -> Iterator[PairKind]:
+    """Yield the kinds of pairs of shapes.
+
+    Args:
+        shapes: The shapes.
+        pairs: The two shapes of each pair, shape (k, 2).
+        form: The `form_numbers` of the shapes, shape (n,).
+
+    Raises:
+        ModelError: Both shapes of a pair are half spaces, or clouds.
+    """
     if not len(pairs):
         return
-    # Kinds of shapes are numbered, and pairs sorted by the numbers of both, the smaller
-    # one first; those with equal numbers are one kind of pairs, whose sides are then
-    # exchanged if the other order is listed.
-    numbers: dict[Primitive, int] = {}
-    forms = [each.form for each in shapes]
-    form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
+    # Pairs are sorted by the numbers of both kinds of shapes, the smaller one first;
+    # those with equal numbers are one kind of pairs, whose sides are then exchanged if
+    # the other order is listed.
     is_ordered = form[pairs[:, :1]] <= form[pairs[:, 1:]]
     ordered = np.where(is_ordered, pairs, pairs[:, ::-1])
-    number = form[ordered[:, 0]] * len(numbers) + form[ordered[:, 1]]
+    number = form[ordered[:, 0]] * (int(form.max()) + 1) + form[ordered[:, 1]]
     order = np.argsort(number, kind="stable")
-    _, starts = np.unique(number[order], return_index=True)
-    for which in np.split(order, starts[1:]):
+    ends = np.flatnonzero(np.diff(number[order])) + 1
+    for which in np.split(order, ends):
         sides = ordered[which].T
         one, other = (int(side[0]) for side in sides)
-        kinds = forms[one], forms[other]
+        kinds = shapes[one].form, shapes[other].form
         if isinstance(kinds[0], HalfSpace) and isinstance(kinds[1], HalfSpace):
             raise ModelError(
                 "Two half spaces have no distance: those of "
                 f"'{shapes[one].link}' and '{shapes[other].link}'. "
-                "Leave this pair out: rules.exclude(...)."
+                f"Leave this pair out: {LEAVE_OUT}."
+            )
+        if isinstance(kinds[0], Cloud) and isinstance(kinds[1], Cloud):
+            raise ModelError(
+                "Two clouds have no distance: those of "
+                f"'{shapes[one].link}' and '{shapes[other].link}'. "
+                f"Leave this pair out: {LEAVE_OUT}."
             )
         if not is_listed(*kinds):
             sides, kinds = sides[::-1], (kinds[1], kinds[0])
@@ -412,7 +560,7 @@ def _kinds(shapes: tuple[LinkShape, ...], pairs: Indices) -> Iterator[PairKind]:
 
 
 @lru_cache(maxsize=1024)  # to make a polyhedron checks all its corners
-def _corners_only(shape: Primitive) -> Primitive:
+def _corners_only(shape: Any) -> Any:
     """Return the same for all polyhedra with the same corners."""
     if isinstance(shape, ConvexPolyhedron):
         return ConvexPolyhedron(vertices=shape.vertices)
@@ -421,17 +569,10 @@ def _corners_only(shape: Primitive) -> Primitive:
 
 def _bounding_sphere(of: LinkShape) -> BoundingSphere:
     """Return a sphere around a shape, in the frame of its link."""
-    shape = of.shape
-    if isinstance(shape, HalfSpace):
+    *centre, radius = of.around
+    if not math.isfinite(radius):
         return BoundingSphere((0.0, 0.0, 0.0), math.inf)
-    # A half space has no end. Others give a sphere, or a box.
-    try:
-        centre, radius = shape.bounding_sphere
-    except NotImplementedError:  # a user's own shape may define `farthest` only
-        lower, upper = np.array(shape.bounding_box())
-        middle = 0.5 * (lower + upper)
-        centre, radius = three(middle.tolist()), float(np.linalg.norm(upper - middle))
-    return BoundingSphere(of.primary @ (shape.pose @ centre), radius)
+    return BoundingSphere(of.primary @ (of.shape.pose @ three(centre)), radius)
 
 
 @lru_cache(maxsize=1)

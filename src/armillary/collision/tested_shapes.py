@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from armillary.collision.check_tables import CheckTables
@@ -11,6 +11,7 @@ from armillary.collision.shape_pairs import LinkShape
 from armillary.errors import ArmillaryError
 from armillary.kinematics.moving_links import MovingLinks, moving_links
 from armillary.kinematics.state import State
+from armillary.model.cloud import Cloud
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.fields import kept
 from armillary.model.link import Link
@@ -54,7 +55,9 @@ def tables_of(
     return tables
 
 
-def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitive]:
+def solids_of(
+    link: Link, name: str, meshes: MeshSource | None
+) -> list[Primitive | Cloud]:
     """Return the collision shapes of a link, hulls in place of its meshes.
 
     Args:
@@ -66,7 +69,7 @@ def solids_of(link: Link, name: str, meshes: MeshSource | None) -> list[Primitiv
         ModelError: A mesh cannot be read, or has no hull.
     """
     return [
-        shape if isinstance(shape, Primitive) else hull_of(shape, name, meshes)
+        shape if isinstance(shape, Primitive | Cloud) else hull_of(shape, name, meshes)
         for shape in link.collision_shapes
     ]
 
@@ -76,6 +79,7 @@ def shapes_of_links(
     tested: Pairs,
     meshes: MeshSource | None,
     *,
+    positions: Sequence[int] | None = None,
     skip_unread: bool = False,
 ) -> dict[int, list[LinkShape]]:
     """Return the shapes of links of pairs, by their positions in `tested.links`.
@@ -84,14 +88,17 @@ def shapes_of_links(
         cell: The cell that has the links.
         tested: The pairs.
         meshes: What reads meshes.
+        positions: Those of the links; by default of all that are in a pair.
         skip_unread: Whether links whose shapes cannot be read are left out.
 
     Raises:
         ModelError: A mesh cannot be read, or has no hull.
     """
     by_position: dict[int, list[LinkShape]] = {}
-    positions: list[int] = distinct_numbers(tested.indices).tolist()
-    for k in positions:
+    wanted: Sequence[int] = distinct_numbers(tested.indices).tolist()
+    if positions is not None:
+        wanted = positions
+    for k in wanted:
         name = tested.links[k]
         link = cell.links[cell.frame(name).link]
         try:
@@ -105,7 +112,7 @@ def shapes_of_links(
 
 
 def _link_shapes(
-    cell: Workcell, name: str, link: Link, solids: list[Primitive]
+    cell: Workcell, name: str, link: Link, solids: list[Primitive | Cloud]
 ) -> list[LinkShape]:
     """Return the shapes of a link, those of the last tables where they are the same."""
     known = kept(cell, "link shapes", dict[str, list[LinkShape]])
@@ -120,16 +127,29 @@ def _link_shapes(
 
 
 def tables_of_shapes(
-    tested: Pairs, shapes: dict[int, list[LinkShape]], moving: MovingLinks, tree: Tree
+    tested: Pairs,
+    shapes: dict[int, list[LinkShape]],
+    moving: MovingLinks,
+    tree: Tree,
+    *,
+    positions: Sequence[int] | None = None,
 ) -> CheckTables:
     """Return the tables of pairs of links with these shapes, attached as in a tree.
 
-    shapes: Of `shapes_of_links`; those of links in no pair are left out.
+    Args:
+        tested: The pairs.
+        shapes: Of `shapes_of_links`.
+        moving: The moving links of the cell.
+        tree: What is attached to what.
+        positions: The links that have spheres, sorted; by default all that are in a
+            pair.
 
     Raises:
         ModelError: Both shapes of a pair are half spaces.
     """
-    used: list[int] = distinct_numbers(tested.indices).tolist()
+    used = positions
+    if used is None:
+        used = distinct_numbers(tested.indices).tolist()
     links = [tree.cell.frame(tested.links[k]).link for k in used if shapes[k]]
     every = [each for k in used for each in shapes[k]]
     return CheckTables.of(tested, every, moving.fixed_links(tree, links))
@@ -143,5 +163,7 @@ def _with_hulls(cell: Workcell, tested: Pairs, positions: Iterable[int]) -> list
     return [
         name
         for name, link in zip(names, links, strict=True)
-        if not all(isinstance(shape, Primitive) for shape in link.collision_shapes)
+        if not all(
+            isinstance(shape, Primitive | Cloud) for shape in link.collision_shapes
+        )
     ]

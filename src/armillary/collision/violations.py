@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from armillary.collision.check import CheckOptions, CollisionCheck, Contact, check_of
 from armillary.collision.lengths import margin_of, number_of
+from armillary.collision.obstacles import GivenObstacles
 from armillary.collision.pairs import applied_rules
 from armillary.collision.untested import untested_text
 from armillary.errors import ModelError, quote
@@ -28,6 +29,7 @@ def violations(
     rules: Rules | None = None,
     margin: float = 0.0,
     meshes: MeshSource | None = None,
+    obstacles: GivenObstacles | None = None,
 ) -> tuple[Violation, ...]:
     """Return what of a state breaks limits of joints, and which links touch.
 
@@ -47,6 +49,7 @@ def violations(
         rules: As for `collision`.
         margin: As for `collision` [m].
         meshes: As for `collision`.
+        obstacles: What stands around the cell, as for `CollisionCheck.with_obstacles`.
 
     Raises:
         StateError: The state is not one of this cell.
@@ -61,10 +64,12 @@ def violations(
         return tuple(broken)
     decided = applied_rules(cell, rules, meshes)
     tested = decided.pairs(bound.tree)
-    if len(tested):
+    if len(tested) or obstacles:
         options = CheckOptions(rules, margin, meshes)
         try:
             check = check_of(cell, bound, options)
+            if obstacles:
+                check = check.with_obstacles(obstacles)
         except ModelError as error:
             text = f"Links are not tested for collision: {error}"
             broken.append(Violation("untested", cell.name, math.nan, margin, text))
@@ -83,13 +88,17 @@ def _touching(
 ) -> Iterator[Violation]:
     """Yield the pairs that are nearer than the margin, but for the tolerance."""
     owners = check.cell.owners
+    obstacles = check.obstacles.names if check.obstacles else ()
     # Contacts are nearer than the margin, but may be so by no more than the tolerance.
     for contact in check.contacts(state.q):
         if tolerance and contact.distance >= check.margin - tolerance:
             continue
-        a, b = (owners[check.cell.frame(name).link] for name in contact.links)
+        is_own = False
+        if contact.links[1] not in obstacles:
+            a, b = (owners[check.cell.frame(name).link] for name in contact.links)
+            is_own = a == b
         yield Violation(
-            "self-collision" if a == b else "collision",
+            "self-collision" if is_own else "collision",
             ", ".join(contact.links),
             contact.distance,
             check.margin,

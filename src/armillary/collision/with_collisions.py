@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, NoReturn, get_args
 from armillary.collision.hulls import INSTEAD
 from armillary.errors import ArmillaryError, ModelError, unknown
 from armillary.model.bounding_volumes import bounding_spheres, convex_parts
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.link import Link
 from armillary.model.primitive import Primitive
@@ -66,8 +67,9 @@ def _bounded(
     """Return a link with other collision shapes; itself where nothing changes."""
     shapes = link.collision_shapes
     has_meshes = any(isinstance(shape, Mesh) for shape in shapes)
-    rest = [shape for shape in shapes if isinstance(shape, HalfSpace)]
-    # Only spheres are put around primitives; half spaces, without end, remain.
+    rest = [shape for shape in shapes if isinstance(shape, HalfSpace | Cloud)]
+    # Only spheres are put around primitives; half spaces, without end, remain, and so
+    # do clouds, whose elements are many already.
     if not (has_meshes or (kind == "spheres" and len(rest) < len(shapes))):
         return link
     try:

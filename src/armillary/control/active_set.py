@@ -9,26 +9,32 @@ constraints that matter, not with those that there are, and what is found is exa
 
 With H = C C' and x = C'^-1 w, constraints are n = C^-1 a in the space of w, where the
 distance is the plain one. There are c slots for them, one for each of c rates.
+
+Of few rates the formulas below are straight code; of more (`StepColumns.is_unrolled`)
+the same is done by loops, `kernel/active_set_code.py`, which tests compare with them.
 """
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from armillary.control.columns import TINY, ActiveConstraints, StepColumns
+from armillary.control.least_squares import packed, unpacked
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateRow, when_near
-from armillary.kernel.columns import each, repeat, when
+from armillary.kernel.columns import dense, each, repeat, when
+from armillary.kernel.dense import ActiveSet
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, minimum, select, sqrt
 
-__all__ = ["BOUND", "TORQUE", "LeastSquares", "active_set_stages", "packed"]
+__all__ = ["BOUND", "COUPLED", "TORQUE", "active_set_stages", "solved"]
 
-ITERATIONS: Final = 100
-"""Most constraints that are added or dropped."""
+ITERATIONS: Final = 10
+"""Most constraints that are added or dropped, for each rate; 100 in any case."""
 
 BROKEN: Final = 1e-10
 """A constraint is broken that is missed by more [m/s or rad/s]."""
@@ -43,27 +49,10 @@ Rows have numbers of their own."""
 TORQUE: Final = 2e6
 """Numbers of rows of torques: this, and more."""
 
+COUPLED: Final = 3e6
+"""Numbers of rows of limits that couple joints: this, and more."""
+
 FAR: Final = 1e30
-
-
-def packed(matrix: Matrix) -> list[Number]:
-    """Return the lower half of a symmetric matrix, row by row."""
-    return [row[k] for i, row in enumerate(matrix) for k in range(i + 1)]
-
-
-def _unpacked(numbers: Vector, c: int) -> list[list[Number]]:
-    rows: list[list[Number]] = []
-    left = iter(numbers)
-    for i in range(c):
-        rows.append([next(left) for _ in range(i + 1)])
-    return rows
-
-
-class LeastSquares(NamedTuple):
-    """H, its lower half row by row, and g of 1/2 x'H x + g'x."""
-
-    hessian: Vector
-    gradient: Vector
 
 
 class ActiveSetStart(NamedTuple):
@@ -127,6 +116,21 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
         rows: The table of inequalities, whose fields `row`, `is_near` and `row_number`
             are the `RateRow`, with more behind it; 1 for those that count; and k.
     """
+    limit = _limit(columns.x.size)
+    if not columns.is_unrolled:
+        method = ActiveSet(limit, BROKEN, DEPENDENT, TINY, FAR, BOUND, FREE)
+        given = columns.hessian, columns.gradient, columns.low, columns.high
+        found = columns.x, columns.slots, columns.multipliers, columns.finished
+        return (
+            dense(
+                method,
+                partial(solved, fields=(columns.row.name, columns.is_near.name)),
+                (*given, columns.approach_rows, columns.approach_nears),
+                found,
+                table=rows,
+                fields=(columns.row, columns.is_near, columns.row_number),
+            ),
+        )
     # Step 1 of Goldfarb and Idnani: choose the constraint that is broken most.
     choose = when(
         columns.scanning,
@@ -138,9 +142,14 @@ def active_set_stages(columns: StepColumns, rows: Table) -> tuple[Stage, ...]:
     move = when(columns.active, columns.stage(_step))
     return (
         columns.stage(_begin),
-        repeat(columns.active, choose, move, limit=ITERATIONS),
+        repeat(columns.active, choose, move, limit=limit),
         columns.stage(_end, writes=(columns.x, columns.finished)),
     )
+
+
+def _limit(c: int) -> int:
+    """Return the most iterations for c rates."""
+    return max(100, ITERATIONS * c)
 
 
 def _begin(hessian: Vector, gradient: Vector) -> ActiveSetStart:
@@ -148,7 +157,7 @@ def _begin(hessian: Vector, gradient: Vector) -> ActiveSetStart:
     c = len(gradient)
     # H = C C' turns the least squares into a distance: with x = C'^-1 w it is
     # |w + C^-1 g|^2 / 2, whose least is at w = -C^-1 g.
-    C = _cholesky(_unpacked(list(hessian), c))
+    C = _cholesky(unpacked(list(hessian), c))
     w = [0.0 - y for y in _forward(C, list(gradient))]
     # No constraint is active: slots are empty, and the first scan comes next.
     none = [0.0] * c
@@ -209,7 +218,7 @@ def _scan_bounds(
 ) -> tuple[Vector, Broken]:
     """Return x, and by how much it breaks which bound most."""
     c = len(w)
-    x = _backward(_unpacked(list(factor), c), list(w))
+    x = _backward(unpacked(list(factor), c), list(w))
     worst: Number = 0.0
     number: Number = FREE
     # Rooms x - low and high - x: the most negative one is broken most.
@@ -250,7 +259,7 @@ def _enter(factor: Vector, broken: Broken) -> Entering:
     """Return the normal of the constraint that is broken most, or the end."""
     # Less than that is rounding: then x is the answer, and the loop ends.
     is_broken = broken.worst < 0.0 - BROKEN
-    C = _unpacked(list(factor), len(broken.worst_row))
+    C = unpacked(list(factor), len(broken.worst_row))
     return Entering(
         entering_normal=_forward(C, broken.worst_row),
         pressure=0.0,
@@ -406,7 +415,64 @@ def _end(
     factor: Vector, w: Vector, low: Vector, high: Vector, active: Number
 ) -> tuple[Vector, Number]:
     """Return x within its bounds, and whether it has come to its end."""
-    x = _backward(_unpacked(list(factor), len(w)), list(w))
+    x = _backward(unpacked(list(factor), len(w)), list(w))
     # Rounding of C'^-1 w may lead beyond a bound; clipping takes it back.
     bounded = [minimum(maximum(a, b), c) for a, b, c in zip(x, low, high, strict=True)]
     return bounded, select(active > 0.0, 0.0, 1.0)
+
+
+def solved(
+    hessian: Vector,
+    gradient: Vector,
+    low: Vector,
+    high: Vector,
+    approach_rows: Matrix,
+    approach_nears: Matrix,
+    records: Any,
+    *,
+    fields: tuple[str, str],
+) -> tuple[Vector, Vector, Vector, Number]:
+    """Return what the stages write, by their formulas on floats.
+
+    Args:
+        hessian: H, packed.
+        gradient: g.
+        low: The least rates.
+        high: The greatest.
+        approach_rows: Rows of inequalities.
+        approach_nears: For each a number above 0 where it counts.
+        records: Those of the table of rows.
+        fields: Its fields that are positions of rows, and of these numbers.
+    """
+    row, is_near = fields
+    counted = [
+        (RateRow(approach_rows[one[row]], c=len(gradient)), float(one["row_number"]))
+        for one in records
+        if approach_nears[one[is_near]][0] > 0.0
+    ]
+    at = _begin(hessian, gradient)
+    factor, w, constraints = at.factor, at.w, at.constraints
+    active, worst = at.active, at.worst
+    entering = None
+    for _ in range(_limit(len(gradient))):
+        if entering is None or entering.scanning > 0.0:
+            x, broken = _scan_bounds(factor, w, low, high)
+            for one, number in counted:
+                broken = _scan_row(one, number, x, broken)
+            entering = _enter(factor, broken)
+            worst, active = broken.worst, entering.active
+            if not active > 0.0:
+                break
+        normal, pressure, number = entering[:3]
+        step = _step(w, constraints, worst, pressure, normal, number)
+        w, constraints, worst, active = (
+            step.w,
+            step.constraints,
+            step.worst,
+            step.active,
+        )
+        entering = entering._replace(pressure=step.pressure, scanning=step.scanning)
+        if not active > 0.0:
+            break
+    x, finished = _end(factor, w, low, high, active)
+    return x, constraints.slots, constraints.multipliers, finished

@@ -16,14 +16,14 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.collision.check_stages import CENTRES
 from armillary.collision.tested_shapes import solids_of
-from armillary.control.active_set import TORQUE
 from armillary.control.approach_stages import CONTACTS_OF, DISTANCE, ApproachTables
 from armillary.control.columns import StepColumns
 from armillary.control.obstacles import CAPSULE_WIDTH, BoundingCapsule, capsule_around
 from armillary.errors import ModelError
 from armillary.kernel.pipeline_kernel import Callees
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
+from armillary.model.cloud import Cloud
 from armillary.trace import Port
 
 __all__ = ["ApproachPairs"]
@@ -47,14 +47,15 @@ class ApproachPairs:
         check: The pairs of links, and where their shapes are.
         slots: How many obstacles a step can be given.
         width: How many numbers each has, those of capsules or of boxes.
-        others: For how many rows that are not of pairs there is room, behind those.
+        others: The numbers of rows that are not of pairs, for which there is room
+            behind those.
     """
 
     twists: MovingTwists
     check: CollisionCheck | None
     slots: int
     width: int = CAPSULE_WIDTH
-    others: int = 0
+    others: tuple[float, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ApproachPairs, (
@@ -85,7 +86,7 @@ class ApproachPairs:
     @property
     def sizes(self) -> dict[str, int]:
         """Return the sizes of columns that pairs and obstacles decide."""
-        sizes = {"room": self.pair_room + self.others}
+        sizes = {"room": self.pair_room + len(self.others)}
         return sizes | (
             {"slots": self.slots, "width": self.width} if self.slots else {}
         )
@@ -139,6 +140,11 @@ class ApproachPairs:
                 continue
             name = tree.name(k)
             for solid in solids_of(link, name, self.check.meshes):
+                if isinstance(solid, Cloud):
+                    raise ModelError(
+                        f"'{name}' moves with a cloud, around which there is no "
+                        "capsule for obstacles; give it primitives as collision shapes."
+                    )
                 capsule = capsule_around(solid, pose @ link.primary)
                 if capsule is not None:
                     capsules.append((row, capsule, name))
@@ -184,13 +190,13 @@ class ApproachPairs:
             ]
             records |= self._obstacle_records(obstacles, contacts)
             numbers += contacts
-        # Rows of torques have numbers of their own, and places behind all pairs.
-        others = np.arange(self.others)
+        # Other rows have numbers of their own, and places behind all pairs.
+        others = np.arange(len(self.others))
         rows = np.array([*numbers, *(self.pair_room + others)], np.int64)
         records["rows"] = {
             "row": rows,
             "is_near": rows,
-            "row_number": np.array([*numbers, *(TORQUE + others)], np.float64),
+            "row_number": np.array([*numbers, *self.others], np.float64),
         }
         return records, callees
 
@@ -251,7 +257,7 @@ class ApproachPairs:
         for kind in pairs.kinds:
             if not np.isin(kind.pairs, chosen).any():
                 continue
-            made = kind.callees(placed, "all", dtype, lanes)
+            made = kind.placed_callees(placed, "all", dtype, lanes)
             callees.append(made)
             ordered[kind.pairs] = placed.rows[kind.sides].T
             codes[kind.pairs] = made.codes

@@ -21,7 +21,8 @@ from armillary.collision.check_stages import CENTRES
 from armillary.ik.scaled_rates import RATE, RateColumns, RateRow
 from armillary.kernel.columns import Column, Numbered
 from armillary.kernel.packed import Part
-from armillary.kinematics.moving_links import POSES, TWISTS, MovingTwists
+from armillary.kinematics.moving_links import POSES
+from armillary.kinematics.moving_twists import TWISTS, MovingTwists
 from armillary.spatial.vector import Matrix, Number, Vector
 
 __all__ = [
@@ -50,6 +51,7 @@ ROWS: Final = "approach_rows"
 NEARS: Final = "approach_nears"
 OBSTACLES: Final = "obstacles"
 MASS_ROWS: Final = "mass_rows"
+MADE_ROWS: Final = "made_rows"
 """Columns of this module that fields of tables are positions in."""
 
 PLACE: Final = "rad or m"
@@ -119,6 +121,7 @@ class StepColumns(RateColumns):
     rows = Numbered("J of task k", "m", "c")
     wanted = Numbered("v of task k: requested values of J x", "m")
     diagonal = Numbered("weights of joints, of a posture", "c")
+    spare = Numbered("what tasks leave free of its rates", "c", unit=RATE)
     pull = Numbered("rates that a posture requests", "c", unit=RATE)
     curvature = Numbered("second derivatives of what J is the gradient of", "m", "c")
     missing = Numbered("W r, of what task k misses by itself", "m")
@@ -198,16 +201,30 @@ class StepColumns(RateColumns):
     braking = Column("the hardest braking that torques allow", "c", unit=RATE)
     braking_part = Column("part of full braking that torques allow")
 
+    # Limits that couple joints, in settings; rows of them, in a table
+    coupled_slopes = Column("a of limits a'q <= b, of all joints", "coupled", "n")
+    coupled_ends = Column("b of them", "coupled")
+    coupled_joints = Column("1 for joints that they couple", "c")
+    made_rows = Column("their rows", "coupled", "row")
+    made_row = Column("one of them", "row", into=MADE_ROWS)
+    coupled_row = Column("the row of that limit among all rows", "row", into=ROWS)
+    coupled_near = Column("above 0 where that row counts", 1, into=NEARS)
+    coupled_scale = Column("part of the way from braking that these limits allow")
+
     # Pairs inside the margin
     separating = Column("rates that meet all rows", "c", unit=RATE)
     stuck = Column("numbers of inseparable pairs, -1 for none", STUCK)
     broken_rows = Column("how many rows of pairs `separating` broke before")
     unmet_rows = Column("how many it breaks now")
     easing = Column("above 0 while fewer may be broken")
+    broken_slopes = Column("slopes of a row", 1, "c")
+    broken_counts = Column("1 where that is of a pair and broken, else 0", 1)
+    broken_wanted = Column("the rise of the distance that it requires", 1)
 
     # The quadratic program: 1/2 x'H x + g'x least, H = C C', x = C'^-1 w
     hessian = Column("H, its lower half row by row", "half")
     gradient = Column("g", "c")
+    ridge = Column("what is added to the diagonal of H", "c")
     factor = Column("C, likewise, with 1 over its diagonal", "half")
     w = Column("x in the space where the distance is the plain one", "c")
     normals = Column("normals of active constraints in that space", "c", "c")
@@ -228,6 +245,9 @@ class StepColumns(RateColumns):
     has_level = Column("above 0 while levels are left")
 
     # Rates in the direction of a task
+    across = Numbered("J of task k, without the direction of v", "m", "c")
+    across_weights = Numbered("weights of its rows", "m")
+    across_wanted = Numbered("what they are to reach: 0", "m")
     is_aside = Column("1 where rates that separate pairs are not along the direction")
     touched = Column("number of the row that x is nearest to, -1 for none")
     nearest_part = Column("how far x is from that row, in parts of its size")
@@ -264,8 +284,8 @@ class StepColumns(RateColumns):
             twists: Of the moving links.
             levels: The level of priority of each row of tasks.
             sizes: Others: the number of `tasks` that have rows; the `room` for
-                inequality rows; with obstacles their `slots`, and the `width` of the
-                numbers of each.
+                inequality rows; that of rows of `coupled` limits; with obstacles their
+                `slots`, and the `width` of the numbers of each.
         """
         n, c, R = twists.moving.joints, len(twists.joints), len(levels)
         return cls(

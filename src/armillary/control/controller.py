@@ -17,7 +17,9 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.control import frame_tasks, joint_tasks, mass_task
+from armillary.control.active_set import COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
+from armillary.control.coupled_limits import CoupledLimits
 from armillary.control.obstacles import CAPSULE_WIDTH, Obstacles
 from armillary.control.options import ControllerNumbers, ControllerOptions, per_joint
 from armillary.control.rate_bounds import JointLimits, rate_bounds
@@ -35,7 +37,8 @@ from armillary.kernel.arguments import check_arguments
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.moving_links import MovingTwists, straight_links
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, bound_state, home
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
@@ -45,8 +48,8 @@ __all__ = ["Controller", "controller_of"]
 
 Array = npt.NDArray[np.float64]
 
-MOST_JOINTS: Final = 48
-"""Joints that a controller can move: code grows with their third power."""
+MOST_JOINTS: Final = 128
+"""Joints that a controller can move; tested with 60, and compiled in seconds."""
 
 
 def controller_of(
@@ -101,6 +104,7 @@ def controller_of(
         stages=stages,
         is_single=several is None,
         torques=_torque_limits(cell, options.torque, twists, bound),
+        coupled=CoupledLimits.of(cell, twists) if options.limits else None,
         _again=partial(_made_again, tasks=tasks, options=options, joints=joints),
     )
 
@@ -183,6 +187,7 @@ class StepKernels:
         conflict: What happens where constraints do not allow the rates that tasks
             request.
         torques: The limits of torques, if they count.
+        coupled: The limits that couple joints, if there are any.
     """
 
     twists: MovingTwists
@@ -192,11 +197,15 @@ class StepKernels:
     state: State
     conflict: str
     torques: TorqueLimits | None = None
+    coupled: CoupledLimits | None = None
 
     @property
     def layout(self) -> StepLayout:
         """Return what the numbers of an answer are of."""
-        return StepLayout(self.twists.moving.cell, self.approach, self.twists.joints)
+        labels = () if self.coupled is None else self.coupled.labels
+        return StepLayout(
+            self.twists.moving.cell, self.approach, self.twists.joints, labels
+        )
 
     def with_obstacles(self, count: int) -> Kernel:
         """Return the kernel for so many obstacles, at most `approach.slots`."""
@@ -227,6 +236,9 @@ class StepKernels:
         tables[SETTINGS] = self.settings
         if self.torques is not None:
             tables |= self.torques.records(self.approach.pair_room)
+        if self.coupled is not None:
+            room = self.approach.pair_room + len(self.approach.others)
+            tables |= self.coupled.records(room - len(self.coupled))
         # Payloads and moved bases of the state are in tables of the tasks, too.
         for task in self.stages:
             tables |= task.records(self.state)
@@ -248,6 +260,7 @@ class StepKernels:
                 self.approach,
                 self.conflict,
                 has_torques=self.torques is not None,
+                coupled=0 if self.coupled is None else len(self.coupled),
             ),
         )
 
@@ -271,6 +284,7 @@ class Controller:
         stages: The stages of each task.
         is_single: Whether it was made with one task that is not in a list.
         torques: Limits of torques, or None.
+        coupled: Limits that couple joints, or None.
     """
 
     cell: Workcell
@@ -284,6 +298,7 @@ class Controller:
     stages: tuple[TaskStages, ...]
     is_single: bool
     torques: TorqueLimits | None
+    coupled: CoupledLimits | None
     _again: partial[Controller]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -515,12 +530,19 @@ class Controller:
                 self.state,
                 self.conflict,
                 self.torques,
+                self.coupled,
             ),
         )
 
     @property
-    def _others(self) -> int:
-        return 0 if self.torques is None else 2 * len(self.joints)
+    def _others(self) -> tuple[float, ...]:
+        """Return the numbers of rows that are not of pairs: of torques, of limits."""
+        torques = 0 if self.torques is None else 2 * len(self.joints)
+        coupled = 0 if self.coupled is None else len(self.coupled)
+        return (
+            *(TORQUE + k for k in range(torques)),
+            *(COUPLED + k for k in range(coupled)),
+        )
 
     @cached_property
     def _settings(self) -> Mapping[str, Any]:
@@ -536,6 +558,8 @@ class Controller:
             "damping": [own.damping],
             "margin": [0.0 if self.avoid is None else self.avoid.margin],
         }
+        if self.coupled is not None:
+            record |= self.coupled.settings
         # Rows with less than 1 % of the greatest weight do not decide the reason.
         weights = [weight for each in self.stages for weight in each.weights]
         if weights:

@@ -24,7 +24,7 @@ from armillary.control.task_stages import (
 from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import numbers_of
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.ldl import inner
 from armillary.spatial.pose import Pose

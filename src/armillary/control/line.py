@@ -18,13 +18,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from armillary.control.active_set import LeastSquares, packed
 from armillary.control.columns import TINY, StepColumns
+from armillary.control.least_squares import add_diagonal, add_squares, cleared
 from armillary.control.task_stages import TaskRows
 from armillary.kernel.columns import when
 from armillary.kernel.pipeline import Stage
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import maximum, select, sqrt
 
 __all__ = ["aside", "line_stages"]
@@ -59,11 +59,25 @@ def line_stages(columns: StepColumns, solve: Sequence[Stage]) -> tuple[Stage, ..
         columns: The columns of the task.
         solve: The stages of the active-set method.
     """
+    across = columns.across()
+    weights, wanted = columns.across_weights(), columns.across_wanted()
     return (
         columns.stage(_begin, writes=(columns.begin_rates, columns.is_aside)),
         when(
             columns.is_aside,
-            columns.stage(_model),
+            columns.stage(
+                _model,
+                writes=(
+                    across,
+                    weights,
+                    wanted,
+                    columns.ridge,
+                    columns.gradient,
+                ),
+            ),
+            cleared(columns),
+            add_diagonal(columns),
+            add_squares(columns, weights, wanted, [across]),
             *solve,
             columns.stage(_chosen, writes=columns.begin_rates),
         ),
@@ -78,18 +92,18 @@ def _begin(separating: Vector, task: TaskRows) -> tuple[Vector, Number]:
     return list(separating), aside(got, task.wanted)[1]
 
 
-def _model(full_braking: Vector, task: TaskRows) -> LeastSquares:
-    """Return H = 1 + K J' (1 - u u') J and g = -r."""
+def _model(
+    full_braking: Vector, task: TaskRows
+) -> tuple[Matrix, Vector, Vector, Vector, Vector]:
+    """Return what H = 1 + K J' (1 - u u') J and g = -r are made of.
+
+    These are (1 - u u') J, K and 0 for its rows, the diagonal 1, and g.
+    """
     # A projection is its own square: one of J' and J suffices.
     across = [aside(column, task.wanted)[0] for column in zip(*task.rows, strict=True)]
-    H = [
-        [
-            STRAIGHT * inner(a, b) + (1.0 if i == j else 0.0)
-            for j, b in enumerate(across)
-        ]
-        for i, a in enumerate(across)
-    ]
-    return LeastSquares(packed(H), [0.0 - rate for rate in full_braking])
+    rows = [list(row) for row in zip(*across, strict=True)]
+    weights, wanted = [STRAIGHT for _ in rows], [0.0 for _ in rows]
+    return rows, weights, wanted, [1.0] * len(across), [0.0 - r for r in full_braking]
 
 
 def _chosen(x: Vector, finished: Number, separating: Vector, task: TaskRows) -> Vector:

@@ -24,7 +24,7 @@ from armillary.control.task_stages import (
 from armillary.errors import ModelError
 from armillary.kernel.columns import each
 from armillary.kinematics.kernels import chosen_axes
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.vector import Matrix, Number, Vector, cross, three
 

@@ -23,16 +23,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from armillary.control.active_set import BOUND, LeastSquares, packed
+from armillary.control.active_set import BOUND
 from armillary.control.approach_stages import NO_PAIRS, least_rise
 from armillary.control.columns import STUCK, TINY, InequalityRow, StepColumns
+from armillary.control.least_squares import add_diagonal, add_squares, cleared
 from armillary.ik.active_rows import FREE
 from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.spatial.ldl import inner
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import maximum, minimum, select
 
@@ -67,13 +68,13 @@ def separation_stages(
         braking: The rates that r is at first.
     """
 
-    def for_each_near(stage: Stage) -> Stage:
-        return each(rows, *when_near(columns, columns.is_near, stage))
+    def for_each_near(*stages: Stage) -> Stage:
+        return each(rows, *when_near(columns, columns.is_near, *stages))
 
     begun = columns.separating, columns.stuck, columns.easing, columns.finished
-    model, broken = columns.group(LeastSquares), columns.broken_rows
-    unmet = columns.unmet_rows
-    gathered = columns.row, *model, broken
+    broken, unmet = columns.broken_rows, columns.unmet_rows
+    counts, wanted = columns.broken_counts, columns.broken_wanted
+    slopes = columns.broken_slopes
     return (
         columns.stage(_begin, braking=braking, writes=begun),
         # Where braking meets all rows, nothing is done: that is nearly always.
@@ -81,8 +82,15 @@ def separation_stages(
             columns.is_strained,
             repeat(
                 columns.easing,
-                columns.stage(_start, writes=(*model, broken)),
-                for_each_near(columns.stage(_gather, writes=gathered)),
+                columns.stage(_start, writes=(columns.ridge, columns.gradient, broken)),
+                cleared(columns),
+                add_diagonal(columns),
+                for_each_near(
+                    columns.stage(
+                        _gather, writes=(columns.row, slopes, counts, wanted, broken)
+                    ),
+                    add_squares(columns, counts, wanted, [slopes]),
+                ),
                 *solve,
                 columns.stage(_taken, writes=(columns.separating, unmet)),
                 for_each_near(columns.stage(_count, writes=unmet)),
@@ -99,13 +107,11 @@ def _begin(braking: Vector) -> tuple[Vector, Vector, Number, Number]:
     return list(braking), [FREE + 0.0 * braking[0]] * STUCK, 1.0, 1.0
 
 
-def _start(separating: Vector) -> tuple[LeastSquares, Number]:
-    """Return H and g of 1/2 e^2 |x - r|^2, and that no row is broken yet."""
+def _start(separating: Vector) -> tuple[Vector, Vector, Number]:
+    """Return the diagonal of H and g of 1/2 e^2 |x - r|^2; no row is broken yet."""
     # e^2 makes H positive, so that the solver has one answer however few rows.
     e = KEEPING * KEEPING
-    c = len(separating)
-    H = [[e if i == k else 0.0 for k in range(c)] for i in range(c)]
-    return LeastSquares(packed(H), [0.0 - e * rate for rate in separating]), 0.0
+    return [e for _ in separating], [0.0 - e * rate for rate in separating], 0.0
 
 
 def _gather(
@@ -113,27 +119,21 @@ def _gather(
     row_number: Number,
     pace: Number,
     separating: Vector,
-    model: LeastSquares,
     broken_rows: Number,
-) -> tuple[InequalityRow, LeastSquares, Number]:
-    """Return a row that r meets, and H and g with 1/2 (b - a x)^2 added.
+) -> tuple[InequalityRow, Matrix, Vector, Vector, Number]:
+    """Return a row that r meets, and a, its weight and b of 1/2 (b - a x)^2.
 
-    That is added for pairs alone, and only where r breaks their row.
+    The weight is 1 for pairs alone, and only where r breaks their row.
     """
     a, is_pair = row.slopes, row_number < BOUND
     wanted = _wanted(row, pace)
     # r is `separating`: braking at first, then what was found.
     reached = inner(a, list(separating))
     breaks = select(is_pair, select(reached < wanted, 1.0, 0.0), 0.0)
-    # The row adds a a' to H and a b to g, of which `counts` is a or 0.
-    counts = [breaks * x for x in a]
-    products = packed([[x * y for y in a] for x in counts])
-    H = [x + y for x, y in zip(model.hessian, products, strict=True)]
-    g = [x - y * wanted for x, y in zip(model.gradient, counts, strict=True)]
     # While rates are sought, rows require no more than r gives. Rows of torques keep
     # what they require.
     eased = select(is_pair, minimum(wanted, reached), row.bound)
-    return row.replaced(bound=eased), LeastSquares(H, g), broken_rows + breaks
+    return row.replaced(bound=eased), [a], [breaks], [wanted], broken_rows + breaks
 
 
 def _wanted(row: InequalityRow, pace: Number) -> Number:

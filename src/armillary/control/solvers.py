@@ -11,8 +11,19 @@ from functools import partial
 from itertools import chain
 from typing import Final, NamedTuple
 
-from armillary.control.active_set import BOUND, LeastSquares, packed
+from armillary.control.active_set import BOUND
 from armillary.control.columns import TINY, StepColumns
+from armillary.control.least_squares import (
+    LeastSquares,
+    add_diagonal,
+    add_squares,
+    added_squares,
+    cleared,
+    shrink,
+    shrunk,
+    with_diagonal,
+    zero_hessian,
+)
 from armillary.control.line import line_stages
 from armillary.control.task_stages import TaskStages
 from armillary.control.unreached import unreached_stages
@@ -21,16 +32,13 @@ from armillary.ik.scaled_rates import RateRow, rate_stages, when_near
 from armillary.kernel.columns import each, repeat
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
-from armillary.spatial.ldl import LDLFactor, inner, shifted
+from armillary.kinematics.moving_twists import MovingTwists
+from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Port
 from armillary.trace.functions import absolute, maximum, minimum, select, truncate
 
 __all__ = ["Solver", "bending", "firm_weights", "priority_levels", "slowing"]
-
-FREEDOM: Final = 1e-6
-"""Square of the singular value of tasks below which directions are free."""
 
 NEXT_TO: Final = 1e-12
 """Part of 1 + |bound| by which a rate at it may differ by rounding."""
@@ -92,9 +100,11 @@ def bending(
         best = _level_after_level(columns, tasks, solve, max(levels) + 1)
     else:
         requests = [each.columns.wanted() for each in tasks if each.weights]
+        goal = columns.stage(_listed, wanted=requests, writes=columns.goal)
         best = (
             columns.stage(_first_level, writes=columns.level_stiffness),
-            _least_squares_stage(columns, tasks, columns.weights, requests),
+            *([goal] if requests else []),
+            *_least_squares(columns, tasks, columns.weights),
             *solve,
         )
     # Least squares do not scale tasks: `tasks_scale` is 1.
@@ -130,6 +140,10 @@ def _rooms(
     below = [maximum(a - b, 0.0) for a, b in zip(own, lower, strict=True)]
     above = [maximum(b - a, 0.0) for a, b in zip(own, upper, strict=True)]
     return LimitRooms(below, above)
+
+
+def _listed(wanted: Sequence[Vector]) -> Vector:
+    return list(chain.from_iterable(wanted))
 
 
 def _first_level(stiffness: Matrix) -> Vector:
@@ -198,7 +212,7 @@ def _level_after_level(
             columns.stage(
                 _weigh, writes=(columns.level_weights, columns.level_stiffness)
             ),
-            _least_squares_stage(columns, tasks, columns.level_weights, [columns.goal]),
+            *_least_squares(columns, tasks, columns.level_weights),
             *solve,
             columns.stage(
                 partial(_reached, levels=levels),
@@ -212,8 +226,7 @@ def _level_after_level(
 
 def _start_levels(wanted: Sequence[Vector], *, c: int) -> LevelStart:
     none = [0.0] * c
-    goal = list(chain.from_iterable(wanted))
-    return LevelStart(goal, 0.0, 1.0, none, [FREE] * c, none, 0.0)
+    return LevelStart(_listed(wanted), 0.0, 1.0, none, [FREE] * c, none, 0.0)
 
 
 def _weigh(
@@ -269,136 +282,124 @@ def _reached(
     return goals, after, select(after < 2 * levels - 1, 1.0, 0.0)
 
 
-def _least_squares_stage(
-    columns: StepColumns,
-    tasks: Sequence[TaskStages],
-    weights: Port,
-    requests: Sequence[Port],
-) -> Stage:
-    """Return the stage that finds H and g of 1/2 x'H x + g'x.
+def _least_squares(
+    columns: StepColumns, tasks: Sequence[TaskStages], weights: Port
+) -> tuple[Stage, ...]:
+    """Return the stages that find H = J'W J + P + d^2 + S and g of 1/2 x'H x + g'x.
+
+    What J x is to be is in the column `goal`.
 
     Args:
         columns: The columns.
         tasks: The tasks.
         weights: The weights of all rows.
-        requests: What J x is to be, in the order of the rows.
     """
     listed = [each.columns for each in tasks if each.weights]
     postures = [each.columns for each in tasks if not each.weights]
-    return columns.stage(
-        _least_squares,
-        weights=weights if listed else None,
-        rows=[each.rows() for each in listed],
-        requests=requests if listed else [],
-        diagonals=[each.diagonal() for each in postures],
-        pulls=[each.pull() for each in postures],
+    rows = [each.rows() for each in listed]
+    if columns.is_unrolled:  # one program: H need not wait in memory
+        return (
+            columns.stage(
+                _all_squares,
+                weights=weights if listed else None,
+                goal=columns.goal if listed else None,
+                rows=rows,
+                diagonals=[each.diagonal() for each in postures],
+                pulls=[each.pull() for each in postures],
+            ),
+        )
+    squares = add_squares(columns, weights, columns.goal, rows)
+    return (
+        columns.stage(_no_gradient, writes=columns.gradient),
+        cleared(columns),
+        # Tasks: sum_k w_k (v_k - J_k x)^2 / 2.
+        *([squares] if listed else []),
+        # Postures where tasks leave freedom, then damping and stiffness about them.
+        *(shrink(columns, each.pull(), each.spare()) for each in postures),
+        columns.stage(
+            _about_postures,
+            diagonals=[each.diagonal() for each in postures],
+            spares=[each.spare() for each in postures],
+            writes=(columns.ridge, columns.gradient),
+        ),
+        add_diagonal(columns),
     )
 
 
-def _least_squares(
+def _all_squares(
     damping: Number,
     level_stiffness: Vector,
     rooms: LimitRooms,
     rows: Sequence[Matrix],
-    requests: Sequence[Vector],
     diagonals: Sequence[Vector],
     pulls: Sequence[Vector],
     weights: Vector = (),
+    goal: Vector = (),
 ) -> LeastSquares:
-    """Return H = J'W J + P + d^2 + S and the g that belongs to it."""
-    c = len(level_stiffness)
-    H: list[list[Number]] = [[0.0] * c for _ in range(c)]
-    g: list[Number] = [0.0] * c
-    # Tasks: sum_k w_k (v_k - J_k x)^2 / 2.
-    for weight, row, v in zip(weights, chain(*rows), chain(*requests), strict=True):
-        for i in range(c):
-            # The lower half of H suffices; g = -J'W v.
-            scaled = weight * row[i]
-            g[i] = g[i] - scaled * v
-            for j in range(i + 1):
-                H[i][j] = H[i][j] + scaled * row[j]
-    # Postures, where the tasks leave freedom, then damping and stiffness about them.
-    free = LDLFactor.of(shifted(H, FREEDOM), FREEDOM) if pulls else None
-    postures = _Postures.of(free, diagonals, pulls, c)
-    # Rows (2) and (3), then (4) of the program in `step_pipeline.py`.
-    postures.add(H, g, damping)
-    postures.stiffen(H, g, level_stiffness, rooms)
-    return LeastSquares(packed(H), g)
+    """Return H and g, as the stages of `_least_squares` do one after another."""
+    none = [0.0] * len(level_stiffness)
+    H, g = added_squares(zero_hessian(none), none, weights, goal, rows)
+    spares = [shrunk(H, pull) for pull in pulls]
+    ridge, g = _about_postures(damping, level_stiffness, rooms, g, diagonals, spares)
+    return LeastSquares(with_diagonal(H, ridge), g)
 
 
-class _Postures(NamedTuple):
-    """What postures request in the directions that other tasks leave free.
+def _no_gradient(low: Vector) -> Vector:
+    return [0.0 for _ in low]
 
-    With G = sum J' W J of the other tasks and a small e, e (G + e)^-1 r is nearly r in
-    directions that they leave free, and nearly 0 in others.
 
-    Attributes:
-        weights: Of each joint, summed over postures.
-        rates: e (G + e)^-1 r, where r is the weighted mean of the rates of postures.
+def _about_postures(
+    damping: Number,
+    level_stiffness: Vector,
+    rooms: LimitRooms,
+    gradient: Vector,
+    diagonals: Sequence[Vector],
+    spares: Sequence[Vector],
+) -> tuple[Vector, Vector]:
+    """Return what rows (2) to (4) of `step_pipeline.py` add to the diagonal, and g.
+
+    Args:
+        damping: d^2.
+        level_stiffness: S.
+        rooms: How far joints are from their limits.
+        gradient: g of tasks.
+        diagonals: The weights of each posture.
+        spares: Its rates in the directions that tasks leave free.
     """
+    c = len(level_stiffness)
+    total: list[Number] = [0.0] * c
+    pulled: list[Number] = [0.0] * c
+    for diagonal, spare in zip(diagonals, spares, strict=True):
+        for i, (weight, rate) in enumerate(zip(diagonal, spare, strict=True)):
+            total[i] = total[i] + weight
+            pulled[i] = pulled[i] + weight * rate
+    rates = [a / maximum(b, TINY) for a, b in zip(pulled, total, strict=True)]
+    # Damping pulls toward the rates of postures too, not to 0, and so does not
+    # counteract them. Joints without a posture have the rate 0.
+    part = _kept_part(rates, rooms)
+    ridge: list[Number] = []
+    g: list[Number] = []
+    for rate, weight, stiff, old in zip(
+        rates, total, level_stiffness, gradient, strict=True
+    ):
+        ridge.append(weight + damping + stiff)
+        g.append(old - (weight + damping) * rate - part * stiff * rate)
+    return ridge, g
 
-    weights: list[Number]
-    rates: list[Number]
 
-    @classmethod
-    def of(
-        cls,
-        free: LDLFactor | None,
-        diagonals: Sequence[Vector],
-        pulls: Sequence[Vector],
-        c: int,
-    ) -> _Postures:
-        """Project the rates of postures.
+def _kept_part(rates: Sequence[Number], rooms: LimitRooms) -> Number:
+    """Return the part of the rates of postures that stiffness pulls to.
 
-        Args:
-            free: The factor of G + e; None without postures.
-            diagonals: The weights of each posture.
-            pulls: Its rates.
-            c: How many rates.
-        """
-        total: list[Number] = [0.0] * c
-        pulled: list[Number] = [0.0] * c
-        for diagonal, pull in zip(diagonals, pulls, strict=True):
-            assert free is not None
-            # e (G + e)^-1 r vanishes along singular vectors with s^2 much above e.
-            left = free.solve([FREEDOM * rate for rate in pull])
-            for i, (weight, rate) in enumerate(zip(diagonal, left, strict=True)):
-                total[i] = total[i] + weight
-                pulled[i] = pulled[i] + weight * rate
-        rates = [a / maximum(b, TINY) for a, b in zip(pulled, total, strict=True)]
-        return cls(total, rates)
-
-    def add(self, H: list[list[Number]], g: list[Number], damping: Number) -> None:
-        """Add |x - rates|^2 to H and g, with the weights of postures and damping.
-
-        Damping pulls toward the rates of postures too, not to 0, and so does not
-        counteract them. Joints without a posture have the rate 0.
-        """
-        for i, (weight, rate) in enumerate(zip(*self, strict=True)):
-            H[i][i] = H[i][i] + weight + damping
-            g[i] = g[i] - (weight + damping) * rate
-
-    def stiffen(
-        self,
-        H: list[list[Number]],
-        g: list[Number],
-        stiffness: Vector,
-        rooms: LimitRooms,
-    ) -> None:
-        """Add |x - part rates|^2 to H and g, with stiffness as the weights.
-
-        Stiffness exceeds damping by far. So the rates of postures are reduced in one
-        common part where one of them leads to a limit that is near: where that limit
-        stops one joint, stiffness must not make others move instead.
-        """
-        # The greatest part of 0 to 1 with |part rate| <= FAINT + HOLDING room.
-        part: Number = 1.0
-        for rate, below, above in zip(self.rates, *rooms, strict=True):
-            room = FAINT + HOLDING * select(rate > 0.0, above, below)
-            part = minimum(part, room / maximum(absolute(rate), TINY))
-        for i, (rate, stiff) in enumerate(zip(self.rates, stiffness, strict=True)):
-            H[i][i] = H[i][i] + stiff
-            g[i] = g[i] - part * stiff * rate
+    Stiffness exceeds damping by far. So the rates of postures are reduced in one common
+    part where one of them leads to a limit that is near: where that limit stops one
+    joint, stiffness must not make others move instead.
+    """
+    # The greatest part of 0 to 1 with |part rate| <= FAINT + HOLDING room.
+    part: Number = 1.0
+    for rate, below, above in zip(rates, *rooms, strict=True):
+        room = FAINT + HOLDING * select(rate > 0.0, above, below)
+        part = minimum(part, room / maximum(absolute(rate), TINY))
+    return part
 
 
 # Motion keeps its direction: a hierarchy is followed from braking

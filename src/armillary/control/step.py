@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.control.active_set import BOUND, TORQUE
+from armillary.control.active_set import BOUND, COUPLED, TORQUE
 from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import NO_PAIRS
 from armillary.control.columns import STUCK
@@ -28,11 +28,13 @@ class StepLayout(NamedTuple):
         cell: The cell that moves.
         approach: The pairs that are kept apart.
         joints: Indices of the joints that the controller moves.
+        coupled: What the rows of limits that couple joints are called.
     """
 
     cell: Workcell
     approach: ApproachPairs
     joints: tuple[int, ...]
+    coupled: tuple[str, ...] = ()
 
 
 @final
@@ -166,8 +168,11 @@ class Step:
             # FREE and NaN: nothing is active there.
             if not number >= 0.0:
                 continue
-            # Ranges of numbers: pairs, then bounds of rates, then torques.
-            if number >= TORQUE:
+            # Ranges of numbers: pairs, bounds of rates, torques, coupled limits.
+            if number >= COUPLED:
+                label = self.layout.coupled[int(number - COUPLED)]
+                texts.append(f"coupled limit {label}")
+            elif number >= TORQUE:
                 texts.append(f"torque limit of {names[int(number - TORQUE) // 2]}")
             elif number >= BOUND:
                 joint, side = divmod(int(number - BOUND), 2)

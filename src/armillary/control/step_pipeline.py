@@ -14,11 +14,12 @@ with weights W_i, and postures j that request rates p_j with weights P_j (diagon
 | row | columns | written by | symbols |
 | --- | --- | --- | --- |
 | (1) | `rows_i`, `wanted_i`, `weights` | `frame_tasks.py`, `joint_tasks.py`, `mass_task.py` | J_i, v_i, W_i |
-| (2) | `diagonal_j`, `pull_j` | `_posture` of `joint_tasks.py` | P_j, p_j; N p = e (G + e)^-1 p, with G = sum J'WJ and a small e, is what tasks leave free of p (`solvers.py`) |
+| (2) | `diagonal_j`, `pull_j` | `_posture` of `joint_tasks.py` | P_j, p_j; N p = e (G + e)^-1 p, with G = sum J'WJ and a small e, is what tasks leave free of p (`least_squares.py`) |
 | (3) | `damping` | a setting | d^2; p without an index is the weighted mean of postures |
 | (4) | `stiffness` | `unreached.py` | the diagonal S >= 0 of tasks that are out of reach; in its term N p is reduced where it leads to limits of joints |
 | (5) | `low`, `high` | `rate_bounds.py` | from them joints can stop before their limits |
 | (6) | table `rows`, of `approach_rows` | `approach_stages.py`, `separation.py` | a_k is the slope of the distance of pair k; outside of the margin b_k = -pace (distance - margin), less what obstacles and other joints add to the rise of the distance. Inside, it is reduced to what all pairs can have together, so that the program has a solution |
+| (8) | table `coupled_limits`, in the same rows | `coupled_limits.py` | limits a'q <= b of several joints: rates from which all joints can stop before them |
 | (7) | table `torque_limits`, in the same rows | `torque_limits.py` | M and h from one kernel of dynamics |
 
 With priorities, one program after another is solved within those before it. With
@@ -37,11 +38,13 @@ The stages, in their order:
 | `_bounds` | `q`, `qd`, limits, `dt` | `low`, `high`, `full_braking`, `pace`, `braking_time`, `passed`, `sources`, `speeds` |
 | `approach_stages` | poses, twists, `obstacles`, `speeds`, `velocity`, `full_braking`, `margin`, `pace`, `braking_time` | the rows of pairs, `least_distance`, `is_strained` |
 | `torque_stages` | `mass_rows`, `full_braking` | the rows of torques; `braking` within them |
+| `coupled_stages` | `q`, `qd`, `braking`, `braking_time` | the rows of limits that couple joints; `low`, `high` of these joints |
 | `separation_stages` | rows, `braking` | rows that some rates meet, `separating`, `stuck` |
 | `bending` or `slowing` | all of these | `x`, `finished`, `tasks_scale`, active constraints; `slowing` also `begin_rates` |
 | `torque_guard` | `x`, rows of torques | `x`, braking where these are missed |
 | `safe_stages` | `x`, the begin of its way, rows | `x`, `scale`, `is_stoppable`, `has_near` |
 | `stop_stages` | `x`, the begin of its way, `full_braking`, `has_near` | `x`, `scale`, `is_stoppable`, from distances where motion would stop |
+| `coupled_guard` | `x`, `full_braking` | `x`, `coupled_scale`, `passed`: joints can stop before limits that couple them |
 | `torque_verdict` | `x`, rows of torques | `passed` |
 | `_reason` | `x`, `rows`, `wanted`, active constraints | `reason` |
 | `_answer` | all of these | `answer` |
@@ -62,6 +65,12 @@ from armillary.control.active_set import BOUND, active_set_stages
 from armillary.control.approach import ApproachPairs
 from armillary.control.approach_stages import approach_stages
 from armillary.control.columns import STUCK, StepColumns
+from armillary.control.coupled_limits import (
+    coupled_guard,
+    coupled_settings,
+    coupled_stages,
+    coupled_table,
+)
 from armillary.control.line import aside
 from armillary.control.rate_bounds import JointLimits, StepBounds, rate_bounds
 from armillary.control.separation import DEEP, separation_stages
@@ -79,7 +88,7 @@ from armillary.ik.reason import RateReason
 from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
@@ -109,6 +118,7 @@ def step_pipeline(
     conflict: str,
     *,
     has_torques: bool = False,
+    coupled: int = 0,
 ) -> Pipeline:
     """Return the pipeline of a step.
 
@@ -116,13 +126,23 @@ def step_pipeline(
     reason; the scale; the least distance and the number of that pair; the numbers of
     pairs that are not separated; which limits bounds of rates come from; then the
     numbers of the constraints that hold the rates, and how much each presses.
+
+    Args:
+        twists: Of the moving links.
+        tasks: The stages of tasks.
+        approach: The pairs that are kept apart.
+        conflict: `bend` or `slow`.
+        has_torques: Whether torques are limited.
+        coupled: How many rows limits have that couple joints.
     """
     # What is compiled depends on tasks and robots alone: numbers are in tables.
     levels = priority_levels(tasks)
     count = sum(bool(task.weights) for task in tasks)
-    columns = StepColumns.for_step(twists, levels, tasks=count, **approach.sizes)
+    sizes = {**approach.sizes, "coupled": coupled}
+    columns = StepColumns.for_step(twists, levels, tasks=count, **sizes)
     pairs = approach.tables(columns)
-    settings = _settings(columns, tasks)
+    settings = _settings(columns, tasks, has_coupled=coupled > 0)
+    coupled_limits = coupled_table(columns) if coupled else None
     torques = torque_table(columns) if has_torques else None
     braking = columns.braking if has_torques else columns.full_braking
     # Rows (1) to (7) of the program are columns by then; the solver finds x.
@@ -140,18 +160,25 @@ def step_pipeline(
         ),
         *approach_stages(pairs),
         *(torque_stages(columns, torques, twists.joints) if torques else ()),
+        *(
+            coupled_stages(columns, coupled_limits, braking, twists.joints)
+            if coupled_limits
+            else ()
+        ),
         *separation_stages(columns, rows, solve, braking),
         *solver.stages,
         *(torque_guard(columns, torques) if torques else ()),
         *safe_stages(columns, rows, twists.joints, solver.begin),
         *stop_stages(twists, pairs, solver.begin),
+        *(coupled_guard(columns, twists.joints) if coupled else ()),
         *(torque_verdict(columns, torques) if torques else ()),
-        _reason_stage(columns, tasks, solver),
+        _reason_stage(columns, tasks, solver, has_coupled=coupled > 0),
         _answer_stage(columns, twists, solver, has_obstacles=approach.slots > 0),
     )
     # Several tasks may share a table, as that of masses: it is listed once.
     tables = [table for task in tasks for table in task.tables]
     tables += [torques] if torques else []
+    tables += [coupled_limits] if coupled_limits else []
     # All targets come first, then their rates: see `Controller.__call__`.
     targets, rates = zip(*(task.ports for task in tasks), strict=True)
     given = [columns.mass_rows] if torques else []
@@ -162,11 +189,13 @@ def step_pipeline(
         (*twists.tables, settings, *dict.fromkeys(tables), *pairs.listed),
         (*twists.stages, each(settings, *stages)),
         (StepColumns.answer.name,),
-        approach.scratch(columns),
+        (*twists.scratch, *approach.scratch(columns)),
     )
 
 
-def _settings(columns: StepColumns, tasks: Sequence[TaskStages]) -> Table:
+def _settings(
+    columns: StepColumns, tasks: Sequence[TaskStages], *, has_coupled: bool
+) -> Table:
     """Return the table of settings; `Controller` has its record."""
     ports = [
         columns.lower,
@@ -181,6 +210,8 @@ def _settings(columns: StepColumns, tasks: Sequence[TaskStages]) -> Table:
     if any(task.weights for task in tasks):
         ports += [columns.weights, columns.judged]
         ports += [columns.priority_level, columns.firm_weights]
+    if has_coupled:
+        ports += coupled_settings(columns)
     fields = list(columns.table(SETTINGS, *ports).fields)
     for task in tasks:
         own = task.columns.table(SETTINGS, task.columns.gain(), *task.reads)
@@ -255,7 +286,11 @@ class _Achieved(NamedTuple):
 
 
 def _reason_stage(
-    columns: StepColumns, tasks: Sequence[TaskStages], solver: Solver
+    columns: StepColumns,
+    tasks: Sequence[TaskStages],
+    solver: Solver,
+    *,
+    has_coupled: bool,
 ) -> Stage:
     """Return the stage that says why rates are what they are."""
     listed = [task for task in tasks if task.weights]
@@ -267,6 +302,7 @@ def _reason_stage(
         partial(_reason, line=line),
         holding=solver.holding,
         judged=columns.judged if listed else None,
+        coupled_scale=columns.coupled_scale if has_coupled else None,
         rows=[task.columns.rows() for task in listed],
         wanted=[task.columns.wanted() for task in listed],
         postures=[
@@ -278,7 +314,7 @@ def _reason_stage(
     )
 
 
-def _reason(
+def _reason(  # noqa: PLR0913
     x: Vector,
     outcome: Outcome,
     holding: Vector,
@@ -286,6 +322,7 @@ def _reason(
     wanted: Sequence[Vector],
     postures: Sequence[Vector],
     judged: Vector = (),
+    coupled_scale: Number = 1.0,
     *,
     line: int | None,
 ) -> Number:
@@ -299,6 +336,7 @@ def _reason(
         wanted: v of each task.
         postures: Of each posture its weights, then its rates.
         judged: 1 for rows of tasks that count.
+        coupled_scale: Below 1 where limits that couple joints slow the rates down.
         line: The task whose direction is kept, by its place among tasks with rows.
     """
     # What counts, what is requested, and what the rates achieve.
@@ -313,6 +351,7 @@ def _reason(
     is_still = moved <= STILL * size + SLOW
     # Short of the request with no constraint that holds x: a singularity.
     limited, avoiding = _held_by(holding, outcome.scale)
+    limited = select(coupled_scale < 1.0, 1.0, limited)
     reason: Number = select(
         short > SINGULAR * size + SLOW,
         float(RateReason.SINGULAR),

@@ -29,7 +29,7 @@ from armillary.ik.scaled_rates import RateLimits, when_near
 from armillary.kernel.columns import call, each, repeat, when
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Number, Vector
 from armillary.trace import Port

@@ -16,7 +16,7 @@ from armillary.control.columns import StepColumns
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.kernels import selection_of
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import (

@@ -24,7 +24,7 @@ from armillary.kernel.columns import each
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.moving_links import MovingTwists
+from armillary.kinematics.moving_twists import MovingTwists
 from armillary.kinematics.state import State, home
 from armillary.spatial.ldl import inner
 from armillary.spatial.vector import Matrix, Number, Vector

@@ -9,8 +9,8 @@ search.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from armillary.errors import ModelError, printable, quote
 from armillary.ik.method import Candidates, IKMethod
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery
+from armillary.ik.query import BASE_DIMENSIONS, IKQuery
 from armillary.ik.reason import Reason
 from armillary.ik.whole_turns import nearest_turns
 from armillary.kernel.search import SearchOptions
@@ -67,6 +67,15 @@ class Check(Protocol):
         ...
 
 
+@runtime_checkable
+class BasesCheck(Check, Protocol):
+    """A test for collision that takes other poses of bases, too."""
+
+    def at_bases(self, q: npt.ArrayLike, bases: Mapping[str, npt.ArrayLike]) -> Truths:
+        """Return where links touch, bases at poses (..., 4, 4) by name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Avoidance:
     """A test for collision as a function of the joints that move.
@@ -75,11 +84,13 @@ class Avoidance:
         check: The test.
         joints: The places of the joints that move in the cell's q.
         rest: Where all joints are, from which the others take their positions.
+        bases: The manipulators whose bases are given with q.
     """
 
     check: Check
     joints: tuple[int, ...]
     rest: Array
+    bases: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -95,12 +106,33 @@ class Avoidance:
         check_of_same(check, cell, bound)
         return cls(check, joints, bound.q)
 
-    def __call__(self, q: Array) -> Truths:
-        """Return where links touch: the joints that move, (..., n), to truths (...)."""
+    def __call__(self, q: Array, poses: Array | None = None) -> Truths:
+        """Return where links touch, shape (...).
+
+        Args:
+            q: The joints that move, shape (..., n).
+            poses: Those of the k bases in the world, shape (..., k, 4, 4).
+        """
         whole = np.empty((*q.shape[:-1], len(self.rest)))
         whole[...] = self.rest
         whole[..., list(self.joints)] = q
-        return self.check(whole)
+        if poses is None or not isinstance(self.check, BasesCheck):
+            return self.check(whole)
+        placed = {name: poses[..., k, :, :] for k, name in enumerate(self.bases)}
+        return self.check.at_bases(whole, placed)
+
+    def with_bases(self, names: tuple[str, ...]) -> Avoidance:
+        """Return the test in which the bases of manipulators are given with q.
+
+        Raises:
+            ModelError: The test takes no bases.
+        """
+        if not isinstance(self.check, BasesCheck):
+            raise ModelError(
+                "With bases= the check of avoid= needs a method at_bases(q, bases), as "
+                "cell.collision() has; this one only takes q."
+            )
+        return replace(self, bases=names)
 
 
 def check_of_same(check: Any, cell: Workcell, bound: State) -> None:
@@ -154,7 +186,12 @@ def marked(found: Candidates, query: IKQuery) -> Candidates:
     if query.avoid is not None:
         rows, which = np.nonzero(found.success)
         if rows.size:
-            touching = query.avoid(found.q[rows, which])
+            poses = query.bases
+            if poses is None:
+                touching = query.avoid(found.q[rows, which])
+            else:
+                poses = poses[rows] if poses.ndim > BASE_DIMENSIONS else poses
+                touching = query.avoid(found.q[rows, which], poses)
             found.reason[rows[touching], which[touching]] = Reason.IN_COLLISION
     return found
 
@@ -240,7 +277,7 @@ def _tried(
         near = _wanted(query, rows, problem)[:, np.newaxis]
         tried.q = nearest_turns(tried.q, near, problem.limits, problem.turning)
     tried.q = problem.within(tried.q)
-    return marked(tried, query)
+    return marked(tried, once)
 
 
 def found_from(

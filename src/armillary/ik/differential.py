@@ -16,6 +16,7 @@ from armillary.ik.problem import with_moved_loops
 from armillary.ik.rates_pipeline import (
     RatesSetup,
     RatesTask,
+    coupled_records,
     passive_share_program,
     rates_pipeline,
 )
@@ -364,7 +365,8 @@ class DifferentialSolver:
                 ("differential_ik", pipeline.fingerprint, lanes),
                 lambda: compile_pipeline(pipeline, lanes=lanes),
             )
-            kernel = code(passive_records(cell, selection, self._branch))
+            records = passive_records(cell, selection, self._branch)
+            kernel = code({**records, **coupled_records(len(self._coupled))})
             self._kernels[null, lanes] = bind(kernel, selection.values(self._tree))
         return self._kernels[null, lanes]
 
@@ -383,8 +385,18 @@ class DifferentialSolver:
                 purpose=limit_distance(lower, upper)
                 if purpose == "limits"
                 else purpose,
+                coupled=self._coupled,
             )
         )
+
+    @cached_property
+    def _coupled(self) -> list[tuple[list[float], float]]:
+        """Return the limits that couple the joints, if limits hold."""
+        if not self.limited:
+            return []
+        selection = self._selection
+        rows = self.cell.limit_rows.of_joints(selection.inputs, selection.rest)
+        return rows.pairs
 
     @cached_property
     def _branch(self) -> Branch | None:

@@ -70,14 +70,15 @@ def solver_of(  # noqa: PLR0913
         bound = bound_state(cell, state)
         moved = selection_of(cell, joints, bound, ends)
         branch, where = _other_branch(bound), tuple(bound.positions.tolist())
+        coupled = cell.limit_rows.others(selection.inputs)
         if (
             branch is not None
             or moved.bases
-            or any(where[k] != selection.rest[k] for k in moved.others)
+            or any(where[k] != selection.rest[k] for k in (*moved.others, *coupled))
         ):
             tree = bound.tree
             selection = moved._replace(rest=_at_home(selection, where))
-            key = *key, *_decisive(tree, selection), id(branch)
+            key = *key, *_decisive(tree, selection, coupled), id(branch)
             known = kept(cell, "solvers of states", dict[Any, InverseKinematics])
             if key not in known and len(known) >= MOST_KEPT:
                 known.pop(next(iter(list(known))), None)  # threads share it
@@ -105,9 +106,14 @@ def _at_home(selection: Inputs, q: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(home if k in chosen else now for k, (home, now) in pairs)
 
 
-def _decisive(tree: Tree, selection: Inputs) -> tuple[Any, ...]:
-    """Return the numbers of a state that decide the answers."""
+def _decisive(
+    tree: Tree, selection: Inputs, coupled: tuple[int, ...]
+) -> tuple[Any, ...]:
+    """Return the numbers of a state that decide the answers.
+
+    coupled: Joints that share limits with those that move.
+    """
     return (
-        tuple(selection.rest[k] for k in selection.others),
+        tuple(selection.rest[k] for k in (*selection.others, *coupled)),
         tuple((m, tree.bases[m].frame) for m in selection.bases),
     )

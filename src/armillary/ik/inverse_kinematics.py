@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.legs import rod_form
+from armillary.ik.moved_bases import with_bases
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.objective import Purpose, least_of, purpose_kernel
 from armillary.ik.path import Path
@@ -147,6 +149,7 @@ class InverseKinematics:
         seed: Any = None,
         near: Any = None,
         arm_angle: Any = None,
+        bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         search_options: SearchOptions | None = None,
@@ -172,6 +175,10 @@ class InverseKinematics:
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; by default where it is at `near`, or if
                 limits forbid that, where the answer is nearest of 15 others.
+            bases: Poses of bases in the world by the names of their manipulators, shape
+                (..., 4, 4): where each stands for each target, in place of where it is
+                in the state, also for the collision check. The answer to a row is that
+                of `state.place(name, pose)`.
             tolerance: Largest distance [m] and angle [rad] that remain.
             method: `closed` or `numeric`; by default closed where it can be.
             search_options: When a search gives a start up, and when a target.
@@ -194,6 +201,7 @@ class InverseKinematics:
         """
         if (
             seed is arm_angle is method is search_options is threads is timeout is None
+            and bases is None
             and tolerance is TOLERANCE
             and random_seed == 0
         ):
@@ -214,6 +222,8 @@ class InverseKinematics:
             explain=explain,
             avoid=self.avoid,
         )
+        if bases is not None:
+            query = with_bases(self._problem, query, bases)
         forms = self._forms(method, arm_angle)
         return Solution(answer(forms, self.numeric, query), query.batch)
 
@@ -223,6 +233,7 @@ class InverseKinematics:
         *,
         near: Any = None,
         arm_angle: Any = None,
+        bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         starts: int = 64,
@@ -240,6 +251,7 @@ class InverseKinematics:
                 this as it can be, shape (..., n); by default to zero.
             arm_angle: Where the elbow of an arm of seven joints is to be [rad], shape
                 (...), see `closed.arm_angle`; its closed form needs one.
+            bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
             starts: How many starts a search has for each target.
@@ -251,7 +263,8 @@ class InverseKinematics:
             ModelError: `closed` is asked for and there is no closed form; or an arm
                 angle is given and the arm has none, or needed and not given.
         """
-        if near is arm_angle is method is timeout is None and tolerance is TOLERANCE:
+        plain = near is arm_angle is method is timeout is bases is None
+        if plain and tolerance is TOLERANCE:
             quick = self._quick_method
             if isinstance(quick, RecognisedForm):
                 answers = quick.all_answered(targets)
@@ -267,6 +280,8 @@ class InverseKinematics:
             starts=starts,
             avoid=self.avoid,
         )
+        if bases is not None:
+            query = with_bases(self._problem, query, bases)
         first = [*self._forms(method, arm_angle), self.numeric][0]
         if has_free_elbow(first, query):
             raise ModelError(
@@ -276,12 +291,13 @@ class InverseKinematics:
         candidates = first.candidates(query, every=True)
         return Answers(candidates, query.batch, self._problem, first.branches)
 
-    def best(
+    def best(  # noqa: PLR0913
         self,
         targets: Any,
         purpose: Purpose | str,
         *,
         arm_angle: Any = None,
+        bases: Mapping[str, Any] | None = None,
         tolerance: Tolerance = TOLERANCE,
         method: str | None = None,
         starts: int = 64,
@@ -300,6 +316,7 @@ class InverseKinematics:
                 singular poses, or a function of q, shape (n,), to a number that is to
                 be small; it is traced and compiled as a joint's `pose` is.
             arm_angle: As for a call; by default it is free.
+            bases: As for a call.
             tolerance: As for a call.
             method: As for a call.
             starts: As for `all`.
@@ -324,6 +341,8 @@ class InverseKinematics:
             avoid=self.avoid,
         )
         first = [*self._forms(method, arm_angle), self.numeric][0]
+        if bases is not None:
+            query = with_bases(self._problem, query, bases)
         candidates = first.candidates(query, every=True)
         q, some = least_of(candidates, query, kernel, self.numeric.local)
         # From answers the search takes no step; where there are none, it says why.

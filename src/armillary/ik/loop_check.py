@@ -134,7 +134,7 @@ class _Judge:
         self._q: Array = nearest_turns(
             branches[..., :n], near, problem.limits, problem.turning
         )
-        self._inside = np.clip(self._q, *problem.limits)
+        self._inside = problem.within(self._q)
         slack = sum(query.tolerance)
         apart = np.abs(self._q - self._inside)
         self._is_beyond: Truths = np.asarray((apart > slack).any(axis=-1))

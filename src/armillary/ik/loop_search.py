@@ -87,6 +87,7 @@ class ClosedSamples:
             q = rng.uniform(lower, upper, (count, len(lower)))
             p = np.asarray(self.closing(q))
             closes = np.isfinite(p).all(axis=1) & _within(p, problem.passive_limits)
+            closes &= problem.rows.holds(q)
             draws.append(np.hstack([q, p])[closes])
             total += int(closes.sum())
             if total >= count // 2:

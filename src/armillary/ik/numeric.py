@@ -49,7 +49,13 @@ from armillary.ik.method import Candidates
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import IKQuery, is_plain_vector, query_of
 from armillary.ik.reason import LIMITS, NOT_FOUND, OUT_OF_REACH, TIMEOUT
-from armillary.ik.search_step import largest_errors, residual_of_errors, step_program
+from armillary.ik.search_step import (
+    ROW_ERROR,
+    largest_errors,
+    residual_of_errors,
+    row_ends,
+    step_program,
+)
 from armillary.ik.solution import Solution
 from armillary.ik.targets import POSE_SIZE, rigid_program
 from armillary.ik.whole_turns import nearest_turns
@@ -327,10 +333,14 @@ class NumericSearch:
                 self._plans.clear()
             lower, upper, *ends = self._ranges(limited)
             tolerances = largest_errors(query.tolerance, len(self.problem.goals))
+            if len(self.problem.rows):
+                ends.append(row_ends(self.problem, limited=limited))
             if self._closed is not None:
                 exact = min(query.tolerance)
                 tolerances = loop_tolerances(self.problem, tolerances, exact)
                 ends.append(loop_constants(self.problem))
+            if len(self.problem.rows):
+                tolerances = np.append(tolerances, ROW_ERROR)
             plan = self._plans[key] = make_plan(
                 table=UNREAD if unread else self._table,
                 tolerances=tolerances,
@@ -368,6 +378,8 @@ class NumericSearch:
         def made() -> SeedTable:
             if closed is None:
                 q = _sampled(*(tuple(each.tolist()) for each in ranges))
+                held = self.problem.rows.holds(q)
+                q = q[held] if held.any() else q
             else:
                 q = closed.vectors
             rows = fk(q[:, : len(ranges[0])]).reshape(len(q), -1)
@@ -376,6 +388,8 @@ class NumericSearch:
         if self.problem.selection.shapes and closed is None:
             return made()  # of each grip, a file would take longer to write
         vectors = [] if closed is None else [closed.vectors]
+        if len(self.problem.rows):
+            vectors += [self.problem.rows.A, self.problem.rows.b]
         made_with = host().identity, emitter_fingerprint()
         parts = [*made_with, fk.fingerprint, *ranges, self._scales, *vectors]
         *arrays, void = cached_arrays("starts", parts, made, made_by=TABLE_MAKERS)
@@ -416,7 +430,8 @@ class NumericSearch:
             reasons[left] = found.endings[left, 0]
             left = left[reasons[left] == NOT_FOUND]
         lower, upper = self.problem.limits
-        if query.explain and left.size and np.isfinite(upper - lower).any():
+        limited = np.isfinite(upper - lower).any() or len(self.problem.rows)
+        if query.explain and left.size and limited:
             self._explain(found, reasons, left, rows, query, search)
         return reasons
 
@@ -439,7 +454,8 @@ class NumericSearch:
         beyond = search(np.ascontiguousarray(rows[left]), plan)
         left, q = left[_solved(beyond)], beyond.unknowns[_solved(beyond)]
         reasons[left] = LIMITS
-        seeds = nearest_turns(q, q, limits, self.problem.turning).clip(*limits)
+        seeds = nearest_turns(q, q, limits, self.problem.turning)
+        seeds = self.problem.within(seeds)
         plan = self._plan(query, ONCE, seeded=True)
         within = search(rows[left], plan, seeds=seeds)
         if within.failures < len(left):
@@ -485,7 +501,10 @@ def _candidates(
     return Candidates(
         q=found.unknowns[:, np.newaxis],
         reason=plain if reasons is None else reasons,
-        residual=lambda: residual_of_errors(found.errors),
+        # Behind those of goals there may be one of limits that couple joints.
+        residual=lambda: residual_of_errors(
+            found.errors[:, : found.errors.shape[1] & ~1]
+        ),
         steps=lambda: endings[:, 1],
         starts=lambda: endings[:, 2],
         settled=True,

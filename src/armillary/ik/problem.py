@@ -26,6 +26,7 @@ from armillary.kinematics.kernels import program_kernel
 from armillary.kinematics.poses import poses_program
 from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
+from armillary.model.limit_rows import LimitRows
 from armillary.model.tree import Tree
 from armillary.trace import Program
 
@@ -178,6 +179,12 @@ class IKProblem:
         return lower[chosen], upper[chosen]
 
     @cached_property
+    def rows(self) -> LimitRows:
+        """Return the limits that couple the joints, rows of q of shape (n,)."""
+        chosen = self.selection
+        return self.tree.cell.limit_rows.of_joints(chosen.inputs, chosen.rest)
+
+    @cached_property
     def passive_limits(self) -> Limits:
         """Return the limits of the passive joints of moved loops, each of (m,)."""
         chosen = list(self.selection.passive)
@@ -193,6 +200,8 @@ class IKProblem:
     def start_range(self) -> Limits:
         """Return where random starts lie: within limits, or one turn without any."""
         lower, upper = self.limits
+        if len(self.rows):
+            lower, upper = self.rows.reach(lower, upper)
         lower = np.where(np.isfinite(lower), lower, -math.pi)
         upper = np.where(np.isfinite(upper), upper, math.pi)
         return np.minimum(lower, upper), np.maximum(lower, upper)
@@ -246,6 +255,8 @@ class IKProblem:
     def _is_own(self) -> bool:
         """Return whether its programs are its own: a state decides nothing of them."""
         chosen = self.selection
+        if len(self.rows) and self.tree.cell.limit_rows.others(chosen.inputs):
+            return True  # where other joints are decides the limits of these
         return bool(chosen.passive or not chosen.shapes or self.branch is not None)
 
     @cached_property
@@ -287,11 +298,29 @@ class IKProblem:
 
     @cached_property
     def turning(self) -> Truths:
-        """Return which joints may turn once without changing a pose, shape (n,)."""
-        return turning_joints(self.fk, len(self.joints))
+        """Return which joints may turn once without changing a pose, shape (n,).
+
+        Those of limits that couple joints may not: a turn could lead beyond these.
+        """
+        return turning_joints(self.fk, len(self.joints)) & ~self.rows.joints
+
+    @cached_property
+    def has_coupled_turns(self) -> bool:
+        """Return whether limits may hold in other turns of a joint that they couple.
+
+        Then a closed form, which knows one turn of each joint, is not complete.
+        """
+        lower, upper = self.limits
+        wide = self.rows.joints & (upper - lower > math.tau)
+        return bool(wide.any())
 
     def within(self, q: Array) -> Array:
-        """Return q, each joint at its limit where it is beyond it."""
+        """Return q, each joint at its limit where it is beyond it.
+
+        Where limits couple joints, it is the nearest q within all of them.
+        """
+        if len(self.rows):
+            return self.rows.nearest(q, *self.limits)
         return np.clip(q, *self.limits)
 
     def squares(self, q: Array, targets: Array) -> Array:

@@ -21,7 +21,10 @@ from armillary.kinematics.state import State
 Array = npt.NDArray[np.float64]
 Batch = tuple[int, ...]
 Tolerance = tuple[float, float]
-Avoid = Callable[[Array], npt.NDArray[np.bool_]]
+Avoid = Callable[..., npt.NDArray[np.bool_]]
+
+BASE_DIMENSIONS = 3
+"""Dimensions of the poses of bases for all targets, shape (k, 4, 4)."""
 
 TOLERANCE: Tolerance = (1e-6, 1e-6)
 """What may remain of a target that is met, if nothing is said [m, rad]."""
@@ -45,7 +48,10 @@ class IKQuery(NamedTuple):
         deadline: When to stop, see `deadline_of`.
         explain: Whether to find out if joint limits block what a search misses.
         starts: How many starts a search for all candidates has for each target.
-        avoid: What tells where answers touch something: q (..., n) to truths (...).
+        avoid: What tells where answers touch something: q (..., n) to truths (...);
+            with `bases` it takes their poses, too.
+        bases: Poses of the bases that are elsewhere, shape (k, 4, 4) or
+            (count, k, 4, 4).
     """
 
     targets: Array
@@ -62,6 +68,7 @@ class IKQuery(NamedTuple):
     explain: bool
     starts: int
     avoid: Avoid | None
+    bases: Array | None = None
 
     def at(self, rows: Any, **changes: Any) -> IKQuery:
         """Return the query of some of the targets, as a batch of one dimension.
@@ -77,6 +84,7 @@ class IKQuery(NamedTuple):
                 ("near", self.near, 1),
                 ("seed", self.seed, 1),
                 ("arm_angle", self.arm_angle, 0),
+                ("bases", self.bases, BASE_DIMENSIONS),
             )
         }
         return self._replace(

@@ -11,11 +11,18 @@ import math
 from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from armillary.ik.objective import Purpose, gradient, manipulability
 from armillary.ik.reason import RateReason
-from armillary.ik.scaled_rates import RateColumns, RateProblem, corner_stages
+from armillary.ik.scaled_rates import (
+    RateColumns,
+    RateProblem,
+    corner_stages,
+    rate_stages,
+)
 from armillary.ik.task_priority import Progress
 from armillary.kernel.columns import Column
 from armillary.kernel.pipeline import Pipeline
@@ -48,6 +55,8 @@ class DifferentialColumns(RateColumns):
     greatest = Column("greatest rates", "c", unit="rad/s or m/s")
     given_null = Column("rates to come near to", "c", unit="rad/s or m/s")
     jacobians = Column("all six rows of each task", "k", 6, "c")
+    coupled_rows = Column("rows of limits that couple joints", "coupled", "row")
+    row = Column("one of them, see `RateRow`", "row", into="coupled_rows")
     answer = Column("rates, scales, then residuals, reasons and twists", "answer")
 
 
@@ -76,6 +85,7 @@ class RatesSetup(NamedTuple):
         tasks: What is wanted, the most important first.
         selection: Which joints are q, and what else is an input.
         limits: Least and greatest q, None for no limits at all.
+        coupled: Limits that couple joints: coefficients and the greatest sum of each.
         has_null: Whether rates are given for what the tasks leave free.
         purpose: What is made smaller there: a function of q, or `manipulability`,
             which grows; None for nothing.
@@ -87,6 +97,11 @@ class RatesSetup(NamedTuple):
     limits: tuple[Sequence[float], Sequence[float]] | None = None
     has_null: bool = False
     purpose: Purpose | str | None = None
+    coupled: Sequence[tuple[Sequence[float], float]] = ()
+
+
+COUPLED: Final = "coupled_limits"
+"""The table of limits that couple joints, whose rows the pipeline computes."""
 
 
 class RatesRequest(NamedTuple):
@@ -109,7 +124,8 @@ def rates_pipeline(setup: RatesSetup) -> Pipeline:
     levels = [len(task.counting) for task in tasks]
     c, k = len(selection.inputs), len(tasks)
     sizes = RateColumns.sizes_of(c, levels)
-    columns = DifferentialColumns(**sizes, k=k, answer=c + 10 * k)
+    coupled = len(setup.coupled)
+    columns = DifferentialColumns(**sizes, k=k, answer=c + 10 * k, coupled=coupled)
     bounded, pulled = setup.limits is not None, setup.has_null or setup.purpose
     bound = [Port(name, shape) for name, shape in selection.shapes.items()]
     passive = [Port(PASSIVE, (len(selection.passive),))] if selection.passive else []
@@ -118,6 +134,18 @@ def rates_pipeline(setup: RatesSetup) -> Pipeline:
     posed = [columns.jacobians, *columns.group(RateProblem)]
     posed += [columns.low, columns.high] if bounded else []
     posed += [columns.null] if pulled else []
+    rows = columns.table(COUPLED, columns.row, columns.row_number)
+    if coupled:
+        levelled = (
+            columns.stage(
+                partial(_coupled_rows, coupled=setup.coupled),
+                writes=(columns.coupled_rows, columns.begin_rates),
+            ),
+            *rate_stages(columns, levels, rows, null=bool(pulled)),
+            columns.stage(_within_rows, writes=(columns.z, columns.level)),
+        )
+    else:
+        levelled = corner_stages(columns, levels, is_bounded=bounded, null=bool(pulled))
     stages = (
         *passive_stages(setup.tree.cell, selection),
         columns.stage(
@@ -128,7 +156,7 @@ def rates_pipeline(setup: RatesSetup) -> Pipeline:
             given_null=columns.given_null if setup.has_null else None,
             writes=posed,
         ),
-        *corner_stages(columns, levels, is_bounded=bounded, null=bool(pulled)),
+        *levelled,
         columns.stage(
             partial(_answered, tasks=tasks, levels=k + bool(pulled)),
             passive=passive,
@@ -137,7 +165,16 @@ def rates_pipeline(setup: RatesSetup) -> Pipeline:
     )
     inputs = (*bound, columns.q, *columns.group(RatesRequest), *limits, *null)
     tables = passive_tables(setup.tree.cell, selection)
+    tables = (*tables, rows) if coupled else tables
     return Pipeline("differential_ik", inputs, tables, stages, (columns.answer.name,))
+
+
+def coupled_records(count: int) -> dict[str, dict[str, Any]]:
+    """Return the records of the table of so many limits that couple joints."""
+    if not count:
+        return {}
+    rows = np.arange(count)
+    return {COUPLED: {"row": rows, "row_number": rows.astype(np.float64)}}
 
 
 def _posed(
@@ -233,6 +270,26 @@ def _bounds(
         low.append(down)
         high.append(up)
     return low, high
+
+
+def _coupled_rows(
+    q: Vector, numbers: Vector, *, coupled: Sequence[tuple[Sequence[float], float]]
+) -> tuple[Matrix, Vector]:
+    """Return rows a'x >= b with which no such limit is broken within a step.
+
+    A sum beyond its limit may stay or come back. The way begins at rest.
+    """
+    per_second = INSIDE / maximum(numbers[1], INSTANT)
+    rows: list[list[Number]] = []
+    for row, end in coupled:
+        room = maximum(end - inner(row, list(q)), 0.0)
+        rows.append([*(0.0 - a for a in row), 0.0 - room * per_second])
+    return rows, [0.0 * x for x in q]
+
+
+def _within_rows(x: Vector, finished: Number, level: Number) -> tuple[Vector, Number]:
+    """Return the rates within all rows; where they are not the best, no level ended."""
+    return list(x), select(finished > 0.0, level, 0.0)
 
 
 def _answered(

@@ -251,6 +251,8 @@ class RecognisedForm:
         """
         if self._arm.has_arm_angle or not is_plain_matrix(target):
             return None
+        if self._problem.has_coupled_turns:
+            return None
         q, squares, numbers, outside = self._every(target, self._usual)
         if outside.item():
             return None
@@ -291,7 +293,7 @@ class RecognisedForm:
             q=q.reshape(len(query.targets), angle_count * q.shape[1], q.shape[2]),
             reason=reason,
             residual=lambda: residual_of(squares),
-            complete=angle_count == 1,
+            complete=angle_count == 1 and not self._problem.has_coupled_turns,
         )
 
     def _nearest(self, query: IKQuery) -> Candidates:
@@ -316,7 +318,7 @@ class RecognisedForm:
             q=np.ascontiguousarray(answer[:, np.newaxis, :n]),
             reason=lambda: numbers.astype(np.int8),
             residual=lambda: residual_of(answer[:, n : n + 2]),
-            complete=not free,
+            complete=not (free or self._problem.has_coupled_turns),
             settled=settled,
             jumps=None if settled else (numbers % 1.0 >= UNWARRANTED) | free,
         )
@@ -463,7 +465,8 @@ def _arm(
     lower, upper = problem.limits
     limits = lower.tolist(), upper.tolist()
     closed = recognise(problem.tree, goal, selection)
-    return ArmProblem(problem.tree, goal, selection, limits, closed, outer)
+    rows = problem.rows.pairs
+    return ArmProblem(problem.tree, goal, selection, limits, closed, outer, rows=rows)
 
 
 def _candidate(row: Array) -> Candidates:

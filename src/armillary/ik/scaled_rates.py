@@ -22,15 +22,31 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from armillary.ik.active_rows import FAR, FREE, Hit, Slots
 from armillary.ik.task_priority import (
+    REFINEMENTS,
+    SINGULAR,
+    AskedMotion,
     Direction,
     Follower,
+    HeldMotion,
     Hierarchy,
     Prepared,
     Progress,
+    held_motion,
 )
-from armillary.kernel.columns import Column, Columns, Numbered, each, repeat, when
+from armillary.kernel.columns import (
+    Column,
+    Columns,
+    Numbered,
+    dense,
+    each,
+    repeat,
+    when,
+)
+from armillary.kernel.dense import SolveMotion
 from armillary.kernel.packed import Packed, Part
 from armillary.kernel.pipeline import Stage
 from armillary.kernel.tables import Table
@@ -61,6 +77,9 @@ ROUNDING: Final = 1e-6
 
 FEW: Final = 3
 """Active rows for which there is code of its own; there are seldom more."""
+
+UNROLLED: Final = 7
+"""Rates up to which linear algebra of n^3 operations is straight code."""
 
 RATE: Final = "rad/s or m/s"
 """The unit of rates of joints."""
@@ -122,6 +141,15 @@ class RateColumns(Columns):
     least = Column("changes of rates below this are rounding")
     forces = Column("change of what presses rates against bounds", "c")
     bound_pressures = Column("what presses rates against bounds", "c")
+    row_counts = Column("1 for rows of tasks and slots that count, else 0", "R+c")
+    row_changes = Column("how their values change", "R+c")
+    pull_now = Column("rates that the rest of the motion is nearest to", "c", unit=RATE)
+    pressing = Column("multipliers of these rows", "R+c")
+    small = Column("what keeps a matrix of them positive")
+    motion_rates = Column("change of x where it can move", "c", unit=RATE)
+    toward = Column("rows, each times the change of its multiplier, summed", "c")
+    pressed = Column("the same with the multipliers themselves", "c")
+    lengths = Column("sums of sizes in columns of these rows", "c")
     few = Column("above 0 where no more than `FEW` rows are active")
     many = Column("above 0 where more are")
     hit_time = Column("step after which x comes to a row")
@@ -132,6 +160,11 @@ class RateColumns(Columns):
     x = Column("rates", "c", unit=RATE)
     finished = Column("0 where x is not the best: too many iterations, or rounding")
     part = Column("part of the way to x on which all rows hold")
+
+    @property
+    def is_unrolled(self) -> bool:
+        """Return whether linear algebra is straight code; else it is in loops."""
+        return self.x.size <= UNROLLED
 
     @staticmethod
     def sizes_of(c: int, levels: Sequence[int], row: int = 0) -> dict[str, int]:
@@ -203,6 +236,23 @@ def rate_stages(
     def direction(count: int) -> Program:
         return columns.stage(sized(_direction, count=count), **state)
 
+    if columns.is_unrolled:
+        moving: tuple[Stage, ...] = (
+            when(columns.few, direction(FEW)),
+            when(columns.many, direction(columns.x.size)),
+        )
+    else:
+        rows_of = columns.task_rows, columns.slot_rows
+        moving = (
+            columns.stage(sized(_asked), **state),
+            dense(
+                SolveMotion(REFINEMENTS, SINGULAR),
+                _held_motion,
+                (*rows_of, *columns.group(AskedMotion), columns.metric),
+                columns.group(HeldMotion),
+            ),
+            columns.stage(sized(_directed), **state),
+        )
     return (
         columns.stage(sized(_begun), writes=starts, **reads),
         repeat(
@@ -212,8 +262,7 @@ def rate_stages(
                 writes=(*columns.group(Progress, Hit), columns.few, columns.many),
                 **state,
             ),
-            when(columns.few, direction(FEW)),
-            when(columns.many, direction(columns.x.size)),
+            *moving,
             for_each(columns.stage(_look)),
             columns.stage(
                 sized(_moved),
@@ -416,6 +465,43 @@ def _direction(
     d = _follower_of(way, null, sizes, prepared).direction(at, few)
     empty = [0.0] * (len(way.begin_rates) - len(few.slots))
     return d._replace(pulls=[*d.pulls, *empty])
+
+
+def _asked(
+    way: Way,
+    prepared: Sequence[Any],
+    at: Progress,
+    slots: Slots,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> AskedMotion:
+    """Return which motion is asked for."""
+    return _follower_of(way, null, sizes, prepared).asked(at, slots)
+
+
+def _held_motion(task_rows: Matrix, slot_rows: Matrix, *others: Any) -> HeldMotion:
+    """Return the motion, as `SolveMotion` does in loops, of arrays."""
+    counts, changes, free, pull, pressing, small, metric = (
+        np.asarray(part).tolist() for part in others
+    )
+    asked = AskedMotion(counts, changes, free, pull, pressing, small)
+    tasks, slots = ([list(row) for row in rows] for rows in (task_rows, slot_rows))
+    return held_motion(tasks, slots, asked, metric, refinements=REFINEMENTS)
+
+
+def _directed(
+    way: Way,
+    prepared: Sequence[Any],
+    at: Progress,
+    asked: AskedMotion,
+    motion: HeldMotion,
+    null: Vector | None = None,
+    *,
+    sizes: tuple[int, ...],
+) -> Direction:
+    """Return how everything moves, from the motion of rates."""
+    return _follower_of(way, null, sizes, prepared).directed(at, asked, motion)
 
 
 def _look(

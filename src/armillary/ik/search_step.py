@@ -17,6 +17,11 @@ change, and to the limits of joints, which are inequalities:
 - Near a vector the step itself decides: joints that it leads beyond limits go there,
   and the others are solved for again, with what is left of e.
 
+Limits that couple joints are rows a'q <= b. A row that q is at, and is drawn beyond,
+takes its direction out of J as a limit of a joint does; then q' is projected on the
+rows that it breaks, by turns with the limits of joints. How far q itself breaks a row
+is one more error, so that nothing beyond is an answer.
+
 The secondary goal is the pull g = gain (q_near - q); its size and its end matter:
 
     gain = 1/2 / sqrt(1 + |q_near - q|^2) * e'e / (e'e + PULLED^2)
@@ -72,6 +77,10 @@ LARGEST_CHANGE = 1.0  # of a joint in one step [m or rad]
 GAIN = 0.5  # of the pull
 LIMIT_SLACK = 1e-9  # of passive joints, which rounding may lead beyond limits
 PULLED = 1e-7  # errors below which the pull to a given vector fades
+ROW_SLACK = 1e-10  # by which q is kept within rows that couple joints, for rounding
+ROW_ERROR = 1e-24  # square of what may be missing of such a row
+PROJECTIONS = 3  # on all rows, in a step
+ALONG = 1e-9  # square of a part of a row that is not along others
 
 
 class Residual(NamedTuple):
@@ -97,10 +106,12 @@ def step_program(problem: IKProblem, *, near: bool = False) -> Program:
     Returns:
         Inputs q (n + m,), passive joints last, and `target`: for each goal the sixteen
         numbers of its pose, row by row, then with `near` that vector (n,); `constants`,
-        the least coordinates, the greatest, for each block of loops the sign of the
-        determinant, and what else the selection has as inputs. Outputs q (n + m,) and
-        for each goal its squared distance [m^2] and squared sine of its angle, 4 more
-        beyond a right angle, then with loops how far they are open.
+        the least coordinates, the greatest, the greatest sums of limits that couple
+        joints, for each block of loops the sign of the determinant, and what else the
+        selection has as inputs. Outputs q (n + m,) and for each goal its squared
+        distance [m^2] and squared sine of its angle, 4 more beyond a right angle, then
+        with loops how far they are open, and with limits that couple joints the square
+        of how far they are broken.
     """
     step = _Step(problem, near)
     return trace(
@@ -125,6 +136,12 @@ class _Step:
         self.goals, self.selection = problem.goals, problem.selection
         self.tree, self.near = problem.tree, near
         self.unknowns = (*self.selection.inputs, *self.selection.passive)
+        # Rows of unit length, of all unknowns; their ends are among the constants.
+        passive = [0.0] * len(self.selection.passive)
+        self.rows = [
+            [*(a / math.hypot(*row) for a in row), *passive]
+            for row, _ in problem.rows.pairs
+        ]
         system = self.tree.cell.loop_system
         self.blocks = system.needed(self.selection.passive)
         self._limits = [
@@ -144,23 +161,30 @@ class _Step:
     def constant_size(self) -> int:
         """Return how many numbers `constants` has."""
         others = sum(map(math.prod, self.selection.shapes.values()))
-        return 2 * len(self.unknowns) + len(self.blocks) + others
+        return 2 * len(self.unknowns) + len(self.rows) + len(self.blocks) + others
 
     def next(self, q: Vector, target: Vector, constants: Vector) -> Any:
         """Return the next q, and the squared errors of this one."""
-        bounds, signs, others = self._split(constants)
+        bounds, ends, signs, others = self._split(constants)
         residuals = self._residuals(q, target, signs, others)
         squares = [x for r in residuals for x in (r.position, r.rotation)]
         if self.blocks:  # loops have one number, and stand last
             squares.pop()
         errors = [e for r in residuals for e in r.errors]
         rows = [row for r in residuals for row in r.jacobian]
+        coupled = list(zip(self.rows, ends, strict=True))
         if self.near:
             pull = self._pull(q, target, errors)
-            change = _change_within(q, rows, errors, pull, bounds)
+            if coupled:
+                change = _change_at_rows(q, rows, errors, pull, bounds, coupled)
+            else:
+                change = _change_within(q, rows, errors, pull, bounds)
         else:
             free = _free(q, rows, errors, bounds)
             rows = [_products(row, free) for row in rows]
+            if coupled:
+                held = _held_rows(q, rows, errors, free, coupled)
+                rows = [_without(row, held) for row in rows]
             change = _change(rows, errors, [0.0] * len(q))
         after = [
             _limited(
@@ -168,12 +192,15 @@ class _Step:
             )
             for k, bound in enumerate(bounds)
         ]
+        if coupled:
+            after = _projected(after, bounds, coupled)
+            squares.append(_row_error(q, coupled))
         return after, squares
 
     def _split(
         self, constants: Vector
-    ) -> tuple[list[tuple[Number, Number]], Vector, list[Any]]:
-        """Return bounds of unknowns, signs of blocks, and other inputs.
+    ) -> tuple[list[tuple[Number, Number]], Vector, Vector, list[Any]]:
+        """Return bounds of unknowns, ends of rows, signs of blocks, other inputs.
 
         Infinite bounds are not read, as code without them is shorter.
         """
@@ -185,8 +212,9 @@ class _Step:
             )
             for k, (low, high) in enumerate(zip(*self._limits, strict=True))
         ]
-        signs = constants[2 * count :][:blocks]
-        return bounds, signs, _shaped(self.selection, constants[2 * count + blocks :])
+        rows = len(self.rows)
+        ends, rest = constants[2 * count :][:rows], constants[2 * count + rows :]
+        return bounds, ends, rest[:blocks], _shaped(self.selection, rest[blocks:])
 
     def _residuals(
         self, q: Vector, target: Vector, signs: Vector, others: list[Any]
@@ -358,6 +386,115 @@ def _change_within(
     rows = [_products(row, free) for row in J]
     change = _change(rows, rest, _products(g, free))
     return [a + b for a, b in zip(change, moved, strict=True)]
+
+
+Coupled = Sequence[tuple[Sequence[float], Number]]  # rows of unit length, their ends
+
+
+def row_ends(problem: IKProblem, *, limited: bool = True) -> Array:
+    """Return the constants of `step_program` for limits that couple joints, (m,).
+
+    limited: Whether these count; else their ends are far away.
+    """
+    lengths = np.linalg.norm(problem.rows.A, axis=1)
+    return problem.rows.b / lengths if limited else np.full(len(lengths), FAR_END)
+
+
+FAR_END = 1e30
+
+
+def _change_at_rows(
+    q: Vector,
+    J: list[list[Number]],
+    e: list[Number],
+    g: list[Number],
+    limits: Sequence[tuple[Number, Number]],
+    coupled: Coupled,
+) -> list[Number]:
+    """Return the change, shared anew where it would break rows that couple joints.
+
+    It leads to these rows then, and along them it does the rest.
+    """
+    first = _change(J, e, g)
+    after = [
+        x + _limited(step, -LARGEST_CHANGE, LARGEST_CHANGE)
+        for x, step in zip(q, first, strict=True)
+    ]
+    held: list[list[Number]] = []
+    moved: list[Number] = [0.0] * len(q)
+    for row, end in coupled:
+        left = _without(list(row), held)
+        size = inner(left, left)
+        broken = inner(row, after) > end - ROW_SLACK
+        counts = select(broken, select(size > ALONG, 1.0, 0.0), 0.0)
+        unit = [counts * a / sqrt(select(counts > 0.0, size, 1.0)) for a in left]
+        along = inner(row, unit)
+        room = end - ROW_SLACK - inner(row, q) - inner(row, moved)
+        way = counts * room / select(counts > 0.0, along, 1.0)
+        moved = [x + way * a for x, a in zip(moved, unit, strict=True)]
+        held.append(unit)
+    rest = [x - inner(row, moved) for x, row in zip(e, J, strict=True)]
+    rows = [_without(row, held) for row in J]
+    change = _change_within(
+        [a + b for a, b in zip(q, moved, strict=True)],
+        rows,
+        rest,
+        _without(g, held),
+        limits,
+    )
+    return [a + b for a, b in zip(change, moved, strict=True)]
+
+
+def _held_rows(
+    q: Vector,
+    J: list[list[Number]],
+    e: list[Number],
+    free: list[Number],
+    coupled: Coupled,
+) -> list[list[Number]]:
+    """Return unit vectors along rows that q is at and is drawn beyond, else zeros."""
+    pull = [inner([row[k] for row in J], e) for k in range(len(q))]
+    held: list[list[Number]] = []
+    for row, end in coupled:
+        left = _without(_products(row, free), held)
+        size = inner(left, left)
+        at = inner(row, q) >= end - 2.0 * ROW_SLACK
+        drawn = select(inner(left, pull) > 0.0, 1.0, 0.0)
+        counts = select(at, select(size > ALONG, drawn, 0.0), 0.0)
+        held.append([counts * a / sqrt(select(counts > 0.0, size, 1.0)) for a in left])
+    return held
+
+
+def _without(a: Vector, units: Sequence[Vector]) -> list[Number]:
+    """Return a vector without its parts along orthogonal unit vectors."""
+    left = list(a)
+    for unit in units:
+        along = inner(left, unit)
+        left = [x - along * y for x, y in zip(left, unit, strict=True)]
+    return left
+
+
+def _projected(
+    q: Vector, limits: Sequence[tuple[Number, Number]], coupled: Coupled
+) -> list[Number]:
+    """Return q projected on the rows that it breaks, by turns with limits."""
+    after = list(q)
+    for _ in range(PROJECTIONS):
+        for row, end in coupled:
+            over = maximum(inner(row, after) - (end - ROW_SLACK), 0.0)
+            after = [
+                _limited(x - over * a, *bound) if a else x
+                for x, a, bound in zip(after, row, limits, strict=True)
+            ]
+    return after
+
+
+def _row_error(q: Vector, coupled: Coupled) -> Number:
+    """Return the square of how far q breaks the row that it breaks most."""
+    most: Number = 0.0
+    for row, end in coupled:
+        most = maximum(most, inner(row, q) - end)
+    return most * most
 
 
 def _products(a: Vector, b: Vector) -> list[Number]:

@@ -47,6 +47,7 @@ FAINT = 1e-18  # of a squared gap: less than this is given up
 PARALLEL = 1e-13  # of the greatest rate: less than this is rounding
 NOISE = 1e-11  # of the size of the terms of a sum: less than this is rounding
 TINY = 1e-30
+REFINEMENTS = 2  # of rates, where inequalities hold them
 
 
 class Hierarchy(NamedTuple):
@@ -246,76 +247,70 @@ class Follower:
 
         slots: The rows of inequalities that hold x.
         """
+        h, asked = self._all, self.asked(at, slots)
+        motion = held_motion(
+            h.rows,
+            slots.slot_rows,
+            asked,
+            h.weights,
+            refinements=REFINEMENTS if slots.slot_rows else 1,
+            is_bounded=h.bounds is not None,
+        )
+        return self.directed(at, asked, motion)
+
+    def asked(self, at: Progress, slots: Slots) -> AskedMotion:
+        """Return which motion is asked for, of rows of tasks and then of slots."""
         h = self._all
-        counts, rows, change = self._equations(at, slots)
+        counts = [
+            select(at.level > p + 0.5, 1.0, 0.0)
+            for p, span in enumerate(h.spans)
+            for _ in span
+        ]
         small = (
             self._small + SMALL * self._length**2 if slots.slot_rows else self._small
         )
-        free = [m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)]
-        last: Number = 0.0 if h.null is None else _equals(at.level, float(h.levels))
-        null = h.null or [0.0] * len(free)
-        pull = [last * r for r in null]
-        motion = least_motion(
-            rows,
-            change,
-            counts=counts,
-            free=free,
-            weights=h.weights,
-            pull=pull,
+        last = self._last(at)
+        return AskedMotion(
+            row_counts=[*counts, *slots.filled],
+            row_changes=[*at.change, *(0.0 for _ in slots.slots)],
+            free=[
+                m * (1.0 - k * k) for m, k in zip(self._movable, at.held, strict=True)
+            ],
+            pull_now=[last * r for r in h.null or [0.0] * len(h.weights)],
+            pressing=[*at.task_pressures, *slots.pressures],
             small=small,
-            refinements=2 if slots.slot_rows else 1,
         )
-        right, rest = motion.right, motion.rest
-        if h.bounds is None:
-            moves: Number = 1.0
-        else:
-            rises = inner(rest, rest) > SINGULAR * inner(right, right)
-            moves = select(rises, 0.0, 1.0)
-        y = [
-            select(moves > 0.0, a, b)
-            for a, b in zip(motion.multipliers, rest, strict=True)
-        ]
-        columns = list(map(list, zip(*rows, strict=True)))
+
+    def _last(self, at: Progress) -> Number:
+        """Return 1 while the rates follow those that are asked for what is left."""
+        h = self._all
+        return 0.0 if h.null is None else _equals(at.level, float(h.levels))
+
+    def directed(
+        self, at: Progress, asked: AskedMotion, motion: HeldMotion
+    ) -> Direction:
+        """Return how everything moves, from what rates do."""
+        h = self._all
+        moves, y, rates, toward, pressed, lengths = motion
         greatest = _greatest(y)
-        pulls = [moves * w * r for w, r in zip(h.weights, pull, strict=True)]
-        forces = [
-            _heard(own, inner(column, y), greatest * _length(column))
-            for own, column in zip(pulls, columns, strict=True)
-        ]
-        position = last * (1.0 - at.remaining)
-        pressing = [*at.task_pressures, *slots.pressures]
+        pulls = [moves * w * r for w, r in zip(h.weights, asked.pull_now, strict=True)]
+        null = h.null or [0.0] * len(h.weights)
+        position = self._last(at) * (1.0 - at.remaining)
         return Direction(
             moves=moves,
             pulls=y,
-            free=free,
-            rates=[moves * rate for rate in motion.rates],
-            least=moves * PARALLEL * _greatest([*motion.rates, *pull]),
-            forces=forces,
+            free=asked.free,
+            rates=[moves * rate for rate in rates],
+            least=moves * PARALLEL * _greatest([*rates, *asked.pull_now]),
+            forces=[
+                _heard(own, along, greatest * length)
+                for own, along, length in zip(pulls, toward, lengths, strict=True)
+            ],
             bound_pressures=[
-                inner(column, pressing) - w * (x - position * r)
-                for w, x, r, column in zip(h.weights, at.z, null, columns, strict=True)
+                along - w * (x - position * r)
+                for w, x, r, along in zip(h.weights, at.z, null, pressed, strict=True)
             ],
         )
-
-    def _equations(
-        self, at: Progress, slots: Slots
-    ) -> tuple[list[Number], Rows, list[Number]]:
-        """Return which rows count, 1 or 0, these rows, and how their values change.
-
-        They are those of the levels so far, and then those of the slots.
-        """
-        counts = [
-            select(at.level > p + 0.5, 1.0, 0.0)
-            for p, span in enumerate(self._all.spans)
-            for _ in span
-        ]
-        rows = [
-            [c * number for number in row]
-            for c, row in zip(counts, self._all.rows, strict=True)
-        ]
-        rows += slots.slot_rows
-        counts += slots.filled
-        return counts, rows, [*at.change, *(0.0 for _ in slots.slot_rows)]
 
     def moved(
         self,
@@ -404,6 +399,100 @@ class Follower:
             select(_equals(at.level, p + 1.0) > 0.0, select(moves, reached, s), s)
             for p, s in enumerate(at.scales)
         ]
+
+
+class AskedMotion(NamedTuple):
+    """The motion that is asked for, of rows of tasks and then of slots.
+
+    Attributes:
+        row_counts: 1 for rows that count, else 0.
+        row_changes: How their values change per unit of t.
+        free: 1 for rates between their bounds, else 0.
+        pull_now: The rates that are nearest to what is wanted of the rest.
+        pressing: The multipliers of rows.
+        small: What is added to the diagonal of C W^-1 C' to keep it positive.
+    """
+
+    row_counts: list[Number]
+    row_changes: list[Number]
+    free: list[Number]
+    pull_now: list[Number]
+    pressing: list[Number]
+    small: Number
+
+
+class HeldMotion(NamedTuple):
+    """The motion that there is, where C are the rows that count.
+
+    Attributes:
+        moves: 1, or 0 where the line cannot be followed.
+        pulls: How multipliers y change.
+        motion_rates: How rates would.
+        toward: C' y.
+        pressed: C' times the multipliers that there are.
+        lengths: Sums of sizes in each column of C.
+    """
+
+    moves: Number
+    pulls: list[Number]
+    motion_rates: list[Number]
+    toward: list[Number]
+    pressed: list[Number]
+    lengths: list[Number]
+
+
+def held_motion(
+    task_rows: Rows,
+    slot_rows: Rows,
+    asked: AskedMotion,
+    weights: Sequence[Number],
+    *,
+    refinements: int,
+    is_bounded: bool = True,
+) -> HeldMotion:
+    """Return the motion of rates that rows, and bounds of those that stand, hold.
+
+    Args:
+        task_rows: J of all levels.
+        slot_rows: The rows of slots, zeros in those that hold none.
+        asked: What is asked for.
+        weights: The diagonal of W.
+        refinements: As for `least_motion`.
+        is_bounded: Whether rates are bounded, so that there may be no motion.
+    """
+    counts, change, free, pull, pressing, small = asked
+    # Slots that hold nothing are zeros: their rows need no factor.
+    rows = [
+        [c * number for number in row]
+        for c, row in zip(counts[: len(task_rows)], task_rows, strict=True)
+    ]
+    rows += slot_rows
+    motion = least_motion(
+        rows,
+        change,
+        counts=counts,
+        free=free,
+        weights=weights,
+        pull=pull,
+        small=small,
+        refinements=refinements,
+    )
+    right, rest = motion.right, motion.rest
+    moves: Number = 1.0
+    if is_bounded:
+        moves = select(inner(rest, rest) > SINGULAR * inner(right, right), 0.0, 1.0)
+    y = [
+        select(moves > 0.0, a, b) for a, b in zip(motion.multipliers, rest, strict=True)
+    ]
+    columns = list(map(list, zip(*rows, strict=True)))
+    return HeldMotion(
+        moves,
+        y,
+        motion.rates,
+        [inner(column, y) for column in columns],
+        [inner(column, pressing) for column in columns],
+        [_length(column) for column in columns],
+    )
 
 
 class LeastMotion(NamedTuple):

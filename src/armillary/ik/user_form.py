@@ -27,6 +27,7 @@ from armillary.ik.closed_forms.program import (
     OUT_OF_REACH,
     SOLVED,
 )
+from armillary.ik.coupled_rows import kept_within
 from armillary.ik.loop_check import (
     BEYOND_LIMITS,
     LoopCheck,
@@ -160,6 +161,7 @@ class UserForm:
         """
         has_loops = bool(self._problem.selection.passive)
         verified = (self._with_loops if has_loops else self._of_tree)(query, every)
+        verified = kept_within(verified, self._problem)
         if every:
             return marked(verified, query)
         return nearest_free(verified, self, query, self._problem)
@@ -213,7 +215,8 @@ class UserForm:
             residual=lambda: residual_of_errors(checked[:, :2]),
             complete=True,
         )
-        left = np.flatnonzero(~((checked[:, 2] > 0.0) & (q[:, n] > 0.0)))
+        known = (checked[:, 2] > 0.0) & (q[:, n] > 0.0)
+        left = np.flatnonzero(~(known & self._problem.rows.holds(q[:, :n])))
         if left.size:
             rest = query.at(left)
             branches = self._branches(rest.targets[:, 0])

@@ -26,6 +26,7 @@ _KNOWN_ABI = 0x2000000
 _FASTCALL_WITH_KEYWORDS = 0x0080 | 0x0002
 
 
+@lru_cache(maxsize=2)
 def numpy_table(name: str) -> Any:
     """Return a table of C addresses of NumPy."""
     import numpy._core._multiarray_umath as umath

@@ -515,6 +515,25 @@ class FunctionBuilder:
         more = f", align {align}" if align else ""
         return self.emit(f"load {kind.text}, ptr {base.text}{more}", kind)
 
+    def gather(self, kind: Type, base: Value, index: Value) -> Value:
+        """Return elements of an array, one for each lane of an index."""
+        lanes, scalar = kind.lanes, kind.scalar
+        places = PTR.wide(lanes)
+        at = self.emit(
+            f"getelementptr {scalar.text}, ptr {base.text}, "
+            f"{index.type.text} {index.text}",
+            places,
+        )
+        truths = I1.wide(lanes)
+        name = f"@llvm.masked.gather.{kind.suffix}.v{lanes}p0"
+        kinds = f"{places.text}, i32, {truths.text}, {kind.text}"
+        self.declared[name] = f"declare {kind.text} {name}({kinds})"
+        return self.emit(
+            f"call {kind.text} {name}({places.text} {at.text}, i32 {scalar.bytes}, "
+            f"{truths.text} {truths.constant(1)}, {kind.text} poison)",
+            kind,
+        )
+
     def store(
         self, value: Value, base: Value, index: Operand = 0, *, align: int = 0
     ) -> None:

@@ -37,11 +37,15 @@ from typing import Any, ClassVar, Self, TypeAlias, final, overload
 import numpy as np
 
 from armillary.errors import KernelError, unknown
+from armillary.kernel.dense import Operation
 from armillary.kernel.packed import Packed
 from armillary.kernel.pipeline import (
+    At,
     Call,
+    Dense,
     Each,
     Farthest,
+    NearestPoint,
     Stage,
     Subdivide,
     When,
@@ -54,10 +58,13 @@ __all__ = [
     "Column",
     "Columns",
     "Numbered",
+    "at",
     "call",
+    "dense",
     "each",
     "farthest",
     "index_field",
+    "nearest",
     "number_field",
     "repeat",
     "subdivide",
@@ -110,7 +117,10 @@ class Column(_Declared):
     @overload
     def __get__(self, instance: Columns, owner: type[Columns]) -> Port: ...
     def __get__(self, instance: Columns | None, owner: type[Columns]) -> Self | Port:
-        return self if instance is None else instance.port(self)
+        if instance is None:
+            return self
+        # Found in the instance from now on.
+        return vars(instance).setdefault(self.name, instance.port(self))
 
 
 @final
@@ -168,6 +178,8 @@ class Columns:
             sizes: Sizes of its columns.
         """
         made = copy.copy(self)
+        for column in self.declared():
+            vars(made).pop(column.name, None)  # it may have other sizes there
         made.number, made.sizes = number, {**self.sizes, **sizes}
         return made
 
@@ -503,6 +515,11 @@ def when(condition: Port, *stages: Stage, together: bool = False) -> When:
     return When(condition.name, stages, together)
 
 
+def at(table: Table, record: Port, *stages: Stage) -> At:
+    """Return stages that run with the record that each row chooses; see `At`."""
+    return At(table.name, stages, record.name)
+
+
 def repeat(condition: Port, *stages: Stage, limit: int) -> While:
     """Return stages that are repeated while a column is above 0; see `While`."""
     return While(condition.name, stages, limit)
@@ -526,11 +543,52 @@ def subdivide(
     )
 
 
-def call(code: str, reads: Sequence[Port], writes: Sequence[Port]) -> Call:
-    """Return the call of the pipeline that the record around it chooses."""
-    return Call(code, tuple(port.name for port in reads), tuple(writes))
+def nearest(
+    tree: Table,
+    point: Port,
+    *stages: Stage,
+    value: Port,
+    least: Port,
+    enough: Port,
+    chosen: Port,
+    part: float = 1.0,
+) -> NearestPoint:
+    """Return stages that measure points of a tree of balls; see `NearestPoint`."""
+    (balls,) = (field.name for field in tree.fields)
+    columns = value.name, least.name, enough.name
+    return NearestPoint(tree.name, balls, point, stages, *columns, chosen, part)
+
+
+def call(
+    code: str,
+    reads: Sequence[Port],
+    writes: Sequence[Port],
+    given: Sequence[str] = (),
+) -> Call:
+    """Return the call of the pipeline that the record around it chooses; see `Call`."""
+    return Call(code, tuple(port.name for port in reads), tuple(writes), tuple(given))
 
 
 def farthest(table: Table, points: Port, direction: Port, output: Port) -> Farthest:
     """Return the search for the farthest point of a table; see `Farthest`."""
     return Farthest(table.name, points.name, direction.name, output)
+
+
+def dense(
+    operation: Operation,
+    formula: Callable[..., Sequence[Any]],
+    reads: Sequence[Port],
+    writes: Sequence[Port],
+    *,
+    table: Table | None = None,
+    fields: Sequence[Port] = (),
+) -> Dense:
+    """Return linear algebra in loops, of which `formula` is the same; see `Dense`."""
+    return Dense(
+        operation,
+        tuple(port.name for port in reads),
+        tuple(writes),
+        formula,
+        table.name if table else "",
+        tuple(port.name for port in fields),
+    )

@@ -28,8 +28,10 @@ from armillary.errors import KernelError
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -291,6 +293,11 @@ class _Printer:
                     f"The pipeline '{self.pipeline.name}' looks for the farthest "
                     "points of tables, which cannot be printed as JavaScript."
                 )
+            case Dense():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' solves equations in loops, "
+                    "which cannot be printed as JavaScript."
+                )
             case Each():
                 yield from self._each(stage)
             case At():
@@ -312,6 +319,11 @@ class _Printer:
                 raise KernelError(
                     f"The pipeline '{self.pipeline.name}' divides intervals, which "
                     "cannot be printed as JavaScript."
+                )
+            case NearestPoint():
+                raise KernelError(
+                    f"The pipeline '{self.pipeline.name}' searches a tree of balls, "
+                    "which cannot be printed as JavaScript."
                 )
             case When():
                 yield f"if ({self._is_positive(stage.condition)}) {{"

@@ -2,17 +2,18 @@
 
 A `Pipeline` works on columns: arrays with a name, of which each row of a batch has its
 own. A `Program` in it reads columns with the names of its inputs and writes those of
-its outputs. Around programs there are five kinds of regions: `Each` runs once for
+its outputs. Around programs there are six kinds of regions: `Each` runs once for
 each record of a table, `At` for the record that a row chooses, `While` as long as a
-column is above 0, `When` where one is, `Subdivide` for the pieces of an interval. A row
+column is above 0, `When` where one is, `Subdivide` for the pieces of an interval,
+`NearestPoint` for those points of a tree that may be the nearest ones. A row
 for which a region does not run keeps its columns, whatever its neighbours do. A `Call`
 runs another pipeline, which a record chooses; `Farthest` looks for one of the points
-of a table.
+of a table, `Dense` does linear algebra in loops.
 
 A `Table` is shared by all rows of a call, and has as many records as the call says. Its
-fields are numbers, positions in a column (`index`), ranges of another table (`span`) or
-what a `Call` runs (`code`); programs inside of an `Each` or `At` read them like
-columns, so their names are unique.
+fields are numbers, positions in a column (`index`), ranges of another table (`span`),
+records of one (`record`) or what a `Call` runs (`code`); programs inside of an `Each`
+or `At` read them like columns, so their names are unique.
 
     pairs = Table("pairs", (index("a", "centres"), index("b", "centres"), reals("r")))
     Pipeline("gap", inputs, (pairs,), (fk, Each("pairs", (gap,))), ("least",))
@@ -31,24 +32,28 @@ from functools import cached_property
 from typing import Any, TypeAlias, final
 
 from armillary.errors import KernelError, unknown
+from armillary.kernel.dense import Operation
 from armillary.kernel.tables import Table
 from armillary.trace import Port, Program, trace
 
 __all__ = [
     "At",
     "Call",
+    "Dense",
     "Each",
     "Farthest",
+    "NearestPoint",
     "Pipeline",
     "Stage",
     "Subdivide",
     "When",
     "While",
     "calls_in",
+    "dense_in",
+    "lane_regions_in",
     "program",
     "programs_in",
     "searches_in",
-    "subdivisions_in",
 ]
 
 
@@ -171,6 +176,45 @@ class Subdivide:
 
 @final
 @dataclass(frozen=True, slots=True)
+class NearestPoint:
+    """Stages that measure points of a tree of balls, until the nearest is known.
+
+    They run for the balls of one row, several at once: they read the centre of each,
+    `point`, and write its `value`, which must not change by more than the centre moves.
+    Columns that others have written are those of the row, for all of its balls.
+
+    A record of the tree has n - 1 balls, and in place of another one, as its x, the
+    number of the record below the first of them, that below the next one follows; below
+    0 where balls are the points themselves. The radius of balls that are missing is
+    minus infinity, as is that of this one. The first record is that around all.
+
+    Attributes:
+        tree: The table of records.
+        balls: Its only field, of shape (4, n): centres, then radii.
+        point: The column that stages read, of three numbers.
+        stages: What runs.
+        value: The column that they write.
+        least: A column of the row: only values below it are wanted. Then it is the
+            least of these, if there is one.
+        enough: A column of the row: the search ends with a value that is not above it.
+        chosen: The column in which the point of that value is left.
+        part: Balls are left out, too, where values are not below this part of the least
+            one so far, which then is no more than that much larger than the least.
+    """
+
+    tree: str
+    balls: str
+    point: Port
+    stages: tuple[Stage, ...]
+    value: str
+    least: str
+    enough: str
+    chosen: Port
+    part: float = 1.0
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Call:
     """Another pipeline, which the record around it chooses, on columns of this one.
 
@@ -181,11 +225,14 @@ class Call:
         code: A field.
         inputs: Columns and fields that it reads, in the order of its inputs.
         outputs: Columns that it writes, in the order of its outputs.
+        given: Fields of the kind `record`: their records are those of the tables that
+            it is `given`, in their order.
     """
 
     code: str
     inputs: tuple[str, ...]
     outputs: tuple[Port, ...]
+    given: tuple[str, ...] = ()
 
 
 @final
@@ -214,8 +261,32 @@ class Farthest:
         return (self.output,)
 
 
-Region: TypeAlias = Each | At | While | When | Subdivide
-Stage: TypeAlias = Program | Call | Farthest | Region
+@final
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Linear algebra in loops, for one row after the other; see `kernel/dense.py`.
+
+    Attributes:
+        operation: What is computed.
+        inputs: Columns and fields of numbers that it reads, in the order of that.
+        outputs: Columns that it writes, likewise.
+        formula: The same on floats: from the inputs as arrays, and the records of the
+            table where there is one, to the outputs.
+        table: A table that it reads, or "".
+        fields: Which fields of it.
+    """
+
+    operation: Operation
+    inputs: tuple[str, ...]
+    outputs: tuple[Port, ...]
+    formula: Callable[..., Sequence[Any]] = field(repr=False, compare=False)
+    table: str = ""
+    fields: tuple[str, ...] = ()
+
+
+Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
+Leaf: TypeAlias = Call | Farthest | Dense
+Stage: TypeAlias = Program | Leaf | Region
 
 
 @final
@@ -230,6 +301,8 @@ class Pipeline:
         stages: What runs.
         results: Names of the columns that a call returns.
         scratch: Columns whose entries are written, by an index, before they are read.
+        given: Names of the tables of one record that callers give, where a `Call` runs
+            it: those of theirs begin with the same fields.
         outputs: Those columns.
         columns: The shape of every column that it works on.
     """
@@ -240,6 +313,7 @@ class Pipeline:
     stages: tuple[Stage, ...]
     results: tuple[str, ...]
     scratch: tuple[Port, ...] = ()
+    given: tuple[str, ...] = ()
     outputs: tuple[Port, ...] = field(init=False)
     columns: Mapping[str, tuple[int, ...]] = field(init=False)
 
@@ -270,7 +344,7 @@ class Pipeline:
     def fingerprint(self) -> str:
         """Return a digest of all that it computes, whatever its name."""
         text = hashlib.sha256()
-        shared = self.inputs, self.tables, self.results, self.scratch
+        shared = self.inputs, self.tables, self.results, self.scratch, self.given
         text.update(repr(shared).encode())
         for part in _parts(self.stages):
             text.update(part.encode())
@@ -314,7 +388,7 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
     for stage in stages:
         if isinstance(stage, Program):
             yield stage
-        elif not isinstance(stage, Call | Farthest):
+        elif not isinstance(stage, Leaf):
             yield from programs_in(stage.stages)
 
 
@@ -323,17 +397,17 @@ def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
     for stage in stages:
         if isinstance(stage, Farthest):
             yield stage
-        elif not isinstance(stage, Program | Call):
+        elif not isinstance(stage, Program | Leaf):
             yield from searches_in(stage.stages)
 
 
-def subdivisions_in(stages: Sequence[Stage]) -> Iterator[Subdivide]:
-    """Yield the subdivisions in stages and in regions of them, in order."""
+def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
+    """Yield the regions that take one row after the other, in order."""
     for stage in stages:
-        if isinstance(stage, Subdivide):
+        if isinstance(stage, Subdivide | NearestPoint):
             yield stage
-        if not isinstance(stage, Program | Call | Farthest):
-            yield from subdivisions_in(stage.stages)
+        if not isinstance(stage, Program | Leaf):
+            yield from lane_regions_in(stage.stages)
 
 
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
@@ -341,8 +415,17 @@ def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
     for stage in stages:
         if isinstance(stage, Call):
             yield stage
-        elif not isinstance(stage, Program | Farthest):
+        elif not isinstance(stage, Program | Leaf):
             yield from calls_in(stage.stages)
+
+
+def dense_in(stages: Sequence[Stage]) -> Iterator[Dense]:
+    """Yield the linear algebra in stages and in regions of them, in order."""
+    for stage in stages:
+        if isinstance(stage, Dense):
+            yield stage
+        elif not isinstance(stage, Program | Leaf):
+            yield from dense_in(stage.stages)
 
 
 def _parts(stages: Sequence[Stage]) -> Iterator[str]:
@@ -352,7 +435,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
             case Program():
                 yield f"program {stage.fingerprint};"
                 continue
-            case Call() | Farthest():
+            case Call() | Farthest() | Dense():
                 yield f"{type(stage).__name__.lower()} {stage!r};"
                 continue
             case Each():
@@ -368,6 +451,11 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 columns = (*stage.piece, stage.longest, stage.covered, stage.ended)
                 numbers = stage.shortest, stage.limit, stage.anywhere
                 yield f"subdivide {columns!r} {numbers!r} ("
+            case NearestPoint():
+                fields = stage.tree, stage.balls
+                columns = stage.value, stage.least, stage.enough
+                columns = (*columns, stage.chosen.name, stage.part)
+                yield f"nearest {fields!r} {stage.point} {columns!r} ("
         yield from _parts(stage.stages)
         yield ")"
 
@@ -385,13 +473,20 @@ class _Check:
             raise self.fault("two fields have the same name")
         # Ranges lead from a record to those of another table, which must exist.
         self.spans = {one.name: one.of for one in fields if one.kind == "span"}
-        for table in self.spans.values():
+        others = [one.of for one in fields if one.kind == "record"]
+        for table in (*self.spans.values(), *others):
             pipeline.table(table)
+        for table in map(pipeline.table, pipeline.given):
+            if not table.is_single or any(one.kind != "real" for one in table.fields):
+                raise self.fault(
+                    f"the table '{table.name}' that callers give must have one record, "
+                    "of numbers"
+                )
         for name in self.shapes:
             if name in self.fields:
                 raise self.fault(f"'{name}' is a field and cannot be an input")
 
-    def stages(
+    def stages(  # noqa: PLR0912 - one case for each kind of region
         self,
         stages: Sequence[Stage],
         known: set[str],
@@ -405,7 +500,7 @@ class _Check:
             fields: Shapes of the fields of records around the stages.
         """
         for stage in stages:
-            if isinstance(stage, Program | Call | Farthest):
+            if isinstance(stage, Program | Leaf):
                 self.step(stage, known, fields)
                 continue
             # A region that may run for no row makes columns for itself alone; one that
@@ -428,14 +523,22 @@ class _Check:
                     self.number(stage.longest, known, "the length of pieces")
                     for name in stage.piece:
                         self.written(Port(name, ()), made, "a subdivision")
+                case NearestPoint():
+                    self.tree(stage)
+                    for name in (stage.least, stage.enough):
+                        self.number(name, known, "what is wanted")
+                    self.written(stage.point, made, "a search")
             self.stages(stage.stages, made, inner)
             if isinstance(stage, Subdivide):
                 for name in (stage.covered, stage.ended):
                     self.written(Port(name, ()), known, "a subdivision")
+            if isinstance(stage, NearestPoint):
+                self.number(stage.value, made, "the value of a point")
+                self.written(stage.chosen, known, "a search")
 
     def step(
         self,
-        stage: Program | Call | Farthest,
+        stage: Program | Leaf,
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
     ) -> None:
@@ -446,6 +549,8 @@ class _Check:
                 self.call(stage, known, fields)
             case Farthest():
                 self.farthest(stage, known)
+            case Dense():
+                self.dense(stage, known, fields)
 
     def program(
         self,
@@ -472,6 +577,10 @@ class _Check:
         field = self.fields.get(call.code)
         if field is None or field.kind != "code" or call.code not in fields:
             raise self.fault(f"no record around a call has the code '{call.code}'")
+        for name in call.given:
+            field = self.fields.get(name)
+            if field is None or field.kind != "record" or name not in fields:
+                raise self.fault(f"no record around a call has the record '{name}'")
         for name in call.inputs:
             self.readable(name, known, fields, call.code)
         for port in call.outputs:
@@ -487,6 +596,30 @@ class _Check:
         self.known(stage.direction, known, "a direction")
         self.same(Port(stage.direction, (3,)), self.shapes[stage.direction], "farthest")
         self.written(stage.output, known, "farthest")
+
+    def dense(
+        self, stage: Dense, known: set[str], fields: Mapping[str, tuple[int, ...]]
+    ) -> None:
+        label = type(stage.operation).__name__
+        for name in stage.inputs:
+            self.readable(name, known, fields, label)
+        if stage.table:
+            found = {one.name for one in self.pipeline.table(stage.table).fields}
+            for name in stage.fields:
+                if name not in found:
+                    raise self.fault(f"'{stage.table}' has no field '{name}'")
+        for port in stage.outputs:
+            if port.name in self.fields:
+                raise self.fault(f"'{port.name}' is a field and cannot be written")
+            self.written(port, known, label)
+
+    def tree(self, stage: NearestPoint) -> None:
+        fields = self.pipeline.table(stage.tree).fields
+        named = [(one.name, one.kind, one.shape[:1]) for one in fields]
+        if named != [(stage.balls, "real", (4,))]:
+            raise self.fault(f"'{stage.tree}' has not the one field '{stage.balls}'")
+        for port in (stage.point, stage.chosen):
+            self.same(port, (3,), "a search")
 
     def readable(
         self,

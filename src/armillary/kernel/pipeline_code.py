@@ -9,29 +9,35 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
+from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
-from armillary.kernel.machine_type import I1, I64, PTR, Type, bits_of_lanes
+from armillary.kernel.machine_type import I1, I32, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
+from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
     When,
     While,
     calls_in,
+    dense_in,
+    lane_regions_in,
     programs_in,
     searches_in,
-    subdivisions_in,
 )
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
@@ -67,6 +73,9 @@ PART: Final = 32
 FARTHEST: Final = 2.0**62
 """A position beyond all records that is an integer of 64 bits."""
 
+NEAREST: Final = 2.0**30
+"""The same of 32 bits, beyond all records of one number each."""
+
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
     """Return @block(ptr in..., ptr out..., ptr scratch, ptr tables) of a pipeline.
@@ -87,13 +96,14 @@ def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder]
 
 
 def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
-    """Return @columns(ptr in..., ptr out..., ptr tables, active) of a pipeline.
+    """Return @columns(ptr in..., out..., given..., tables, active) of a pipeline.
 
     It is what a `Call` calls: its inputs and outputs are columns, `active` has a bit
     for each lane that counts, and scratch is on the stack. It stands behind what it
     calls.
     """
-    more = {"tables": PTR, "active": bits_of_lanes(real.lanes)}
+    given = dict.fromkeys(map(_given, range(len(pipeline.given))), PTR)
+    more = {**given, "tables": PTR, "active": bits_of_lanes(real.lanes)}
     code = _PipelineCode(pipeline, real, "columns", more)
     f = code.f
     for k, port in enumerate(pipeline.inputs):
@@ -103,6 +113,11 @@ def column_code(pipeline: Pipeline, real: Type) -> list[FunctionBuilder]:
         code.copy(f[f"out{k}"], code.columns[port.name], port.size)
     f.ret(code.flags.get() & f["active"])
     return [*code.called_functions, f]
+
+
+def _given(number: int) -> str:
+    """Return the name of the parameter for a record that callers give."""
+    return f"given{number}"
 
 
 Mask: TypeAlias = Value | None
@@ -131,7 +146,8 @@ class _PipelineCode:
         self.flags = f.variable(self.bits, 0)
         self.called_functions: list[FunctionBuilder] = []
         self.scratch = 0
-        self.count = 0  # of programs that are functions
+        self.programs: dict[Program, tuple[str, int]] = {}  # that are functions
+        self.dense_names: dict[tuple[Dense, tuple[int, ...]], str] = {}
         self.fields: dict[str, tuple[Field, Struct, Value]] = {}
         # Regions around that end with the first row that ends, see `Each.together`.
         self.ending: list[tuple[EndlessLoop, str, Mask]] = []
@@ -139,6 +155,13 @@ class _PipelineCode:
         # registers; other code can reach only what has an address.
         self.addressed = _with_addresses(pipeline)
         self.columns = self.memories(pipeline.columns)
+        # What stages of linear algebra work in, one after the other.
+        shape_of = pipeline.shape_of
+        numbers = [
+            working_numbers(stage, [math.prod(shape_of(x)) for x in stage.inputs])
+            for stage in dense_in(pipeline.stages)
+        ]
+        self.working = self.memory(-(-max(numbers, default=0) // real.lanes))
 
     def memories(self, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Value]:
         """Return memory for columns."""
@@ -228,6 +251,8 @@ class _PipelineCode:
                     self.call(stage, active)
                 case Farthest():
                     self.farthest(stage)
+                case Dense():
+                    self.dense(stage, active)
                 case Each():
                     self.each(stage, active)
                 case At():
@@ -236,13 +261,18 @@ class _PipelineCode:
                     self.while_(stage, active)
                 case Subdivide():
                     self.subdivide(stage, active)
+                case NearestPoint():
+                    self.nearest(stage, active)
                 case When():
-                    mask = self.positive(stage.condition, active)
-                    with self.f.when(self.any(mask)):
-                        if stage.together:
-                            self.stages(stage.stages, active)
-                        else:
-                            self.region(stage.stages, mask)
+                    self.when(stage, active)
+
+    def when(self, stage: When, active: Mask) -> None:
+        mask = self.positive(stage.condition, active)
+        with self.f.when(self.any(mask)):
+            if stage.together:
+                self.stages(stage.stages, active)
+            else:
+                self.region(stage.stages, mask)
 
     def positive(self, name: str, active: Mask) -> Value:
         """Return the lanes in which a column is above 0."""
@@ -285,16 +315,70 @@ class _PipelineCode:
 
     def subdivide(self, stage: Subdivide, active: Mask) -> None:
         """Write stages for the pieces of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
+        loop = SubdivisionCode(f, self.real, stage)
+        results = [rows[stage.covered], rows[stage.ended]]
+        with self.row_by_row(stage, active, piece, results) as lane:
+            found = loop.write(
+                f.load(self.scalar, rows[stage.longest], lane),
+                [self.columns[name] for name in stage.piece],
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+
+    def nearest(self, stage: NearestPoint, active: Mask) -> None:
+        """Write stages for the balls of one row after the other, in lanes."""
+        f, rows = self.f, self.columns
+        table = self.pipeline.table(stage.tree)
+        (balls,) = (one for one in table.fields if one.name == stage.balls)
+        search = NearestCode(
+            f, self.real, stage, table.layout(self.real.bits), balls.shape[1]
+        )
+        tree, _ = self.records(table)
+        own = self.memories({stage.point.name: (3,), stage.value: NUMBER})
+        chosen = [f.element(rows[stage.chosen.name], self.real, k) for k in range(3)]
+        results = [rows[stage.least], *chosen]
+        with self.row_by_row(stage, active, own, results) as lane:
+            wanted = [
+                f.load(self.scalar, rows[name], lane)
+                for name in (stage.least, stage.enough)
+            ]
+            before = [f.load(self.scalar, base, lane) for base in chosen]
+            found = search.write(
+                tree,
+                wanted,
+                before,
+                (self.columns[stage.point.name], self.columns[stage.value]),
+                lambda: self.stages(stage.stages, None),
+            )
+            for value, result in zip(found, results, strict=True):
+                f.store(value, result, lane)
+
+    @contextmanager
+    def row_by_row(
+        self,
+        stage: Subdivide | NearestPoint,
+        active: Mask,
+        own: Mapping[str, Value],
+        results: Sequence[Value],
+    ) -> Generator[Value]:
+        """Run what follows for each active lane, whose columns are in all lanes then.
+
+        Args:
+            stage: The region.
+            active: The lanes.
+            own: Memory of columns that the region writes itself.
+            results: Where what follows writes a number of each lane.
+        """
         f, lanes = self.f, self.real.lanes
         shapes = self.pipeline.columns
         rows, flags = self.columns, self.flags
         of_row = _read_of_row(self.pipeline, stage)
         copies = self.memories({name: shapes[name] for name in of_row})
-        piece = self.memories(dict.fromkeys(stage.piece, NUMBER))
-        self.columns = {**rows, **copies, **piece}
+        self.columns = {**rows, **copies, **own}
         self.flags = f.variable(self.bits, 0)
-        results = [rows[stage.covered], rows[stage.ended]]
-        loop = SubdivisionCode(f, self.real, stage)
         counted = f.constant(self.bits, -1) if active is None else active.packed()
         bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
         repeated = self.repeated(of_row, rows) & (bits.get() << 1)
@@ -316,13 +400,7 @@ class _PipelineCode:
                     number = f.load(self.scalar, rows[name], k * lanes + lane)
                     f.store(number.splat(lanes), f.element(copies[name], self.real, k))
             self.flags.set(0)
-            found = loop.write(
-                f.load(self.scalar, rows[stage.longest], lane),
-                [self.columns[name] for name in stage.piece],
-                lambda: self.stages(stage.stages, None),
-            )
-            for value, result in zip(found, results, strict=True):
-                f.store(value, result, lane)
+            yield lane
             with f.when(self.flags.get().differs(0), unlikely=True):
                 flags.set(flags.get() | mine.to(self.bits, "trunc"))
         self.columns, self.flags = rows, flags
@@ -389,10 +467,23 @@ class _PipelineCode:
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""
+        if table.name in self.pipeline.given:
+            given = self.pipeline.given.index(table.name)
+            return self.f[_given(given)], self.f.constant(I64, 1)
         number = self.pipeline.tables.index(table)
         # One entry of TABLE for each table of the pipeline, in order.
         entry = self.f.address(self.f["tables"], number * TABLE.bytes)
         return TABLE.load(entry, "records"), TABLE.load(entry, "count")
+
+    def record(self, name: str) -> Value:
+        """Return where the record lies whose position a field holds."""
+        field, layout, record = self.fields[name]
+        table = self.pipeline.table(field.of)
+        records, _ = self.records(table)
+        size = table.layout(self.real.bits).bytes
+        # Positions were checked when the table was packed.
+        position = layout.load(record, name).to(I64, "zext")
+        return self.f.address(records, position * size)
 
     def at(self, stage: At, active: Mask) -> None:
         """Write stages; the fields that rows choose are columns meanwhile."""
@@ -435,15 +526,24 @@ class _PipelineCode:
             self.store(nothing, base, k)
         records, count = self.records(table)
         with f.when(count > 0):
-            # To a whole number of the table's range; NaN becomes 0, and is put back.
-            near = (at > 0.0).select(at, 0.0)
-            near = (near < FARTHEST).select(near, FARTHEST)
-            position = near.to(I64.wide(lanes), "fptosi")
-            last = (count - 1).splat(lanes)
-            start = (position < last).select(position, last) * layout.bytes
-            rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
             size = layout.bytes // self.scalar.bytes
-            values = load_scattered_rows(self.real, rows, size, set(targets))
+            is_number = size == 1 and lanes > 1
+            # To a whole number of the table's range; NaN becomes 0, and is put back.
+            kind, farthest = (I32, NEAREST) if is_number else (I64, FARTHEST)
+            near = (at > 0.0).select(at, 0.0)
+            near = (near < farthest).select(near, farthest)
+            position = near.to(kind.wide(lanes), "fptosi")
+            last = count - 1
+            if is_number:  # so many fit into memory
+                last = (last < int(NEAREST)).select(last, int(NEAREST)).to(I32, "trunc")
+            last = last.splat(lanes)
+            position = (position < last).select(position, last)
+            if is_number:
+                values = {0: f.gather(self.real, records, position)}
+            else:
+                start = position * layout.bytes
+                rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
+                values = load_scattered_rows(self.real, rows, size, set(targets))
             is_nan = at.is_nan()
             for element, (base, k) in targets.items():
                 self.store(is_nan.select(nothing, values[element]), base, k)
@@ -472,7 +572,8 @@ class _PipelineCode:
         inputs = [self.pointer(x, math.prod(shape_of(x))) for x in stage.inputs]
         outputs = [self.columns[port.name] for port in stage.outputs]
         counted = f.constant(self.bits, -1) if active is None else active.packed()
-        arguments = (*inputs, *outputs, tables, counted)
+        given = [self.record(name) for name in stage.given]
+        arguments = (*inputs, *outputs, *given, tables, counted)
         self.flag(f.call(code.text, self.bits, *arguments), active)
 
     def farthest(self, stage: Farthest) -> None:
@@ -489,6 +590,53 @@ class _PipelineCode:
         direction = [self.load(self.columns[stage.direction], k) for k in range(3)]
         for k, number in enumerate(points.farthest(direction)):
             self.store(number, self.columns[stage.output.name], k)
+
+    def dense(self, stage: Dense, active: Mask) -> None:
+        """Call the function of linear algebra, for one lane after the other."""
+        f, lanes = self.f, self.real.lanes
+        if lanes == 1:
+            self.dense_lane(stage, f.constant(I64, 0))
+            return
+        counted = f.constant(self.bits, -1) if active is None else active.packed()
+        bits = f.variable(I64, counted.to(I64, "zext") & ((1 << lanes) - 1))
+        with f.forever() as each_lane:
+            each_lane.leave(bits.get().equals(0))
+            self.dense_lane(stage, f.count_trailing_zeros(bits.get()))
+            bits.set(bits.get() & (bits.get() - 1))
+
+    def dense_lane(self, stage: Dense, lane: Value) -> None:
+        f, lanes = self.f, self.real.lanes
+        inputs: list[Value] = []
+        steps: list[int] = []
+        for name in stage.inputs:
+            is_number = name in self.fields and self.fields[name][0].kind == "real"
+            if is_number:  # the same for all rows
+                _, layout, record = self.fields[name]
+                inputs.append(layout.address(record, name))
+            else:
+                start = self.pointer(name, math.prod(self.pipeline.shape_of(name)))
+                inputs.append(f.element(start, self.scalar, lane))
+            steps.append(1 if is_number else lanes)
+        outputs = [
+            f.element(self.columns[port.name], self.scalar, lane)
+            for port in stage.outputs
+        ]
+        records, count, layout = f.constant(PTR, 0), f.constant(I64, 0), None
+        if stage.table:
+            table = self.pipeline.table(stage.table)
+            layout = table.layout(self.real.bits)
+            records, count = self.records(table)
+        sizes = [math.prod(self.pipeline.shape_of(name)) for name in stage.inputs]
+        # Stages that do the same on the same columns share a function.
+        key = stage, tuple(steps)
+        if key not in self.dense_names:
+            name = self.dense_names[key] = f"dense{len(self.dense_names)}"
+            made = dense_function(
+                name, stage, self.scalar, sizes, (steps, lanes), layout
+            )
+            self.called_functions.append(made)
+        arguments = (*inputs, *outputs, self.working, records, count)
+        f.call(f"@{self.dense_names[key]}", VOID, *arguments)
 
     def inlined(self, program: Program, active: Mask) -> Value | None:
         """Write a program here; return the lanes that it flags, if it flags any."""
@@ -517,7 +665,7 @@ class _PipelineCode:
             return
         for k in range(size):
             number = layout.load(record, name, k)
-            if field.kind == "span":
+            if field.kind in {"span", "record"}:
                 number = number.to(self.scalar, "sitofp")
             yield number.splat(self.real.lanes)
 
@@ -529,10 +677,13 @@ class _PipelineCode:
 
     def called(self, program: Program, active: Mask) -> Value:
         """Call a program; its outputs are copied, since it may read what it writes."""
-        name = f"program{self.count}"
-        self.count += 1
-        functions, scratch_bytes = emit_columns(name, program, self.real)
-        self.called_functions += functions
+        # Programs that stand in several places are one function.
+        if program not in self.programs:
+            name = f"program{len(self.programs)}"
+            functions, scratch_bytes = emit_columns(name, program, self.real)
+            self.programs[program] = name, scratch_bytes
+            self.called_functions += functions
+        name, scratch_bytes = self.programs[program]
         inputs = [self.pointer(port.name, port.size) for port in program.inputs]
         # New memory, of which the region around it knows nothing: it is copied to
         # columns behind the call.
@@ -582,6 +733,8 @@ def _with_addresses(pipeline: Pipeline) -> set[str]:
     names = {field.of for table in pipeline.tables for field in table.fields}
     for call in calls_in(pipeline.stages):
         names.update(call.inputs, (port.name for port in call.outputs))
+    for stage in dense_in(pipeline.stages):
+        names.update(stage.inputs, (port.name for port in stage.outputs))
     for program in pipeline.programs:
         if len(program.instructions) > INLINE:
             names.update(port.name for port in (*program.inputs, *program.outputs))
@@ -596,8 +749,8 @@ def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]
     return [n for n in columns if n in inputs or everywhere[n] > here[n]]
 
 
-def _read_of_row(pipeline: Pipeline, stage: Subdivide) -> list[str]:
-    """Return the columns that a subdivision reads and that others write."""
+def _read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
+    """Return the columns that such a region reads and that others write."""
     fields = {field.name: field for table in pipeline.tables for field in table.fields}
 
     def columns(names: Iterator[str]) -> Iterator[str]:
@@ -613,6 +766,10 @@ def _read_of_row(pipeline: Pipeline, stage: Subdivide) -> list[str]:
     )
     given = {port.name for port in pipeline.inputs}
     read = dict.fromkeys(columns(_reads(stage.stages)))
+    if isinstance(stage, NearestPoint):
+        # What is wanted differs from row to row, as what is read does.
+        read |= dict.fromkeys((stage.least, stage.enough))
+        read.pop(stage.point.name, None)
     return [n for n in read if n in given or everywhere[n] > here[n]]
 
 
@@ -629,6 +786,9 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
             case Farthest():
                 yield stage.direction
                 continue
+            case Dense():
+                yield from stage.inputs
+                continue
             case Each():
                 yield from (stage.active,) if stage.active else ()
             case At():
@@ -637,13 +797,19 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 yield stage.condition
             case Subdivide():
                 yield stage.longest
+            case NearestPoint():
+                yield from (stage.least, stage.enough)
         yield from _reads(stage.stages)
 
 
 def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many programs, calls, searches and subdivisions write each column."""
-    writers = [*programs_in(stages), *calls_in(stages), *searches_in(stages)]
+    """Return how many stages write each column."""
+    leaves = calls_in(stages), searches_in(stages), dense_in(stages)
+    writers = [*programs_in(stages), *chain.from_iterable(leaves)]
     written = Counter(port.name for writer in writers for port in writer.outputs)
-    for stage in subdivisions_in(stages):
-        written.update((*stage.piece, stage.covered, stage.ended))
+    for region in lane_regions_in(stages):
+        if isinstance(region, Subdivide):
+            written.update((*region.piece, region.covered, region.ended))
+        else:
+            written.update((region.point.name, region.least, region.chosen.name))
     return written

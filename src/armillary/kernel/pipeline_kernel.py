@@ -6,9 +6,12 @@ What a `Call` runs are other pipelines, compiled apart, with many sets of tables
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from operator import lt
 from typing import Any, Self, final
 
 import numpy as np
@@ -22,15 +25,17 @@ from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
 from armillary.kernel.pipeline import (
     Call,
+    Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
     While,
     calls_in,
 )
-from armillary.kernel.tables import pack_all
+from armillary.kernel.tables import Table, pack_all
 from armillary.trace import Program
 
 __all__ = [
@@ -51,6 +56,9 @@ LIKELY_ITERATIONS = 8
 
 LIKELY_PIECES = 64
 """Pieces of a `Subdivide` for which threads are planned."""
+
+LIKELY_RECORDS = 16
+"""Records of the tree of a `NearestPoint` for which threads are planned."""
 
 LIKELY_OPERATIONS = 100
 """Operations of a `Call` for which threads are planned."""
@@ -127,10 +135,10 @@ class CompiledPipeline:
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-        for row, records in zip(words, packed.values(), strict=True):
-            row[:] = address_of(records), len(records)
-        counts = tuple((name, len(records)) for name, records in packed.items())
+        lengths = [*map(len, packed.values())]
+        pairs = [*zip(map(address_of, packed.values()), lengths, strict=True)]
+        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
+        counts = tuple(zip(packed, lengths, strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
         made = replace(
@@ -156,6 +164,7 @@ class KernelByRecord:
         number: The table.
         places: Its field that is a position in a column.
         room: How many records a call can ask for: the entries of that column.
+        lock: Held while the kernel of `ask` has the records of a call.
     """
 
     native: Native
@@ -163,6 +172,7 @@ class KernelByRecord:
     number: int
     places: str
     room: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     @cached_property
     def whole(self) -> Kernel:
@@ -178,15 +188,8 @@ class KernelByRecord:
             KernelError: They are more.
         """
         native, count = self.native, len(which)
-        name = list(native.tables)[self.number]
-        if count > self.room:
-            raise KernelError(
-                f"There is room for {self.room} records of '{name}', not for {count}."
-            )
-        # Codes and positions of these records were checked when all were packed.
-        everything = native.tables[name]
-        records = everything[which]
-        records[self.places] = np.arange(count)
+        records = self._records(which)
+        name, everything = self._table
         words, state = self.words.copy(), native.state.copy()
         words[self.number] = address_of(records), count
         state[STATE.offsets["tables"] // 8] = address_of(words)
@@ -202,6 +205,72 @@ class KernelByRecord:
                 owned=(native.owned, words, records),
             )
         )
+
+    def ask(self, which: npt.NDArray[np.int64], *inputs: Array) -> Array:
+        """Return what the kernel `of` some records does for one row of plain arrays.
+
+        No kernel is made, but where another thread asks at the same time.
+
+        Args:
+            which: As for `of`.
+            inputs: An array for each input.
+
+        Raises:
+            KernelError: As for `of`.
+        """
+        # A fork may copy the lock while it is held: nobody waits for it.
+        if not self.lock.acquire(blocking=False):
+            return self.of(which)(*inputs)
+        try:
+            kernel, words, tables, room = self._single
+            name, _ = self._table
+            records = self._records(which)
+            room[: len(which)] = records
+            words[self.number, 1] = len(which)
+            tables[name] = records
+            return kernel(*inputs)
+        finally:
+            self.lock.release()
+
+    @cached_property
+    def _single(
+        self,
+    ) -> tuple[Kernel, npt.NDArray[np.int64], dict[str, Array], Array]:
+        """Return a kernel, where its records are, and room for those of a call."""
+        native, (name, everything) = self.native, self._table
+        room = np.zeros(self.room, everything.dtype)
+        words, state = self.words.copy(), native.state.copy()
+        words[self.number] = address_of(room), 0
+        state[STATE.offsets["tables"] // 8] = address_of(words)
+        tables = {**native.tables, name: room}
+        share = self.room / max(1, len(everything))
+        made = replace(
+            native,
+            operations=1 + int(share * native.operations),
+            state=state,
+            tables=tables,
+            pickled=None,
+            owned=(native.owned, words, room),
+        )
+        return kernel_of(made), words, tables, room
+
+    @cached_property
+    def _table(self) -> tuple[str, Array]:
+        """Return the name of the table, and all its records."""
+        return list(self.native.tables.items())[self.number]
+
+    def _records(self, which: npt.NDArray[np.int64]) -> Array:
+        """Return some records, whose results are in their order."""
+        name, everything = self._table
+        if len(which) > self.room:
+            raise KernelError(
+                f"There is room for {self.room} records of '{name}', not for "
+                f"{len(which)}."
+            )
+        # Codes and positions of these records were checked when all were packed.
+        records = everything[which]
+        records[self.places] = np.arange(len(which))
+        return records
 
 
 def pack(
@@ -302,6 +371,9 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += LIKELY_OPERATIONS
             case Farthest():
                 total += LIKELY_OPERATIONS
+            case Dense():
+                # Products of matrices of n rows; their halves have about n^2 numbers.
+                total += sum(port.size for port in stage.outputs) ** 2 // 8
             case Each():
                 # All records, or those of one range of the record around.
                 count = counts[stage.table]
@@ -313,6 +385,8 @@ def _operations(stages: Sequence[Stage], counts: Mapping[str, int], around: int)
                 total += likely * _operations(stage.stages, counts, around)
             case Subdivide():
                 total += LIKELY_PIECES * _operations(stage.stages, counts, around)
+            case NearestPoint():
+                total += LIKELY_RECORDS * _operations(stage.stages, counts, around)
             case _:
                 total += _operations(stage.stages, counts, around)
     return total
@@ -359,20 +433,25 @@ class Callees:
                 other.
             constant: Records of other tables, as `pack_all` returns them.
             spans: For each table the first record and the count of each set, shape
-                (sets, 2), or (2,) where all sets share records.
+                (sets, 2), or (2,) where all sets share records; none for those that
+                callers give.
             dtype: The type that callers compute in.
             lanes: The number of rows that they compute at once.
 
         Raises:
             KernelError: As for `CompiledPipeline`.
         """
-        given = constant or {}
-        rest = [table for table in pipeline.tables if table.name not in given]
-        found = {**given, **pack_all(rest, tables, pipeline.columns, dtype)}
+        # Where callers give records, there are none here.
+        nothing = np.zeros(0, np.int64)
+        known = {**(constant or {}), **dict.fromkeys(pipeline.given, nothing)}
+        rest = [table for table in pipeline.tables if table.name not in known]
+        found = {**known, **pack_all(rest, tables, pipeline.columns, dtype)}
         packed = {table.name: found[table.name] for table in pipeline.tables}
-        ranges = [np.atleast_2d(np.asarray(spans[name], np.int64)) for name in packed]
+        where = {**spans, **dict.fromkeys(pipeline.given, (0, 0))}
+        ranges = [np.atleast_2d(np.asarray(where[name], np.int64)) for name in packed]
         for table, span in zip(pipeline.tables, ranges, strict=True):
-            if table.is_single and len(span) and not (span[:, 1] == 1).all():
+            is_own = table.is_single and table.name not in pipeline.given
+            if is_own and len(span) and not (span[:, 1] == 1).all():
                 table.check_count(int(span[span[:, 1] != 1, 1][0]))
         # See `pipeline_code.TABLE`: where the records of a set start, and how many.
         count = max(map(len, ranges), default=1)
@@ -462,18 +541,49 @@ def check_calls(
                     f"'{call.code}' of '{pipeline.name}' is not a code of what it is "
                     "given to call."
                 )
-        inputs = [pipeline.shape_of(name) for name in call.inputs]
-        outputs = [port.shape for port in call.outputs]
         for each in callees:
-            theirs = each.pipeline
-            takes = [port.shape for port in theirs.inputs]
-            returns = [port.shape for port in theirs.outputs]
-            if (takes, returns) != (inputs, outputs) or each.made_for != made_for:
+            fault = ""
+            if each.made_for != made_for:
+                fault = "it is not made for the same type and lanes"
+            fault = fault or _fault(pipeline, call, each.pipeline)
+            if fault:
                 raise KernelError(
-                    f"'{pipeline.name}' gives {inputs} and expects {outputs} of "
-                    f"'{theirs.name}', which takes {takes} and returns {returns}, "
-                    "in the same type and lanes."
+                    f"'{pipeline.name}' cannot call '{each.pipeline.name}': {fault}."
                 )
+
+
+@lru_cache(maxsize=1024)
+def _fault(pipeline: Pipeline, call: Call, callee: Pipeline) -> str:
+    """Return why a call cannot run a pipeline; empty where it can."""
+    inputs = [pipeline.shape_of(name) for name in call.inputs]
+    outputs = [port.shape for port in call.outputs]
+    takes = [port.shape for port in callee.inputs]
+    returns = [port.shape for port in callee.outputs]
+    if (takes, returns) != (inputs, outputs):
+        return (
+            f"it gives {inputs} and expects {outputs}, not {takes} for {returns}, in "
+            "the same type and lanes"
+        )
+    # What callers give must begin with what is read of it.
+    sources = [_size_of(pipeline, name) for name in call.given]
+    sizes = [_numbers_in(callee.table(name)) for name in callee.given]
+    if len(sources) != len(sizes) or any(map(lt, sources, sizes)):
+        return f"it gives records of {sources} numbers, where {sizes} are needed"
+    return ""
+
+
+def _size_of(pipeline: Pipeline, field: str) -> int:
+    """Return how many numbers the records have that a field leads to."""
+    fields = (one for table in pipeline.tables for one in table.fields)
+    (found,) = (one for one in fields if one.name == field)
+    return _numbers_in(pipeline.table(found.of))
+
+
+def _numbers_in(table: Table) -> int:
+    """Return how many numbers a record has, 0 where it has anything else."""
+    if any(field.kind != "real" for field in table.fields):
+        return 0
+    return sum(math.prod(field.shape) for field in table.fields)
 
 
 @final

@@ -55,14 +55,12 @@ class PipelineRecords:
     def changed(
         self,
         tables: Mapping[str, tuple[Indices, Mapping[str, Any]]],
-        callees: Sequence[Callees] = (),
     ) -> Self:
         """Return the records with other values of some fields.
 
         Args:
             tables: For some tables the positions of records, shape (m,), and an array
                 for each field that changes in them, shape (m, *field shape).
-            callees: What the new codes among them run, beside the present ones.
 
         Raises:
             KernelError: As for `CompiledPipeline`.
@@ -70,19 +68,75 @@ class PipelineRecords:
             ShapeError: The same.
         """
         pipeline = self.code.pipeline
-        counts = {name: len(records) for name, records in self.tables.items()}
         changed = dict(self.tables)
-        fields: list[tuple[str, Any]] = []
+        codes: list[tuple[str, Any]] = []
         for name, (rows, given) in tables.items():
-            if len(rows):
-                table = pipeline.table(name)
+            if not len(rows):
+                continue
+            table = pipeline.table(name)
+            # Numbers lead nowhere; only what does has to be checked against others.
+            kinds = {one.kind for one in table.fields if one.name in given}
+            sizes: Mapping[tuple[str, str], int] = {}
+            if kinds != {"real"}:
+                counts = {name: len(records) for name, records in self.tables.items()}
                 sizes = table.sizes(pipeline.columns, counts)
-                changed[name] = table.changed(self.tables[name], rows, given, sizes)
-                fields += given.items()
+                codes += given.items()
+            changed[name] = table.changed(self.tables[name], rows, given, sizes)
+        if codes:
+            check_calls(pipeline, codes, self.callees, self._made_for)
+        return type(self)(self.code, changed, self.callees)
+
+    def extended(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees],
+        *,
+        moved: Mapping[str, tuple[int, int]],
+    ) -> Self:
+        """Return the records with more behind those of some tables.
+
+        Args:
+            tables: For some tables an array for each field of the records behind.
+            callees: What the codes among them run, beside the present ones.
+            moved: As for `Table.extended`.
+
+        Raises:
+            KernelError: As for `CompiledPipeline`.
+            UnknownName: The same.
+            ShapeError: The same.
+        """
+        pipeline, made = self.code.pipeline, dict(self.tables)
+        counts = {name: len(records) for name, records in made.items()}
+        for name, given in tables.items():
+            counts[name] += min(map(len, given.values()))
+        codes: list[tuple[str, Any]] = []
+        for name, given in tables.items():
+            table = pipeline.table(name)
+            sizes = table.sizes(pipeline.columns, counts)
+            made[name] = table.extended(made[name], given, sizes, moved)
+            codes += ((f.name, given[f.name]) for f in table.fields if f.kind == "code")
+        check_calls(pipeline, codes, callees, self._made_for)
+        return type(self)(self.code, made, (*self.callees, *callees))
+
+    def with_numbers(self, tables: Mapping[str, Mapping[str, Any]]) -> Self:
+        """Return the records with other numbers in the last ones of some tables.
+
+        tables: For each an array for each field of these, shape (m, *field shape);
+            those of fields that are not numbers are as they were, and not looked at.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+        """
+        made = dict(self.tables)
+        for name, given in tables.items():
+            table = self.code.pipeline.table(name)
+            made[name] = table.with_numbers(made[name], given)
+        return type(self)(self.code, made, self.callees)
+
+    @property
+    def _made_for(self) -> tuple[np.dtype[Any], int]:
         native = self.code.native
-        made_for = native.dtype, native.lanes
-        check_calls(self.code.pipeline, fields, callees, made_for)
-        return type(self)(self.code, changed, (*self.callees, *callees))
+        return native.dtype, native.lanes
 
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""

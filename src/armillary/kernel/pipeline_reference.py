@@ -17,8 +17,10 @@ from armillary.kernel.arguments import broadcast
 from armillary.kernel.pipeline import (
     At,
     Call,
+    Dense,
     Each,
     Farthest,
+    NearestPoint,
     Pipeline,
     Stage,
     Subdivide,
@@ -27,7 +29,7 @@ from armillary.kernel.pipeline import (
 )
 from armillary.kernel.references import vectorize
 from armillary.kernel.subdivision import PIECES, covered
-from armillary.kernel.tables import Field
+from armillary.kernel.tables import Field, Table
 from armillary.trace import Port, Program
 
 __all__ = ["Called", "evaluate"]
@@ -96,7 +98,9 @@ class _PipelineRun:
             self.columns[port.name] = np.full((self.count, *port.shape), np.nan)
         return self.columns[port.name]
 
-    def stages(self, stages: Sequence[Stage], rows: Array) -> None:
+    def stages(  # noqa: PLR0912 - one case for each kind of stage
+        self, stages: Sequence[Stage], rows: Array
+    ) -> None:
         """Run stages for some rows."""
         for stage in stages:
             if not rows.size:
@@ -108,6 +112,8 @@ class _PipelineRun:
                     self.call(stage, rows)
                 case Farthest():
                     self.farthest(stage, rows)
+                case Dense():
+                    self.dense(stage, rows)
                 case Each():
                     self.each(stage, rows)
                 case At():
@@ -115,6 +121,9 @@ class _PipelineRun:
                 case Subdivide():
                     for row in rows:
                         self.subdivide(stage, row)
+                case NearestPoint():
+                    for row in rows:
+                        self.nearest(stage, row)
                 case When():
                     self.stages(stage.stages, self.positive(stage.condition, rows))
                 case While():
@@ -171,18 +180,9 @@ class _PipelineRun:
         """Cover the interval of a row."""
 
         def run(*piece: Array) -> tuple[Array, Array, Array]:
-            # The row for each piece, and what the pieces are.
-            columns = {
-                name: np.repeat(column[row, np.newaxis], PIECES, axis=0)
-                for name, column in self.columns.items()
-            }
-            fields = {
-                name: (field, np.repeat(values[row, np.newaxis], PIECES, axis=0))
-                for name, (field, values) in self.fields.items()
-            }
             given = (*piece, np.zeros(PIECES))
-            columns |= dict(zip(stage.piece, given, strict=True))
-            inner = replace(self, count=PIECES, columns=columns, fields=fields)
+            own = dict(zip(stage.piece, given, strict=True))
+            inner = self.repeated(row, PIECES, own)
             inner.stages(stage.stages, np.arange(PIECES))
             _, back, ahead, ending = (inner.columns[name] for name in stage.piece)
             return back, ahead, ending > 0.0
@@ -190,6 +190,33 @@ class _PipelineRun:
         found = covered(stage, float(self.columns[stage.longest][row]), run)
         for name, value in zip((stage.covered, stage.ended), found, strict=True):
             self.column(Port(name, ()))[row] = value
+
+    def nearest(self, stage: NearestPoint, row: Any) -> None:
+        """Measure all points of a tree, and note the least value."""
+        balls = self.tables[stage.tree][stage.balls].astype(np.float64)
+        balls = balls[balls[:, 0, -1] < 0.0].transpose(0, 2, 1).reshape(-1, 4)
+        points = balls[balls[:, 3] >= 0.0, :3]
+        inner = self.repeated(row, len(points), {stage.point.name: points})
+        inner.stages(stage.stages, np.arange(len(points)))
+        values = inner.columns[stage.value]
+        chosen = self.column(stage.chosen)
+        values = np.where(np.isnan(values), np.inf, values)
+        at = int(np.argmin(values))
+        if values[at] < self.columns[stage.least][row]:
+            self.columns[stage.least][row] = values[at]
+            chosen[row] = points[at]
+
+    def repeated(self, row: Any, count: int, own: dict[str, Array]) -> _PipelineRun:
+        """Return a run of a row, several times, with columns of its own."""
+        columns = {
+            name: np.repeat(column[row, np.newaxis], count, axis=0)
+            for name, column in self.columns.items()
+        }
+        fields = {
+            name: (field, np.repeat(values[row, np.newaxis], count, axis=0))
+            for name, (field, values) in self.fields.items()
+        }
+        return replace(self, count=count, columns={**columns, **own}, fields=fields)
 
     def program(self, program: Program, rows: Array) -> None:
         inputs = [self.value(port.name, rows) for port in program.inputs]
@@ -208,7 +235,12 @@ class _PipelineRun:
     def call(self, call: Call, rows: Array) -> None:
         assert self.called is not None, "a kernel knows what it calls"
         _, codes = self.fields[call.code]
-        pipeline, tables = self.called(codes[0])  # the same for all rows
+        pipeline, own = self.called(codes[0])  # the same for all rows
+        tables = dict(own)
+        for table, name in zip(pipeline.given, call.given, strict=True):
+            field, positions = self.fields[name]
+            given = self.tables[field.of][int(positions[0])]
+            tables[table] = _begin_of(given, pipeline.table(table))
         inputs = [self.value(name, rows) for name in call.inputs]
         outputs = evaluate(pipeline, tables, *inputs)
         for port, value in zip(call.outputs, outputs, strict=True):
@@ -220,6 +252,14 @@ class _PipelineRun:
         heights = self.columns[stage.direction][rows] @ points
         self.column(stage.output)[rows] = points.T[np.argmax(heights, axis=1)]
 
+    def dense(self, stage: Dense, rows: Array) -> None:
+        inputs = [self.value(name, rows) for name in stage.inputs]
+        shared = (self.tables[stage.table],) if stage.table else ()
+        for k, row in enumerate(rows):
+            outputs = stage.formula(*(value[k] for value in inputs), *shared)
+            for port, value in zip(stage.outputs, outputs, strict=True):
+                self.column(port)[row] = value
+
     def value(self, name: str, rows: Array) -> Array:
         if name not in self.fields:
             return self.columns[name][rows]
@@ -227,6 +267,18 @@ class _PipelineRun:
         if field.kind == "index":
             return self.columns[field.of][rows, values[rows]]
         return values[rows].astype(np.float64)
+
+
+def _begin_of(record: Any, table: Table) -> Array:
+    """Return the record of a table whose numbers another record begins with."""
+    numbers = np.concatenate([np.ravel(record[name]) for name in record.dtype.names])
+    kinds = [(field.name, np.float64, field.shape) for field in table.fields]
+    begin, first = np.zeros(1, kinds), 0
+    for field in table.fields:
+        size = math.prod(field.shape)
+        begin[field.name] = numbers[first : first + size].reshape(field.shape)
+        first += size
+    return begin
 
 
 def _with_an_input(program: Program) -> Program:

@@ -26,7 +26,9 @@ Sizes: TypeAlias = Mapping[tuple[str, str], int]
 @final
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the records of a table; made by `reals`, `index`, `span` or `code`.
+    """A field of the records of a table.
+
+    It is made by `reals`, `index`, `span`, `record` or `code`.
 
     Attributes:
         name: Its name; programs read it as an input of this name.
@@ -36,7 +38,7 @@ class Field:
     """
 
     name: str
-    kind: Literal["real", "index", "span", "code"]
+    kind: Literal["real", "index", "span", "record", "code"]
     shape: tuple[int, ...] = ()
     of: str = ""
 
@@ -60,6 +62,14 @@ def span(name: str, of: str) -> Field:
     An `Each` over that table with this field as `within` runs for these records.
     """
     return Field(name, "span", (2,), of)
+
+
+def record(name: str, of: str) -> Field:
+    """Return a field that is the position of a record of another table.
+
+    A `Call` gives that record to what it calls.
+    """
+    return Field(name, "record", (), of)
 
 
 def code(name: str) -> Field:
@@ -164,6 +174,74 @@ class Table:
         changed.flags.writeable = False
         return changed
 
+    def extended(
+        self,
+        packed: Array,
+        given: Mapping[str, Any],
+        sizes: Sizes,
+        moved: Mapping[str, tuple[int, int]],
+    ) -> Array:
+        """Return records, `pack`ed, with more of them behind.
+
+        Args:
+            packed: The records.
+            given: An array for each field of the others, shape (m, *field shape).
+            sizes: As for `pack`, of all that fields of the others point into.
+            moved: For columns whose entries have moved, the first that did and by how
+                much: positions there are those of the same entries.
+
+        Raises:
+            KernelError: A field is missing, or points beyond what is there.
+            UnknownName: There is no such field.
+            ShapeError: Shapes do not fit.
+        """
+        names = [field.name for field in self.fields]
+        if given.keys() - names:
+            strange = min(given.keys() - names)
+            raise unknown("field", strange, names, owner=f"table '{self.name}'")
+        arrays = [self._values(field, given, sizes) for field in self.fields]
+        counts = {*map(len, arrays)}
+        if len(counts) > 1:
+            raise ShapeError(f"The fields of table '{self.name}' differ in length.")
+        before, count = len(packed), counts.pop() if counts else 0
+        made = np.empty(before + count, packed.dtype)
+        made[:before] = packed
+        for field, array in zip(self.fields, arrays, strict=True):
+            values = made[field.name]
+            values[before:] = array
+            if field.kind == "index" and field.of in moved:
+                first, by = moved[field.of]
+                known = values[:before]
+                known += by * (known >= first)
+        made.flags.writeable = False
+        return made
+
+    def with_numbers(self, packed: Array, given: Mapping[str, Any]) -> Array:
+        """Return a copy of records, `pack`ed, with other numbers in the last ones.
+
+        Args:
+            packed: The records.
+            given: An array for each field of those, shape (m, *field shape); those of
+                fields that are not numbers are not looked at.
+
+        Raises:
+            ShapeError: Shapes do not fit.
+        """
+        made = packed.copy()
+        for field in self.fields:
+            if field.kind == "real":
+                values: Array = given[field.name]
+                first = len(made) - len(values)
+                if first < 0 or values.shape[1:] != field.shape:
+                    raise ShapeError(
+                        f"Field '{field.name}' of table '{self.name}' needs numbers of "
+                        f"shape {field.shape} for at most {len(made)} records, not "
+                        f"{values.shape}."
+                    )
+                made[field.name][first:] = values
+        made.flags.writeable = False
+        return made
+
     def sizes(
         self, columns: Mapping[str, tuple[int, ...]], counts: Mapping[str, int]
     ) -> dict[tuple[str, str], int]:
@@ -178,7 +256,7 @@ class Table:
             if field.kind == "index"
             else counts[field.of]
             for field in self.fields
-            if field.kind in {"index", "span"}
+            if field.kind in {"index", "span", "record"}
         }
 
     def check_count(self, count: int) -> None:
@@ -192,6 +270,12 @@ class Table:
         if field.name not in given:
             raise KernelError(f"{title} is missing.")
         array: Array = np.asarray(given[field.name])
+        if (
+            array.size
+            and array.shape[1:] == field.shape
+            and _leads_within(field, array, sizes)
+        ):
+            return array
         # An empty list has no shape within records, and float64 as type.
         if array.size == 0:
             array = np.zeros((len(array), *field.shape), array.dtype)
@@ -207,7 +291,7 @@ class Table:
         if field.kind == "code":
             return array
         size = sizes[field.kind, field.of]
-        if field.kind == "index":
+        if field.kind in {"index", "record"}:
             beyond = (array < 0) | (array >= size)
         else:
             first, count = array[:, 0], array[:, 1]
@@ -220,6 +304,22 @@ class Table:
                 f"{size} entries."
             )
         return array
+
+
+def _leads_within(field: Field, array: Array, sizes: Sizes) -> bool:
+    """Return whether the values of a field are sound, where that is seen at once."""
+    kind = array.dtype.kind
+    if field.kind == "real":
+        return kind == "f"
+    if kind != "i":
+        return False
+    if field.kind == "code":
+        return True
+    if field.kind == "span":
+        return False
+    # Numbers below 0 are large as they lie in memory.
+    unsigned = array.view(np.dtype(f"u{array.dtype.itemsize}"))
+    return bool(unsigned.max() < sizes[field.kind, field.of])
 
 
 @lru_cache(maxsize=256)
@@ -273,5 +373,6 @@ def pack_all(
     for table in tables:
         # Ranges point into another table: what all its fields have records for.
         lengths = (np.shape(values) for values in given[table.name].values())
-        sizes["span", table.name] = min((n[0] for n in lengths if n), default=0)
+        count = min((n[0] for n in lengths if n), default=0)
+        sizes["span", table.name] = sizes["record", table.name] = count
     return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}

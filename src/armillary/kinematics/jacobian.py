@@ -181,7 +181,7 @@ def open_jacobian(
             drives = tree.drives[link]
             if not drives or link in other:
                 continue
-            twists = _at_point(poses, link, point)
+            twists = twists_at_point(poses, link, point)
             for drive, V in zip(drives, twists, strict=True):
                 linear, angular = halves(V)
                 if turns:
@@ -192,7 +192,7 @@ def open_jacobian(
     return [tuple(column) for column in columns]
 
 
-def _at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:
+def twists_at_point(poses: LinkPoses, link: int, point: Vector3) -> list[Vector6]:
     """Return a joint's unit twists about `point`, in the axes of the reference."""
     X = poses.link_pose(link)
     arm = subtract(point, X.position)

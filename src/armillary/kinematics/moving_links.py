@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,33 +18,30 @@ from armillary.errors import NotCompiled
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline import Each, Pipeline, Stage
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.python_kernel import PythonProgram
 from armillary.kernel.tables import Table, index, reals, span
 from armillary.kinematics.closing.branch import home_branch
 from armillary.kinematics.closing.kernel import passive_stages, passive_tables
 from armillary.kinematics.frame_loop import FrameLoop
-from armillary.kinematics.inputs import Inputs, program_of
-from armillary.kinematics.jacobian import Twist, jacobian
+from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.poses import FixedTo, ReleasedFrames, StandingBases
 from armillary.kinematics.state import State, branch_of
 from armillary.model.fields import kept, kept_few
 from armillary.model.frame import FrameRef
 from armillary.model.joint import Joint
-from armillary.model.link_poses import LinkPoses
 from armillary.model.tree import Tree
-from armillary.model.workcell import IN_WORLD, WORLD_LINK, Workcell
-from armillary.spatial.pose import IDENTITY, Pose, matrices_of, product_of_matrices
-from armillary.spatial.vector import Number, add, apply, cross, subtract, three
+from armillary.model.workcell import WORLD_LINK, Workcell
+from armillary.spatial.pose import IDENTITY, Pose, matrices_of
 from armillary.trace import Port, Program, trace
 
 __all__ = [
+    "ATTACHED",
+    "CARRIED",
     "POSES",
-    "TWISTS",
+    "STATE_BASES",
     "FixedLinks",
     "MovingLinks",
-    "MovingTwists",
     "moving_links",
-    "moving_twists",
+    "on_base",
     "poses_of_links",
     "straight_links",
 ]
@@ -72,13 +68,11 @@ class FixedLinks(NamedTuple):
         bases: The manipulators whose movable bases are nearest below them, -1 where
             they are fixed to the moving link itself; shape (n,).
         matrices: Their poses in those bases, or in the moving links, shape (n, 4, 4).
-        on_bases: Which of them are on movable bases, shape (m,).
     """
 
     rows: Indices
     bases: Indices
     matrices: Array
-    on_bases: Indices
 
 
 class MovingLinks:
@@ -157,28 +151,20 @@ class MovingLinks:
             poses.append(pose)
         chosen = [number[link] for link in links]
         row_of, base_of = np.array([rows, bases], np.int64)[:, chosen]
-        on_bases = np.flatnonzero(base_of >= 0)
-        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen], on_bases)
+        return FixedLinks(row_of, base_of, matrices_of(poses)[chosen])
 
-    def frames(self, tree: Tree, fixed: FixedLinks) -> Array:
-        """Return where links are in the moving links that they move with.
-
-        Args:
-            tree: One with the attachments that `fixed` was made for.
-            fixed: The links, as from `fixed_links`.
+    def base_frames(self, tree: Tree) -> Array:
+        """Return where movable bases are in the moving links that carry them.
 
         Returns:
-            Poses, shape (n, 4, 4).
+            Poses of all bases of the cell, shape (m, 4, 4); of those that cannot move
+            they are where these were mounted.
         """
-        standing = tree.base_matrices
-        if tree.carried_bases:
-            standing = standing.copy()
-            for k in tree.carried_bases:
-                standing[k] = self.mounted(tree, k).pose.matrix()
-        frames, on_bases = fixed.matrices.copy(), fixed.on_bases
-        frames[on_bases] = product_of_matrices(
-            standing[fixed.bases[on_bases]], fixed.matrices[on_bases]
-        )
+        if not tree.carried_bases:
+            return tree.base_matrices
+        frames = tree.base_matrices.copy()
+        for k in tree.carried_bases:
+            frames[k] = self.mounted(tree, k).pose.matrix()
         return frames
 
     @property
@@ -368,11 +354,6 @@ def moving_links(cell: Workcell) -> MovingLinks:
     return kept(cell, "moving links", lambda: MovingLinks(cell))
 
 
-def moving_twists(moving: MovingLinks) -> MovingTwists:
-    """Return the twists of links for given rates of all joints, the same ones."""
-    return kept(moving, "twists", lambda: MovingTwists(moving, ()))
-
-
 def straight_links(cell: Workcell) -> MovingLinks:
     """Return the same by straight code however many there are.
 
@@ -412,165 +393,3 @@ def on_base(carrier: Any, base_offset: Any, link: Any) -> Any:
     """Return the pose of a link on a base that another link carries."""
     X = Pose.from_matrix(carrier) @ Pose.from_matrix(base_offset)
     return (X @ Pose.from_matrix(link)).matrix()[:3]
-
-
-# twists of moving links per unit rate of joints, as stages behind those of poses
-
-
-TWISTS: Final = "twists"
-"""The column of the twists of moving links, shape (links, 6, columns).
-
-Of each link, the velocity of its origin [m/s per unit] and the angular one [rad/s per
-unit], in the axes of the world, a column for each joint asked for. If not all joints
-are, a last column holds what the rates of the others add [m/s, rad/s].
-"""
-
-RATES: Final = "qd"
-"""The column of the rates of all joints, shape (n,), of which the others are read."""
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class MovingTwists:
-    """The twists of the moving links of a cell.
-
-    Attributes:
-        moving: The links, by straight code.
-        joints: The joints that have a column, as indices into q.
-    """
-
-    moving: MovingLinks
-    joints: tuple[int, ...]
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return MovingTwists, (self.moving, self.joints)
-
-    @property
-    def others(self) -> tuple[int, ...]:
-        """Return the joints that have no column."""
-        return tuple(k for k in range(self.moving.joints) if k not in self.joints)
-
-    @property
-    def columns(self) -> int:
-        """Return how many columns there are."""
-        return len(self.joints) + bool(self.others)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """Return the tables of the stages, those of `moving` among them."""
-        more = {
-            ATTACHED: index("carrier_twists", TWISTS),
-            CARRIED: index("own", TWISTS),
-        }
-        return tuple(
-            Table(table.name, (*table.fields, more[table.name]))
-            if table.name in more
-            else table
-            for table in self.moving.tables
-        )
-
-    def records(self, state: State) -> dict[str, Mapping[str, Any]]:
-        """Return the records of the tables in a state of the cell."""
-        records = self.moving.records(state)
-        if ATTACHED in records:
-            attached, carried = records[ATTACHED], records[CARRIED]
-            records[ATTACHED] = {**attached, "carrier_twists": attached["carrier"]}
-            records[CARRIED] = {**carried, "own": carried["link"]}
-        return records
-
-    @cached_property
-    def stages(self) -> tuple[Stage, ...]:
-        """Return the stages from `q` and `RATES` to `POSES` and `TWISTS`.
-
-        Raises:
-            NotCompiled: A script that cannot be compiled moves links, or there are too
-                many.
-        """
-        moving = self.moving
-        if not moving.is_straight:
-            raise NotCompiled(
-                f"The motion of the {moving.count - 1} moving links of this cell "
-                "cannot be compiled, because of a script or their number."
-            )
-        # Twists of released links come behind their poses, then what is attached.
-        has_bases = bool(moving.released.bases)
-        released = moving.stages[:-1] if has_bases else moving.stages
-        twists: Stage = self._program
-        if not has_bases:
-            return *released, twists
-        on_bases = Each(CARRIED, self._on_bases, within="carried")
-        return *released, Each(STATE_BASES, (twists,)), Each(ATTACHED, (on_bases,))
-
-    @property
-    def _program(self) -> Program:
-        moving = self.moving
-
-        def equations(now: Tree, q: list[Number], qd: Any) -> Any:
-            poses = LinkPoses(now, q, IN_WORLD.link)
-            return [self._rows(poses, now, q, link, qd) for link in moving.links]
-
-        program = program_of(
-            equations,
-            moving.released.tree,
-            moving.released.selection,
-            name="link_twists",
-            output=TWISTS,
-            **{RATES: (moving.joints,)},
-        )
-        if isinstance(program, PythonProgram):
-            raise NotCompiled("The motion of links cannot be compiled.")
-        return program
-
-    def _rows(
-        self, poses: LinkPoses, now: Tree, q: list[Number], link: int, qd: Any
-    ) -> Any:
-        if link < 0:
-            return [[0.0] * self.columns for _ in range(6)]
-        at = FrameRef(link, IDENTITY)
-        columns = jacobian(now, q, Twist(at, IN_WORLD, at, IN_WORLD), poses)
-        rows: list[list[Number]] = []
-        for row in range(6):
-            entries = [columns[k][row] for k in self.joints]
-            if self.others:
-                rest = (columns[k][row] * qd[k] for k in self.others)
-                entries.append(sum(rest, 0.0))
-            rows.append(entries)
-        return rows
-
-    @property
-    def _on_bases(self) -> tuple[Program, Program]:
-        X, V = (3, 4), (6, self.columns)
-        twists = trace(
-            _twists_on_base,
-            name="attached_twists",
-            outputs=("own",),
-            carrier=X,
-            base_offset=X,
-            link=X,
-            carrier_twists=V,
-            own=V,
-        )
-        poses = {"carrier": X, "base_offset": X, "link": X}
-        return twists, trace(on_base, name="attached_link", outputs=("link",), **poses)
-
-
-def _twists_on_base(
-    carrier: Any, base_offset: Any, link: Any, carrier_twists: Any, own: Any
-) -> Any:
-    """Return the twists of a link on a base that another link carries.
-
-    `link` and `own` are as if the base stood at the origin of the world.
-    """
-    X_WC = Pose.from_matrix(carrier)
-    X_WB = X_WC @ Pose.from_matrix(base_offset)
-    arm = subtract(X_WB @ Pose.from_matrix(link).position, X_WC.position)
-    columns: list[Any] = []
-    for theirs, mine in zip(_columns(carrier_twists), _columns(own), strict=True):
-        v, w = three(theirs[:3]), three(theirs[3:])
-        linear = add(add(v, cross(w, arm)), apply(X_WB.rotation, three(mine[:3])))
-        columns.append([*linear, *add(w, apply(X_WB.rotation, three(mine[3:])))])
-    return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _columns(matrix: Any) -> list[Any]:
-    return [list(column) for column in zip(*matrix, strict=True)]

@@ -26,9 +26,11 @@ from armillary.kinematics.placement import (
     check_carried,
     check_free,
     check_movable,
+    free_to_move,
     in_order,
     name_of,
     placed_frame,
+    placements_of,
 )
 from armillary.kinematics.state_contents import (
     START,
@@ -188,18 +190,25 @@ class State(
             vars(self)["tree"] = tree
         return tree
 
-    def _attached(self, tree: Tree, placements: Sequence[Placement]) -> Tree:
+    def _attached(
+        self,
+        tree: Tree,
+        placements: Sequence[Placement],
+        matrices: Array | None = None,
+    ) -> Tree:
         changes: dict[int, Base] = {}
+        cell = self.cell
+        index = cell.index
         for placement in placements:
             on, pose = placement.on, placement.pose
             if on == WORLD:
                 base = Base(FrameRef(WORLD_LINK, pose), on, pose, "loose")
             else:
-                at = self.cell.frame(on)
+                at = cell.frame(on)
                 frame = at._replace(pose=at.pose @ pose)
                 base = Base(frame, on, pose, "attached")
-            changes[self.cell.index[placement.manipulator]] = base
-        return tree.placed(changes) if changes else tree
+            changes[index[placement.manipulator]] = base
+        return tree.placed(changes, matrices) if changes else tree
 
     # joints
 
@@ -301,10 +310,12 @@ class State(
             StateError: One is attached or fixed.
             UnknownName: A manipulator or the frame does not exist.
         """
-        bases, number = self.tree.bases, self.cell.number
+        cell = self.cell
+        bases, index, free = self.tree.bases, cell.index, free_to_move(cell)
         for name in poses:
-            check_movable(self.cell, name)
-            base = bases[number(name)]
+            if name not in free:
+                check_movable(cell, name)
+            base = bases[index[name]]
             if base.mode == "attached":
                 raise StateError(
                     f"{quote(name)} is attached to {quote(base.on)}; release it before "
@@ -312,13 +323,9 @@ class State(
                 )
         given = map(pose_from, poses.values())
         if relative_to != WORLD:
-            given = map(self._pose(self.cell.frame(relative_to)).__matmul__, given)
-        return self._placed(
-            *(
-                Placement(manipulator=name, pose=X)
-                for name, X in zip(poses, given, strict=True)
-            )
-        )
+            given = map(self._pose(cell.frame(relative_to)).__matmul__, given)
+        placements, matrices = placements_of(poses, [*given])
+        return self._placed(*placements, matrices=matrices)
 
     def with_velocity(
         self, name: str, *, linear: Any = ZERO, angular: Any = ZERO
@@ -520,7 +527,11 @@ class State(
                 vars(changed)["tree"] = self.tree
         return changed
 
-    def _placed(self, *placements: Placement) -> Self:
+    def _placed(self, *placements: Placement, matrices: Array | None = None) -> Self:
+        """Return the state with bases elsewhere; several are free in the world.
+
+        matrices: Those of their poses, if they are known.
+        """
         changes: dict[str, Any] = {}
         if len(placements) == 1:
             (placement,) = placements
@@ -531,12 +542,11 @@ class State(
             if placement.on != WORLD:  # what is attached moves as its parent does
                 changes["base_velocities"] = self._velocities_but(name)
         else:
-            # All of them are free in the world.
             by_name = {each.manipulator: each for each in self.placements}
             by_name.update((each.manipulator, each) for each in placements)
             placed = in_order(by_name.values(), "placements")
         changed = self._with(placements=placed, **changes)
-        vars(changed)["tree"] = self._attached(self.tree, placements)
+        vars(changed)["tree"] = self._attached(self.tree, placements, matrices)
         return changed
 
     def _placement(self, name: str) -> Placement | None:

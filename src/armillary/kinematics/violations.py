@@ -22,11 +22,13 @@ class Violation(NamedTuple):
     """A limit that a state breaks, or links that touch.
 
     Attributes:
-        kind: `below`, `above` or `rate` of a joint; `self-collision` of links of one
-            manipulator, `collision` of two; `untested` where links cannot be tested.
-        subject: The joint, or both links, qualified; the cell where links are untested.
-        value: What the joint has [m, rad, m/s or rad/s]; the distance of links [m],
-            below 0 where they overlap.
+        kind: `below`, `above` or `rate` of a joint; `coupled` of a limit of several
+            joints; `self-collision` of links of one manipulator, `collision` of two;
+            `untested` where links cannot be tested.
+        subject: The joint, the coupled limit, or both links, qualified; the cell where
+            links are untested.
+        value: What the joint or the sum of joints has [m, rad, m/s or rad/s]; the
+            distance of links [m], below 0 where they overlap.
         limit: What it may have, in the same unit; of links the margin [m].
         message: A sentence with all of it.
         links: Both links; empty for joints.
@@ -63,6 +65,32 @@ def violations_of(
             subject = f"{manipulator.name}/{link.coordinate}"
             message = _sentence(kind, subject, value, limit, link, manipulator)
             yield Violation(kind, subject, value, limit, message)
+    if len(cell.limit_rows):
+        yield from _coupled(cell, q, tolerance)
+
+
+def _coupled(
+    cell: Workcell, q: Sequence[float], tolerance: float
+) -> Iterator[Violation]:
+    """Yield the limits of several joints that positions break."""
+    listed = [(m.coupled_limits, f"{m.name}/") for m in cell.manipulators]
+    for limits, prefix in [*listed, (cell.coupled_limits, "")]:
+        for limit in limits:
+            value = sum(
+                c * cell.drive(f"{prefix}{joint}").at(q)
+                for joint, c in zip(limit.joints, limit.coefficients, strict=True)
+            )
+            below = value < limit.lower - tolerance
+            if not (below or value > limit.upper + tolerance):
+                continue
+            end = limit.lower if below else limit.upper
+            side = "below its lower" if below else "above its upper"
+            subject = f"{prefix}{limit.label}"
+            message = (
+                f"Coupled limit {quote(subject)}: {limit.sum} is {value:.6g}, {side} "
+                f"limit {end:.6g}."
+            )
+            yield Violation("coupled", subject, value, end, message)
 
 
 def refuse_violations(cell: Workcell, q: Sequence[float], qd: Sequence[float]) -> None:

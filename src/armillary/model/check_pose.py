@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final, NoReturn
+
+import numpy as np
+import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, ModelError
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import EYE
 
-__all__ = ["is_rigid", "rigid"]
+__all__ = ["is_rigid", "rigid", "rigid_matrices"]
+
+Array = npt.NDArray[np.float64]
 
 ROTATION_TOLERANCE: Final = 1e-6
+NEXT: Final = [1, 2, 0]
+LAST: Final = [2, 0, 1]
 
 
 def rigid(pose: Any, name: str) -> Pose:
@@ -42,6 +51,40 @@ def is_rigid(pose: Any) -> bool:
     # The difference of a number to itself is 0 only where that is finite.
     is_finite = volume - volume + x - x + y - y + z - z == 0.0
     return is_finite and error <= ROTATION_TOLERANCE and volume > 0.0
+
+
+def rigid_matrices(poses: Sequence[Pose]) -> Array | None:
+    """Return the matrices of poses if `is_rigid` says so of all of them, else None.
+
+    Each takes a fraction of the time of one by itself. Shape (n, 4, 4).
+    """
+    # Types by sets of them, numbers by arrays.
+    rotations = [X.rotation for X in poses]
+    if {*map(type, rotations)} != {tuple} or {*map(len, rotations)} != {3}:
+        return None
+    lines = [*chain.from_iterable(rotations), *(X.position for X in poses)]
+    if {*map(type, lines)} != {tuple} or {*map(len, lines)} != {3}:
+        return None
+    entries = [*chain.from_iterable(lines)]
+    if {*map(type, entries)} != {float}:
+        return None
+    count = len(poses)
+    rows = np.fromiter(entries, np.float64, 12 * count).reshape(4 * count, 3)
+    R, p = rows[: 3 * count].reshape(count, 3, 3), rows[3 * count :]
+    # Two rows of length 1 across each other, and their cross product.
+    x, y, z = R[:, 0], R[:, 1], R[:, 2]
+    with np.errstate(invalid="ignore", over="ignore"):
+        across = x[:, NEXT] * y[:, LAST] - x[:, LAST] * y[:, NEXT]
+        dots = [(a * b).sum(axis=1) for a, b in ((x, x), (y, y), (x, y))]
+        errors = [dots[0] - 1.0, dots[1] - 1.0, dots[2], z - across]
+        # Much less than is allowed, of what differs in another way; NaN is not.
+        most = 0.1 * ROTATION_TOLERANCE
+        are_rigid = all(np.abs(each).max() <= most for each in errors)
+    if not (are_rigid and np.isfinite(p).all()):
+        return None
+    matrices = np.zeros((count, 4, 4))
+    matrices[:, :3, :3], matrices[:, :3, 3], matrices[:, 3, 3] = R, p, 1.0
+    return matrices
 
 
 def _plain(given: Any, name: str) -> Pose:

@@ -178,6 +178,7 @@ class CollisionPairs:
         self._carriers = self._rigid.carriers[self._numbers]
         self._selected: dict[str, Indices] = {}
         self._known: dict[tuple[tuple[int, int, str], ...], Pairs] = {}
+        self._untested: tuple[Pairs, tuple[str, ...]] | None = None
         self._check_work()
 
     def _link_name(self, number: int) -> LinkName:
@@ -454,6 +455,12 @@ class CollisionPairs:
         """
         if not self.rules.between:  # such rules list what they test
             return ()
+        # Checks of states that attach the same ask again, of the same pairs.
+        if self._untested is None or self._untested[0] is not pairs:
+            self._untested = pairs, self._find_untested(pairs)
+        return self._untested[1]
+
+    def _find_untested(self, pairs: Pairs) -> tuple[str, ...]:
         a, b = self._owners[pairs.indices].T
         counts = np.bincount(self._owners, minlength=len(self.cell.manipulators))
         counts[a[a == b]] = 0  # some pair of theirs is tested

@@ -10,6 +10,7 @@ import msgspec
 
 from armillary.errors import ModelError, quote
 from armillary.model.check_pose import rigid
+from armillary.model.cloud import Cloud
 from armillary.model.coupling import Coupling
 from armillary.model.fields import EMPTY, TupleOf, replaced, store_tuples
 from armillary.model.frame import Frame
@@ -151,10 +152,10 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def collision_shapes(self) -> tuple[Shape, ...]:
-        """Return what may touch: `collisions`, or else the primitives of `visuals`."""
+        """Return what may touch: `collisions`, or else the `visuals` but for meshes."""
         if self.collisions:
             return self.collisions
-        return tuple(each for each in self.visuals if isinstance(each, Primitive))
+        return tuple(s for s in self.visuals if isinstance(s, Primitive | Cloud))
 
     def replace(self, **fields: Any) -> Self:
         """Return the link with other values of some of its fields.
@@ -224,13 +225,13 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
             meshes: What reads meshes, such as `cell.meshes`; they must be closed.
 
         Raises:
-            ModelError: A shape is infinite, an open mesh, or a mesh that cannot be
-                read; or the density is invalid.
+            ModelError: A shape is infinite, a cloud of points, an open mesh, or a mesh
+                that cannot be read; or the density is invalid.
             FormatError: The file of a mesh may not be read, or is faulty.
         """
         total = SpatialInertia.zero()
         for shape in self.collision_shapes:
-            if isinstance(shape, Primitive):
+            if isinstance(shape, Primitive | Cloud):
                 total += shape.inertia(density)
                 continue
             assert isinstance(shape, Mesh)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -38,12 +39,15 @@ class PairDecision(NamedTuple):
 class Pairs(Sequence[tuple[str, str]]):
     """Pairs of links as qualified names, each once, sorted, the lesser name first.
 
+    Obstacles of a check come behind the links of its cell, and their pairs behind those
+    of links.
+
     Attributes:
         links: Names of the links with shapes, sorted.
         indices: The pairs as places in `links`, shape (k, 2), read-only.
     """
 
-    __slots__ = ("_code_of", "_why", "indices", "links")
+    __slots__ = ("_code_of", "_is_sorted", "_why", "indices", "links")
 
     def __init__(
         self,
@@ -51,11 +55,14 @@ class Pairs(Sequence[tuple[str, str]]):
         codes: Indices,
         code_of: Callable[[str, str], int | None],
         why: Callable[[str, str], PairDecision],
+        *,
+        is_sorted: bool = True,
     ) -> None:
         """Hold the pairs of some codes: i n + j for the pair i < j of n links.
 
         code_of: Tells the code of two qualified names, None where they make no pair.
         why: Tells of any pair whether it is tested, and why.
+        is_sorted: Whether the codes are.
         """
         self.links = links
         count = max(1, len(links))
@@ -63,6 +70,7 @@ class Pairs(Sequence[tuple[str, str]]):
         self.indices.flags.writeable = False
         self._code_of = code_of
         self._why = why
+        self._is_sorted = is_sorted
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -91,6 +99,8 @@ class Pairs(Sequence[tuple[str, str]]):
         if code is None:
             return False
         i, j = divmod(code, len(self.links))
+        if not self._is_sorted:
+            return bool((self.indices == (i, j)).all(axis=1).any())
         row = np.searchsorted(self.indices[:, 0], [i, i + 1])
         column = self.indices[row[0] : row[1], 1]
         place = int(np.searchsorted(column, j))
@@ -121,7 +131,66 @@ class Pairs(Sequence[tuple[str, str]]):
         which: Their positions, sorted, shape (k,).
         """
         codes = self.indices[which] @ np.array([max(1, len(self.links)), 1])
-        return Pairs(self.links, codes, self._code_of, self._why)
+        return Pairs(
+            self.links, codes, self._code_of, self._why, is_sorted=self._is_sorted
+        )
+
+    def extended(
+        self,
+        names: tuple[str, ...],
+        places: Indices,
+    ) -> Pairs:
+        """Return the pairs with those of links with obstacles behind them.
+
+        Args:
+            names: The names of the obstacles, which come behind those of links.
+            places: Their pairs: a link of each, and an obstacle, as places in both
+                together, shape (k, 2).
+        """
+        made = copy(self)
+        made.links = (*self.links, *names)
+        made.indices = np.concatenate([self.indices, places])
+        made.indices.flags.writeable = False
+        return made
+
+    def with_obstacles(
+        self, names: tuple[str, ...], before: Pairs, qualified: Callable[[str], str]
+    ) -> Pairs:
+        """Return pairs that were `extended` with these names of obstacles.
+
+        Args:
+            names: The names.
+            before: The pairs of links alone.
+            qualified: Returns the link that a name is of.
+        """
+        own = len(before.links)
+        made = copy(self)
+        made.links = links = (*before.links, *names)
+        made._is_sorted = False
+        count = len(links)
+
+        def code_of(a: str, b: str) -> int | None:
+            obstacles = [links.index(x, own) for x in (a, b) if x in names]
+            others = [x for x in (a, b) if x not in names]
+            if not obstacles:
+                code = before._code_of(a, b)
+                i, j = divmod(code or 0, max(1, own))
+                return None if code is None else i * count + j
+            if len(others) != 1 or others[0] not in before.links:
+                return None
+            return before.links.index(others[0]) * count + obstacles[0]
+
+        def why(a: str, b: str) -> PairDecision:
+            if not {a, b} & {*names}:
+                return before._why(a, b)
+            if {a, b} <= {*names}:
+                return PairDecision(False, "obstacles are not tested with each other")
+            if tuple(x if x in names else qualified(x) for x in (a, b)) in made:
+                return PairDecision(True, "obstacles are tested with what moves")
+            return PairDecision(False, "they may touch, or the link does not move")
+
+        made._code_of, made._why = code_of, why
+        return made
 
     def why(self, a: str, b: str) -> PairDecision:
         """Return whether a pair of links is tested, and why.

@@ -11,6 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, quote, unknown
+from armillary.model.coupled_limit import (
+    CoupledLimit,
+    coupled_faults,
+    limit_rows_of,
+    linear_drive,
+    no_room,
+)
 from armillary.model.display import sized
 from armillary.model.drive import Drive
 from armillary.model.fields import EMPTY, TupleOf, reduced, replaced, store_tuples
@@ -23,6 +30,7 @@ from armillary.model.joint_drives import (
     read_only,
     renumbered,
 )
+from armillary.model.limit_rows import LimitRows
 from armillary.model.link import Link
 from armillary.model.link_poses import BareTree
 from armillary.model.loops.equations import PlacedLoop, loop_joints
@@ -116,6 +124,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         properties: What else files say of it, or of its links and frames.
         wheels: On which it drives; see `Cell.differential_drive`.
         loops: What closes loops of its links; passive joints follow the others then.
+        coupled_limits: Limits of sums of joints, beside the limits of each.
     """
 
     name: str
@@ -126,6 +135,7 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     properties: TupleOf[Property] = EMPTY
     wheels: Wheels | None = None
     loops: TupleOf[Closure | Rod] = EMPTY
+    coupled_limits: TupleOf[CoupledLimit] = EMPTY
 
     def __post_init__(self) -> None:
         """Check every rule of a legal tree.
@@ -133,7 +143,9 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             ModelError: One or more are broken; the message lists all.
         """
-        store_tuples(self, "links", "postures", "groups", "properties")
+        store_tuples(
+            self, "links", "postures", "groups", "properties", "coupled_limits"
+        )
         store_loops(self)
         check_manipulator(self.name, self.links)
         notes = self.postures, self.home, self.groups, self.properties, self.wheels
@@ -141,6 +153,8 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self._check_notes()
         if self.loops:
             self._check_loops()
+        if self.coupled_limits:
+            self._check_coupled_limits()
 
     def _check_notes(self) -> None:
         """Refuse postures, groups, properties and wheels of what does not exist."""
@@ -168,6 +182,29 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.loop_system  # noqa: B018
         except ModelError as error:
             raise ModelError(f"Manipulator {quote(self.name)}: {error}") from error
+
+    def _check_coupled_limits(self) -> None:
+        """Refuse limits of what has no place in q, and those that leave no room.
+
+        Raises:
+            ModelError: There is one.
+        """
+        messages = [text for _, text in self.coupled_limit_faults()]
+        if not messages:
+            messages = [no_room(self.limit_rows, *self.limits)]
+        faulty = " ".join(filter(None, messages))
+        if faulty:
+            raise ModelError(f"Manipulator {quote(self.name)}: {faulty}")
+
+    def coupled_limit_faults(
+        self, limits: Sequence[CoupledLimit] | None = None
+    ) -> Iterator[tuple[int, str]]:
+        """Yield what is wrong with coupled limits of this tree: in which, a sentence.
+
+        limits: Those to look at; by default its own.
+        """
+        listed = self.coupled_limits if limits is None else limits
+        return coupled_faults(listed, self._driven)
 
     def __repr__(self) -> str:
         sizes = sized(link=len(self.links), joint=len(self.coordinates))
@@ -264,6 +301,8 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 names = [self.links[k].coordinate for k in self.joint_links]
                 for name, position in zip(posture.joints, posture.q, strict=True):
                     q[names.index(name)] = position
+        if self.coupled_limits and not self.home and not self.loops:
+            q = self.limit_rows.nearest(q, *self.ranges[:2]).tolist()
         return tuple(q)
 
     @cached_property
@@ -399,8 +438,13 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         wheels = self.wheels
         if wheels is not None:
             wheels = wheels.scaled(factor, rate=rates[wheels.left])
+        coupled = tuple(
+            limit.scaled([rates[joint] for joint in limit.joints])
+            for limit in self.coupled_limits
+        )
         return msgspec.structs.replace(
             self,
+            coupled_limits=coupled,
             links=tuple(links),
             postures=postures,
             wheels=wheels,
@@ -505,6 +549,34 @@ class Manipulator(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """
         lower, upper, _ = self.ranges
         return read_only(lower[self._independent]), read_only(upper[self._independent])
+
+    @cached_property
+    def limit_rows(self) -> LimitRows:
+        """Return the coupled limits as rows A q <= b of the coordinates.
+
+        Raises:
+            ModelError: A joint has no place in q.
+        """
+        labelled = [(each.label, each) for each in self.coupled_limits]
+        return limit_rows_of(labelled, self._driven, len(self.coordinates))
+
+    def _driven(self, joint: str) -> Drive:
+        """Return how a coordinate of q moves a joint.
+
+        Raises:
+            UnknownName: There is no such joint.
+            ModelError: It is fixed, a mechanism, or determined by loops.
+        """
+        places = self._by_coordinate
+        if joint not in places:
+            raise unknown("joint", joint, places, owner=f"manipulator '{self.name}'")
+        return linear_drive(
+            joint, self.links[places[joint]], self.drives[places[joint]], self._count
+        )
+
+    @property
+    def _count(self) -> int:
+        return self.loop_system.count
 
     @property
     def _independent(self) -> list[int]:

@@ -232,6 +232,12 @@ def largest_accelerations(motion: TracedMotion, low: float, high: float) -> Spee
     return math.sqrt(linear), math.sqrt(angular)
 
 
+def is_steady(motion: TracedMotion) -> bool:
+    """Return whether the twist of a motion of one coordinate is the same everywhere."""
+    return _steady_twist(motion) is not None
+
+
+@lru_cache(maxsize=1024)
 def _steady_twist(motion: TracedMotion) -> Vector6 | None:
     """Return the twist per unit rate, in M, where that is the same everywhere."""
     program = trace(motion.subspace, name="subspace", q=())

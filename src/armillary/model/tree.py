@@ -106,12 +106,17 @@ class Tree:
         alike, kept = self.alike or self, (self.parents, self.drives, self.base_of)
         return type(self)(self.cell, tuple(bases), *kept, alike)
 
-    def placed(self, changes: Mapping[int, Base]) -> Self:
-        """Return what `attached` does, for poses of floats alone."""
+    def placed(self, changes: Mapping[int, Base], poses: Array | None = None) -> Self:
+        """Return what `attached` does, for poses of floats alone.
+
+        poses: The matrices of those of `changes`, shape (n, 4, 4), if they are known.
+        """
         moved, before = self.attached(changes), vars(self).get("base_matrices")
         if before is not None:
             matrices = before.copy()
-            matrices[[*changes]] = matrices_of([b.frame.pose for b in changes.values()])
+            if poses is None:
+                poses = matrices_of([b.frame.pose for b in changes.values()])
+            matrices[[*changes]] = poses
             matrices.flags.writeable = False
             vars(moved)["base_matrices"] = matrices
         return moved
@@ -343,8 +348,10 @@ class Tree:
 
 def _is_alike(one: Base, other: Base) -> bool:
     """Return whether two bases are attached to the same frame, at any poses."""
+    (link, _), on, _, mode = one
+    (other_link, _), other_on, _, other_mode = other
     return (
-        one.frame.link == other.frame.link
-        and one.on == other.on
-        and (one.mode == "fixed") == (other.mode == "fixed")
+        link == other_link
+        and on == other_on
+        and (mode == other_mode or (mode == "fixed") == (other_mode == "fixed"))
     )

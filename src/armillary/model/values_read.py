@@ -4,7 +4,7 @@ A formula is traced once for equal joints. But `pose` may also read constants of
 module, of a closure or of a class, and these may change. So their values are a part of
 the key under which a traced formula is cached.
 
-Sweeps have digests of functions (`sweeps/identity.py`), which must be equal in all
+Sweeps have digests of functions (`kinematics/identity.py`), which must be equal in all
 processes; these keys are compared within one process alone, and must be cheap: they are
 read at each use of a joint. So the key of a class is cached with `Watch`es, which tell
 whether anything that was read is another object now, or an array holds other bytes.

@@ -10,9 +10,22 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ArmillaryError, ModelError, quote, unknown
+from armillary.errors import (
+    ArmillaryError,
+    ModelError,
+    ShapeError,
+    quote,
+    unknown,
+)
 from armillary.model.cell_joints import CellJoints
+from armillary.model.coupled_limit import (
+    CoupledLimit,
+    limit_rows_of,
+    linear_drive,
+    no_room,
+)
 from armillary.model.display import sized
+from armillary.model.drive import Drive
 from armillary.model.fields import (
     EMPTY,
     TupleOf,
@@ -22,6 +35,7 @@ from armillary.model.fields import (
     store_tuples,
 )
 from armillary.model.frame import FrameRef
+from armillary.model.limit_rows import LimitRows
 from armillary.model.link import Link
 from armillary.model.link_pattern import is_exact
 from armillary.model.loops.loop import Closure, Rod, store_loops
@@ -35,6 +49,7 @@ from armillary.model.rules import Rules
 from armillary.spatial.pose import IDENTITY, Pose
 
 Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
 
 WORLD_LINK: Final = -1  # the number of the world among links
 IN_WORLD: Final = FrameRef(WORLD_LINK, IDENTITY)
@@ -51,6 +66,8 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         properties: What else files say of the cell as a whole.
         rules: Which pairs of links are tested for collision.
         loops: Those between manipulators, of frames as `manipulator/frame`.
+        coupled_limits: Those that couple joints of manipulators, as
+            `manipulator/joint`; each manipulator has those of its own joints.
     """
 
     name: str = "cell"
@@ -59,6 +76,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     properties: TupleOf[Property] = EMPTY
     rules: Rules = DEFAULT_RULES
     loops: TupleOf[Closure | Rod] = EMPTY
+    coupled_limits: TupleOf[CoupledLimit] = EMPTY
 
     def __post_init__(self) -> None:
         """Check names and mounts.
@@ -67,7 +85,7 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             ModelError: Two manipulators share a name, or a mount is not possible.
             UnknownName: A mount, a property or a rule names what does not exist.
         """
-        store_tuples(self, "manipulators", "mounts", "properties")
+        store_tuples(self, "manipulators", "mounts", "properties", "coupled_limits")
         store_loops(self)
         taken = {WORLD}
         for manipulator in self.manipulators:
@@ -85,6 +103,11 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             self.check_rules(self.rules)
         if self.loops:
             self.loop_system  # noqa: B018
+        own = [m for m in self.manipulators if m.coupled_limits]
+        if self.coupled_limits or (self.loops and own):
+            faulty = no_room(self.limit_rows, *self.limits)
+            if faulty:
+                raise ModelError(f"Cell {quote(self.name)}: {faulty}")
 
     def __repr__(self) -> str:
         sizes = sized(manipulator=len(self.manipulators), joint=len(self.joint_names))
@@ -173,7 +196,23 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         kept = (*self.manipulators[:k], *self.manipulators[k + 1 :])
         mounts = [m for m in self.mounts if m.manipulator != name]
         rules, loops = self.rules.without(name), self.joints.loops_without(k)
-        return self.replace(manipulators=kept, mounts=mounts, rules=rules, loops=loops)
+        coupled = self._coupled_limits_without(k)
+        return self.replace(
+            manipulators=kept,
+            mounts=mounts,
+            rules=rules,
+            loops=loops,
+            coupled_limits=coupled,
+        )
+
+    def _coupled_limits_without(self, k: int) -> list[CoupledLimit]:
+        """Return its own coupled limits that name no joint of a manipulator."""
+        links = range(self.starts[k], self.starts[k + 1])
+        return [
+            limit
+            for limit in self.coupled_limits
+            if not any(self._joint_link(joint) in links for joint in limit.joints)
+        ]
 
     def exchange(self, manipulator: Manipulator) -> Self:
         """Return the cell with another manipulator of the same name; mounts stay.
@@ -238,7 +277,16 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 for mount in self.mounts
             ),
             loops=tuple(loop.scaled(factor) for loop in self.loops),
+            coupled_limits=tuple(
+                limit.scaled([self._rate(joint, factor) for joint in limit.joints])
+                for limit in self.coupled_limits
+            ),
         )
+
+    def _rate(self, joint: str, factor: float) -> float:
+        """Return by how much a coordinate changes where lengths do by a factor."""
+        unit = self.links[self._joint_link(joint)].joint.unit
+        return factor if unit.scales_with_length else 1.0
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
         """Return whether `other` has the same manipulators with nearly equal numbers.
@@ -342,6 +390,104 @@ class Workcell(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         lower, upper, _ = self.joints.ranges
         count = self.loop_system.count
         return lower[:count], upper[:count]
+
+    @cached_property
+    def limit_rows(self) -> LimitRows:
+        """Return the limits that couple joints, as rows A q <= b of all joints.
+
+        They are those of the manipulators, then those of the cell; see `CoupledLimit`.
+        The limits of each joint are not among them.
+        """
+        labelled = [
+            (f"{m.name}/{limit.label}", limit, f"{m.name}/")
+            for m in self.manipulators
+            for limit in m.coupled_limits
+        ]
+        labelled += [(limit.label, limit, "") for limit in self.coupled_limits]
+        parts = [
+            limit_rows_of(
+                [(label, limit)],
+                lambda joint, owner=owner: self.drive(f"{owner}{joint}"),
+                self.loop_system.count,
+            )
+            for label, limit, owner in labelled
+        ]
+        return LimitRows.of(
+            [row for part in parts for row in part.A],
+            [end for part in parts for end in part.b],
+            [label for part in parts for label in part.labels],
+            self.loop_system.count,
+        )
+
+    def within_limits(self, q: npt.ArrayLike, *, tolerance: float = 0.0) -> Truths:
+        """Return where q is within the limits of joints and those that couple them.
+
+        Passive joints of loops, and joints that follow others, are not looked at: their
+        limits narrow those of q where that is linear.
+
+        Args:
+            q: Positions of all joints [m or rad], shape (..., n).
+            tolerance: How far beyond a limit counts as within.
+
+        Returns:
+            Shape (...); False of NaN.
+
+        Raises:
+            ShapeError: `q` has another shape.
+        """
+        given = np.asarray(q, np.float64)
+        lower, upper = self.limits
+        if given.shape[-1:] != lower.shape:
+            raise ShapeError(
+                f"within_limits takes q of shape (..., {len(lower)}), one number for "
+                f"each joint of {self._owner}; an array of shape {given.shape} was "
+                "given."
+            )
+        inside = (given >= lower - tolerance) & (given <= upper + tolerance)
+        each = np.asarray(inside.all(axis=-1))
+        rows = self.limit_rows
+        return each & rows.holds(given, tolerance) if len(rows) else each
+
+    def drive(self, joint: str) -> Drive:
+        """Return how q moves the joint of a name, bare or qualified.
+
+        Raises:
+            UnknownName: There is none.
+            ModelError: The bare name is not unique; or the joint is fixed, a mechanism,
+                or determined by loops.
+        """
+        link = self._joint_link(joint)
+        return linear_drive(
+            joint, self.links[link], self.joints.drives[link], self.loop_system.count
+        )
+
+    def _joint_link(self, name: str) -> int:
+        """Return the link behind a joint, bare or qualified.
+
+        Raises:
+            UnknownName: There is none.
+            ModelError: The bare name is not unique; qualify it.
+        """
+        found = self._joint_links.get(name, [])
+        if not found:
+            known = [key for key in self._joint_links if "/" in key]
+            raise unknown("joint", name, known, owner=self._owner)
+        if len(found) > 1:
+            owners = (self.manipulators[self.owners[k]].name for k in found)
+            choices = ", ".join(quote(f"{owner}/{name}") for owner in owners)
+            raise ModelError(f"Joint {quote(name)} is not unique; say {choices}.")
+        return found[0]
+
+    @cached_property
+    def _joint_links(self) -> dict[str, list[int]]:
+        """Return the links behind the joints of each name, bare or qualified."""
+        found: dict[str, list[int]] = {}
+        for k, link in enumerate(self.links):
+            if link.parent is not None:
+                owner = self.manipulators[self.owners[k]].name
+                for name in {link.coordinate, f"{owner}/{link.coordinate}"}:
+                    found.setdefault(name, []).append(k)
+        return found
 
     @property
     def home_q(self) -> tuple[float, ...]:

@@ -1,1 +1,1 @@
-"""Motions from one place to another: planned, shortened and proven."""
+"""Motions from A to B: planned and proven paths, and tools on lines and arcs."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck
 from armillary.collision.contact import Contact
 from armillary.errors import ModelError
 from armillary.kinematics.ending import Ending
-from armillary.model.workcell import Workcell
 
-__all__ = ["Plan", "PlanReason"]
+if TYPE_CHECKING:
+    from armillary.trajectories.motion import Motion
+
+__all__ = ["BLEND", "Plan", "PlanReason"]
 
 Array = npt.NDArray[np.float64]
+
+BLEND: Final = 0.1
+"""By how much joints deviate at corners of a motion, at most [m or rad]."""
 
 
 class PlanReason(Ending):
@@ -59,7 +65,7 @@ class Plan:
         violated: The constraints that do not hold at the start, or at the first goal.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
-        cell: The cell that moves.
+        check: What does not touch, and in which state.
     """
 
     q: Array
@@ -76,7 +82,7 @@ class Plan:
     joints: tuple[str, ...]
     seconds: float
     resolution: float
-    cell: Workcell
+    check: CollisionCheck
     violated: tuple[str, ...] = ()
 
     @property
@@ -88,17 +94,27 @@ class Plan:
         """Return whether a way was found."""
         return self.success
 
-    def timed(self, **limits: Any) -> Any:
-        """Return the fastest motion along the way; see `Cell.time_path`.
+    def timed(self, *, blend: float = BLEND, **limits: Any) -> Motion:
+        """Return the fastest motion along the way, whose corners are rounded.
+
+        Curves at corners are proven to touch nothing, as straight motions are. Where a
+        curve is not, it is halved, a few times; then the motion rests at that corner.
+        So it does at all of a way that is not proven.
+
+        Args:
+            blend: By how much each joint may deviate from straight motions at a corner
+                at most [m or rad]; with 0 the motion rests at each.
+            limits: `velocity`, `acceleration`, `jerk` and others, as for
+                `Cell.time_path`.
 
         Raises:
-            ModelError: No way was found.
+            ModelError: No way was found, or as for `Cell.time_path`.
         """
-        from armillary.trajectories.time_path import time_path
-
         if not self.success:
             raise ModelError(f"There is no way to time: {self.reason.sentence}.")
-        return time_path(self.cell, self.q, **limits)
+        from armillary.planning.corners import timed_way
+
+        return timed_way(self.check, self.q, blend if self.proven else 0.0, limits)
 
     def __repr__(self) -> str:
         if not self.success:

@@ -341,7 +341,7 @@ class Planner:
             joints=joints,
             seconds=0.0,
             resolution=self.options.step,
-            cell=self.check.cell,
+            check=self.check,
             violated=violated,
         )
 
@@ -372,7 +372,7 @@ class Planner:
             joints=(),
             seconds=seconds,
             resolution=self.options.step,
-            cell=self.check.cell,
+            check=self.check,
         )
 
     def _touching(self, q: Array) -> tuple[Any, ...]:
@@ -535,7 +535,7 @@ class Planner:
             joints=(),
             seconds=time.perf_counter() - began,
             resolution=self.options.step,
-            cell=self.check.cell,
+            check=self.check,
         )
 
 

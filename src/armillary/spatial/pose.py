@@ -269,20 +269,6 @@ def matrices_of(poses: Sequence[Pose]) -> npt.NDArray[np.float64]:
     return matrices
 
 
-def product_of_matrices(
-    left: npt.NDArray[np.float64], right: npt.NDArray[np.float64]
-) -> npt.NDArray[np.float64]:
-    """Return products of matrices of poses, all shapes (n, 4, 4), as `@` of poses."""
-    # The sums of `Pose.__matmul__` in its order, so that results are equal to the bit.
-    product: npt.NDArray[np.float64] = (
-        left[:, :, 0, None] * right[:, None, 0]
-        + left[:, :, 1, None] * right[:, None, 1]
-        + left[:, :, 2, None] * right[:, None, 2]
-    )
-    product[:, :, 3] += left[:, :, 3]
-    return product
-
-
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:
     """Refuse floats that are not a pose."""
     for value in (*pose.entries, *last):

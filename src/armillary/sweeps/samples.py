@@ -17,16 +17,29 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError, ShapeError, SweepError, quote
+from armillary.kinematics.identity import digest
 from armillary.kinematics.kernels import Joints, selection_of
+from armillary.model.coupled_limit import no_room
 from armillary.model.workcell import Workcell
 from armillary.sweeps.fields import NamedJoints, whole_number
-from armillary.sweeps.identity import digest
 
-__all__ = ["GridSamples", "Samples", "Uniform", "as_samples", "grid", "samples"]
+__all__ = [
+    "GridSamples",
+    "Samples",
+    "Uniform",
+    "as_samples",
+    "box_of",
+    "grid",
+    "samples",
+]
 
 Array = npt.NDArray[Any]
 
 HASHED_ROWS: Final = 1 << 16
+ROUNDS: Final = 64  # draws of a row until limits that couple joints hold
+PROBED: Final = 1024  # rows that tell how much of the box the polytope fills
+ENOUGH: Final = 0.2  # that is so much that one row in a million walks
+STEPS: Final = 128  # of a walk within them
 ROWS_AT_ONCE: Final = 64
 MOST_ROWS: Final = 2**63 - 1  # their numbers are of int64
 
@@ -141,6 +154,118 @@ class Uniform(Samples):
     def described(self) -> dict[str, Any]:
         """Return its fields."""
         return {"kind": "uniform within limits, PCG64DXSM", **vars(self)}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class UniformCoupled(Samples):
+    """Rows that are uniform where limits that couple joints hold.
+
+    Rows of `box` that break them are drawn again, ROUNDS times; the few that are left,
+    where these limits leave little of the box, end a walk of STEPS random steps in it
+    (hit-and-run: Smith, Operations Research 32, 1984). Row k depends on the seed and k
+    alone.
+
+    Attributes:
+        box: Rows within the least and greatest values that these limits leave.
+        A: Coefficients of the limits, m rows of n.
+        b: Greatest values of A q, shape (m,).
+        middle: Where walks begin, shape (n,).
+        corners: Corners of the polytope, some rows of n; none where it fills so much
+            of the box that hardly a row walks.
+    """
+
+    box: Uniform
+    A: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    middle: tuple[float, ...]
+    corners: tuple[tuple[float, ...], ...]
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows."""
+        return self.box.count
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of a row: one number for each joint."""
+        return self.box.shape
+
+    @property
+    def named_joints(self) -> NamedJoints:
+        """Return the joints that rows are positions of."""
+        return self.box.named_joints
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Return rows: the first of draws k, k + count, k + 2 count, ... that holds."""
+        A, b = np.array(self.A), np.array(self.b)
+        values = self.box.rows(start, stop)
+        left = np.flatnonzero(~(values @ A.T <= b).all(axis=1))
+        for k in range(1, ROUNDS):
+            if not left.size:
+                break
+            first = k * self.box.count + start
+            # Runs of rows that are left are drawn at once.
+            drawn = self.box.rows(first + int(left[0]), first + int(left[-1]) + 1)
+            again = drawn[left - left[0]]
+            good = (again @ A.T <= b).all(axis=1)
+            values[left[good]] = again[good]
+            left = left[~good]
+        if left.size:
+            values[left] = self._walked(start + left, A, b)
+        return values
+
+    def _walked(self, numbers: Array, A: Array, b: Array) -> Array:
+        """Return where random walks from the middle end, one for each number.
+
+        Directions are normal, with the covariance of the corners: as long and as thin
+        as the polytope is.
+        """
+        lower, upper = np.array(self.box.lower), np.array(self.box.upper)
+        spread = np.diag(upper - lower)
+        if self.corners:
+            corners = np.array(self.corners)
+            spread = corners - corners.mean(axis=0)
+        eye = np.eye(len(lower))
+        rows = np.vstack([A, eye, -eye])
+        ends = np.concatenate([b, upper, -lower])
+        draws = [
+            np.random.default_rng([self.box.seed, int(number), len(lower)])
+            for number in numbers
+        ]
+        ways = np.stack([rng.normal(size=(STEPS, len(spread))) for rng in draws])
+        parts = np.stack([rng.random(STEPS) for rng in draws])
+        q = np.tile(self.middle, (len(draws), 1))
+        for k in range(STEPS):
+            way = ways[:, k] @ spread
+            speed, room = way @ rows.T, np.maximum(ends - q @ rows.T, 0.0)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                times = room / speed
+            most = np.min(times, axis=1, where=speed > 0.0, initial=np.inf)
+            least = np.max(times, axis=1, where=speed < 0.0, initial=-np.inf)
+            step = least + parts[:, k] * (most - least)
+            moved = np.clip(q + step[:, None] * way, lower, upper)
+            good = (moved @ A.T <= b).all(axis=1) & np.isfinite(step)
+            q = np.where(good[:, None], moved, q)
+        return q
+
+    def described(self) -> dict[str, Any]:
+        """Return its fields, those of the box among them."""
+        kind = "uniform within limits and limits that couple joints, PCG64DXSM"
+        own = {
+            "A": self.A,
+            "b": self.b,
+            "middle": self.middle,
+            "corners": self.corners,
+        }
+        return {**self.box.described(), **own, "kind": kind}
+
+
+def box_of(samples: Samples) -> Uniform | None:
+    """Return the box that random joint positions are drawn from, None for others."""
+    if isinstance(samples, UniformCoupled):
+        return samples.box
+    return samples if isinstance(samples, Uniform) else None
 
 
 @final
@@ -344,7 +469,8 @@ def samples(
 ) -> Samples:
     """Return random joint positions for a sweep, uniform within the limits.
 
-    Nothing is stored: row k follows from the seed and k, wherever it is needed.
+    Those that couple joints count too, the joints of no row being at home. Nothing is
+    stored: row k follows from the seed and k, wherever it is needed.
 
     Args:
         cell: The cell that has the joints.
@@ -356,7 +482,8 @@ def samples(
 
     Raises:
         UnknownName: A joint does not exist.
-        ModelError: A joint has no limits and is not in `within`.
+        ModelError: A joint has no limits and is not in `within`, or limits that couple
+            joints leave no room there.
         SweepError: The count is below 1, or the seed is out of its range, or one is
             not an integer.
     """
@@ -372,15 +499,39 @@ def samples(
         )
     chosen = [cell.joint_names[k] for k in index]
     ranges = _ranges(cell, index, within or {})
-    return Uniform(
+    lower, upper = np.array(ranges, np.float64).T
+    rows = (
+        cell.limit_rows.of_joints(index, cell.home_q) if len(cell.limit_rows) else None
+    )
+    middle = None
+    if rows is not None and len(rows):
+        fault = no_room(rows, lower, upper)
+        if fault:
+            raise ModelError(f"Joints cannot be sampled: {fault}")
+        middle, _ = rows.room_within(lower, upper)
+        lower, upper = rows.reach(lower, upper)
+    box = Uniform(
         total=count,
-        lower=tuple(float(least) for least, _ in ranges),
-        upper=tuple(float(most) for _, most in ranges),
+        lower=tuple(lower.tolist()),
+        upper=tuple(upper.tolist()),
         seed=seed,
         joints=tuple(chosen),
         units=NamedJoints.of(cell, chosen).units,
         cell=cell.name,
         cell_digest=digest(cell),
+    )
+    if rows is None or middle is None:
+        return box
+    share = rows.holds(box.rows(0, PROBED)).mean()
+    corners = np.empty((0, len(lower)))
+    if share < ENOUGH:
+        corners = rows.corners(lower, upper)
+    return UniformCoupled(
+        box=box,
+        A=_as_tuples(rows.A.tolist()),
+        b=tuple(rows.b.tolist()),
+        middle=tuple(middle.tolist()),
+        corners=_as_tuples(corners.tolist()),
     )
 
 

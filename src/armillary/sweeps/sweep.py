@@ -28,16 +28,16 @@ from armillary.collision.check import CollisionCheck
 from armillary.errors import ShapeError, SweepError, quote
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.kernel.buffers import empty
+from armillary.kinematics.identity import digest
 from armillary.replaced_file import replacing
 from armillary.sweeps.chunk import Done, Failure, Job
 from armillary.sweeps.fields import Results, check_fits, full_name, whole_number
-from armillary.sweeps.identity import digest
 from armillary.sweeps.lock import only_sweep
 from armillary.sweeps.progress import ProgressBar
 from armillary.sweeps.questions import Question, fields_of, questions_of
 from armillary.sweeps.reductions import Reduction, States
 from armillary.sweeps.result import SweepResult, filled, in_memory
-from armillary.sweeps.samples import Samples, Uniform, as_samples
+from armillary.sweeps.samples import Samples, as_samples, box_of
 from armillary.sweeps.workers import computed
 from armillary.sweeps.zarr_group import (
     ZarrGroup,
@@ -369,7 +369,7 @@ def _check_kind(questions: Iterable[Question], samples: Samples) -> None:
     Raises:
         ShapeError: One is.
     """
-    if isinstance(samples, Uniform) and any(
+    if box_of(samples) is not None and any(
         isinstance(each.core, InverseKinematics) for each in questions
     ):
         raise ShapeError(
@@ -598,8 +598,9 @@ def _described(reduction: Any) -> Any:
 
 def _cells(job: Job) -> Iterator[str]:
     """Yield the names and digests of the cells of samples, checks and solvers."""
-    if isinstance(job.samples, Uniform):
-        yield _cell_text(job.samples.cell, job.samples.cell_digest)
+    box = box_of(job.samples)
+    if box is not None:
+        yield _cell_text(box.cell, box.cell_digest)
     for question in job.questions:
         core = question.core
         if isinstance(core, CollisionCheck | InverseKinematics):

@@ -17,11 +17,18 @@ from typing import Final, final
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BASIS_ROWS", "PathCurve", "basis", "natural_spline"]
+__all__ = [
+    "BASIS",
+    "BASIS_ROWS",
+    "PathCurve",
+    "basis",
+    "hermite_coefficients",
+    "natural_spline",
+]
 
 Array = npt.NDArray[np.float64]
 
-_BASIS: Final = np.array(
+BASIS: Final = np.array(
     [  # of r^0, r^1, ..., r^5
         [0.0, 0.0, 0.0, 10.0, -15.0, 6.0],
         [0.0, 1.0, 0.0, -6.0, 8.0, -3.0],
@@ -30,8 +37,9 @@ _BASIS: Final = np.array(
         [0.0, 0.0, 0.0, 0.5, -1.0, 0.5],
     ]
 )
+"""Coefficients of H0 to H4, shape (5, 6)."""
 
-BASIS_ROWS: Final = len(_BASIS)
+BASIS_ROWS: Final = len(BASIS)
 """How many polynomials there are, H0 to H4."""
 
 
@@ -40,13 +48,32 @@ def basis(r: Array, order: int) -> Array:
 
     Args:
         r: Parts of the way between two knots.
-        order: Of the derivative, 0 to 2.
+        order: Of the derivative, 0 to 3.
     """
     powers = np.arange(6 - order)
     factors = np.ones(len(powers))
     for k in range(order):
         factors *= powers + order - k
-    return (r[..., None] ** powers * factors) @ _BASIS[:, order:].T
+    return (r[..., None] ** powers * factors) @ BASIS[:, order:].T
+
+
+def hermite_coefficients(h: Array, knots: Array) -> Array:
+    """Return polynomials of r, the part of the way between knots.
+
+    Args:
+        h: How far apart knots are in s, shape (..., k - 1).
+        knots: Position, slope and curvature at each, shape (..., k, 3, n).
+
+    Returns:
+        Coefficients of r^0 to r^5, shape (..., k - 1, 6, n).
+    """
+    h = h[..., None]
+    a, b = knots[..., :-1, :, :], knots[..., 1:, :, :]
+    parts = [b[..., 0, :] - a[..., 0, :], h * a[..., 1, :], h * b[..., 1, :]]
+    parts += [h * h * a[..., 2, :], h * h * b[..., 2, :]]
+    coefficients = np.einsum("jk,j...n->...kn", BASIS, np.stack(parts))
+    coefficients[..., 0, :] += a[..., 0, :]
+    return np.ascontiguousarray(coefficients)
 
 
 @final

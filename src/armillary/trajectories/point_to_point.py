@@ -15,7 +15,6 @@ Ruckig finds it; this module brings the question into the form that Ruckig takes
 
 from __future__ import annotations
 
-from dataclasses import astuple
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -25,13 +24,15 @@ import numpy.typing as npt
 from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import numbers_of
 from armillary.kinematics.kernels import Joints, selection_of
+from armillary.kinematics.state import home
 from armillary.model.workcell import Workcell
-from armillary.trajectories.joint_motion import JointMotion
 from armillary.trajectories.limits import (
     acceleration_limits,
     limits_of,
     velocity_limits,
 )
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import POWERS
 
 __all__ = ["point_to_point"]
 
@@ -81,14 +82,15 @@ def point_to_point(  # noqa: PLR0913
     duration: float = 0.0,
     straight: bool = False,
     joints: Joints = None,
-) -> JointMotion:
+) -> Motion:
     """Return the fastest motion to joint positions within limits of their jerk.
 
     Joints move independently, and arrive together. Positions on the way are not
-    compared with their limits. Motions of more than 500 s may take up to 1e-5 of that
-    longer than the fastest. It is computed by Ruckig (`pip install
-    armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time trajectory
-    generation with arbitrary target states", Robotics: Science and Systems 2021).
+    compared with their limits, see `Motion.limit_excess`. Motions of more than 500
+    s may take up to 1e-5 of that longer than the fastest. It is computed by Ruckig
+    (`pip install armillary[ruckig]`; Berscheid and Kroeger, "Jerk-limited real-time
+    trajectory generation with arbitrary target states", Robotics: Science and Systems
+    2021).
 
     Args:
         cell: What moves.
@@ -111,7 +113,7 @@ def point_to_point(  # noqa: PLR0913
         joints: Names of the n joints that q0 holds, in that order; by default all.
 
     Returns:
-        The motion, in parts of constant jerk.
+        The motion, whose pieces have constant jerk.
 
     Raises:
         UnknownName: A joint does not exist.
@@ -146,9 +148,56 @@ def point_to_point(  # noqa: PLR0913
             "rates and accelerations at both ends."
         )
     along_line = straight and moving.any()
-    motion = _line(task) if along_line else _motion(task, moving)
-    _check_ways(names, motion, task.limits)
-    return motion
+    parts = _line(task) if along_line else _parts_of(task, moving)
+    _check_ways(names, parts, task.limits)
+    length = np.diff(parts.time)
+    curve = np.zeros((len(length), POWERS, n))
+    # q = p + v t + a t^2 / 2 + j t^3 / 6, as polynomials of parts of the time
+    H = length[:, None]
+    curve[:, 0], curve[:, 1] = parts.q[:-1], H * parts.qd[:-1]
+    curve[:, 2], curve[:, 3] = H**2 / 2.0 * parts.qdd, H**3 / 6.0 * parts.jerk
+    law = np.zeros((len(length), POWERS))
+    law[:, 1] = 1.0 / np.where(length > 0.0, length, 1.0)
+    return Motion.on(
+        home(cell),
+        names,
+        times=parts.time,
+        law=law,
+        curve=curve,
+        piece=np.arange(len(length)),
+    )
+
+
+class ConstantJerks(NamedTuple):
+    """A motion in m parts of constant jerk.
+
+    Attributes:
+        time: When each part begins, and when the last one ends [s], shape (m + 1,).
+        q: Joint positions then [m or rad], shape (m + 1, n).
+        qd: Rates then [m/s or rad/s], shape (m + 1, n).
+        qdd: Accelerations at the beginning of each part [m/s^2 or rad/s^2], (m, n).
+        jerk: Jerks in each part [m/s^3 or rad/s^3], shape (m, n).
+    """
+
+    time: Array
+    q: Array
+    qd: Array
+    qdd: Array
+    jerk: Array
+
+    def last_accelerations(self) -> Array:
+        """Return accelerations at the ends of parts [m/s^2 or rad/s^2], (m, n)."""
+        return self.qdd + self.jerk * np.diff(self.time)[:, None]
+
+    def turning_rates(self) -> Array:
+        """Return the rates where accelerations are 0 inside of parts, (m, n).
+
+        Those at the start of a part where they are not [m/s or rad/s].
+        """
+        # qdd = a + j t is 0 at t = -a / j, where qd = v + a t + j t^2 / 2 = v + a t / 2
+        reverses = (self.qdd * self.last_accelerations() < 0.0) & (self.jerk != 0.0)
+        when = np.where(reverses, -self.qdd / np.where(reverses, self.jerk, 1.0), 0.0)
+        return self.qd[:-1] + 0.5 * when * self.qdd
 
 
 class MotionTask(NamedTuple):
@@ -191,7 +240,7 @@ def _check_numbers(task: MotionTask, straight: Any) -> None:
         raise ModelError(f"straight is True or False, not {quote(straight)}.")
 
 
-def _line(task: MotionTask) -> JointMotion:
+def _line(task: MotionTask) -> ConstantJerks:
     """Return the motion along a line, as that of the share s of the way."""
     way = task.last.q - task.first.q
     goes = way != 0.0
@@ -204,8 +253,8 @@ def _line(task: MotionTask) -> JointMotion:
     share = MotionTask(
         MotionEnds(zero, zero, zero), MotionEnds(one, zero, zero), within, task.duration
     )
-    time, s, *derivatives = astuple(_motion(share, one > 0.0))
-    return _read_only(
+    time, s, *derivatives = _parts_of(share, one > 0.0)
+    return ConstantJerks(
         time, task.first.q + s * way, *(part * way for part in derivatives)
     )
 
@@ -264,7 +313,7 @@ def _check(
 
 
 def _check_ways(
-    names: list[str], motion: JointMotion, limits: dict[str, Array]
+    names: list[str], motion: ConstantJerks, limits: dict[str, Array]
 ) -> None:
     """Check that a motion does not go in a direction in which a limit is 0.
 
@@ -291,7 +340,7 @@ def _check_ways(
             )
 
 
-def _motion(task: MotionTask, moving: Truths) -> JointMotion:
+def _parts_of(task: MotionTask, moving: Truths) -> ConstantJerks:
     """Return the motion that Ruckig finds; joints that rest may have limits of 0.
 
     Raises:
@@ -321,7 +370,7 @@ def _motion(task: MotionTask, moving: Truths) -> JointMotion:
     if result not in {ruckig.Result.Working, ruckig.Result.Finished}:
         raise ModelError(f"Ruckig finds no motion: {result.name}.")
     time, q, qd, qdd, jerks = _parts(trajectory)
-    return _read_only(unit * time, q, qd / unit, qdd / unit**2, jerks / unit**3)
+    return ConstantJerks(unit * time, q, qd / unit, qdd / unit**2, jerks / unit**3)
 
 
 def _accepted(task: MotionTask, moving: Truths, unit: float) -> list[Array]:
@@ -439,9 +488,3 @@ def _instants(trajectory: Any) -> Array:
     every = np.array([0.0, *inner, end])
     is_long = np.diff(every[:-1], prepend=-end) > SHORTEST * end
     return np.array([*every[:-1][is_long], end]) if end > 0.0 else np.zeros(2)
-
-
-def _read_only(*arrays: Array) -> JointMotion:
-    for array in arrays:
-        array.flags.writeable = False
-    return JointMotion(*arrays)

@@ -17,17 +17,25 @@ sweep before (`torques.py`); that is repeated `FRICTION_ITERATIONS` times.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, ShapeError, StateError
-from armillary.kernel.arguments import fitting, numbers_of, whole_number
+from armillary.errors import ModelError, ShapeError, StateError, quote
+from armillary.kernel.arguments import (
+    fitting,
+    numbers_of,
+    positive_number,
+    whole_number,
+)
 from armillary.kinematics.kernels import Joints, selection_of
-from armillary.kinematics.state import State
+from armillary.kinematics.state import State, bound_state, home
 from armillary.model.workcell import Workcell
+from armillary.trajectories.blends import blended
 from armillary.trajectories.curve import PathCurve, natural_spline
+from armillary.trajectories.jerk_path import PathEnds, jerk_limits, within_jerk
 from armillary.trajectories.kernels import (
     LARGE,
     SMALL,
@@ -45,7 +53,9 @@ from armillary.trajectories.limits import (
     two_of,
     velocity_limits,
 )
+from armillary.trajectories.path_parts import Curves, PathLimits, Timed
 from armillary.trajectories.timed_path import PathReason, TimedPath
+from armillary.trajectories.tool_limits import ToolLimits, tool_limits
 from armillary.trajectories.torques import (
     PathTorques,
     path_torques,
@@ -79,18 +89,6 @@ LEAST_INTERVALS = 10
 _NOTHING: Final = np.zeros(LARGE.knots)
 _ZERO: Final = np.zeros(())
 _ONE: Final = np.ones(())
-
-
-class PathLimits(NamedTuple):
-    """Lower and upper limits, shape (..., 2, n) each.
-
-    Attributes:
-        velocity: Of rates [m/s or rad/s].
-        acceleration: Of accelerations [m/s^2 or rad/s^2].
-    """
-
-    velocity: Array
-    acceleration: Array
 
 
 class PathGrid(NamedTuple):
@@ -129,18 +127,22 @@ class Load(NamedTuple):
         )
 
 
-class Curves(NamedTuple):
-    """The paths of a question.
+class Further(NamedTuple):
+    """Further limits, which are rows of the path speed and acceleration.
 
     Attributes:
-        curve: The curves; those of rows that are faulty are meaningless.
-        reason: What is wrong with each path, as numbers of `PathReason`, shape (...).
-        still: Which paths rest at one point, shape (...).
+        load: What torques depend on, if they are limited.
+        tool: Limits of a frame, if there are any.
+        cell: What moves.
+        joints: As the caller gives them.
+        state: The state whose attachments and moved bases are used.
     """
 
-    curve: PathCurve
-    reason: npt.NDArray[np.int8]
-    still: npt.NDArray[np.bool_]
+    load: Load | None
+    tool: ToolLimits | None
+    cell: Workcell
+    joints: Joints
+    state: State | None
 
 
 def time_path(  # noqa: PLR0913
@@ -151,10 +153,18 @@ def time_path(  # noqa: PLR0913
     acceleration: npt.ArrayLike | None = None,
     at: npt.ArrayLike | None = None,
     derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
+    blend: npt.ArrayLike | None = None,
     intervals: int | None = None,
     start: npt.ArrayLike = 0.0,
     end: npt.ArrayLike = 0.0,
+    path_rates: tuple[float, float] | None = None,
     torque: npt.ArrayLike | Literal[True] | None = None,
+    tool: str | None = None,
+    tool_speed: float | None = None,
+    tool_acceleration: float | None = None,
+    jerk: npt.ArrayLike | None = None,
+    start_acceleration: npt.ArrayLike = 0.0,
+    end_acceleration: npt.ArrayLike = 0.0,
     joints: Joints = None,
     state: State | None = None,
 ) -> TimedPath:
@@ -165,10 +175,11 @@ def time_path(  # noqa: PLR0913
     acceleration would be infinite. To stop at each waypoint, give each line as a path
     of two waypoints, in one batch.)
 
-    PathLimits hold at the points of a grid, and everywhere on straight lines. Between
+    Limits hold at the points of a grid, and everywhere on straight lines. Between
     points of a curved path they may be exceeded a little; `TimedPath.peaks` tells by
     how much. The motion is the fastest of those whose path acceleration is constant
-    between points. Positions are not compared with their limits.
+    between points. Positions are not compared with their limits: a path keeps them
+    at any speed or at none, see `TimedPath.limit_excess`.
 
     Torques are limited where `torque` is given. They are those of
     `cell.inverse_dynamics`, also at both sides of all points of the grid.
@@ -188,13 +199,30 @@ def time_path(  # noqa: PLR0913
         derivatives: dq/ds and d2q/ds2 at the waypoints, shape (..., k, n) each, for
             curves of your own; `at` must then be given. Between waypoints the path is
             the polynomial of degree 5 that has them.
+        blend: Instead of a spline, the path is the polygon of waypoints, whose corners
+            are rounded: by how much each joint may deviate from it at an inner
+            waypoint at most [m or rad], one number or shape (..., k - 2). Where lines
+            are short, it deviates less.
         intervals: How many intervals of the grid, of equal length, are between two
             waypoints, or a few more; by default 10, or as many more as make 100 in all.
         start: The path speed ds/dt at the start, a number or shape (...).
         end: The path speed at the end, likewise.
+        path_rates: The greatest ds/dt and d2s/dt2, either may be infinite; `at` must
+            then be given, and `torque` may not. Where s is the way of a tool, these are
+            its speed and its acceleration along the path.
         torque: The greatest torques or forces [N m or N], as for `velocity`, but that
             zero need not be within; True for the effort limits of the cell. By default
             there are none. Joints with a limit of torque need no other.
+        tool: A frame, whose speed or acceleration is limited, too.
+        tool_speed: The greatest speed of its origin [m/s].
+        tool_acceleration: The greatest acceleration of its origin [m/s^2]. The motion
+            keeps to up to 1 % less.
+        jerk: The greatest jerks [m/s^3 or rad/s^3], shape (), (n,) or (..., n), the
+            same in both directions; by default jerk is not limited. It cannot be
+            limited together with torques, or speeds and accelerations of a frame.
+        start_acceleration: The path acceleration d2s/dt2 at the start, a number or
+            shape (...), where it starts in motion and jerk is limited.
+        end_acceleration: The path acceleration at the end, likewise.
         joints: Names of the n joints that q holds, in that order; by default all. For
             torques the others are locked.
         state: For torques, the state whose attachments and moved bases are used.
@@ -221,17 +249,124 @@ def time_path(  # noqa: PLR0913
     load = None
     if torque is not None:
         load = Load(cell, torque_limits(cell, chosen, torque), joints, state)
-    elif state is not None:
-        raise StateError("state= counts for torques only: give torque=, too.")
+    of_tool = tool_limits(tool, tool_speed, tool_acceleration)
+    if state is not None and load is None and of_tool is None:
+        raise StateError(
+            "state= counts for torques and frames only: give torque= or tool=, too."
+        )
     ends = path_speed("start", start), path_speed("end", end)
+    if path_rates is not None:
+        if load is not None:
+            raise ModelError("torque= and path_rates= cannot be limited together.")
+        limits = _with_path_rates(limits, path_rates)
     names = [cell.joint_names[k] for k in chosen]
-    _check_fit(shape[:-2], names, limits, load, ends)
-    count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
-    if derivatives is None and load is None and LARGE.holds(count, per_knot):
+    if path_rates is not None:
+        positions, derivatives = _with_parameter(positions, at, derivatives)
+        names.append("s")
+    most = None if jerk is None else jerk_limits(jerk, len(chosen))
+    _check_fit(shape[:-2], names, limits, load, ends, most)
+    of = tuple(names), home(cell) if state is None else bound_state(cell, state)
+    if most is not None:
+        if load is not None or of_tool is not None:
+            raise ModelError(
+                "Limits of jerk cannot be combined with those of torques or of a "
+                "frame: leave out jerk=, or the others, and check them along the "
+                "motion."
+            )
+        motions = PathEnds(
+            *ends,
+            _path_acceleration("start_acceleration", start_acceleration, ends[0]),
+            _path_acceleration("end_acceleration", end_acceleration, ends[1]),
+        )
         s = None if at is None else fitting("at", at, shape[:-1])
-        return _whole(positions, s, per_knot, limits, ends)
-    curves = _curves(positions, at, derivatives)
-    return _by_pieces(curves, per_knot, limits, ends, load)
+        knots = None
+        if derivatives is not None or blend is not None:
+            knots = _curves(positions, at, derivatives, blend)
+            positions = knots.curve.knots[..., 0, :]
+        found = within_jerk(positions, s, knots, intervals, limits, most, motions)
+        return TimedPath(*found[:5], *of, *found[5:])
+    if np.any(numbers_of("start_acceleration", start_acceleration)) or np.any(
+        numbers_of("end_acceleration", end_acceleration)
+    ):
+        raise ModelError(
+            "Path accelerations at the ends count where jerk is limited: give jerk=, "
+            "too."
+        )
+    count, per_knot = shape[-2] - 1, _intervals(intervals, shape[-2])
+    is_spline = derivatives is None and blend is None
+    has_rows = load is not None or of_tool is not None
+    if is_spline and not has_rows and LARGE.holds(count, per_knot):
+        s = None if at is None else fitting("at", at, shape[:-1])
+        timed = TimedPath(*_whole(positions, s, per_knot, limits, ends), *of)
+    else:
+        further = Further(load, of_tool, cell, joints, state) if has_rows else None
+        curves = _curves(positions, at, derivatives, blend)
+        timed = TimedPath(*_by_pieces(curves, per_knot, limits, ends, further), *of)
+    return timed if path_rates is None else _without_parameter(timed)
+
+
+def _with_path_rates(limits: PathLimits, given: Any) -> PathLimits:
+    """Return limits of joints and, as of a further one, of the path parameter.
+
+    Raises:
+        ShapeError: They are not two numbers.
+        ModelError: One is not above 0.
+    """
+    widened: list[Array] = []
+    for which, each in zip(two_of("path_rates", given), limits, strict=True):
+        most = positive_number("A limit of path_rates=", which, most=np.inf)
+        column = np.broadcast_to([[-most], [most]], (*each.shape[:-1], 1))
+        widened.append(np.concatenate([each, column], axis=-1))
+    return PathLimits(*widened)
+
+
+def _with_parameter(
+    positions: Array,
+    at: npt.ArrayLike | None,
+    derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+) -> tuple[Array, tuple[Array, Array] | None]:
+    """Return waypoints, and derivatives, with the parameter as a further joint.
+
+    Raises:
+        ShapeError: An array does not fit.
+        ModelError: The parameter is not given.
+    """
+    if at is None:
+        raise ModelError("path_rates= are those of the parameter: give at=, too.")
+    s = fitting("at", at, positions.shape[:-1])[..., None]
+    known: list[Array] = []
+    if derivatives is not None:
+        pairs = zip(two_of("derivatives", derivatives), (1.0, 0.0), strict=True)
+        for k, (each, rate) in enumerate(pairs):
+            array = fitting(f"derivatives[{k}]", each, positions.shape)
+            known.append(np.concatenate([array, np.full_like(s, rate)], axis=-1))
+    both = (known[0], known[1]) if known else None
+    return np.concatenate([positions, s], axis=-1), both
+
+
+def _without_parameter(timed: TimedPath) -> TimedPath:
+    """Return paths whose last joint is the parameter without that joint."""
+    knots = timed.curve.knots[..., :-1]
+    knots.flags.writeable = False
+    curve = PathCurve(timed.curve.at, knots)
+    return replace(timed, curve=curve, joint_names=timed.joint_names[:-1])
+
+
+def _path_acceleration(name: str, value: Any, speed: Array) -> Array:
+    """Return path accelerations at an end, shape (...).
+
+    Raises:
+        ModelError: One is not finite, or is that of an end at rest.
+    """
+    array = numbers_of(name, value)
+    if not np.isfinite(array).all():
+        raise ModelError(f"{name} must be finite; {quote(value)} was given.")
+    if ((array != 0.0) & (speed == 0.0)).any():
+        raise ModelError(
+            f"{name} is that of an end in motion: give its path speed, too, or leave "
+            "it out."
+        )
+    return array
 
 
 def _moving_joints(cell: Workcell, joints: Joints) -> tuple[int, ...]:
@@ -271,6 +406,7 @@ def _check_fit(
     limits: PathLimits,
     load: Load | None,
     ends: tuple[Array, Array],
+    jerk: Array | None,
 ) -> None:
     """Check that all joints are limited, and that batches fit that of the paths.
 
@@ -279,12 +415,16 @@ def _check_fit(
         ShapeError: Batches do not fit together.
     """
     torque = None if load is None else load.limits
-    check_limited(names, *limits, *(() if torque is None else (torque,)))
+    further = [] if torque is None else [torque]
+    if jerk is not None:
+        further.append(np.stack([-jerk, jerk], axis=-2))
+    check_limited(names, *limits, *further)
     check_batches(
         path=batch,
         velocity=limits.velocity.shape[:-2],
         acceleration=limits.acceleration.shape[:-2],
         torque=() if torque is None else torque.shape[:-2],
+        jerk=() if jerk is None else jerk.shape[:-1],
         start=ends[0].shape,
         end=ends[1].shape,
     )
@@ -296,7 +436,7 @@ def _whole(
     per_knot: int,
     limits: PathLimits,
     ends: tuple[Array, Array],
-) -> TimedPath:
+) -> Timed:
     """Return times of paths through waypoints that one kernel has room for."""
     knots, n = positions.shape[-2:]
     size = SMALL if SMALL.holds(knots - 1, per_knot) else LARGE
@@ -318,19 +458,19 @@ def _by_pieces(
     per_knot: int,
     limits: PathLimits,
     ends: tuple[Array, Array],
-    load: Load | None,
-) -> TimedPath:
+    further: Further | None,
+) -> Timed:
     """Return times of curves, found piece by piece."""
     count = curves.curve.at.shape[-1] - 1
-    small = load is not None or SMALL.holds(count, per_knot)
+    small = further is not None or SMALL.holds(count, per_knot)
     size = SMALL if small else LARGE
     pieces = -(-per_knot // (size.points - 1))
     curve = curves.curve.refined(pieces) if pieces > 1 else curves.curve
     grid = PathGrid(curve, size, -(-per_knot // pieces))
-    if load is None:
+    if further is None:
         time, speed, fault = _swept(grid, limits, ends)
     else:
-        time, speed, fault = _loaded(grid, limits, ends, load)
+        time, speed, fault = _loaded(grid, limits, ends, further)
     is_sound = curves.reason == 0
     reason = np.where(is_sound & ~curves.still, fault, curves.reason)
     still = np.broadcast_to(curves.still, reason.shape)
@@ -343,7 +483,7 @@ def _by_pieces(
 
 def _timed(
     time: Array, speed: Array, reason: Any, still: Any, curve: PathCurve
-) -> TimedPath:
+) -> Timed:
     """Return what was found, NaN of paths that failed.
 
     still: Which paths rest at one point, shape (...).
@@ -357,18 +497,40 @@ def _timed(
     reason = reason.astype(np.int8)
     for array in (time, speed, reason, curve.at, curve.knots):
         array.flags.writeable = False
-    return TimedPath(time[..., -1], time, speed, reason, curve)
+    return Timed(time[..., -1], time, speed, reason, curve)
 
 
 def _loaded(
-    grid: PathGrid, limits: PathLimits, ends: tuple[Array, Array], load: Load
+    grid: PathGrid,
+    limits: PathLimits,
+    ends: tuple[Array, Array],
+    further: Further,
 ) -> tuple[Array, Array, Array]:
-    """Return the same as `_swept` with limits of torques."""
-    torques = load.torques(grid.curve.refined(grid.per_knot).knots)
-    time, speed, fault = _swept(grid, limits, ends, torques.rows())
+    """Return the same as `_swept` with limits of torques, or of a frame."""
+    points = grid.curve.refined(grid.per_knot).knots
+    load, tool = further.load, further.tool
+    more: tuple[Array, ...] = ()
+    if tool is not None:
+        more = (tool.rows(further.cell, points, further.joints, further.state),)
+    if load is None:
+        return _swept(grid, limits, ends, *more)
+    torques = load.torques(points)
+
+    def rows(speed: Array | None = None) -> Array:
+        of_torques = torques.rows(speed)
+        batch = np.broadcast_shapes(
+            of_torques.shape[:-2], *(each.shape[:-2] for each in more)
+        )
+        parts = [
+            np.broadcast_to(each, (*batch, *each.shape[-2:]))
+            for each in (of_torques, *more)
+        ]
+        return np.concatenate(parts, axis=-2)
+
+    time, speed, fault = _swept(grid, limits, ends, rows())
     if torques.has_viscous:
         for _ in range(FRICTION_ITERATIONS):
-            time, speed, fault = _swept(grid, limits, ends, torques.rows(speed))
+            time, speed, fault = _swept(grid, limits, ends, rows(speed))
     return time, speed, np.where((fault > 0) & torques.overloaded, OVERLOADED, fault)
 
 
@@ -461,13 +623,22 @@ def _curves(
     positions: Array,
     at: npt.ArrayLike | None,
     derivatives: tuple[npt.ArrayLike, npt.ArrayLike] | None,
+    blend: npt.ArrayLike | None,
 ) -> Curves:
     """Return the curves through waypoints, shape (..., k, n).
 
     Raises:
         ShapeError: An array does not fit.
-        ModelError: Derivatives are given without parameters.
+        ModelError: Derivatives are given without parameters, or corners are to be
+            rounded with either, or by no number above 0.
     """
+    if blend is not None:
+        if at is not None or derivatives is not None:
+            raise ModelError(
+                "blend= rounds the corners of a polygon, whose parameter is its "
+                "length: leave out at= and derivatives=, or blend=."
+            )
+        return blended(positions, blend)
     shape = positions.shape
     with np.errstate(all="ignore"):
         steps = positions[..., 1:, :] - positions[..., :-1, :]

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ShapeError, StateError, quote
-from armillary.kernel.arguments import positive_number
 from armillary.kinematics.ending import Ending
-from armillary.trajectories.curve import PathCurve
+from armillary.kinematics.kernels import Joints
+from armillary.kinematics.state import State
+from armillary.trajectories.curve import PathCurve, hermite_coefficients
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import POWERS, Peaks, Samples
+from armillary.trajectories.position_limits import greatest_excess, workcell_of
 
-__all__ = ["PathReason", "Peaks", "Samples", "TimedPath", "sample_times"]
+__all__ = ["PathReason", "TimedPath"]
 
 Array = npt.NDArray[np.float64]
-
-SAMPLES = 8
-"""Parts of each interval of the grid, at whose ends `TimedPath.peaks` looks."""
 
 
 class PathReason(Ending):
@@ -46,51 +46,14 @@ class PathReason(Ending):
     OVERLOADED = 6, "a limit of torque is too low to rest at a point"
 
 
-class Samples(NamedTuple):
-    """Motion of joints at instants.
-
-    Attributes:
-        time: Instants [s], shape (..., m).
-        q: Positions [m or rad], shape (..., m, n).
-        qd: Rates [m/s or rad/s], shape (..., m, n).
-        qdd: Accelerations [m/s^2 or rad/s^2], shape (..., m, n).
-    """
-
-    time: Array
-    q: Array
-    qd: Array
-    qdd: Array
-
-
-class Peaks(NamedTuple):
-    """The greatest rates and accelerations along paths, in either direction.
-
-    Attributes:
-        velocity: Greatest rates [m/s or rad/s], shape (..., n).
-        acceleration: Greatest accelerations [m/s^2 or rad/s^2], shape (..., n).
-    """
-
-    velocity: Array
-    acceleration: Array
-
-
-def sample_times(duration: float, rate: float) -> Array:
-    """Return instants at a constant rate, and the end [s].
-
-    Raises:
-        ModelError: The rate is not above 0.
-    """
-    rate = positive_number("The rate", rate)
-    count = math.ceil(duration * rate * (1.0 - 1e-12))
-    return np.append(np.arange(count) / rate, duration)
-
-
 @final
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TimedPath:
     """Paths q(s) with the time of each point; arrays are read-only.
 
-    Between two points of the grid the path acceleration d2s/dt2 is constant.
+    Between two points of the grid the path acceleration d2s/dt2 is constant. Where jerk
+    is limited the path parameter is there the polynomial of time of degree 5 that has
+    its value, speed and acceleration at both.
 
     Attributes:
         duration: How long each path takes [s], shape (...); NaN where it failed.
@@ -98,6 +61,10 @@ class TimedPath:
         speed: The path speed ds/dt there, shape (..., g).
         reason: How each ended, as numbers of `PathReason`, shape (...).
         curve: The paths.
+        joint_names: The names of the n joints.
+        start: The state that motions begin in, but for these joints.
+        grid: The path parameter at each point of the grid, shape (..., g), and
+        acceleration: The path acceleration there, if jerk is limited.
     """
 
     duration: Array
@@ -105,6 +72,10 @@ class TimedPath:
     speed: Array
     reason: npt.NDArray[np.int8]
     curve: PathCurve
+    joint_names: tuple[str, ...]
+    start: State
+    grid: Array | None = None
+    acceleration: Array | None = None
 
     @property
     def success(self) -> npt.NDArray[np.bool_]:
@@ -114,6 +85,8 @@ class TimedPath:
     @property
     def parameter(self) -> Array:
         """Return the path parameter s at each point of the grid, shape (..., g)."""
+        if self.grid is not None:
+            return self.grid
         at, points = self.curve.at, int(self.time.shape[-1])
         count = int(at.shape[-1]) - 1
         per_knot = (points - 1) // count
@@ -152,61 +125,96 @@ class TimedPath:
                 f"array of shape {(*self.batch, 'm')}: {error}."
             ) from error
 
-        def motion(row: tuple[int, ...]) -> list[Array]:
-            asked = np.atleast_1d(instants[row])
-            is_known = ~np.isnan(asked)
-            times = np.where(is_known, asked, 0.0)
-            grid = self.time[row]
-            k = np.searchsorted(grid, times, side="right") - 1
-            k = np.clip(k, 0, len(grid) - 2)
-            since = np.clip(times, 0.0, grid[-1]) - grid[k]
-            q, qd, qdd = self._motion(row, k, since)
-            rests = (times < 0.0) | (times > grid[-1])
-            qd[rests] = qdd[rests] = 0.0
-            parts = [np.where(is_known[:, None], a, np.nan) for a in (q, qd, qdd)]
-            return parts if instants[row].ndim else [a[0] for a in parts]
+        def motion(row: tuple[int, ...]) -> Sequence[Array]:
+            return self.motion(row).at(instants[row])[1:]
 
         n = self.curve.knots.shape[-1]
-        q, qd, qdd = self._by_rows(motion, (*instants.shape, n), 3)
-        return Samples(instants, q, qd, qdd)
+        return Samples(instants, *self._by_rows(motion, (*instants.shape, n), 4))
 
-    def sampled(self, *, rate: float, row: Any = ()) -> Samples:
+    def motion(self, row: Any = ()) -> Motion:
+        """Return the motion along one path.
+
+        Args:
+            row: Which row of the batch: a number, or one for each of its dimensions.
+
+        Raises:
+            StateError: There is no such row, or its path has no times.
+        """
+        place = self._place(row)
+        time, at = self.time[place], self.curve.at[place]
+        h = np.diff(at)
+        if self.grid is None or self.acceleration is None:
+            law, piece = _constant_accelerations(time, self.speed[place], h)
+        else:
+            motion = np.stack(
+                [self.grid[place], self.speed[place], self.acceleration[place]], axis=1
+            )
+            time, law, piece = _smooth_laws(time, motion, at)
+        curve = hermite_coefficients(h, self.curve.knots[place])
+        return Motion.on(
+            self.start, self.joint_names, times=time, law=law, curve=curve, piece=piece
+        )
+
+    def sampled(
+        self, *, rate: float | None = None, dt: float | None = None, row: Any = ()
+    ) -> Samples:
         """Return the motion along one path at a constant rate, and at its end.
 
         Args:
             rate: Samples a second.
+            dt: The time between two samples instead [s].
             row: Which row of the batch: a number, or one for each of its dimensions.
 
         Raises:
             ModelError: The rate is not above 0.
             StateError: There is no such row, or its path has no times.
         """
-        place = self._place(row)
-        times = sample_times(float(self.duration[place]), rate)
-        return self._row(place).at(times)
+        return self.motion(row).sampled(rate=rate, dt=dt)
 
     def peaks(self) -> Peaks:
-        """Return the greatest rates and accelerations, also between grid points.
+        """Return the greatest rates, accelerations and jerks, also between grid points.
 
-        Limits hold at the points of the grid; between them this tells by how much a
-        curved path exceeds them, found at eight samples of each interval. More points
-        lessen it: the excess of accelerations falls as the square of the distance
-        of points. Paths that failed are NaN.
+        Limits of rates and accelerations hold at the points of the grid; between them
+        this tells by how much a curved path exceeds them, found at eight samples of
+        each interval. More points lessen it: the excess of accelerations falls as the
+        square of the distance of points. Jerks are those inside of intervals. Paths
+        that failed are NaN.
         """
-
-        def peaks(row: tuple[int, ...]) -> list[Array]:
-            steps = np.diff(self.time[row])
-            k = np.repeat(np.arange(len(steps)), SAMPLES + 1)
-            parts = np.tile(np.linspace(0.0, 1.0, SAMPLES + 1), len(steps))
-            _, qd, qdd = self._motion(row, k, parts * steps[k])
-            return [np.abs(qd).max(axis=0), np.abs(qdd).max(axis=0)]
-
         shape = *self.batch, self.curve.knots.shape[-1]
-        return Peaks(*self._by_rows(peaks, shape, 2))
+        return Peaks(*self._by_rows(lambda row: self.motion(row).peaks(), shape, 3))
+
+    def limit_excess(self, cell: Any, *, joints: Joints = None) -> Array:
+        """Return by how much each path is beyond the limit of positions it misses most.
+
+        Times do not matter for it: it is a property of the curve. Limits of joints and
+        those that couple them count, everywhere along the curve, not only at the points
+        of the grid.
+
+        Args:
+            cell: The cell that moves.
+            joints: As for `cell.time_path`.
+
+        Returns:
+            Shape (...): 0 or less where limits are kept [m or rad, or the unit of a
+            coupled limit]; NaN for paths that failed.
+
+        Raises:
+            UnknownName: A joint does not exist.
+            ShapeError: The cell has other joints.
+        """
+        workcell = workcell_of(cell, int(self.curve.knots.shape[-1]), joints)
+
+        def excess(row: tuple[int, ...]) -> list[Array]:
+            h = np.diff(self.curve.at[row])
+            pieces = hermite_coefficients(h, self.curve.knots[row])
+            return [np.array(greatest_excess(workcell, pieces, joints))]
+
+        (found,) = self._by_rows(excess, self.batch, 1)
+        return found
 
     def _by_rows(
         self,
-        compute: Callable[[tuple[int, ...]], list[Array]],
+        compute: Callable[[tuple[int, ...]], Sequence[Array]],
         shape: tuple[int, ...],
         count: int,
     ) -> list[Array]:
@@ -217,28 +225,6 @@ class TimedPath:
                 for array, values in zip(arrays, compute(row), strict=True):
                     array[row] = values
         return arrays
-
-    def _motion(
-        self, row: tuple[int, ...], k: npt.NDArray[np.int64], since: Array
-    ) -> tuple[Array, Array, Array]:
-        """Return q, qd and qdd a time after grid points k: shape (m) to (m, n) each.
-
-        In an interval u = s'' is constant, and t after its start
-
-            s' = s'[k] + u t,    s = s[k] + (s'[k] + u t / 2) t
-        """
-        speed, at = self.speed[row], self.curve.at[row]
-        per_knot = (len(speed) - 1) // (len(at) - 1)
-        knot = k // per_knot
-        gap = (at[knot + 1] - at[knot]) / per_knot
-        squares = speed * speed
-        with np.errstate(divide="ignore", invalid="ignore"):
-            u = (squares[k + 1] - squares[k]) / (2.0 * gap)
-            way = (speed[k] + 0.5 * u * since) * since / gap
-        part = (k + np.clip(way, 0.0, 1.0)) / per_knot
-        rate = (speed[k] + u * since)[:, None]
-        q, slope, curvature = self.curve.evaluate(row, part)
-        return q, slope * rate, slope * u[:, None] + curvature * rate * rate
 
     def _place(self, row: Any) -> tuple[int, ...]:
         try:
@@ -258,16 +244,51 @@ class TimedPath:
             raise StateError(f"The path has no times: {sentence}.")
         return place
 
-    def _row(self, place: tuple[int, ...]) -> TimedPath:
-        """Return one path of the batch."""
-        curve = PathCurve(self.curve.at[place], self.curve.knots[place])
-        arrays = self.duration, self.time, self.speed, self.reason
-        duration, time, speed, reason = (np.asarray(a[place]) for a in arrays)
-        return TimedPath(duration, time, speed, reason, curve)
-
     def __repr__(self) -> str:
         if self.batch:
             return f"<TimedPath: {PathReason.text(self.reason, self.success)}>"
         if not self.success:
             return f"<TimedPath: {PathReason(int(self.reason)).sentence}>"
         return f"<TimedPath: {float(self.duration):.6g} s>"
+
+
+def _constant_accelerations(
+    time: Array, speed: Array, h: Array
+) -> tuple[Array, npt.NDArray[np.int64]]:
+    """Return r(t) in the intervals of a grid, and which part of a path each is on.
+
+    s' = s'[k] + u t with u = s'' constant, and r is the part of the way between knots.
+    """
+    per_knot = (len(time) - 1) // len(h)
+    piece = np.repeat(np.arange(len(h)), per_knot)
+    step = np.diff(time)
+    u = np.diff(speed) / np.where(step > 0.0, step, np.inf)
+    law = np.zeros((len(step), POWERS))
+    law[:, 0] = np.tile(np.arange(per_knot) / per_knot, len(h))
+    law[:, 1] = speed[:-1] / h[piece]
+    law[:, 2] = 0.5 * u / h[piece]
+    return law, piece
+
+
+def _smooth_laws(
+    time: Array, motion: Array, at: Array
+) -> tuple[Array, Array, npt.NDArray[np.int64]]:
+    """Return times, r(t) between them, and which part of a path each is on.
+
+    Args:
+        time: The time at each point of a grid [s], shape (g,).
+        motion: s, s' and s'' there, shape (g, 3).
+        at: s at the knots of the path, shape (k,).
+    """
+    s, h = motion[:, 0], np.diff(at)
+    middle = 0.5 * (s[1:] + s[:-1])
+    piece = np.clip(np.searchsorted(at, middle, side="right") - 1, 0, len(h) - 1)
+    step = np.diff(time)
+    goes = step > 0.0
+    if not goes.any():
+        return np.zeros(2), np.zeros((1, POWERS)), np.zeros(1, dtype=np.int64)
+    law = hermite_coefficients(step, motion[..., None])[..., 0]
+    law[:, 0] -= at[piece]
+    powers = np.where(goes, step, 1.0)[:, None] ** np.arange(POWERS)
+    law = law / powers / h[piece, None]
+    return np.append(time[:-1][goes], time[-1]), law[goes], piece[goes]

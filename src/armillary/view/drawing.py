@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.errors import printable, shortened
 from armillary.kinematics.speed_bounds import ranges_of
 from armillary.limits import DRAWN_FRAMES, DRAWN_JOINTS, DRAWN_VOLUMES
+from armillary.model.cloud import Cloud
 from armillary.model.frame import FrameRef
 from armillary.model.geometry.bounding import (
     BoundingBox,
@@ -194,7 +195,7 @@ class _Artist:
         if not len(points):
             return None
         # Formulas of primitives are exact; triangles cut off what is round.
-        if isinstance(shape, Primitive):
+        if isinstance(shape, Primitive | Cloud):
             centre, radius = shape.bounding_sphere
             sphere = BoundingSphere(shape.pose @ np.array(centre), radius)
             return _DrawnBody(points, shape.bounding_box(shape.pose), sphere)
@@ -381,7 +382,7 @@ class _Artist:
 
     def _radius(self, shape: Shape, layer: Layer) -> float:
         """Return the radius of a sphere around a finite shape [m]."""
-        if isinstance(shape, Primitive):
+        if isinstance(shape, Primitive | Cloud):
             return shape.bounding_sphere.radius
         points = self._sketch(shape, layer).points
         sides = np.ptp(points, axis=0) if len(points) else np.zeros(3)

@@ -13,17 +13,22 @@ from armillary.control.obstacles import as_boxes
 from armillary.control.simulation import ControlledMotion
 from armillary.dynamics.trajectory import Trajectory
 from armillary.errors import ModelError, ShapeError
+from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State, bound_state
+from armillary.model.end_effectors import default_frame, end_effectors
 from armillary.model.shape import Colour
 from armillary.model.shapes import Box, Capsule, Sphere
-from armillary.trajectories.timed_path import Samples
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.motion_parts import Samples, sample_times
 from armillary.view.kinds import FARTHEST, DrawnSurface
 from armillary.view.surfaces import TOLERANCE
 
-__all__ = ["PlayedMotion", "motion_of"]
+__all__ = ["PlayedMotion", "motion_of", "trace_of"]
 
 Array = npt.NDArray[np.float64]
 
+MOST_TRACED: Final = 500
+"""Instants of a motion that its trace goes through, or all there are."""
 RATE: Final = 30.0  # samples a second, where nothing is said
 OBSTACLE_COLOUR: Final[Colour] = (0.86, 0.27, 0.22, 0.75)
 THIN: Final = 1e-9
@@ -104,6 +109,26 @@ class PlayedMotion:
         return min(max(k, 0), len(self.times) - 1)
 
 
+def trace_of(motion: PlayedMotion) -> npt.NDArray[np.float32]:
+    """Return lines along which end effectors move in a motion, shape (k, 2, 3).
+
+    They are those of manipulators with joints; else the one frame that is meant where
+    nobody names one.
+    """
+    last = len(motion.times) - 1
+    count = min(last + 1, MOST_TRACED)
+    states = [motion.state(k) for k in np.linspace(0, last, count).astype(int).tolist()]
+    cell = states[0].cell
+    moving = [each for each in cell.manipulators if each.joint_names]
+    frames = [name for each in moving for name in end_effectors(each)]
+    frames = frames or [default_frame(cell)]
+    placed = [poses(cell, state) for state in states]
+    points = np.array([[each[frame][:3, 3] for frame in frames] for each in placed])
+    lines = np.stack([points[:-1], points[1:]], axis=2).reshape(-1, 2, 3)
+    has_moved = (lines[:, 0] != lines[:, 1]).any(axis=1)
+    return lines[has_moved].astype(np.float32)
+
+
 def motion_of(
     start: State, motion: Any, *, times: npt.ArrayLike | None, rate: float | None
 ) -> PlayedMotion:
@@ -111,8 +136,8 @@ def motion_of(
 
     Args:
         start: What joint positions leave open: attachments, bases.
-        motion: Joint positions, shape (k, n) [m or rad], a list of states, a
-            `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
+        motion: A `Motion`, joint positions, shape (k, n) [m or rad], a list of states,
+            a `Trajectory`, a `ControlledMotion`, or `Samples` of a path.
         times: Instants [s], ascending, shape (k,).
         rate: Samples a second, where there are no times.
 
@@ -122,6 +147,8 @@ def motion_of(
             are given, or the rate is not above 0.
         StateError: A state is not one of this cell.
     """
+    if isinstance(motion, Motion):
+        return _of_motion(motion.bound(start), times, rate)
     if isinstance(motion, Trajectory):
         if motion.batch:
             raise ShapeError(
@@ -150,8 +177,8 @@ def motion_of(
         Q = np.array(motion, dtype=np.float64)  # which nobody else changes
     except (TypeError, ValueError) as error:
         raise ShapeError(
-            "A motion is an array of joint positions, a list of states, a Trajectory, "
-            f"a ControlledMotion or Samples: {error}."
+            "A motion is a Motion, an array of joint positions, a list of states, a "
+            f"Trajectory, a ControlledMotion or Samples: {error}."
         ) from error
     if Q.ndim != 2 or Q.shape[1] != len(start.q) or not len(Q):
         raise ShapeError(
@@ -164,6 +191,16 @@ def motion_of(
     return PlayedMotion(
         _instants(len(Q), times, rate), lambda k: start.replace(q=Q[k].tolist())
     )
+
+
+def _of_motion(
+    motion: Motion, times: npt.ArrayLike | None, rate: float | None
+) -> PlayedMotion:
+    if times is None:
+        times = sample_times(motion.duration, RATE if rate is None else rate)
+        rate = None
+    instants = _instants(np.size(times), times, rate)
+    return PlayedMotion(instants, lambda k: motion.state(float(instants[k])))
 
 
 def _instants(count: int, times: npt.ArrayLike | None, rate: float | None) -> Array:

@@ -26,6 +26,7 @@ from armillary.kinematics.moving_links import (
     straight_links,
 )
 from armillary.kinematics.poses import FixedTo
+from armillary.kinematics.postures import postures_of
 from armillary.kinematics.state import State
 from armillary.limits import PAGE_LINKS
 from armillary.model.manipulator import Manipulator
@@ -41,7 +42,6 @@ from armillary.view.panel.joint_sliders import (
     is_angle,
     joint_folders,
     label_of,
-    postures_of,
     slider_of,
 )
 from armillary.view.panel_layout import lay_out

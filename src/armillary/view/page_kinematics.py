@@ -18,7 +18,12 @@ from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE
 from armillary.ik.reason import Reason
 from armillary.ik.recognised_form import OTHER_ANGLES, RecognisedForm
-from armillary.ik.search_step import largest_errors, step_program
+from armillary.ik.search_step import (
+    ROW_ERROR,
+    largest_errors,
+    row_ends,
+    step_program,
+)
 from armillary.ik.user_form import UserForm, picked_program, verified_program
 from armillary.kernel.javascript import (
     LIBRARY,
@@ -300,11 +305,13 @@ def _member(solver: InverseKinematics, name: str) -> str:
     # The same constants, in the same order, as those of the search in Python: limits,
     # the signs of loops, then what the state decides.
     allowed, ends = largest_errors(TOLERANCE, 1), problem.limits
-    signs = np.zeros(0)
+    signs, rows = np.zeros(0), row_ends(problem)
     if selection.passive:
         ends = tuple(map(np.append, ends, problem.passive_limits))
         signs = loop_constants(problem)
         allowed = loop_tolerances(problem, allowed, min(TOLERANCE))
+    if len(rows):
+        allowed = np.append(allowed, ROW_ERROR)
     count = len(problem.tree.cell.joint_names)
     lower, upper = problem.finite_limits
     parts = {
@@ -312,7 +319,7 @@ def _member(solver: InverseKinematics, name: str) -> str:
         "passive": str([k - count for k in selection.passive]),
         "lower": _float64(lower),
         "upper": _float64(upper),
-        "constants": _float64(np.concatenate([*ends, signs, *bound])),
+        "constants": _float64(np.concatenate([*ends, rows, signs, *bound])),
         "allowed": _float64(allowed),
         "step": program_function(step_program(problem), f"{name}Step"),
         "form": _form(solver.closed, problem, name),

@@ -119,6 +119,7 @@ def shot(  # noqa: PLR0913
     look_from: npt.ArrayLike | None = None,
     look_at: npt.ArrayLike | None = None,
     show: Iterable[str] | None = None,
+    motion: Any = None,
     meshes: MeshSource | None = None,
     timeout: float = 60.0,
 ) -> None:
@@ -137,6 +138,7 @@ def shot(  # noqa: PLR0913
         show: The layers to draw: "visuals", "collisions", "bounding spheres",
             "bounding boxes", "frames", "names", "joints"; by default visuals, or else
             collisions, or else joints and frames.
+        motion: A motion as for `Viewer.play`, of whose end effectors the way is drawn.
         meshes: What reads the files of its meshes; by default that of the cell.
         timeout: How long the browser may take to connect, and then to draw [s].
 
@@ -159,6 +161,7 @@ def shot(  # noqa: PLR0913
         look_from=look_from,
         look_at=look_at,
         show=show,
+        motion=motion,
         meshes=meshes,
         timeout=timeout,
     )

@@ -43,6 +43,8 @@ Array = npt.NDArray[np.float64]
 TOUCHING: Final = (235, 40, 30)
 ROD: Final = (90, 95, 105)
 ROD_WIDTH: Final = 4.0  # [pixels]
+TRACE: Final = (30, 110, 220)
+TRACE_WIDTH: Final = 3.0  # [pixels]
 GRID: Final = (225, 228, 232)
 GRID_SECTIONS: Final = (190, 196, 204)
 EMPTY: Final = np.array([(-0.5, -0.5, 0.0), (0.5, 0.5, 0.5)])
@@ -96,6 +98,7 @@ class Scene:
         for k, each in enumerate(drawings.items):
             self._items[each.layer].append((k, each))
         self._obstacles: list[Any] = []
+        self._trace: Any = None
         self._handles: dict[Layer, list[Any]] = {}
         """Of layers that have been shown once; the others are not sent."""
         if not any(map(self._has_shadows, self.layers)):
@@ -189,6 +192,21 @@ class Scene:
                 self._obstacles, _positions_quaternions(poses).tolist(), strict=True
             ):
                 move(self.server, handle.name, numbers[:3], numbers[3:])
+
+    def show_trace(self, lines: npt.NDArray[np.float32]) -> None:
+        """Draw lines along which frames move, shape (k, 2, 3), in place of others."""
+        with self.server.atomic():
+            if self._trace is not None:
+                self._trace.remove()
+                self._trace = None
+            if len(lines):
+                self._trace = self.server.scene.add_line_segments(
+                    "/trace",
+                    lines,
+                    TRACE,
+                    thickness=TRACE_WIDTH,
+                    thickness_units="screen",
+                )
 
     def mark(self, links: frozenset[int]) -> None:
         """Paint these links red, and the others as they were."""

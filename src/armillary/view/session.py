@@ -34,7 +34,10 @@ class Session:
         lock: Held while the state changes.
         changed: Set when it has changed.
         closed: Set by `close`.
+        play: Shows a motion, see `Playback.load`, which sets it.
     """
+
+    play: Callable[..., None]
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 from armillary.view.camera import FIELD_OF_VIEW, Camera, fitted
 from armillary.view.kinds import Layer
+from armillary.view.motion import motion_of, trace_of
 from armillary.view.result_file import check_target, write_result
 from armillary.view.session import Session
 
@@ -47,6 +48,7 @@ def write_shot(  # noqa: PLR0913
     look_from: npt.ArrayLike | None,
     look_at: npt.ArrayLike | None,
     show: Iterable[str] | None,
+    motion: Any,
     meshes: MeshSource | None,
     timeout: float,
 ) -> None:
@@ -62,9 +64,14 @@ def write_shot(  # noqa: PLR0913
     if not 0.0 < timeout < np.inf:
         raise ModelError(f"timeout= is a positive time [s], not {quote(timeout)}.")
     layers = None if show is None else frozenset(_layer(name) for name in show)
+    lines = None
+    if motion is not None:
+        lines = trace_of(motion_of(state, motion, times=None, rate=None))
     session = Session(cell, state, meshes=meshes)
     try:
         scene = session.scene
+        if lines is not None:
+            scene.show_trace(lines)
         chosen = scene.first_layers if layers is None else layers
         for layer in scene.layers:
             scene.show_layer(layer, layer in chosen)

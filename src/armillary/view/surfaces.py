@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from armillary.errors import ArmillaryError, printable, quote, shortened
 from armillary.limits import DRAWN_TRIANGLES
+from armillary.model.cloud import Cloud
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
@@ -99,6 +100,8 @@ class Surfaces:
                 return Sketch(self._of_half_space(colour), NOTHING.points)
             case Primitive():
                 return self._of_primitive(bare, colour)
+            case Cloud():
+                return self._of_cloud(bare, shape, colour)
             case _:
                 self._note(f"{_called(shape)} is of no kind that is drawn.")
                 return NOTHING
@@ -113,6 +116,13 @@ class Surfaces:
         if not len(triangles.faces):  # a line along one of its axes
             ends = np.array(shape.bounding_box(), np.float64)
             return Sketch([lines([ends], colour, width=3.0)], ends)
+        return Sketch([_drawn(triangles, colour)], triangles.vertices)
+
+    def _of_cloud(self, cloud: Cloud, shape: Shape, colour: Colour) -> Sketch:
+        triangles = cloud.triangles()
+        count, drawn = len(cloud.centres), cloud.drawn_count
+        if drawn < count:
+            self._note(f"{_called(shape)} is drawn with {drawn} of its {count} bodies.")
         return Sketch([_drawn(triangles, colour)], triangles.vertices)
 
     def _of_mesh(self, mesh: Mesh, shape: Shape, colour: Colour) -> Sketch:

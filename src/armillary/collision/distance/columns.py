@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, final
 
+from armillary.collision.distance.ball_tree import BALLS
 from armillary.collision.distance.creases import crease_count
-from armillary.collision.distance.sizes import numbers_of
+from armillary.collision.distance.sizes import numbers_of, solid_of
 from armillary.kernel.columns import Column, Columns, number_field
 from armillary.kernel.tables import Table
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.trace import Port
 
@@ -35,7 +37,9 @@ class PairColumns(Columns):
     """The columns of the pipelines of two shapes, in an order that is listed.
 
     Attributes:
-        shapes: A and B.
+        bodies: A and B.
+        shapes: The same, an element in place of a cloud.
+        cloud: Which one is a cloud, 0 or 1; None if none is.
     """
 
     owner = "pairs of shapes"
@@ -58,6 +62,34 @@ class PairColumns(Columns):
     normal = Column("unit vector from A to B, finally in the world", 3)
     points = Column("both nearest points in the world", 2, 3, unit="m")
 
+    # Clouds (`cloud.py`): the nearest of their elements.
+    X_cloud = Column("pose of B in A, of a cloud itself, not of an element", 3, 4)
+    wanted = Column("distance from which on a lower bound will do", unit="m")
+    exactly = Column("above 0 where a search is wanted; else NaN may be the answer")
+    around = Column("sphere around the other shape, in its frame", 4, unit="m")
+    grid_lower = Column("least corner of a grid around a cloud", 3, unit="m")
+    grid_upper = Column("greatest corner of the box around its centres", 3, unit="m")
+    grid_least = Column("least corner of that box", 3, unit="m")
+    grid_cell = Column("side of the cells of the grid", unit="m")
+    grid_scale = Column("cells per metre", unit="1/m")
+    grid_counts = Column("cells along each axis", 3)
+    outer = Column("how far elements reach from their centres, at most", unit="m")
+    inner = Column("how far they reach at least", unit="m")
+    centre = Column("centre of the other shape's sphere, in the cloud's frame", 3)
+    cell = Column("number of the cell that the centre of the other shape is in")
+    away = Column("how far that centre is from the middle of the cell", unit="m")
+    beyond = Column("how far it is from the box around the cloud", unit="m")
+    cell_distance = Column("distance of the middle of a cell from a centre", unit="m")
+    upper = Column("what the distance from centres is not above", unit="m")
+    bound = Column("a bound of the distance of cores, where it will do", unit="m")
+    is_open = Column("above 0 where no bound will do")
+    is_sought = Column("above 0 where a search follows")
+    nearest = Column("least distance of cores so far", unit="m")
+    plenty = Column("distance of cores at which the search may end", unit="m")
+    place = Column("centre of elements of a cloud, in its frame", 3, unit="m")
+    chosen = Column("centre of the nearest one", 3, unit="m")
+    cloud_balls = Column("balls of a record of its tree", 4, BALLS, unit="m")
+
     # The farthest point of a body in a direction, in the frame of that body.
     to_a = Column("direction in which A is searched", 3)
     to_b = Column("direction in which B is searched", 3)
@@ -71,7 +103,7 @@ class PairColumns(Columns):
     v = Column("point nearest to the origin of what is known of A - B", 3, unit="m")
     simplex = Column("points of A - B around v, NaN where none", 3, 3, unit="m")
     last = Column("v of the step before, which is longer", 3, unit="m")
-    lower = Column("what the distance is proven not to be below", unit="m")
+    lower = Column("what a distance is proven not to be below", unit="m")
     proof = Column("direction across the plane that proves it", 3, unit="m")
     extent = Column("size of the numbers that v is a difference of", unit="m")
     open = Column("above 0 while the search goes on, 1 before the first step")
@@ -121,7 +153,9 @@ class PairColumns(Columns):
     against = Column("minus the direction in which A - B is searched", 3)
     divided = Column("1 for corners that are replaced if a cell is divided there", 3)
 
-    def __init__(self, a: Primitive, b: Primitive, *, pose_rows: int = 3) -> None:
+    def __init__(
+        self, a: Primitive | Cloud, b: Primitive | Cloud, *, pose_rows: int = 3
+    ) -> None:
         """Set the shapes.
 
         Args:
@@ -131,9 +165,12 @@ class PairColumns(Columns):
         """
         sizes = {"a": len(numbers_of(a)), "b": len(numbers_of(b))}
         # One that moves freely, and one on each crease of both.
-        trials = 1 + sum(crease_count(shape) for shape in (a, b))
+        self.bodies = a, b
+        self.shapes = solid_of(a), solid_of(b)
+        clouds = [k for k, body in enumerate(self.bodies) if isinstance(body, Cloud)]
+        self.cloud = clouds[0] if clouds else None
+        trials = 1 + sum(crease_count(shape) for shape in self.shapes)
         super().__init__(pose_rows=pose_rows, trials=trials, **sizes)
-        self.shapes = a, b
 
     @property
     def numbers(self) -> dict[str, Port | None]:
@@ -142,6 +179,31 @@ class PairColumns(Columns):
         Formulas that take them are staged with `**columns.numbers`.
         """
         return {port.name: port if port.size else None for port in (self.a, self.b)}
+
+    @property
+    def cloud_tree(self) -> Table:
+        """Return the table of the balls around the elements of a cloud."""
+        return self.table("cloud_tree", self.cloud_balls)
+
+    @property
+    def cloud_grid(self) -> Table:
+        """Return the table of what is known of a cloud as a whole."""
+        box = self.grid_lower, self.grid_least, self.grid_upper
+        cells = self.grid_cell, self.grid_scale, self.grid_counts
+        sizes = self.outer, self.inner
+        return self.table("cloud_grid", *box, *cells, *sizes, is_single=True)
+
+    @property
+    def cloud_cells(self) -> Table:
+        """Return the table of the cells of that grid."""
+        return self.table("cloud_cells", self.cell_distance)
+
+    @property
+    def cloud_tables(self) -> tuple[Table, ...]:
+        """Return the tables of a cloud, if one of both shapes is one."""
+        if self.cloud is None:
+            return ()
+        return self.cloud_tree, self.cloud_grid, self.cloud_cells
 
     @property
     def separation(self) -> tuple[Port, ...]:

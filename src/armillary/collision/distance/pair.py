@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 
@@ -57,17 +58,17 @@ def distance(a: Shape, X_A: Any, b: Shape, X_B: Any) -> Distance:
     and at most `gap` longer than the least one.
 
     Args:
-        a: A primitive.
+        a: A primitive, or a cloud.
         X_A: Poses of the frame that `a.pose` is in, a link's primary frame, in some
             frame: shape (..., 4, 4), or a `Pose`.
-        b: Another primitive.
+        b: Another primitive, or a cloud.
         X_B: The same for `b`; batches broadcast.
 
     Returns:
         Arrays in the frame that the poses are in; NaN where a pose has NaN.
 
     Raises:
-        ModelError: Both are half spaces, or one is a mesh.
+        ModelError: Both are half spaces, or clouds, or one is a mesh.
         ShapeError: A pose has another shape.
     """
     # One kernel for all results; `gap` is what an iteration has not proven.
@@ -93,8 +94,8 @@ def distance_kernel(
     are that it depends on.
 
     Args:
-        a: A primitive.
-        b: Another primitive.
+        a: A primitive, or a cloud.
+        b: Another primitive, or a cloud.
         depth: Whether overlaps are measured. If not, the result is a number not above 0
             where the shapes overlap, for pairs without a closed form in less time.
         apart: Whether distances of shapes that are apart are measured. If not, the
@@ -103,7 +104,7 @@ def distance_kernel(
         dtype: float64 or float32, the type that it computes in.
 
     Raises:
-        ModelError: Both are half spaces, or one is a mesh.
+        ModelError: Both are half spaces, or clouds, or one is a mesh.
         KernelError: `dtype` is not float64 or float32.
     """
     return _kernel(a, b, ASKED[bool(depth), bool(apart)], dtype)
@@ -113,11 +114,16 @@ def _kernel(a: Shape, b: Shape, asked: Asked, dtype: npt.DTypeLike) -> Kernel:
     # Imported when it is needed: it brings the compiler of pipelines.
     from armillary.collision.distance.pair_kernel import pair_kernel
 
+    if isinstance(a, Cloud) and isinstance(b, Cloud):
+        raise ModelError(
+            "Two clouds have no distance. Take shapes in place of one: boxes, or "
+            "ConvexPolyhedron.around(points) of its parts."
+        )
     return pair_kernel(_primitive(a), _primitive(b), asked, np.dtype(dtype))
 
 
-def _primitive(shape: Any) -> Primitive:
-    if isinstance(shape, Primitive):
+def _primitive(shape: Any) -> Primitive | Cloud:
+    if isinstance(shape, Primitive | Cloud):
         return shape
     # A mesh need not be convex: which convex body is meant, the caller decides.
     kind = type(shape).__name__

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from armillary.collision.distance.cloud import cloud_stages, cloud_tables
 from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.depth import RECORDS, TABLES
 from armillary.collision.distance.separation import Separation
@@ -24,9 +25,11 @@ from armillary.kernel.columns import each, number_field
 from armillary.kernel.kernel import Kernel, in_two_passes
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
-from armillary.kernel.tables import Table
+from armillary.kernel.tables import Table, pack_all
+from armillary.model.cloud import Cloud
+from armillary.model.geometry.bounding import BoundingSphere
 from armillary.model.primitive import Primitive
-from armillary.model.shapes import ConvexPolyhedron, Sphere
+from armillary.model.shapes import ConvexPolyhedron, HalfSpace, Sphere
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import (
     Matrix,
@@ -44,12 +47,20 @@ from armillary.spatial.vector import (
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, select
 
-__all__ = ["SIZES_OF", "Asked", "called_pipeline", "pair_kernel", "rows_kernel"]
+__all__ = [
+    "SIZES_OF",
+    "Asked",
+    "called_pipeline",
+    "pair_kernel",
+    "rows_kernel",
+    "sphere_around_shape",
+    "sphere_numbers",
+]
 
 Asked: TypeAlias = Literal["all", "value", "free", "gap", "touch"]
 ValueAsked: TypeAlias = Literal["value", "free", "gap", "touch"]
 
-Sizes: TypeAlias = Literal["table", "alone", "rows", "called"]
+Sizes: TypeAlias = Literal["table", "alone", "rows", "called", "given"]
 
 WITHOUT_DEPTH: Final[Mapping[Asked, ValueAsked]] = {"value": "free", "gap": "touch"}
 """What gives the same where shapes are apart."""
@@ -63,7 +74,7 @@ SIZES_OF: Final = "sizes_a", "sizes_b"
 
 @lru_cache(maxsize=1024)
 def pair_kernel(
-    a: Primitive, b: Primitive, asked: Asked, dtype: np.dtype[Any]
+    a: Primitive | Cloud, b: Primitive | Cloud, asked: Asked, dtype: np.dtype[Any]
 ) -> Kernel:
     """Return the kernel of two shapes.
 
@@ -86,7 +97,9 @@ def pair_kernel(
     # One code for a kind of pairs, whatever their sizes: numbers are in a table. Closed
     # forms of shapes at the origin have another code without poses.
     where: Sizes = "table"
-    if asked != "all" and has_formula(a, b) and a.pose == b.pose == IDENTITY:
+    is_cloud = isinstance(a, Cloud) or isinstance(b, Cloud)
+    is_alone = has_formula(a, b) and not is_cloud and a.pose == b.pose == IDENTITY
+    if asked != "all" and is_alone:
         where = "alone"  # half of the time of two capsules
     code = _compiled(form_of(a), form_of(b), asked, is_turned, where, dtype)
     sizes: dict[str, Any] = {}
@@ -98,6 +111,9 @@ def pair_kernel(
     for column, shape in ((PairColumns.a, a), (PairColumns.b, b)):
         if numbers := numbers_of(shape):
             sizes[column.name] = [numbers]
+    if is_cloud:
+        other = b if isinstance(a, Cloud) else a
+        sizes[PairColumns.around.name] = [sphere_numbers(other)]
     kernel = _with_tables(code, a, b, sizes)
     # Most pairs are apart: a kernel without the search for depths decides these, and
     # only the rows that it leaves take the whole one.
@@ -110,15 +126,18 @@ def pair_kernel(
 
 
 @lru_cache(maxsize=1024)
-def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
+def rows_kernel(
+    a: Primitive | Cloud, b: Primitive | Cloud, asked: ValueAsked
+) -> Kernel:
     """Return the kernel of many pairs of shapes like two, each row with its own pair.
 
     It takes the poses of both links, those of the shapes in their links, all of shape
-    (3, 4), and `numbers_of` those shapes that have some; it returns the value.
+    (3, 4), and `numbers_of` those shapes that have some, then of a pair with a cloud
+    `sphere_numbers` of the other shape; it returns the value.
 
     Args:
         a: The first, in an order that is listed; only the corners of a polyhedron
-            matter, not other numbers.
+            and what a cloud is made of matter, not other numbers.
         b: The second.
         asked: As for `pair_kernel`.
 
@@ -134,23 +153,57 @@ def rows_kernel(a: Primitive, b: Primitive, asked: ValueAsked) -> Kernel:
     return in_two_passes(kernel, first)
 
 
+def sphere_around_shape(shape: Primitive | Cloud) -> BoundingSphere:
+    """Return a sphere around a shape, in its own frame; infinite for half spaces."""
+    if isinstance(shape, HalfSpace):
+        return BoundingSphere((0.0, 0.0, 0.0), math.inf)
+    # A half space has no end. Others give a sphere, or a box.
+    try:
+        return shape.bounding_sphere
+    except NotImplementedError:  # a user's own shape may define `farthest` only
+        lower, upper = np.array(shape.bounding_box())
+        middle = 0.5 * (lower + upper)
+        return BoundingSphere(
+            three(middle.tolist()), float(np.linalg.norm(upper - middle))
+        )
+
+
+def sphere_numbers(shape: Primitive | Cloud) -> list[float]:
+    """Return the centre and the radius of a sphere around a shape, in its frame."""
+    centre, radius = sphere_around_shape(shape)
+    return [*centre, radius]
+
+
 def _with_tables(
-    code: CompiledPipeline, a: Primitive, b: Primitive, sizes: Mapping[str, Any]
+    code: CompiledPipeline,
+    a: Primitive | Cloud,
+    b: Primitive | Cloud,
+    sizes: Mapping[str, Any],
 ) -> Kernel:
     """Return the kernel of two shapes: their numbers, poses and corners as tables."""
     # Records of the search for depths are the same for all pairs; only tables that the
     # code has are passed on.
     tables: dict[str, Any] = {SIZES: sizes, **RECORDS}
-    for side in PairColumns(a, b).sides:
+    columns = PairColumns(a, b)
+    for side in columns.sides:
         if isinstance(side.shape, ConvexPolyhedron):
             tables[side.hull.name] = hull_records(side.shape, side)
-    return code({table.name: tables[table.name] for table in code.pipeline.tables})
+    pipeline, dtype = code.pipeline, code.native.dtype
+    packed: dict[str, Any] = {}
+    for body in columns.bodies:
+        if isinstance(body, Cloud):
+            packed = cloud_tables(body, columns, dtype)
+    # Large tables are packed once for all pairs.
+    rest = [table for table in pipeline.tables if table.name not in packed]
+    given = {table.name: tables[table.name] for table in rest}
+    packed |= pack_all(rest, given, pipeline.columns, dtype)
+    return code.bound({table.name: packed[table.name] for table in pipeline.tables}, ())
 
 
 @lru_cache(maxsize=256)
 def _compiled(
-    a: Primitive,
-    b: Primitive,
+    a: Primitive | Cloud,
+    b: Primitive | Cloud,
     asked: Asked,
     is_turned: bool,
     sizes: Sizes,
@@ -160,60 +213,87 @@ def _compiled(
 
 
 @lru_cache(maxsize=256)
-def called_pipeline(a: Primitive, b: Primitive, asked: Asked) -> Pipeline:
+def called_pipeline(
+    a: Primitive | Cloud, b: Primitive | Cloud, asked: Asked, *, are_given: bool = False
+) -> Pipeline:
     """Return what is called for pairs of shapes like two, in an order that is listed.
 
     It takes the poses of both links as columns, shape (3, 4), and returns the value, or
     value, gap, points and normal.
+
+    are_given: Whether callers give the poses and numbers of both shapes; else they are
+        in tables of its own. Then it also takes a distance from which on a lower bound
+        will do, which is not below that one: most pairs with clouds are answered by
+        that; and whether the answer may be NaN where that does not decide, a number
+        that is not above 0. Other pairs do not read them.
     """
-    return _pipeline(form_of(a), form_of(b), asked, False, "called")
+    sizes: Sizes = "given" if are_given else "called"
+    return _pipeline(form_of(a), form_of(b), asked, False, sizes)
 
 
 def _pipeline(
-    a: Primitive, b: Primitive, asked: Asked, is_turned: bool, sizes: Sizes
+    a: Primitive | Cloud,
+    b: Primitive | Cloud,
+    asked: Asked,
+    is_turned: bool,
+    sizes: Sizes,
 ) -> Pipeline:
     """Return the pipeline for two shapes of any sizes, each of one kind.
 
     sizes: Where poses and numbers of the shapes are: `rows` for inputs, of which each
         row has its own, `table` for a table, `called` for one for each shape, beside
-        columns of poses; `alone` for a table of the numbers, where there are no poses.
+        columns of poses, which callers give where it is `given`, with two further
+        columns; `alone` for a table of the numbers, where there are no poses.
     """
     # The stages: where B is in A, how far their cores are apart, and the radii around
     # these. What differs are the sources of poses and numbers.
-    is_full = asked == "all"
-    is_whole = is_full and sizes != "called"
+    is_full, is_limited = asked == "all", sizes == "given"
+    is_called = is_limited or sizes == "called"
+    is_whole = is_full and not is_called
     columns = PairColumns(a, b, pose_rows=4 if is_whole else 3)
     links: tuple[Port, ...] = (columns.X_AB,)
-    if is_full or sizes in {"rows", "called"}:
+    if is_full or is_called or sizes == "rows":
         links = columns.X_A, columns.X_B
     own = () if sizes == "alone" else (columns.pose_a, columns.pose_b)
     by_side = columns.numbers.values()
     numbers = tuple(port for port in by_side if port)
+    settings = {
+        "is_full": is_full,
+        "has_depth": asked not in {"free", "touch"},
+        "has_distance": asked not in {"gap", "touch"},
+    }
     stages = (
         _relative(columns, links, own, is_turned=is_turned),
-        *stages_of(
-            columns,
-            is_full=is_full,
-            has_depth=asked not in {"free", "touch"},
-            has_distance=asked not in {"gap", "touch"},
+        *(
+            stages_of(columns, **settings)
+            if columns.cloud is None
+            else cloud_stages(columns, **settings, is_limited=is_limited)
         ),
         _rounded(columns, is_turned=is_turned) if is_full else _rounded_value(columns),
     )
     # Numbers are inputs, or fields of a record; then all stages run at that record.
     inputs, tables = links, [*TABLES]
+    around = () if columns.cloud is None else (columns.around,)
     if sizes == "rows":
-        inputs = *links, *own, *numbers
-    elif sizes == "called":
+        inputs = *links, *own, *numbers, *around
+    elif is_called:
+        inputs = *links, *((columns.wanted, columns.exactly) if is_limited else ())
         # Many pairs share a shape, whose record is there once.
-        for name, pose, port in zip(SIZES_OF, own, by_side, strict=True):
-            fields = pose, *((port,) if port else ())
+        for k, (name, pose, port) in enumerate(
+            zip(SIZES_OF, own, by_side, strict=True)
+        ):
+            is_other = columns.cloud == 1 - k
+            fields = pose, *((port,) if port else ()), *(around if is_other else ())
             tables.append(Table(name, (*map(number_field, fields),), is_single=True))
             stages = (each(tables[-1], *stages),)
     else:
-        fields = tuple(map(number_field, (*own, *numbers)))
+        fields = tuple(map(number_field, (*own, *numbers, *around)))
         tables.append(Table(SIZES, fields, is_single=True))
         stages = (each(tables[-1], *stages),)
     tables += [s.hull for s in columns.sides if isinstance(s.shape, ConvexPolyhedron)]
+    if columns.cloud is not None:
+        tables += columns.cloud_tables
+        stages = (each(columns.cloud_grid, *stages),)
     value, gap, *_ = columns.separation
     results = (value, gap, columns.points, columns.normal) if is_full else (value,)
     return Pipeline(
@@ -222,6 +302,7 @@ def _pipeline(
         tuple(tables),
         stages,
         tuple(port.name for port in results),
+        given=SIZES_OF if sizes == "given" else (),
     )
 
 
@@ -248,7 +329,7 @@ def _relative(
         own: The poses of A and B in their links, or none for the identity.
         is_turned: Whether the first link is that of B.
     """
-    a, b = columns.shapes
+    a, b = columns.bodies
 
     def relative(links: Sequence[Matrix], own: Sequence[Matrix] = ()) -> Matrix:
         # The identity itself, which no traced pose is, is skipped in products.
@@ -266,7 +347,8 @@ def _relative(
             placed = _seen_from(X, own_b) if is_turned else X @ own_b
         return _seen_from(own_a, placed).matrix()[:3].tolist()
 
-    return columns.stage(relative, links=links, own=own or None, writes=columns.X)
+    writes = columns.X if columns.cloud is None else columns.X_cloud
+    return columns.stage(relative, links=links, own=own or None, writes=writes)
 
 
 def _seen_from(base: Pose, X: Pose) -> Pose:
@@ -279,7 +361,7 @@ def _seen_from(base: Pose, X: Pose) -> Pose:
     )
 
 
-def _placed(shape: Primitive, X: Matrix) -> Pose:
+def _placed(shape: Primitive | Cloud, X: Matrix) -> Pose:
     """Return the pose of a shape in its link; a sphere is not turned."""
     pose = Pose.from_matrix(X)
     is_ball = isinstance(shape, Sphere)
@@ -320,7 +402,7 @@ def _rounded(columns: PairColumns, *, is_turned: bool) -> Program:
         )
         grown = core.rounded(*_radii(columns, a, b))
         link = Pose.from_matrix(X_B if is_turned else X_A)
-        X_WA = link @ _placed(columns.shapes[0], pose_a)
+        X_WA = link @ _placed(columns.bodies[0], pose_a)
         # Where the value is not a number, points are not either.
         is_number = absolute(grown.value) < math.inf
         nothing = (select(is_number, 0.0, math.nan),) * 3

@@ -21,7 +21,7 @@ from armillary.collision.distance.columns import PairColumns
 from armillary.collision.distance.convex import convex_stages
 from armillary.collision.distance.half_space import half_space_stages
 from armillary.collision.distance.separation import Formula, GapFormula, Separation
-from armillary.collision.distance.sizes import with_numbers
+from armillary.collision.distance.sizes import solid_of, with_numbers
 from armillary.collision.distance.sphere import (
     box_sphere,
     capsule_sphere,
@@ -35,6 +35,7 @@ from armillary.collision.distance.sphere import (
 )
 from armillary.errors import ModelError
 from armillary.kernel.pipeline import Stage
+from armillary.model.cloud import Cloud
 from armillary.model.primitive import Primitive
 from armillary.model.shapes import (
     Box,
@@ -81,13 +82,24 @@ GAPS: Final[Mapping[tuple[type[Primitive], type[Primitive]], GapFormula]] = {
 """Those in which a gap between shapes takes less time than their distance."""
 
 
-def has_formula(a: Primitive, b: Primitive) -> bool:
-    """Return whether a pair is done in closed form, in this order."""
+def has_formula(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
+    """Return whether a pair is done in closed form, in this order.
+
+    A cloud is, if its elements are.
+    """
+    a, b = solid_of(a), solid_of(b)
     return (type(a), type(b)) in FORMULAS
 
 
-def is_listed(a: Primitive, b: Primitive) -> bool:
-    """Return whether a pair is done in this order; the other one uses it, too."""
+def is_listed(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
+    """Return whether a pair is done in this order; the other one uses it, too.
+
+    A cloud has the place that its elements have, and comes first where both orders do.
+    """
+    is_second = isinstance(b, Cloud)
+    a, b = solid_of(a), solid_of(b)
+    if is_second and type(a) is type(b):
+        return False
     # Closed forms and half spaces have one order; others are sorted by name, so that
     # both orders share code.
     kinds = type(a), type(b)
@@ -98,8 +110,9 @@ def is_listed(a: Primitive, b: Primitive) -> bool:
     return kinds[0].__name__ <= kinds[1].__name__
 
 
-def is_search(a: Primitive, b: Primitive) -> bool:
+def is_search(a: Primitive | Cloud, b: Primitive | Cloud) -> bool:
     """Return whether a pair, in a listed order, is done by iteration."""
+    a, b = solid_of(a), solid_of(b)
     return not (has_formula(a, b) or isinstance(a, HalfSpace))
 
 

@@ -37,6 +37,7 @@ from armillary.formats.actin.state import (
     written_velocities,
 )
 from armillary.formats.actin.values import built, text, text_element
+from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
@@ -321,6 +322,7 @@ def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
     report_open_loops(cell, report)
+    report_lost_limits(cell, report)
     time = written_time(cell)
     for note in cell.properties:
         if note is not time:

@@ -27,6 +27,7 @@ from armillary.formats.actin.values import (
 )
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.xml import Element, report_unused
+from armillary.model.cloud import Cloud
 from armillary.model.link import Link
 from armillary.model.shape import Shape
 from armillary.model.shapes import (
@@ -63,8 +64,11 @@ def _parameters(kind: type[Any]) -> list[str]:
     return [name for name in kind.__struct_fields__ if name not in {"name", "pose"}]
 
 
-KINDS: Final[dict[str, type[Any]]] = {_name(kind): kind for kind in SHAPES}
-_FIELDS: Final = sorted({field for kind in SHAPES for field in _parameters(kind)})
+# Clouds have far more numbers than XML is made for.
+KINDS: Final[dict[str, type[Any]]] = {
+    _name(kind): kind for kind in SHAPES if not issubclass(kind, Cloud)
+}
+_FIELDS: Final = sorted({f for kind in KINDS.values() for f in _parameters(kind)})
 SHAPE_NAMES: Final = tuple((name, OWN) for name in (*KINDS, *_FIELDS))
 """Names of elements with their namespaces."""
 

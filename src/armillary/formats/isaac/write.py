@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import ArmillaryError, quote
+from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
@@ -33,9 +34,15 @@ LARGEST: Final = sys.float_info.max
 
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
-    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "loops"})),
+    Workcell: (
+        "cell",
+        frozenset({"name", "manipulators", "mounts", "loops", "coupled_limits"}),
+    ),
     Mount: ("mount", frozenset({"manipulator", "on", "pose"})),
-    Manipulator: ("manipulator", frozenset({"name", "links", "home", "loops"})),
+    Manipulator: (
+        "manipulator",
+        frozenset({"name", "links", "home", "loops", "coupled_limits"}),
+    ),
     Link: (
         "link",
         frozenset(
@@ -75,6 +82,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     links = _Tree(manipulator, report).links(cell.base_frames[0].pose)
     report.unsupported.add_fields(cell, WRITTEN)
     report_open_loops(cell, report)
+    report_lost_limits(cell, report)
     report.raise_if_errors()
     report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)

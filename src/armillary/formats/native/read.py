@@ -254,7 +254,31 @@ def _manipulator_faults(values: dict[str, Any]) -> Faults:
         at = [] if fault.place is None else [fault.place]
         yield (fault.field, *at), f"bad-{_NOTES[fault.field]}", fault.message
     if not faults:
-        yield from _loop_faults(values)
+        found = [*_loop_faults(values)]
+        yield from found or _coupled_limit_faults(values)
+
+
+def _coupled_limit_faults(values: dict[str, Any]) -> Faults:
+    """Yield the coupled limits that do not fit, or leave no room."""
+    limits = values.get("coupled_limits", ())
+    bare: dict[str, Any] = {**values, "coupled_limits": ()}
+    manipulator = Manipulator(**bare)
+    faults = list(manipulator.coupled_limit_faults(limits))
+    for place, message in faults:
+        yield ("coupled_limits", place), "bad-coupled-limit", message
+    if faults:
+        return
+
+    def error_of(count: int) -> str:
+        try:
+            manipulator.replace(coupled_limits=limits[:count])
+        except ArmillaryError as error:
+            return str(error)
+        return ""
+
+    count = _first_fault(len(limits), error_of)
+    if count <= len(limits):
+        yield ("coupled_limits", count - 1), "bad-coupled-limit", error_of(count)
 
 
 def _loop_faults(values: dict[str, Any]) -> Faults:
@@ -265,7 +289,8 @@ def _loop_faults(values: dict[str, Any]) -> Faults:
 
         def error_of(count: int) -> str:
             loops = tuple(loop for _, loop in waiting[:count])
-            changed: dict[str, Any] = {**values, "loops": loops}
+            # Of coupled limits it is known only then which joints are passive.
+            changed: dict[str, Any] = {**values, "loops": loops, "coupled_limits": ()}
             try:
                 Manipulator(**changed)
             except ArmillaryError as error:
@@ -299,7 +324,8 @@ def _cell_faults(values: dict[str, Any]) -> Faults:
 
         count = _first_fault(len(items), error_of)
         if count <= len(items):
-            yield (name, count - 1), f"bad-{part}", error_of(count)
+            kind = part.replace("_", "-")
+            yield (name, count - 1), f"bad-{kind}", error_of(count)
             return
         bare[name] = items
     cell, rules = Workcell(**bare), values.get("rules", Rules())
@@ -329,6 +355,7 @@ _PARTS: Final = {
     "mounts": "mount",
     "properties": "property",
     "loops": "loop",
+    "coupled_limits": "coupled_limit",
 }
 
 _FAULTS: Final[dict[type, Callable[[dict[str, Any]], Faults]]] = {

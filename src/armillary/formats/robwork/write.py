@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
+from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
@@ -131,6 +132,7 @@ class _WorkcellWriter:
         for device in self._devices:
             self._add_device(device)
         report_open_loops(self._cell, self._report, closed=self._closed)
+        report_lost_limits(self._cell, self._report)
         for name in list(self._waiting):
             self._declare(name)
         if WORLD_FRAME in self._waiting:

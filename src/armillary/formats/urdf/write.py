@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Final
 
 from armillary.errors import quote
+from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
@@ -39,8 +40,16 @@ DEFAULT_NAME: Final = Workcell().name
 
 # The fields that are written; any other must be at its default.
 WRITTEN: Final[Written] = {
-    Workcell: ("cell", frozenset({"name", "manipulators", "mounts", "rules", "loops"})),
-    Manipulator: ("manipulator", frozenset({"name", "links", "loops"})),
+    Workcell: (
+        "cell",
+        frozenset(
+            {"name", "manipulators", "mounts", "rules", "loops", "coupled_limits"}
+        ),
+    ),
+    Manipulator: (
+        "manipulator",
+        frozenset({"name", "links", "loops", "coupled_limits"}),
+    ),
     Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
     JointDynamics: ("joint", frozenset((*ELEMENTS["dynamics"].fields, *MOTOR))),
     Frame: ("frame", frozenset({"name", "pose"})),
@@ -94,6 +103,7 @@ class _UrdfExport:
         self.unsupported = report.unsupported
         self.unsupported.add_fields(cell, WRITTEN)
         report_open_loops(cell, report)
+        report_lost_limits(cell, report)
         self.link_writer = LinkWriter(report)
         self.unbounded: Counter[str] = Counter()
         self.has_accelerations = False

@@ -37,6 +37,7 @@ class ArmProblem(NamedTuple):
             lie between that goal and `goal`; see `inner_goal`.
         before: The pose of `goal.relative_to` in `outer.relative_to`.
         behind: The pose of `outer.frame` in `goal.frame`.
+        rows: Limits that couple the joints: coefficients and the greatest sum of each.
     """
 
     tree: Tree
@@ -47,6 +48,7 @@ class ArmProblem(NamedTuple):
     outer: Goal | None = None
     before: Pose = IDENTITY
     behind: Pose = IDENTITY
+    rows: Sequence[tuple[Sequence[float], float]] = ()
 
     def placed(self, values: Sequence[Any]) -> ArmProblem:
         """Return the problem with the poses that other inputs give.
@@ -205,6 +207,9 @@ def _branch(
         ends = limits[0][k], limits[1][k]
         within = within & is_within(q[k], *ends, allowed.excess)
         inside = inside & is_within(q[k], *ends, 0.0)
+    if problem.rows:
+        within = within & rows_hold(problem, q, allowed.excess)
+        inside = inside & rows_hold(problem, q, 0.0)
     # Verified, and how clear a miss is: it proves that no answer is near only where it
     # is much larger than the tolerance and than what rounding makes of the arm.
     X = _reached(problem, answer, q)
@@ -301,6 +306,15 @@ def is_within(q: Number, low: float, high: float, excess: Number) -> Any:
     if low > -math.inf:
         within = q >= low - excess
     return within & (q <= high + excess) if high < math.inf else within
+
+
+def rows_hold(problem: ArmProblem, q: Sequence[Number], excess: Number) -> Any:
+    """Return whether q is beyond limits that couple joints by at most `excess`."""
+    hold: Any = True
+    for row, end in problem.rows:
+        total = sum((a * x for a, x in zip(row, q, strict=True) if a), 0.0)
+        hold = hold & (total <= end + excess)
+    return hold
 
 
 def _near_zero(q: Number, drive: Drive, low: float, high: float) -> Number:

@@ -20,6 +20,7 @@ from armillary.ik.closed_forms.branch import (
     CheckedBranch,
     branches_of,
     is_within,
+    rows_hold,
     square_from,
     within_limits,
 )
@@ -120,6 +121,8 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
         inside: Any = True
         for x, low, high in zip(q, *problem.limits, strict=True):
             inside = inside & is_within(x, low, high, 0.0)
+        if problem.rows:
+            inside = inside & rows_hold(problem, q, 0.0)
         if inside is not True:
             reason = select(inside, reason, select(is_met, reason + OUTSIDE, reason))
         if compared:  # a far step for a near target: a search may find what is nearer

@@ -15,9 +15,11 @@ from armillary.model.shapes.ellipsoid import Ellipsoid
 from armillary.model.shapes.half_space import HalfSpace
 from armillary.model.shapes.lozenge import Lozenge
 from armillary.model.shapes.mesh import Mesh
+from armillary.model.shapes.points import Points
 from armillary.model.shapes.sphere import Sphere
 from armillary.model.shapes.tetrahedron import Tetrahedron
 from armillary.model.shapes.triangular_lozenge import TriangularLozenge
+from armillary.model.shapes.voxels import Voxels
 
 __all__ = [
     "SHAPES",
@@ -31,9 +33,11 @@ __all__ = [
     "HalfSpace",
     "Lozenge",
     "Mesh",
+    "Points",
     "Sphere",
     "Tetrahedron",
     "TriangularLozenge",
+    "Voxels",
 ]
 
 SHAPES: Final[tuple[type[Shape], ...]] = (
@@ -50,5 +54,7 @@ SHAPES: Final[tuple[type[Shape], ...]] = (
     Tetrahedron,
     ConvexPolyhedron,
     Mesh,
+    Points,
+    Voxels,
 )
 """Every kind of shape."""

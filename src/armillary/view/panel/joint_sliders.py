@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from armillary.kinematics.postures import postures_of
 from armillary.kinematics.state import State
 from armillary.model.manipulator import Manipulator
 from armillary.model.unit import Unit
@@ -22,7 +23,6 @@ __all__ = [
     "is_angle",
     "joint_folders",
     "label_of",
-    "postures_of",
     "slider_of",
 ]
 
@@ -100,22 +100,6 @@ def joint_folders(
         if joints:
             with server.gui.add_folder(manipulator.name, expand_by_default=is_open):
                 yield manipulator, joints
-
-
-def postures_of(manipulator: Manipulator) -> dict[str, dict[str, float]]:
-    """Return for each posture the positions of its joints, by their names in a cell.
-
-    Joints that loops determine are left out, and postures that have no others.
-    """
-    postures = {
-        posture.name: {
-            f"{manipulator.name}/{name}": position
-            for name, position in zip(posture.joints, posture.q, strict=True)
-            if name in manipulator.joint_names
-        }
-        for posture in manipulator.postures
-    }
-    return {name: positions for name, positions in postures.items() if positions}
 
 
 def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from armillary.view.panel.events import by_people
 from armillary.view.panel.gizmo import NO_GIZMO, Gizmo
 from armillary.view.panel.joint_sliders import JointSliders
 from armillary.view.panel.part import PanelPart
+from armillary.view.panel.plans import PlanControls
 from armillary.view.panel.targets import TargetControls
 from armillary.view.session import Session
 
@@ -262,6 +263,7 @@ PARTS: tuple[Callable[[Session], PanelPart], ...] = (
     HistoryButtons,
     JointSliders,
     TargetControls,
+    PlanControls,
     Attachments,
     Bases,
     AssemblyControls,

@@ -6,14 +6,17 @@ import threading
 import time
 from typing import Any, Final
 
+import numpy as np
+
 from armillary.kinematics.state import State
-from armillary.view.motion import PlayedMotion
+from armillary.view.motion import PlayedMotion, trace_of
 from armillary.view.panel.events import by_people
 from armillary.view.session import Session
 
 __all__ = ["Playback"]
 
 PERIOD: Final = 1 / 40  # [s] between two pictures
+NO_LINES: Final = np.zeros((0, 2, 3), np.float32)
 SPEEDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 
 
@@ -40,14 +43,21 @@ class Playback:
                 "speed", tuple(f"{each:g}x" for each in SPEEDS), initial_value="1x"
             )
             self._loop = session.server.gui.add_checkbox("repeat", True)
+            self._traced = session.server.gui.add_checkbox(
+                "trace", False, hint="Draws the way of end effectors"
+            )
         self._play.on_click(by_people(session, self._switch))
+        self._traced.on_update(by_people(session, self._draw_trace))
         self._wake = threading.Event()
+        session.play = self.load
         threading.Thread(target=self._run, daemon=True).start()
 
-    def load(self, motion: PlayedMotion, *, play: bool) -> None:
-        """Show a motion from its start."""
+    def load(self, motion: PlayedMotion, *, play: bool, trace: bool = False) -> None:
+        """Show a motion from its start; with `trace` also the way of end effectors."""
         with self._session.lock:
             self._motion = motion
+            self._traced.value = trace
+            self._draw_trace()
             self._session.scene.show_obstacles(motion.obstacles.surfaces)
             self.time = float(motion.times[0])
             if self._slider is not None:
@@ -72,6 +82,11 @@ class Playback:
         """Move the slider to the instant that is shown."""
         if self._slider is not None and self.is_playing:
             self._slider.value = self.time
+
+    def _draw_trace(self) -> None:
+        assert self._motion is not None, "it was loaded"
+        lines = trace_of(self._motion) if self._traced.value else NO_LINES
+        self._session.scene.show_trace(lines)
 
     def _set_playing(self, is_playing: bool) -> None:
         self.is_playing = is_playing

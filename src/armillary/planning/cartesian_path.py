@@ -1,0 +1,298 @@
+"""Paths of joints along which a tool follows a curve: what `cell.line` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ShapeError, StateError
+from armillary.ik.reason import Reason
+from armillary.kinematics.ending import Ending
+from armillary.kinematics.questions import jacobian
+from armillary.kinematics.state import State
+from armillary.model.workcell import Workcell
+from armillary.planning.tool_curve import LEVER, ToolCurve
+from armillary.trajectories.motion import Motion
+from armillary.trajectories.time_path import time_path
+
+__all__ = ["CartesianPath", "LineReason", "Stretch", "Tool"]
+
+Array = npt.NDArray[np.float64]
+
+INTERVALS: Final = 200
+"""Least intervals of the grid at which limits of a motion hold."""
+
+
+class LineReason(Ending):
+    """How far a tool follows its curve, and why no farther.
+
+    Those up to `IN_COLLISION` mean what they mean in `Reason`, of the pose at which the
+    path ends. `LIMITS`: a joint is at a limit there, and no answer within the limits
+    continues the path. `SINGULAR`: next to a singular pose joints would have to move by
+    far while the tool hardly moves. `JUMPS`: only another branch goes on from there.
+    `NOT_PROVEN`: samples are as near to each other as they may be, and the tool may
+    still be off the curve by more than the tolerance.
+    """
+
+    FOLLOWED = int(Reason.SOLVED), "followed"
+    NOT_FOUND = int(Reason.NOT_FOUND), Reason.NOT_FOUND.sentence
+    OUT_OF_REACH = int(Reason.OUT_OF_REACH), Reason.OUT_OF_REACH.sentence
+    LIMITS = int(Reason.LIMITS), "blocked by joint limits"
+    SINGULAR = (
+        int(Reason.SINGULAR),
+        "singular: joints would have to move far where the tool hardly moves",
+    )
+    TIMEOUT = int(Reason.TIMEOUT), Reason.TIMEOUT.sentence
+    IN_COLLISION = int(Reason.IN_COLLISION), "in collision: links touch"
+    JUMPS = 8, "only by a jump to another branch"
+    NOT_PROVEN = 9, "not proven to be within the tolerance"
+
+
+class Tool(NamedTuple):
+    """Which frame follows the curve, and what moves it.
+
+    Attributes:
+        cell: What has it.
+        frame: Its name.
+        relative_to: The frame in which the curve is given.
+        joints: Names of the joints in q.
+        state: Whose attachments and other joints count; None for the cell at home.
+    """
+
+    cell: Workcell
+    frame: str
+    relative_to: str
+    joints: tuple[str, ...]
+    state: State | None
+
+
+class Stretch(NamedTuple):
+    """A part of a path.
+
+    Attributes:
+        first: The parameter s at which it begins [m].
+        last: That at which it ends [m].
+        least: The least singular value on it.
+    """
+
+    first: float
+    last: float
+    least: float
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class CartesianPath:
+    """Joint positions along which a tool follows a curve; arrays are read-only.
+
+    Between two samples joints move straight. Where a path does not succeed, it ends
+    where the curve could be followed to.
+
+    Attributes:
+        q: Joint positions of k samples [m or rad], shape (k, n); (0, n) where not even
+            the first pose is reached.
+        s: The parameter of the curve at each, shape (k,) [m]: the length of the way of
+            the tool's origin, see `length`.
+        reason: Whether the curve is followed to its end, or why not.
+        where: The parameter at which the path ends or links touch [m].
+        target: The index, among the targets, of what the tool follows there.
+        bounds: How far the tool is from the curve between each sample and the next at
+            most: distance [m] and angle [rad], shape (k - 1, 2).
+        is_proven: Whether these are proven; otherwise, as for closed loops, they are
+            the greatest of `MEASURED` instants between samples.
+        pairs: Names of the pairs of links that touch at `where`.
+        tool: What follows it.
+        curve: The poses that it follows.
+        corners: Samples at which the direction changes suddenly, so that the tool must
+            stop there, shape (c,).
+        targets: Numbers of the segments of the curve among the targets, shape (m,).
+    """
+
+    q: Array
+    s: Array
+    reason: LineReason
+    where: float
+    target: int
+    bounds: Array
+    is_proven: bool
+    pairs: tuple[tuple[str, str], ...]
+    tool: Tool
+    curve: ToolCurve
+    corners: npt.NDArray[np.int64]
+
+    @property
+    def success(self) -> bool:
+        """Return whether the curve is followed to its end, and nothing touches."""
+        return self.reason == LineReason.FOLLOWED
+
+    @property
+    def length(self) -> float:
+        """Return the length of the curve [m], a turn in place as 0.1 m per radian."""
+        return self.curve.length
+
+    @property
+    def joints(self) -> tuple[str, ...]:
+        """Return the names of the joints in q."""
+        return self.tool.joints
+
+    @property
+    def deviation(self) -> tuple[float, float]:
+        """Return how far the tool is from the curve at most [m, rad]; NaN without q."""
+        if not len(self.q):
+            return np.nan, np.nan
+        most = self.bounds.max(axis=0, initial=0.0)
+        return float(most[0]), float(most[1])
+
+    def poses(self, s: npt.ArrayLike) -> Array:
+        """Return the poses of the curve.
+
+        Args:
+            s: Parameters within the curve [m], shape (...).
+
+        Returns:
+            Poses relative to `tool.relative_to`, shape (..., 4, 4).
+
+        Raises:
+            ShapeError: A parameter is beyond the curve, or NaN.
+        """
+        given = np.asarray(s, dtype=np.float64)
+        slack = 1e-12 * self.length
+        if not ((given >= -slack) & (given <= self.length + slack)).all():
+            raise ShapeError(
+                f"This curve has parameters from 0 to {self.length:.6g} m."
+            )
+        flat = self.curve.points(np.clip(given.ravel(), 0.0, self.length)).pose
+        return flat.reshape(*given.shape, 4, 4)
+
+    def at(self, s: npt.ArrayLike) -> Array:
+        """Return joint positions, straight between samples, shape (..., n) [m or rad].
+
+        Args:
+            s: Parameters within the path [m], shape (...).
+
+        Raises:
+            ShapeError: A parameter is beyond the path, or NaN.
+        """
+        given = np.asarray(s, dtype=np.float64)
+        end = float(self.s[-1]) if len(self.s) else -np.inf
+        slack = 1e-12 * self.length
+        if not ((given >= -slack) & (given <= end + slack)).all():
+            raise ShapeError(f"This path has parameters from 0 to {end:.6g} m.")
+        flat = given.ravel()
+        columns: list[Array] = [np.interp(flat, self.s, column) for column in self.q.T]
+        return np.stack(columns, axis=-1).reshape(*given.shape, self.q.shape[1])
+
+    @cached_property
+    def singular_values(self) -> Array:
+        """Return the least singular value of the tool's Jacobian, shape (k,).
+
+        Of its linear rows in units of LEVER, so that it is the least rate of turning
+        [rad/s], or tenth of a metre per second, at unit rates of the joints.
+        """
+        tool = self.tool
+        kernel = jacobian(
+            tool.cell,
+            tool.frame,
+            relative_to=tool.relative_to,
+            joints=tool.joints,
+            state=tool.state,
+        )
+        return least_singular_values(kernel(self.q))
+
+    def singular_stretches(self, below: float = 0.05) -> list[Stretch]:
+        """Return where the least singular value is below a number.
+
+        Args:
+            below: The number, see `singular_values`.
+        """
+        values = self.singular_values
+        inside = np.concatenate([[False], values < below, [False]])
+        edges = np.flatnonzero(np.diff(inside.astype(np.int8)))
+        return [
+            Stretch(float(self.s[a]), float(self.s[b - 1]), float(values[a:b].min()))
+            for a, b in edges.reshape(-1, 2)
+        ]
+
+    def timed(
+        self,
+        *,
+        speed: float = np.inf,
+        tool_acceleration: float = np.inf,
+        velocity: npt.ArrayLike | None = None,
+        acceleration: npt.ArrayLike | None = None,
+    ) -> Motion:
+        """Return the fastest motion along the path within limits.
+
+        The tool stops at corners that are not blended. Between two of them the motion
+        follows the natural spline through the samples.
+
+        Args:
+            speed: The greatest speed of the tool [m/s], on seams where limits of joints
+                allow it the speed throughout.
+            tool_acceleration: Its greatest acceleration along the path [m/s^2].
+            velocity: The greatest rates of the joints, as for `cell.time_path`.
+            acceleration: Their greatest accelerations, likewise.
+
+        Raises:
+            StateError: The path does not succeed, or limits leave no speed at a point.
+            ShapeError: As for `cell.time_path`.
+            ModelError: As for `cell.time_path`.
+        """
+        if not self.success:
+            raise StateError(f"This path has no times: {self}.")
+        edges = [0, *self.corners.tolist(), len(self.q) - 1]
+        rates = speed, tool_acceleration
+        first, *others = (
+            self._timed_part(slice(a, b + 1), rates, velocity, acceleration)
+            for a, b in pairwise(edges)
+        )
+        motion, state = first.then(*others), self.tool.state
+        return motion if state is None else motion.bound(state)
+
+    def _timed_part(
+        self,
+        part: slice,
+        path_rates: tuple[float, float],
+        velocity: npt.ArrayLike | None,
+        acceleration: npt.ArrayLike | None,
+    ) -> Motion:
+        """Return the motion between two corners."""
+        q, s = self.q[part], self.s[part]
+        return time_path(
+            self.tool.cell,
+            q,
+            at=s,
+            velocity=velocity,
+            acceleration=acceleration,
+            path_rates=path_rates,
+            intervals=max(2, -(-INTERVALS // (len(s) - 1))),
+            joints=self.tool.joints,
+        ).motion()
+
+    def __repr__(self) -> str:
+        return f"<CartesianPath: {self}>"
+
+    def __str__(self) -> str:
+        count = f"{len(self.q)} samples along {self.length:.6g} m"
+        if self.success:
+            distance, angle = self.deviation
+            how = "proven" if self.is_proven else "measured"
+            return f"{count}, {how} to be within {distance:.2g} m and {angle:.2g} rad"
+        touching = "".join(f"; {a} and {b}" for a, b in self.pairs)
+        return (
+            f"{self.reason.sentence}, at s = {self.where:.6g} of {self.length:.6g} m, "
+            f"on the way to target {self.target}{touching}"
+        )
+
+
+def least_singular_values(J: Array) -> Array:
+    """Return the least singular value of Jacobians (k, 6, n), lengths in LEVER."""
+    scaled = J / np.array([LEVER] * 3 + [1.0] * 3)[:, None]
+    if not len(J):
+        return np.zeros(0)
+    return np.asarray(np.linalg.svd(scaled, compute_uv=False)[:, -1], np.float64)

@@ -1,0 +1,175 @@
+"""The columns of the kernel that times paths within limits of jerk, and its tables.
+
+Beside those of `path_columns.py`: i intervals of a grid of its own, with i + 2 control
+points of x(s). Symbols are those of `jerk_stages.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.kernel.columns import Column
+from armillary.trajectories.path_columns import PathColumns, Steps, entry
+
+__all__ = ["GRADED", "PLACES", "RATES", "JerkColumns"]
+
+GRADED: Final = 4
+"""Into how many more intervals the first and the last one are divided, finer towards
+the ends, where speeds rise from rest."""
+
+PLACES: Final = 3
+"""At how many places of each interval limits hold: both ends and the middle."""
+
+RATES: Final = 8
+"""Into how many parts an interval is divided at whose starts rates are limited."""
+
+ORDERS: Final = 3
+
+
+class JerkColumns(PathColumns):
+    """Columns of the pipeline that times paths within limits of jerk."""
+
+    def __init__(self, *, knots: int, intervals: int, joints: int) -> None:
+        """Set the sizes: how many there are at most, and of joints exactly."""
+        super().__init__(knots=knots, points=2, joints=joints, rows=0)
+        self.sizes = {
+            **self.sizes,
+            "i": intervals,
+            "p": intervals + 1,
+            "c": intervals + 2,
+        }
+
+    jerk = Column("the greatest jerks", "n", unit="m/s^3 or rad/s^3")
+    start_acceleration = Column("path acceleration s'' at the start", unit="1/s^2")
+    end_acceleration = Column("path acceleration s'' at the end", unit="1/s^2")
+
+    # The grid.
+    shares = Column(
+        "where graded points are, as parts of a first and a last interval",
+        2 * GRADED + 1,
+    )
+    special = Column("lengths in s before and behind the grid, 0 if in motion there", 2)
+    folds = Column("b[0] / b[1] and b[c-1] / b[c-2], of ends at rest", 2)
+    moving = Column("above 0 where the start, and the end, are in motion", 2)
+    scales = Column("J / half the range of accelerations, its middle over half", 2, "n")
+    first_slopes = Column("|q'| / J at the start of the path", "n")
+    last_slopes = Column("|q'| / J at its end", "n")
+    lengths = Column("how long intervals are in s, 0 before and behind", "c")
+    derivs = Column(
+        "q'''/J, 3/2 q''/J and q'/2J at places of each interval",
+        "i",
+        PLACES,
+        ORDERS,
+        "n",
+    )
+    caps = Column("1 / greatest x by rates, at parts of each interval", "i", RATES)
+    ceilings = Column("about the greatest x of an interval by all limits", "i")
+    steepest = Column("the least J / |q'| so far")
+    control = Column("control points of x", "c")
+    change = Column("their change in an iteration", "c")
+    factors = Column("l1, l2 and z of the elimination", "i", 3)
+
+    # The results.
+    grid = Column("the parameter s at each point of the grid", "p")
+    squares = Column("x at each point of the grid", "p")
+    slopes = Column("dx/ds there", "p")
+    spans = Column("how long each interval takes", "p", unit="s")
+    peak = Column("greatest rate squared, acceleration, jerk in parts of limits", 3)
+
+    # What stages tell each other.
+    hess = Column("H of three control points: 00, 01, 02, 11, 12, 22", 6)
+    grad = Column("gradient of three control points", 3)
+    total = Column("the duration as far as it is summed", unit="s")
+    weight = Column("1 / mu")
+    lasts = Column("the duration at the iterate", unit="s")
+    decrement = Column("square of Newton's decrement as far as it is summed")
+    most = Column("the greatest share of a slack that the change takes")
+    step = Column("the part of the change that is made")
+    relax = Column("by what limits are multiplied, until the iterate is within them")
+    ratio = Column("parts of limits: of rates and accelerations, of jerks; duration", 3)
+    envelope = Column("x^(3/4) at the control point before, and its rise by s", 2)
+    kept = Column("the control point before, as it was")
+    going = Column("whether iterations go on: above 0")
+    relaxing = Column("whether limits are relaxed: above 0")
+    fault_here = Column("the reason of a failure, or 0")
+
+    # Each interval: from which knots, and where between them.
+    from_knot, to_knot = (
+        entry(PathColumns.knots, of="knot"),
+        entry(PathColumns.knots, 1, of="knot"),
+    )
+    s_from, s_to = entry(PathColumns.at, of="knot"), entry(PathColumns.at, 1, of="knot")
+    graded_from, graded_to = entry(shares, of="near"), entry(shares, of="far")
+    base_from = Column("part of the way between knots where it starts")
+    scale_from = Column("what the graded share is multiplied by there")
+    base_to = Column("part of the way where it ends")
+    scale_to = Column("what the graded share is multiplied by there")
+    is_first = Column("1 of the first interval, else 0")
+    is_second = Column("1 of the second interval, else 0")
+    is_last = Column("1 of the last interval, else 0")
+    h_before, h_here, h_after = (
+        entry(lengths, 0),
+        entry(lengths, 1),
+        entry(lengths, 2),
+    )
+    deriv, cap, ceiling = entry(derivs), entry(caps), entry(ceilings)
+    b0, b1, b2 = entry(control), entry(control, 1), entry(control, 2)
+    d0, d1, d2 = entry(change), entry(change, 1), entry(change, 2)
+    factor = entry(factors)
+    grid_here, square_here = entry(grid), entry(squares)
+    grid_next, square_next = entry(grid, 1), entry(squares, 1)
+    slope_here, slope_next = entry(slopes), entry(slopes, 1)
+    span_here = entry(spans)
+    INTERVALS = Steps(
+        "intervals",
+        *(from_knot, to_knot, s_from, s_to, graded_from, graded_to),
+        *(base_from, scale_from, base_to, scale_to, is_first, is_second, is_last),
+        *(h_before, h_here, h_after, deriv, cap, ceiling, b0, b1, b2, d0, d1, d2),
+        *(factor, grid_here, grid_next, square_here, square_next),
+        *(slope_here, slope_next, span_here),
+    )
+
+    # The same, the last one first.
+    back_factor, back_ceiling = entry(factors), entry(ceilings)
+    back0, back1, back2 = entry(change), entry(change, 1), entry(change, 2)
+    back_h, back_h_after = entry(lengths, 1), entry(lengths, 2)
+    back_b1, back_b2 = entry(control, 1), entry(control, 2)
+    BACKWARDS = Steps(
+        "intervals_back",
+        *(back_factor, back_ceiling, back0, back1, back2),
+        *(back_h, back_h_after, back_b1, back_b2),
+    )
+
+    # Both ends.
+    knot_first, knot_second = (
+        entry(PathColumns.knots, of="first"),
+        entry(PathColumns.knots, 1, of="first"),
+    )
+    knot_last, knot_before = (
+        entry(PathColumns.knots, of="last_knot"),
+        entry(PathColumns.knots, -1, of="last_knot"),
+    )
+    s_first, s_second = (
+        entry(PathColumns.at, of="first"),
+        entry(PathColumns.at, 1, of="first"),
+    )
+    s_last, s_before = (
+        entry(PathColumns.at, of="last_knot"),
+        entry(PathColumns.at, -1, of="last_knot"),
+    )
+    parts = Column("of how many intervals between knots the grid is")
+    b_first, b_second = entry(control, of="first"), entry(control, 1, of="first")
+    b_last, b_before = entry(control, 1, of="last_b"), entry(control, of="last_b")
+    d_first, d_second = entry(change, of="first"), entry(change, 1, of="first")
+    d_last, d_before = entry(change, 1, of="last_b"), entry(change, of="last_b")
+    h_zero, h_first = entry(lengths, of="first"), entry(lengths, 1, of="first")
+    h_end, h_last = entry(lengths, 1, of="last_h"), entry(lengths, of="last_h")
+    count = Column("how many intervals there are")
+    BOTH_ENDS = Steps(
+        "both_ends",
+        *(knot_first, knot_second, knot_last, knot_before),
+        *(s_first, s_second, s_last, s_before, parts),
+        *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
+        *(h_zero, h_first, h_end, h_last, count),
+        is_single=True,
+    )

@@ -1,0 +1,436 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
+"""The grid of paths within limits of jerk, and where iterations begin.
+
+Symbols are those of `jerk_stages.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace.functions import (
+    absolute,
+    cbrt,
+    maximum,
+    minimum,
+    power,
+    select,
+    sqrt,
+)
+from armillary.trajectories.curve import BASIS
+from armillary.trajectories.jerk_columns import GRADED, RATES
+from armillary.trajectories.jerk_spline import (
+    FAST,
+    PLACE,
+    SIMPSON,
+    TINY,
+    end_rows,
+    spline_at,
+    spline_start,
+)
+
+__all__ = [
+    "begin_envelope",
+    "end_ratio",
+    "fall_envelope",
+    "grade",
+    "greatest_ratio",
+    "grid_interval",
+    "lower_all",
+    "lowered_point",
+    "no_ratio",
+    "relaxed_limits",
+    "rise_envelope",
+    "settle_ends",
+    "smooth_point",
+    "start_ends",
+    "turn_envelope",
+]
+
+START_RATIO: Final = 0.8
+"""Greatest part of a limit where iterations begin."""
+
+
+# The grid
+
+
+class Graded(NamedTuple):
+    """How both ends of the grid are."""
+
+    shares: Vector
+    special: Vector
+    moving: Vector
+    first_slopes: Vector
+    last_slopes: Vector
+    scales: Matrix
+    steepest: Number
+    h_zero: Number
+    h_end: Number
+
+
+def grade(
+    knot_first: Matrix,
+    knot_second: Matrix,
+    knot_last: Matrix,
+    knot_before: Matrix,
+    s_first: Number,
+    s_second: Number,
+    s_last: Number,
+    s_before: Number,
+    parts: Number,
+    velocity: Matrix,
+    acceleration: Matrix,
+    jerk: Vector,
+    start: Number,
+    end: Number,
+) -> Graded:
+    """Return where the grid is finer, and how long jerk is constant at ends at rest.
+
+    That is half of the way in which a constant jerk alone would raise the acceleration
+    or the rate to what limits allow, or a 64th of the path.
+    """
+    shares: list[Number] = []
+    lengths: list[Number] = []
+    slopes: list[list[Number]] = []
+    for knot, width, speed in (
+        (knot_first, (s_second - s_first) / parts, start),
+        (knot_last, (s_last - s_before) / parts, end),
+    ):
+        rate, push, more = FAST, FAST, FAST
+        slope = [absolute(m) for m in knot[1]]
+        for m, low, high, low2, high2, j in zip(
+            slope, *velocity, *acceleration, jerk, strict=True
+        ):
+            over = 1.0 / maximum(m, TINY)
+            rate = minimum(rate, minimum(-low, high) * over)
+            push = minimum(push, minimum(-low2, high2) * over)
+            more = minimum(more, j * over)
+        t = minimum(push / more, sqrt(rate / more))
+        way = minimum(more * t * t * t / 6.0, (s_last - s_first) / 32.0)
+        special = minimum(0.5 * way, 0.8 * width)
+        part = special / width
+        root = sqrt(sqrt(part))
+        powers = [part, root * root * root, root * root, root]
+        is_moving = speed > 0.0
+        shares += [select(is_moving, k / GRADED, powers[k]) for k in range(GRADED)]
+        lengths.append(select(is_moving, 0.0, special))
+        slopes.append(slope)
+    shares[GRADED:] = shares[GRADED:][::-1]  # the last point is nearest to the end
+    return Graded(
+        [*shares, 0.0],
+        lengths,
+        [select(start > 0.0, 1.0, 0.0), select(end > 0.0, 1.0, 0.0)],
+        [m / j for m, j in zip(slopes[0], jerk, strict=True)],
+        [m / j for m, j in zip(slopes[1], jerk, strict=True)],
+        _scales(acceleration, jerk),
+        FAST,
+        0.0,
+        0.0,
+    )
+
+
+def _scales(acceleration: Matrix, jerk: Vector) -> Matrix:
+    """Return jerks over half the range of accelerations, and its middle over half."""
+    factors: list[Number] = []
+    middles: list[Number] = []
+    for low, high, j in zip(*acceleration, jerk, strict=True):
+        over = 2.0 / (high - low)
+        factors.append(j * over)
+        middles.append(0.5 * (high + low) * over)
+    return factors, middles
+
+
+class GridInterval(NamedTuple):
+    """An interval of the grid."""
+
+    h_here: Number
+    deriv: Matrix
+    cap: Vector
+    ceiling: Number
+    grid_here: Number
+    grid_next: Number
+    steepest: Number
+
+
+def grid_interval(
+    from_knot: Matrix,
+    to_knot: Matrix,
+    s_from: Number,
+    s_to: Number,
+    graded_from: Number,
+    graded_to: Number,
+    base_from: Number,
+    scale_from: Number,
+    base_to: Number,
+    scale_to: Number,
+    velocity: Matrix,
+    acceleration: Matrix,
+    jerk: Vector,
+    steepest: Number,
+) -> GridInterval:
+    """Return what limits at places of an interval are made of."""
+    h = s_to - s_from
+    r0 = base_from + scale_from * graded_from
+    r1 = base_to + scale_to * graded_to
+    inverse = 1.0 / h
+    square = inverse * inverse
+    polynomials: list[list[Number]] = []
+    for (qa, ma, ca), (qb, mb, cb) in zip(
+        zip(*from_knot, strict=True), zip(*to_knot, strict=True), strict=True
+    ):
+        parts = [qb - qa, h * ma, h * mb, h * h * ca, h * h * cb]
+        polynomials.append(
+            [
+                sum(float(BASIS[j, k]) * parts[j] for j in range(5) if BASIS[j, k])
+                for k in range(1, 6)
+            ]
+        )
+    over = [1.0 / j for j in jerk]
+    places: list[list[list[Number]]] = []
+    ceiling: Number = FAST
+    sharpest: Number = TINY
+    for tau in PLACE:
+        r = r0 + tau * (r1 - r0)
+        rows: list[list[Number]] = [[], [], []]
+        for (c1, c2, c3, c4, c5), low, high, j in zip(
+            polynomials, *acceleration, over, strict=True
+        ):
+            a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
+            b = 2.0 * c2 + r * (6.0 * c3 + r * (12.0 * c4 + r * 20.0 * c5))
+            d = 6.0 * c3 + r * (24.0 * c4 + r * 60.0 * c5)
+            a, b, d = a * inverse, b * square, d * (inverse * square) * j
+            rows[0].append(d)
+            rows[1].append(1.5 * b * j)
+            rows[2].append(0.5 * a * j)
+            most = select(b > 0.0, high, -low)
+            ceiling = minimum(ceiling, most / maximum(absolute(b), TINY))
+            sharpest = maximum(sharpest, absolute(d))
+            steepest = minimum(steepest, 1.0 / maximum(absolute(a) * j, TINY))
+        places.append(rows)
+    root = cbrt(1.0 / sharpest)
+    ceiling = minimum(ceiling, root * root)
+    caps: list[Number] = []
+    for k in range(RATES):
+        r = r0 + k / RATES * (r1 - r0)
+        least: Number = 1.0 / FAST
+        for (c1, c2, c3, c4, c5), low, high in zip(polynomials, *velocity, strict=True):
+            a = c1 + r * (2.0 * c2 + r * (3.0 * c3 + r * (4.0 * c4 + r * 5.0 * c5)))
+            v = a * inverse / select(a > 0.0, high, low)
+            least = maximum(least, v * v)
+        caps.append(least)
+        ceiling = minimum(ceiling, 1.0 / least)
+    return GridInterval(
+        (r1 - r0) * h,
+        places,
+        caps,
+        ceiling,
+        s_from + r0 * h,
+        s_from + r1 * h,
+        steepest,
+    )
+
+
+# A first iterate
+
+
+class Begun(NamedTuple):
+    """What iterations need of both ends."""
+
+    folds: Vector
+    envelope: Vector
+    b_first: Number
+    b_second: Number
+    b_last: Number
+    b_before: Number
+
+
+def begin_envelope(
+    special: Vector,
+    moving: Vector,
+    h_first: Number,
+    h_last: Number,
+    steepest: Number,
+    start: Number,
+) -> Begun:
+    """Return how the outer control points follow from the next ones, and an envelope.
+
+    At rest x = x1 (s / hs)^(4/3), so y1 = 4/3 x1 / hs, and b[1] = b[0] + y1 h / 2. The
+    envelope rises like x^(3/4) under 0.3 of the jerk: x = C s^(4/3), with C =
+    6^(4/3) / 4 j^(2/3).
+    """
+    folds: list[Number] = []
+    for hs, h, moves in zip(special, (h_first, h_last), moving, strict=True):
+        inside = 1.0 / (1.0 + 2.0 * h / (3.0 * select(moves > 0.0, 1.0, hs)))
+        folds.append(select(moves > 0.0, 0.0, inside))
+    rise = 6.0 / 4.0**0.75 * sqrt(0.3 * steepest)
+    y = select(moving[0] > 0.0, power(start, 1.5), rise * special[0])
+    return Begun(folds, [y, rise], 0.0, 0.0, 0.0, 0.0)
+
+
+def rise_envelope(
+    h_before: Number, h_here: Number, ceiling: Number, envelope: Vector
+) -> tuple[Number, Vector]:
+    """Return a control point that rises from the one before no faster than may be."""
+    y, rise = envelope
+    y = minimum(y + rise * 0.5 * (h_before + h_here), power(ceiling, 0.75))
+    return power(y, 4.0 / 3.0), (y, rise)
+
+
+def turn_envelope(
+    special: Vector, moving: Vector, end: Number, envelope: Vector
+) -> Vector:
+    """Return the envelope where it starts at the end."""
+    rise = envelope[1]
+    return select(moving[1] > 0.0, power(end, 1.5), rise * special[1]), rise
+
+
+def fall_envelope(
+    back_h: Number, back_h_after: Number, back_b1: Number, envelope: Vector
+) -> tuple[Number, Vector]:
+    """Return the same towards the end."""
+    y, rise = envelope
+    y = minimum(y + rise * 0.5 * (back_h + back_h_after), power(back_b1, 0.75))
+    return power(y, 4.0 / 3.0), (y, rise)
+
+
+class Settled(NamedTuple):
+    """Outer control points that fit the next ones."""
+
+    b_first: Number
+    b_last: Number
+    kept: Number
+
+
+def settle_ends(b_second: Number, b_before: Number, folds: Vector) -> Settled:
+    """Return the outer control points that fit the next ones."""
+    first = folds[0] * b_second
+    return Settled(first, folds[1] * b_before, first)
+
+
+def smooth_point(b1: Number, b2: Number, kept: Number) -> tuple[Number, Number]:
+    """Return a control point smoothed with its neighbours."""
+    return 0.25 * kept + 0.5 * b1 + 0.25 * b2, b1
+
+
+def no_ratio(start: Number) -> Vector:
+    """Return what ratios begin with."""
+    return [0.0 * start] * 3
+
+
+def greatest_ratio(
+    h_before: Number,
+    h_here: Number,
+    h_after: Number,
+    b0: Number,
+    b1: Number,
+    b2: Number,
+    deriv: Matrix,
+    cap: Vector,
+    scales: Matrix,
+    ratio: Vector,
+) -> Vector:
+    """Return the greatest parts of limits and the duration, as far as here."""
+    straight, of_jerk, lasts = ratio
+    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    for k, (tau, rows) in enumerate(zip(PLACE, deriv, strict=True)):
+        x, y, c = spline_at(begin, h_here, tau)
+        root = sqrt(maximum(x, TINY))
+        lasts = lasts + SIMPSON[k] * h_here / root
+        third = 2.0 / 3.0 * x
+        for d, v, half, scale, middle in zip(*rows, *scales, strict=True):
+            r = scale * (v * third + half * y) - middle
+            straight = maximum(straight, absolute(r))
+            of_jerk = maximum(of_jerk, absolute(d * x + v * y + half * c) * root)
+    for k, inverse in enumerate(cap):
+        straight = maximum(straight, spline_at(begin, h_here, k / RATES)[0] * inverse)
+    return straight, of_jerk, lasts
+
+
+def end_ratio(
+    b_first: Number,
+    b_last: Number,
+    special: Vector,
+    moving: Vector,
+    first_slopes: Vector,
+    last_slopes: Vector,
+    ratio: Vector,
+) -> Vector:
+    """Return the same with the constant jerks at both ends."""
+    straight, of_jerk, lasts = ratio
+    rows = end_rows(special, moving, (first_slopes, last_slopes))
+    for x, row, hs in zip((b_first, b_last), rows, special, strict=True):
+        root = sqrt(maximum(x, TINY))
+        lasts = lasts + 3.0 * hs / root
+        for u in row:
+            of_jerk = maximum(of_jerk, u * x * root)
+    return straight, of_jerk, lasts
+
+
+def lower_all(ratio: Vector, moving: Vector) -> Number:
+    """Return by what the first iterate is multiplied to be within limits.
+
+    In motion it stays near to what is given at the ends; limits are relaxed instead.
+    """
+    straight, of_jerk, _ = ratio
+    lower = minimum(START_RATIO / straight, power(START_RATIO / of_jerk, 2.0 / 3.0))
+    is_moving = moving[0] + moving[1] > 0.0
+    return select(is_moving, 1.0, minimum(lower, 1.0))
+
+
+def lowered_point(b1: Number, step: Number) -> Number:
+    """Return a control point that is multiplied by `step`."""
+    return b1 * step
+
+
+class Started(NamedTuple):
+    """The first iterate at both ends."""
+
+    b_first: Number
+    b_second: Number
+    b_last: Number
+    b_before: Number
+
+
+def start_ends(
+    b_second: Number,
+    b_before: Number,
+    folds: Vector,
+    moving: Vector,
+    h_first: Number,
+    h_last: Number,
+    start: Number,
+    end: Number,
+    start_acceleration: Number,
+    end_acceleration: Number,
+) -> Started:
+    """Return outer control points: of given speeds and accelerations, or at rest."""
+    is_moving, ends_moving = moving[0] > 0.0, moving[1] > 0.0
+    x0, x1 = start * start, end * end
+    first = select(is_moving, x0, folds[0] * b_second)
+    second = select(is_moving, x0 + start_acceleration * h_first, b_second)
+    last = select(ends_moving, x1, folds[1] * b_before)
+    before = select(ends_moving, x1 - end_acceleration * h_last, b_before)
+    return Started(first, second, last, before)
+
+
+class Relaxed(NamedTuple):
+    """Limits that hold at the first iterate, and how long it takes."""
+
+    relax: Number
+    relaxing: Number
+    going: Number
+    lasts: Number
+
+
+def relaxed_limits(ratio: Vector) -> Relaxed:
+    """Return by what limits are relaxed at first, and whether there is a motion."""
+    worst = maximum(ratio[0], ratio[1])
+    is_within = worst < 0.99
+    is_number = worst < FAST
+    return Relaxed(
+        select(is_within, 1.0, 1.5 * worst),
+        select(is_within, 0.0, 1.0),
+        select(is_number, 1.0, 0.0),
+        ratio[2],
+    )

@@ -1,0 +1,511 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
+"""An iteration of Newton's method for paths within limits of jerk.
+
+Symbols are those of `jerk_stages.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
+from armillary.trajectories.jerk_columns import PLACES, RATES
+from armillary.trajectories.jerk_spline import (
+    FAST,
+    PLACE,
+    SIMPSON,
+    end_rows,
+    spline_at,
+    spline_start,
+)
+
+__all__ = [
+    "back_substituted",
+    "close_sums",
+    "end_share",
+    "greatest_share",
+    "move_ends",
+    "moved_point",
+    "newton_interval",
+    "open_sums",
+    "renewed_limits",
+    "step_length",
+]
+
+GAP: Final = 4e-4
+"""The weight of logarithms: mu is this part of the duration, over the intervals."""
+
+ENOUGH: Final = 40.0
+"""Iterations end where Newton's decrement, squared, is less: the next one wins mu times
+that, which is far below GAP."""
+
+KEPT: Final = 0.95
+"""The greatest share of a slack that a step takes."""
+
+TOGETHER: Final = 7
+"""How many numbers are inverted by one division."""
+
+TIGHTER: Final = 0.75
+"""What is kept of the slack of relaxed limits: Newton's method can about double it."""
+
+RELAXED_WEIGHT: Final = 1e-4
+"""What the duration counts less while limits are relaxed."""
+
+
+# Newton's method
+
+
+class Opened(NamedTuple):
+    """Sums at the start of the grid."""
+
+    hess: Vector
+    grad: Vector
+    decrement: Number
+    total: Number
+    weight: Number
+
+
+def _end_terms(x: Number, row: Vector, relax: Number) -> tuple[Number, Number]:
+    """Return gradient and curvature in x1 of the logarithms of jerk at an end.
+
+    With v = u x sqrt(x) / relax, of -log(1 - v^2): v' = 3/2 v / x, where the curvature
+    is that without the one of 1 / sqrt(x), as in `newton_interval`.
+    """
+    gradient, curvature = 0.0, 0.0
+    inverse = 1.0 / x
+    f = sqrt(x) / relax
+    for u in row:
+        v = u * x * f
+        p = 1.0 / (1.0 - v * v)
+        # w = u x and m = 1 / f: of w / m = v
+        gradient = gradient + 2.0 * v * p * (u * f) + (p - 1.0) * inverse
+        sums = (1.0 + v * v) * p * p
+        curvature = (
+            curvature
+            + sums * (2.0 * u * u * f * f + 0.5 * inverse * inverse)
+            + 4.0 * v * p * p * f * u * inverse
+            + inverse * inverse
+        )
+    return gradient, curvature
+
+
+def _of_duration(
+    root: Number, inverse: Number, length: Number, over: Number
+) -> tuple[Number, Number, Number]:
+    """Return length / sqrt(x), and its first two derivatives, the latter over mu.
+
+    root: 1 / sqrt(x); its square is inverse.
+    """
+    value = length * root
+    slope = -0.5 * value * inverse * over
+    return value, slope, -1.5 * slope * inverse
+
+
+def _inverses(numbers: Vector) -> list[Number]:
+    """Return 1 / each of numbers above 0 and up to 1, by few divisions.
+
+    One divides the product of some; parts of the product multiply it.
+    """
+    found: list[Number] = []
+    for first in range(0, len(numbers), TOGETHER):
+        group = numbers[first : first + TOGETHER]
+        before = [group[0]]
+        for each in group[1:]:
+            before.append(before[-1] * each)
+        inverse = 1.0 / before[-1]
+        of_group: list[Number] = []
+        for k in range(len(group) - 1, 0, -1):
+            of_group.append(inverse * before[k - 1])
+            inverse = inverse * group[k]
+        found += [inverse, *reversed(of_group)]
+    return found
+
+
+def open_sums(
+    b_first: Number,
+    special: Vector,
+    moving: Vector,
+    first_slopes: Vector,
+    last_slopes: Vector,
+    relax: Number,
+    relaxing: Number,
+    lasts: Number,
+    count: Number,
+) -> Opened:
+    """Return the sums before the grid: of the end at the start."""
+    rows = end_rows(special, moving, (first_slopes, last_slopes))
+    gradient, curvature = _end_terms(b_first, rows[0], relax)
+    # first of all within limits: then what is farthest from them is looked for
+    over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
+    root = 1.0 / sqrt(b_first)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * special[0], over)
+    zeros = [0.0] * 5
+    return Opened(
+        [curvature + bend, *zeros], [gradient + slope, 0.0, 0.0], 0.0, value, over
+    )
+
+
+class PointEliminated(NamedTuple):
+    """Sums, with one more control point eliminated."""
+
+    factor: Vector
+    hess: Vector
+    grad: Vector
+    decrement: Number
+    total: Number
+
+
+def newton_interval(  # noqa: PLR0915
+    h_before: Number,
+    h_here: Number,
+    h_after: Number,
+    b0: Number,
+    b1: Number,
+    b2: Number,
+    deriv: Matrix,
+    cap: Vector,
+    scales: Matrix,
+    is_first: Number,
+    is_second: Number,
+    moving: Vector,
+    folds: Vector,
+    relax: Number,
+    weight: Number,
+    hess: Vector,
+    grad: Vector,
+    decrement: Number,
+    total: Number,
+) -> PointEliminated:
+    """Add an interval to Newton's equations, and eliminate its first control point.
+
+    Sums are in x, y and c at a place, then in those at the start of the interval, then
+    in its three control points.
+    """
+    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    # g and H in (x0, y0, c)
+    G: list[Number] = [0.0, 0.0, 0.0]
+    S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
+    tight = 1.0 / relax
+    for k, (tau, part) in enumerate(zip(PLACE, SIMPSON, strict=True)):
+        x, y, c = spline_at(begin, h_here, tau)
+        root = 1.0 / sqrt(x)
+        inverse = root * root
+        rows = list(zip(*deriv[k], strict=True))
+        # Jerks: v = f w / J with f = sqrt(x) / relax, slack of log(1 - v^2).
+        f = tight * x * root
+        X, Y, C = f * x, f * y, f * c
+        V = [d * X + v * Y + half * C for d, v, half in rows]
+        slacks = [1.0 - v * v for v in V]
+        # Accelerations; the end of an interval is the start of the next one.
+        r_here: list[Number] = []
+        if k < PLACES - 1:
+            of_x, of_y = 2.0 / 3.0 * tight * x, tight * y
+            r_here = [
+                scale * (v * of_x + half * of_y) - tight * middle
+                for (_, v, half), scale, middle in zip(rows, *scales, strict=True)
+            ]
+            slacks += [1.0 - r * r for r in r_here]
+        inverses = _inverses(slacks)
+        gx, gy, gc = 0.0, 0.0, 0.0
+        xx, xy, xc, yy, yc, cc = (0.0,) * 6
+        # Sums over joints of p, of (1 + v^2) p^2, and of v p^2 by each of x, y and c.
+        sum_p, sum_q = 0.0, 0.0
+        ex, ey, ec = 0.0, 0.0, 0.0
+        for (d, v, half), value, p in zip(rows, V, inverses[: len(rows)], strict=True):
+            vp = value * p
+            e = vp * p
+            q = p * p + value * e
+            gx, gy, gc = gx + vp * d, gy + vp * v, gc + vp * half
+            ex, ey, ec = ex + e * d, ey + e * v, ec + e * half
+            sum_p, sum_q = sum_p + p, sum_q + q
+            qd, qv = q * d, q * v
+            xx, xy, xc = xx + qd * d, xy + qd * v, xc + qd * half
+            yy, yc, cc = yy + qv * v, yc + qv * half, cc + q * half * half
+        twice = 2.0 * f
+        square = twice * f
+        cross = twice * inverse
+        value, slope, bend = _of_duration(root, inverse, part * h_here, weight)
+        total = total + value
+        count = float(len(rows))
+        gx = twice * gx + inverse * (sum_p - count) + slope
+        gy, gc = twice * gy, twice * gc
+        xx = (
+            square * xx
+            + 2.0 * cross * ex
+            + inverse * inverse * (0.5 * sum_q + count)
+            + bend
+        )
+        xy, xc = square * xy + cross * ey, square * xc + cross * ec
+        yy, yc, cc = square * yy, square * yc, square * cc
+        for (_, v, half), r, p, scale in zip(
+            rows[: len(r_here)], r_here, inverses[len(rows) :], scales[0], strict=False
+        ):
+            u = 2.0 * p * scale * tight
+            g = u * r
+            curved = (u * scale * tight) + g * g
+            b = 2.0 / 3.0 * v
+            gx, gy = gx + g * b, gy + g * half
+            cb = curved * b
+            xx, xy = xx + cb * b, xy + cb * half
+            yy = yy + curved * half * half
+        # x = x0 + t y0 + t^2 c / 2, y = y0 + t c
+        t = tau * h_here
+        q = 0.5 * t * t
+        G[0] = G[0] + gx
+        G[1] = G[1] + t * gx + gy
+        G[2] = G[2] + q * gx + t * gy + gc
+        S[0] = S[0] + xx
+        S[1] = S[1] + t * xx + xy
+        S[2] = S[2] + q * xx + t * xy + xc
+        S[3] = S[3] + t * (t * xx + 2.0 * xy) + yy
+        S[4] = S[4] + t * (q * xx + t * xy + xc) + q * xy + t * yy + yc
+        S[5] = S[5] + q * (q * xx + 2.0 * (t * xy + xc)) + t * (t * yy + 2.0 * yc) + cc
+    limits = [tight * each for each in cap]
+    slacks = [
+        1.0 - spline_at(begin, h_here, k / RATES)[0] * limit
+        for k, limit in enumerate(limits)
+    ]
+    for k, (limit, p) in enumerate(zip(limits, _inverses(slacks), strict=True)):
+        t = k / RATES * h_here
+        q = 0.5 * t * t
+        g = limit * p
+        curved = g * g
+        G[0], G[1], G[2] = G[0] + g, G[1] + t * g, G[2] + q * g
+        S[0], S[1], S[2] = S[0] + curved, S[1] + t * curved, S[2] + q * curved
+        S[3] = S[3] + t * t * curved
+        S[4], S[5] = S[4] + t * q * curved, S[5] + q * q * curved
+    # x0 = u b0 + v b1, y0 = 2 before (b1 - b0), c = (y1 - y0) / h
+    before, after = 1.0 / (h_before + h_here), 1.0 / (h_here + h_after)
+    over_h = 1.0 / h_here
+    x_b = (h_here * before, h_before * before, 0.0)
+    y_b = (-2.0 * before, 2.0 * before, 0.0)
+    c_b = (
+        2.0 * before * over_h,
+        -2.0 * (before + after) * over_h,
+        2.0 * after * over_h,
+    )
+    M = ((S[0], S[1], S[2]), (S[1], S[3], S[4]), (S[2], S[4], S[5]))
+    columns = [
+        [row[0] * x_b[k] + row[1] * y_b[k] + row[2] * c_b[k] for row in M]
+        for k in range(3)
+    ]
+
+    def product(k: int, n: int) -> Number:
+        return x_b[k] * columns[n][0] + y_b[k] * columns[n][1] + c_b[k] * columns[n][2]
+
+    h00, h01, h02, h11, h12, h22 = (
+        held + product(k, n)
+        for held, (k, n) in zip(
+            hess, ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2)), strict=True
+        )
+    )
+    g0, g1, g2 = (
+        held + x_b[k] * G[0] + y_b[k] * G[1] + c_b[k] * G[2]
+        for k, held in enumerate(grad)
+    )
+    # An end at rest: b0 = fold b1. In motion b0 and b1 are given.
+    opens, is_given = is_first > 0.5, moving[0] > 0.5
+    fold = folds[0]
+    is_fixed = opens | ((is_second > 0.5) & is_given)
+    h11 = h11 + select(opens, fold * (2.0 * h01 + fold * h00), 0.0)
+    h12 = h12 + select(opens, fold * h02, 0.0)
+    g1 = g1 + select(opens, fold * g0, 0.0)
+    inverse = select(is_fixed, 0.0, 1.0 / h00)
+    l1, l2, z = h01 * inverse, h02 * inverse, -g0 * inverse
+    return PointEliminated(
+        [select(opens, -fold, l1), l2, z],
+        [h11 - l1 * h01, h12 - l1 * h02, 0.0, h22 - l2 * h02, 0.0, 0.0],
+        [g1 - l1 * g0, g2 - l2 * g0, 0.0],
+        decrement - z * g0,
+        total,
+    )
+
+
+class EndsSolved(NamedTuple):
+    """The change of the last two control points."""
+
+    d_before: Number
+    d_last: Number
+    lasts: Number
+    decrement: Number
+
+
+def close_sums(
+    b_last: Number,
+    special: Vector,
+    moving: Vector,
+    folds: Vector,
+    first_slopes: Vector,
+    last_slopes: Vector,
+    relax: Number,
+    lasts: Number,
+    weight: Number,
+    hess: Vector,
+    grad: Vector,
+    decrement: Number,
+    total: Number,
+) -> EndsSolved:
+    """Return the change of the last two control points, which is left to solve."""
+    rows = end_rows(special, moving, (first_slopes, last_slopes))
+    gradient, curvature = _end_terms(b_last, rows[1], relax)
+    root = 1.0 / sqrt(b_last)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * special[1], weight)
+    fold = folds[1]
+    H = hess[0] + fold * (2.0 * hess[1] + fold * (hess[3] + curvature + bend))
+    g = grad[0] + fold * (grad[1] + gradient + slope)
+    z = select(moving[1] > 0.5, 0.0, -g / H)
+    return EndsSolved(z, fold * z, total + value, decrement - z * g)
+
+
+def back_substituted(back_factor: Vector, back1: Number, back2: Number) -> Number:
+    """Return the change of a control point from those of the next two."""
+    l1, l2, z = back_factor
+    return z - l1 * back1 - l2 * back2
+
+
+def end_share(
+    b_first: Number,
+    b_last: Number,
+    d_first: Number,
+    d_last: Number,
+    special: Vector,
+    moving: Vector,
+    first_slopes: Vector,
+    last_slopes: Vector,
+    relax: Number,
+) -> Number:
+    """Return what the change takes of slacks at both ends."""
+    most: Number = 0.0
+    rows = end_rows(special, moving, (first_slopes, last_slopes))
+    for x, change, row in zip((b_first, b_last), (d_first, d_last), rows, strict=True):
+        inverse = 1.0 / x
+        f = sqrt(x) / relax
+        shrink = 0.5 * change * inverse
+        most = maximum(most, -change * inverse)
+        for u in row:
+            v, dv = u * x * f, u * change * f
+            most = maximum(most, _taken(v, dv, shrink, 1.0 / (1.0 - v * v)))
+    return most
+
+
+def _taken(v: Number, dv: Number, shrink: Number, p: Number) -> Number:
+    """Return the greatest share of the slacks of |v| <= 1 that a change takes.
+
+    shrink: What both limits fall by, in parts of them.
+    p: 1 / (1 - v^2).
+    """
+    return maximum((dv + shrink) * (1.0 + v), (shrink - dv) * (1.0 - v)) * p
+
+
+def greatest_share(
+    h_before: Number,
+    h_here: Number,
+    h_after: Number,
+    b0: Number,
+    b1: Number,
+    b2: Number,
+    d0: Number,
+    d1: Number,
+    d2: Number,
+    deriv: Matrix,
+    cap: Vector,
+    scales: Matrix,
+    relax: Number,
+    most: Number,
+) -> Number:
+    """Return the greatest share of a slack that the change takes, as far as here."""
+    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    changed = spline_start(h_before, h_here, h_after, (d0, d1, d2))
+    tight = 1.0 / relax
+    for k, tau in enumerate(PLACE):
+        x, y, c = spline_at(begin, h_here, tau)
+        dx, dy, dc = spline_at(changed, h_here, tau)
+        rows = list(zip(*deriv[k], strict=True))
+        root = 1.0 / sqrt(x)
+        inverse = root * root
+        most = maximum(most, -dx * inverse)
+        shrink = 0.5 * dx * inverse
+        f = tight * x * root
+        X, Y, C, dX, dY, dC = (f * each for each in (x, y, c, dx, dy, dc))
+        V = [d * X + v * Y + half * C for d, v, half in rows]
+        dV = [d * dX + v * dY + half * dC for d, v, half in rows]
+        slacks = [1.0 - v * v for v in V]
+        r_here: list[Number] = []
+        dr_here: list[Number] = []
+        if k < PLACES - 1:
+            of_x, of_y, d_x, d_y = (
+                tight * each for each in (2.0 / 3.0 * x, y, 2.0 / 3.0 * dx, dy)
+            )
+            for (_, v, half), scale, middle in zip(rows, *scales, strict=True):
+                r_here.append(scale * (v * of_x + half * of_y) - tight * middle)
+                dr_here.append(scale * (v * d_x + half * d_y))
+            slacks += [1.0 - r * r for r in r_here]
+        inverses = _inverses(slacks)
+        for v, dv, p in zip(V, dV, inverses[: len(V)], strict=True):
+            most = maximum(most, _taken(v, dv, shrink, p))
+        for r, dr, p in zip(r_here, dr_here, inverses[len(V) :], strict=True):
+            most = maximum(most, (absolute(dr) + dr * r) * p)
+    limits = [tight * each for each in cap]
+    places = [spline_at(begin, h_here, k / RATES)[0] for k in range(RATES)]
+    inverses = _inverses([1.0 - x * i for x, i in zip(places, limits, strict=True)])
+    for k, (limit, p) in enumerate(zip(limits, inverses, strict=True)):
+        most = maximum(most, spline_at(changed, h_here, k / RATES)[0] * limit * p)
+    return most
+
+
+class Length(NamedTuple):
+    """How long the step is, and whether another one follows."""
+
+    step: Number
+    going: Number
+
+
+def step_length(
+    most: Number, decrement: Number, lasts: Number, relaxing: Number
+) -> Length:
+    """Return the step; far from limits, the whole change.
+
+    The next iterate wins about mu times the squared decrement.
+    """
+    step = minimum(1.0, KEPT / maximum(most, 1e-9))
+    is_number = (lasts < FAST) & (decrement < FAST)
+    step = select(is_number, step, 0.0)
+    is_near = (decrement < ENOUGH) & (step > 0.5) & (relaxing <= 0.0)
+    return Length(step, select(is_near | ~is_number, 0.0, 1.0))
+
+
+class EndsMoved(NamedTuple):
+    """The first and the last control point after a step."""
+
+    b_first: Number
+    b_last: Number
+
+
+def move_ends(
+    b_first: Number, b_last: Number, d_first: Number, d_last: Number, step: Number
+) -> EndsMoved:
+    """Return the first and the last control point after a step."""
+    return EndsMoved(b_first + step * d_first, b_last + step * d_last)
+
+
+def moved_point(b1: Number, d1: Number, step: Number) -> Number:
+    """Return a control point after a step."""
+    return b1 + step * d1
+
+
+class Renewed(NamedTuple):
+    """Limits that hold at the next iterate."""
+
+    relax: Number
+    relaxing: Number
+
+
+def renewed_limits(relax: Number, relaxing: Number, ratio: Vector) -> Renewed:
+    """Return limits that are relaxed less, or not any more."""
+    worst = maximum(ratio[0], ratio[1])
+    lower = minimum(relax, worst + TIGHTER * (relax - worst))
+    is_within = (relaxing <= 0.0) | (worst < 0.999)
+    return Renewed(
+        select(is_within, 1.0, maximum(lower, 1.0)), select(is_within, 0.0, 1.0)
+    )

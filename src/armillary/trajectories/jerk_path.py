@@ -1,0 +1,319 @@
+"""Times along paths within limits of jerk: the kernel's arguments and results.
+
+The motion is found on a grid whose intervals `jerk_stages.py` describes. Its spline is
+within limits at three places of each interval; a motion that starts and ends at rest is
+slowed down by as much as it exceeds them between these, which is some thousandths.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError
+from armillary.kernel import Kernel
+from armillary.kernel.arguments import whole_number
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.jerk_columns import GRADED
+from armillary.trajectories.jerk_stages import jerk_pipeline, jerk_records
+from armillary.trajectories.limits import limits_of
+from armillary.trajectories.path_parts import Curves, PathLimits
+from armillary.trajectories.timed_path import PathReason
+
+__all__ = ["JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
+
+Array = npt.NDArray[np.float64]
+
+SIZES: Final = ((16, 192), (128, 192), (128, 512), (256, 1024), (1024, 4096))
+"""How many knots and intervals kernels have room for."""
+
+INTERVALS: Final = 150
+"""About how many intervals a grid has by default, if there are fewer waypoints."""
+
+TURN: Final = 0.3
+"""Paths that turn by more at waypoints [rad], in the mean, get more intervals."""
+
+MOST_PER_KNOT: Final = 4
+"""Most intervals between two waypoints by default, where there are many waypoints."""
+
+UNLIMITED: Final = 1e9
+"""Takes the place of infinite limits."""
+
+EXCESS: Final = 1e-3
+"""By how much motions may exceed limits between places of the grid."""
+
+
+class PathEnds(NamedTuple):
+    """Path speeds and path accelerations at both ends, shape (...) each."""
+
+    start: Array
+    end: Array
+    start_acceleration: Array
+    end_acceleration: Array
+
+
+class JerkTimed(NamedTuple):
+    """What is found: fields of `TimedPath`."""
+
+    duration: Array
+    time: Array
+    speed: Array
+    reason: npt.NDArray[np.int8]
+    curve: PathCurve
+    grid: Array
+    acceleration: Array
+
+
+def jerk_limits(given: Any, joints: int) -> Array:
+    """Return the greatest jerks, shape (..., n).
+
+    Raises:
+        ShapeError: They do not fit.
+        ModelError: One is not finite and above 0.
+    """
+    limits = limits_of("jerk", given, joints)
+    most = np.minimum(-limits[..., 0, :], limits[..., 1, :])
+    if not ((most > 0.0) & (most < np.inf)).all():
+        raise ModelError(
+            "Limits of jerk are finite numbers above 0. Where no jerk is limited, "
+            "leave out jerk=."
+        )
+    return most
+
+
+def within_jerk(
+    positions: Array,
+    at: Array | None,
+    curves: Curves | None,
+    intervals: Any,
+    limits: PathLimits,
+    jerk: Array,
+    ends: PathEnds,
+) -> JerkTimed:
+    """Return the fastest motion along paths within limits, of jerk too.
+
+    Args:
+        positions: Waypoints [m or rad], shape (..., k, n).
+        at: Their parameters, shape (..., k), if the caller chose them.
+        curves: The paths, if they are not splines through waypoints.
+        intervals: How many there are between waypoints; None chooses them.
+        limits: Of rates and accelerations.
+        jerk: The greatest jerks, shape (..., n).
+        ends: The motion at both ends.
+
+    Raises:
+        ModelError: There are too many waypoints.
+    """
+    knots, n = positions.shape[-2:]
+    per_knot = _per_knot(positions, intervals)
+    count = (knots - 1) * per_knot + 2 * GRADED - 2
+    size = _size(knots, count)
+    kernel = _kernel(n, size, knots - 1, per_knot, has_spline=curves is None)
+    if curves is None:
+        path = np.zeros((*positions.shape[:-2], size[0], n))
+        path[..., :knots, :] = positions
+        given = np.zeros(size[0]) if at is None else np.zeros((*at.shape[:-1], size[0]))
+        if at is not None:
+            given[..., :knots] = at
+        first: tuple[Any, ...] = (path, given, 0.0 if at is None else 1.0)
+    else:
+        s, held = curves.curve.at, curves.curve.knots
+        padded = np.zeros((*s.shape[:-1], size[0]))
+        padded[..., :knots] = s
+        path = np.zeros((*held.shape[:-3], size[0], *held.shape[-2:]))
+        path[..., :knots, :, :] = held
+        first = (padded, path)
+    moves = (positions != positions[..., :1, :]).any(axis=-2)
+    if curves is not None:
+        moves = moves | (curves.curve.knots[..., 1:, :] != 0.0).any((-2, -3))
+    velocity, acceleration, blocked = _finite(limits, moves)
+    found = kernel(*first, velocity, acceleration, jerk, *ends)
+    found = _tightened(kernel, first, velocity, acceleration, jerk, ends, found)
+    if curves is None:
+        s, held, state, *motion = found
+        fault, still = state[..., 0], ~moves.any(axis=-1)
+        repeats = (state[..., 2] > 0.0) & ~still & (fault <= 0.0)
+        of_path = np.where(repeats, PathReason.REPEATED, fault)
+        s, held = s[..., :knots], held[..., :knots, :, :]
+    else:
+        s, held, motion = curves.curve.at, curves.curve.knots, found
+        of_path, still = curves.reason, curves.still
+    return _results(motion, count, (s, held, of_path), still, blocked)
+
+
+def _results(
+    motion: Any,
+    count: int,
+    path: tuple[Array, Array, npt.NDArray[Any]],
+    still: npt.NDArray[np.bool_],
+    blocked: npt.NDArray[np.bool_],
+) -> JerkTimed:
+    """Return times, slowed down where limits are exceeded between places."""
+    grid, squares, slopes, spans, special, peak, fault = motion
+    s, held, of_path = path
+    batch = fault.shape
+    x, y = squares[..., : count + 1], slopes[..., : count + 1]
+    with np.errstate(all="ignore"):
+        speed = np.zeros((*batch, count + 3))
+        speed[..., 1:-1] = np.sqrt(x)
+        steps = np.empty((*batch, count + 2))
+        steps[..., 1:-1] = spans[..., :count]
+        # s = j t^3 / 6 at ends at rest, which takes 3 s / s'
+        steps[..., 0] = 3.0 * special[..., 0] / speed[..., 1]
+        steps[..., -1] = 3.0 * special[..., 1] / speed[..., -2]
+        points = np.empty_like(speed)
+        points[..., 1:-1] = grid[..., : count + 1]
+        points[..., 0] = s[..., 0]
+        points[..., -1] = s[..., -1]
+        acceleration = np.zeros_like(speed)
+        acceleration[..., 1:-1] = 0.5 * y
+        in_motion = special <= 0.0
+        for k, near in ((0, 1), (-1, -2)):
+            for part in (speed, acceleration):
+                part[..., k] = np.where(in_motion[..., k], part[..., near], 0.0)
+            steps[..., k] = np.where(in_motion[..., k], 0.0, steps[..., k])
+        time = np.zeros_like(speed)
+        np.cumsum(steps, axis=-1, out=time[..., 1:])
+        slower = np.sqrt(np.maximum(peak[..., :2].max(axis=-1), 1.0))
+        slower = np.maximum(slower, np.cbrt(peak[..., 2]))
+        slower = np.where(in_motion.any(axis=-1), 1.0, slower)[..., None]
+        time *= slower
+        speed /= slower
+        acceleration /= slower * slower
+        over = (peak > (1.0 + EXCESS) * np.array([1.0 + EXCESS, 1.0, 1.0])).any(axis=-1)
+        too_fast = over & in_motion.any(axis=-1)
+    start_or_end = np.where(
+        in_motion[..., 0], PathReason.START_TOO_FAST, PathReason.END_TOO_FAST
+    )
+    fault = np.where(too_fast & (fault <= 0.0), start_or_end, fault)
+    fault = np.where(
+        (fault <= 0.0) & ~np.isfinite(time[..., -1]), PathReason.STOPS, fault
+    )
+    fault = np.where(blocked & (of_path <= 0.0), PathReason.STOPS, fault)
+    reason = np.where((of_path > 0.0), of_path, np.where(still, 0.0, fault))
+    reason = reason.astype(np.int8)
+    still = np.broadcast_to(still, batch) & (reason == 0)
+    failed = reason > 0
+    for part in (time, speed, acceleration):
+        part[failed] = np.nan
+        part[still] = 0.0
+    points[still] = np.linspace(
+        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., 0],
+        np.broadcast_to(s, (*batch, s.shape[-1]))[still][..., -1],
+        count + 3,
+        axis=-1,
+    )
+    curve = PathCurve(
+        np.broadcast_to(s, (*batch, *s.shape[-1:])),
+        np.broadcast_to(held, (*batch, *held.shape[-3:])),
+    )
+    for array in (time, speed, reason, points, acceleration, curve.at, curve.knots):
+        array.flags.writeable = False
+    return JerkTimed(time[..., -1], time, speed, reason, curve, points, acceleration)
+
+
+def _tightened(
+    kernel: Kernel,
+    first: tuple[Any, ...],
+    velocity: Array,
+    acceleration: Array,
+    jerk: Array,
+    ends: PathEnds,
+    found: Any,
+) -> Any:
+    """Return the motion with limits tightened by what it exceeds them, in motion.
+
+    Motions that start or end in motion cannot be slowed down as a whole.
+    """
+    if not (np.any(ends.start) or np.any(ends.end)):
+        return found
+    peak = np.nan_to_num(found[-2], nan=1.0)
+    over = np.maximum(peak, 1.0)
+    if (over <= 1.0 + 0.5 * EXCESS).all():
+        return found
+    rate = 1.0 / np.sqrt(over[..., 0])[..., None, None]
+    return kernel(
+        *first,
+        velocity * rate,
+        acceleration / over[..., 1][..., None, None],
+        jerk / over[..., 2][..., None],
+        *ends,
+    )
+
+
+def _finite(
+    limits: PathLimits, moves: npt.NDArray[np.bool_]
+) -> tuple[Array, Array, npt.NDArray[np.bool_]]:
+    """Return limits without infinity and 0, and which paths limits of 0 stop.
+
+    moves: Which joints move, shape (..., n).
+    """
+    blocked = np.zeros((), dtype=bool)
+    finite: list[Array] = []
+    for limit in limits:
+        none = limit == 0.0
+        if none.any():
+            blocked = blocked | (none.any(axis=-2) & moves).any(axis=-1)
+        sides = np.array([[-1.0], [1.0]])
+        finite.append(np.where(none, sides, np.clip(limit, -UNLIMITED, UNLIMITED)))
+    return finite[0], finite[1], blocked
+
+
+def _per_knot(positions: Array, given: Any) -> int:
+    """Return how many intervals there are between two waypoints."""
+    knots = positions.shape[-2]
+    if given is not None:
+        return whole_number("intervals", given, least=1)
+    per_knot = max(1, INTERVALS // (knots - 1))
+    if knots > 2:
+        steps = np.diff(positions, axis=-2)
+        lengths = np.sqrt((steps * steps).sum(axis=-1))
+        with np.errstate(all="ignore"):
+            inner = (steps[..., 1:, :] * steps[..., :-1, :]).sum(axis=-1)
+            cosine = inner / (lengths[..., 1:] * lengths[..., :-1])
+            turns = np.arccos(np.clip(cosine, -1.0, 1.0)).mean(axis=-1)
+        turn = np.nan_to_num(turns).max(initial=0.0)
+        per_knot = max(per_knot, min(MOST_PER_KNOT, int(np.ceil(turn / TURN))))
+    return per_knot
+
+
+def _size(knots: int, count: int) -> tuple[int, int]:
+    """Return the smallest size that holds a grid.
+
+    Raises:
+        ModelError: None does.
+    """
+    for size in SIZES:
+        if knots <= size[0] and count <= size[1]:
+            return size
+    most_knots, most = SIZES[-1]
+    raise ModelError(
+        f"Within limits of jerk a path has at most {most_knots} waypoints, and its "
+        f"grid {most} intervals; here are {knots} and {count}. Give fewer waypoints, "
+        "or a smaller intervals=."
+    )
+
+
+@lru_cache(maxsize=32)
+def _code(joints: int, size: tuple[int, int], *, has_spline: bool) -> CompiledPipeline:
+    knots, intervals = size
+    return compile_pipeline(
+        jerk_pipeline(joints, knots=knots, intervals=intervals, has_spline=has_spline)
+    )
+
+
+@lru_cache(maxsize=128)
+def _kernel(
+    joints: int,
+    size: tuple[int, int],
+    intervals: int,
+    per_knot: int,
+    *,
+    has_spline: bool,
+) -> Kernel:
+    code = _code(joints, size, has_spline=has_spline)
+    return code(jerk_records(intervals, per_knot, has_spline=has_spline))

@@ -1,0 +1,53 @@
+"""The quadratic spline x(s) of `jerk_stages.py`, and jerks at ends at rest."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from armillary.spatial.vector import Number, Vector
+from armillary.trace.functions import select
+
+__all__ = ["FAST", "PLACE", "SIMPSON", "TINY", "end_rows", "spline_at", "spline_start"]
+
+FAST: Final = 1e24
+
+TINY: Final = 1e-200
+
+SIMPSON: Final = (1.0 / 6.0, 4.0 / 6.0, 1.0 / 6.0)
+
+PLACE: Final = (0.0, 0.5, 1.0)
+
+
+def spline_start(
+    h_before: Number, h_here: Number, h_after: Number, b: Vector
+) -> tuple[Number, Number, Number]:
+    """Return x and y at the start of an interval, and c in it."""
+    before, after = 1.0 / (h_before + h_here), 1.0 / (h_here + h_after)
+    x = (h_here * b[0] + h_before * b[1]) * before
+    y0, y1 = 2.0 * (b[1] - b[0]) * before, 2.0 * (b[2] - b[1]) * after
+    return x, y0, (y1 - y0) / h_here
+
+
+def spline_at(start: Vector, h: Number, tau: float) -> tuple[Number, Number, Number]:
+    """Return x, y and c at a place of an interval."""
+    x, y, c = start
+    if tau == 0.0:
+        return x, y, c
+    way = tau * h
+    return x + way * (y + 0.5 * way * c), y + way * c, c
+
+
+def end_rows(
+    special: Vector, moving: Vector, slopes: tuple[Vector, Vector]
+) -> list[list[Number]]:
+    """Return w / x over limits of the constant jerks at both ends, 0 in motion.
+
+    The path jerk is 2/9 x1^(3/2) / hs^2.
+    """
+    rows: list[list[Number]] = []
+    for hs, moves, slope in zip(special, moving, slopes, strict=True):
+        is_moving = moves > 0.0
+        factor = select(is_moving, 0.0, 2.0 / 9.0)
+        safe = select(is_moving, 1.0, hs)
+        rows.append([factor / (safe * safe) * m for m in slope])
+    return rows

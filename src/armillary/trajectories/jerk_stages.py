@@ -1,0 +1,357 @@
+# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
+"""The stages that find the fastest motion along paths within limits of jerk.
+
+With x = s'^2 as a function of s, y = dx/ds and c = dy/ds, path acceleration and path
+jerk are s'' = y / 2 and s''' = c sqrt(x) / 2, so that for a path q(s)
+
+    qd = q' sqrt(x),    qdd = q'' x + q' y / 2
+    qddd = sqrt(x) w,    w = q''' x + 3/2 q'' y + q' c / 2
+
+x is a quadratic spline of s with control points b, so that x, y and c are linear in
+three of them in each interval of a grid. The duration, the integral of 1 / sqrt(x), is
+convex in b. So are the limits of rates and accelerations, but not |w| <= J / sqrt(x):
+its right side is convex, and is bounded from below by its tangent at each iterate
+(Debrouwere et al., "Time-optimal path following for robots with convex-concave
+constraints using sequential convex programming", IEEE Transactions on Robotics 29(6),
+2013). The duration over mu, less the logarithms of all slacks, is minimised by
+Newton's method, with the tangent renewed in each iteration. Its matrix has five
+diagonals, and is eliminated in the same sweep over the grid in which it is summed.
+Iterates stay strictly within limits; where the motion at a given end breaks them at
+first, all are relaxed by a factor that falls to 1.
+
+Near an end at rest s''' is constant in time, s = j t^3 / 6, over a length hs of s, so
+x = x1 (s / hs)^(4/3) there, which no polynomial of s is near to.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from armillary.kernel.columns import repeat, when
+from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.trace.functions import (
+    absolute,
+    maximum,
+    select,
+    sqrt,
+)
+from armillary.trajectories.curve import basis
+from armillary.trajectories.jerk_columns import GRADED, RATES, JerkColumns
+from armillary.trajectories.jerk_grid import (
+    begin_envelope,
+    end_ratio,
+    fall_envelope,
+    grade,
+    greatest_ratio,
+    grid_interval,
+    lower_all,
+    lowered_point,
+    no_ratio,
+    relaxed_limits,
+    rise_envelope,
+    settle_ends,
+    smooth_point,
+    start_ends,
+    turn_envelope,
+)
+from armillary.trajectories.jerk_newton import (
+    back_substituted,
+    close_sums,
+    end_share,
+    greatest_share,
+    move_ends,
+    moved_point,
+    newton_interval,
+    open_sums,
+    renewed_limits,
+    step_length,
+)
+from armillary.trajectories.jerk_spline import (
+    FAST,
+    TINY,
+    spline_at,
+    spline_start,
+)
+from armillary.trajectories.path_columns import Records
+from armillary.trajectories.spline_stages import (
+    spline_columns,
+    spline_records,
+    spline_stages,
+)
+from armillary.trajectories.timed_path import PathReason
+
+__all__ = ["jerk_pipeline", "jerk_records"]
+
+
+LIMIT: Final = 60
+"""Most iterations."""
+
+
+START_TOO_FAST: Final = float(PathReason.START_TOO_FAST)
+END_TOO_FAST: Final = float(PathReason.END_TOO_FAST)
+STOPS: Final = float(PathReason.STOPS)
+
+# Nodes and weights of Gauss and Legendre on [0, 1]
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+NODES: Final = tuple((0.5 + 0.5 * _NODES).tolist())
+WEIGHTS: Final = tuple((0.5 * _WEIGHTS).tolist())
+
+
+LAW: Final = np.stack(
+    [basis(np.linspace(0.0, 1.0, 17), order) for order in range(4)], axis=1
+)
+"""Polynomials of `curve.py` and their derivatives at parts of a time, (17, 4, 5)."""
+
+
+def jerk_pipeline(
+    joints: int, *, knots: int, intervals: int, has_spline: bool
+) -> Pipeline:
+    """Return the pipeline from waypoints, or curves, to times within limits of jerk.
+
+    Args:
+        joints: How many there are.
+        knots: The most knots of a path.
+        intervals: The most intervals of a grid.
+        has_spline: Whether inputs are waypoints, not a curve.
+    """
+    columns = JerkColumns(knots=knots, intervals=intervals, joints=joints)
+    given = (
+        (columns.path, columns.given, columns.is_given)
+        if has_spline
+        else (columns.at, columns.knots)
+    )
+    tables = (
+        *(columns.SPLINE if has_spline else ()),
+        *(columns.INTERVALS, columns.BACKWARDS, columns.BOTH_ENDS),
+    )
+    each = JerkColumns.INTERVALS.each
+    back = JerkColumns.BACKWARDS.each
+    ends = JerkColumns.BOTH_ENDS.each
+    stage = columns.stage
+    look = (
+        stage(no_ratio, writes=columns.ratio),
+        each(columns, stage(greatest_ratio, writes=columns.ratio)),
+        ends(columns, stage(end_ratio, writes=columns.ratio)),
+    )
+    stages: tuple[Stage, ...] = (
+        *(spline_stages(columns) if has_spline else ()),
+        ends(columns, stage(grade)),
+        each(columns, stage(grid_interval)),
+        ends(columns, stage(begin_envelope)),
+        each(columns, stage(rise_envelope, writes=(columns.b1, columns.envelope))),
+        ends(columns, stage(turn_envelope, writes=columns.envelope)),
+        back(columns, stage(fall_envelope, writes=(columns.back_b1, columns.envelope))),
+        ends(columns, stage(settle_ends)),
+        each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
+        ends(columns, stage(settle_ends)),
+        each(columns, stage(smooth_point, writes=(columns.b1, columns.kept))),
+        ends(columns, stage(settle_ends)),
+        *look,
+        ends(columns, stage(lower_all, writes=columns.step)),
+        each(columns, stage(lowered_point, writes=columns.b1)),
+        ends(columns, stage(start_ends)),
+        *look,
+        stage(relaxed_limits),
+        repeat(
+            columns.going,
+            ends(columns, stage(open_sums)),
+            each(columns, stage(newton_interval)),
+            ends(columns, stage(close_sums)),
+            back(columns, stage(back_substituted, writes=columns.back0)),
+            ends(columns, stage(end_share, writes=columns.most)),
+            each(columns, stage(greatest_share, writes=columns.most)),
+            stage(step_length),
+            ends(columns, stage(move_ends)),
+            each(columns, stage(moved_point, writes=columns.b1)),
+            when(columns.relaxing, *look),
+            ends(columns, stage(renewed_limits)),
+            limit=LIMIT,
+        ),
+        stage(_no_peak, writes=columns.peak),
+        each(columns, stage(_result)),
+        ends(columns, stage(_reason, writes=columns.fault_here)),
+    )
+    results = (
+        *((columns.at, columns.knots, columns.state) if has_spline else ()),
+        *(columns.grid, columns.squares, columns.slopes, columns.spans),
+        *(columns.special, columns.peak, columns.fault_here),
+    )
+    scratch = (
+        *(spline_columns(columns) if has_spline else ()),
+        *(columns.lengths, columns.derivs, columns.caps, columns.ceilings),
+        *(columns.control, columns.change, columns.factors),
+        *(columns.grid, columns.squares, columns.slopes, columns.spans),
+    )
+    limits = columns.velocity, columns.acceleration, columns.jerk
+    motion = (
+        *(columns.start, columns.end),
+        *(columns.start_acceleration, columns.end_acceleration),
+    )
+    return Pipeline(
+        "jerk_path",
+        (*given, *limits, *motion),
+        tuple(steps.table(columns) for steps in tables),
+        stages,
+        tuple(column.name for column in results),
+        scratch,
+    )
+
+
+def jerk_records(
+    intervals: int, per_knot: int, *, has_spline: bool
+) -> dict[str, Records]:
+    """Return the records of the tables of `jerk_pipeline`.
+
+    Args:
+        intervals: How many there are between knots.
+        per_knot: Intervals of the grid in each of them, before those at the ends are
+            divided.
+        has_spline: As for `jerk_pipeline`.
+    """
+    # of each point of the grid: the knot before, the share, a graded one and its factor
+    none = 2 * GRADED
+    points = [(0, 0.0, 1.0 / per_knot, k) for k in range(GRADED)]
+    points += [
+        (k // per_knot, (k % per_knot) / per_knot, 0.0, none)
+        for k in range(1, intervals * per_knot)
+    ]
+    last = intervals - 1
+    points += [(last, 1.0, -1.0 / per_knot, GRADED + k) for k in range(GRADED)]
+    here = np.arange(len(points) - 1)
+    knot, base, scale, near = (np.array(part) for part in zip(*points, strict=True))
+    # an interval that ends at a knot ends at share 1 of the knots before it
+    at_knot = knot[1:] != knot[:-1]
+    count = len(here)
+    records = JerkColumns.INTERVALS.records(
+        here=here,
+        knot=knot[:-1],
+        near=near[:-1],
+        far=near[1:],
+        base_from=base[:-1],
+        scale_from=scale[:-1],
+        base_to=np.where(at_knot, 1.0, base[1:]),
+        scale_to=np.where(at_knot, 0.0, scale[1:]),
+        is_first=here == 0,
+        is_second=here == 1,
+        is_last=here == count - 1,
+    )
+    return {
+        **(spline_records(intervals) if has_spline else {}),
+        **records,
+        **JerkColumns.BACKWARDS.records(here=here[::-1]),
+        **JerkColumns.BOTH_ENDS.records(
+            first=np.array([0]),
+            last_knot=np.array([intervals]),
+            last_b=np.array([count]),
+            last_h=np.array([count]),
+            parts=np.array([float(per_knot)]),
+            count=np.array([float(count)]),
+        ),
+    }
+
+
+# Results
+
+
+def _no_peak(start: Number) -> Vector:
+    return [0.0 * start] * 3
+
+
+class Results(NamedTuple):
+    """The motion in an interval."""
+
+    square_here: Number
+    square_next: Number
+    slope_here: Number
+    slope_next: Number
+    span_here: Number
+    peak: Vector
+
+
+def _result(
+    h_before: Number,
+    h_here: Number,
+    h_after: Number,
+    b0: Number,
+    b1: Number,
+    b2: Number,
+    deriv: Matrix,
+    cap: Vector,
+    scales: Matrix,
+    is_first: Number,
+    is_last: Number,
+    special: Vector,
+    peak: Vector,
+) -> Results:
+    """Return x and y at both ends, how long it takes, and parts of limits.
+
+    Between the three places derivatives of q are taken as parabolas of s, which they
+    are along cubic splines.
+    """
+    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    time = 0.0
+    for node, weight in zip(NODES, WEIGHTS, strict=True):
+        x = spline_at(begin, h_here, node)[0]
+        time = time + weight * h_here / sqrt(maximum(x, TINY))
+    rate, straight, of_jerk = peak
+    # The motion is the polynomial of time that has s, s' and s'' at both ends.
+    x1, y1, _ = spline_at(begin, h_here, 1.0)
+    over = 1.0 / time
+    ends = (
+        h_here,
+        time * sqrt(maximum(begin[0], 0.0)),
+        time * sqrt(maximum(x1, 0.0)),
+        0.5 * time * time * begin[1],
+        0.5 * time * time * y1,
+    )
+    for table in LAW:
+        s, first, second, third = (
+            sum(float(c) * end for c, end in zip(row, ends, strict=True) if c)
+            for row in table
+        )
+        first, second, third = first * over, second * over**2, third * over**3
+        part = s / h_here
+        shares = (
+            2.0 * (part - 0.5) * (part - 1.0),
+            4.0 * part * (1.0 - part),
+            2.0 * part * (part - 0.5),
+        )
+        square, mixed = first * first, 2.0 * first * second
+        cube = square * first
+        for n, (scale, middle) in enumerate(zip(*scales, strict=True)):
+            d, v, half = (
+                sum(
+                    share * place[order][n]
+                    for share, place in zip(shares, deriv, strict=True)
+                )
+                for order in range(3)
+            )
+            r = scale * (2.0 / 3.0 * v * square + 2.0 * half * second) - middle
+            straight = maximum(straight, absolute(r))
+            jerk = d * cube + v * mixed + 2.0 * half * third
+            of_jerk = maximum(of_jerk, absolute(jerk))
+    for k, most in enumerate(cap):
+        rate = maximum(rate, spline_at(begin, h_here, k / RATES)[0] * most)
+    x0, y0, _ = begin
+    # the constant path jerk near ends at rest, where it meets the grid
+    for is_end, hs, rows, x, y in (
+        (is_first, special[0], deriv[0], x0, y0),
+        (is_last, special[1], deriv[-1], x1, y1),
+    ):
+        is_near = (is_end > 0.5) & (hs > 0.0)
+        safe = select(hs > 0.0, hs, 1.0)
+        root = sqrt(maximum(x, 0.0))
+        cube = x * root
+        third = 4.0 / 9.0 * cube / (safe * safe)
+        for d, v, half in zip(*rows, strict=True):
+            jerk = absolute(d * cube + v * root * y + half * third)
+            of_jerk = maximum(of_jerk, select(is_near, jerk, 0.0))
+    return Results(x0, x1, y0, y1, time, (rate, straight, of_jerk))
+
+
+def _reason(relaxing: Number, moving: Vector, lasts: Number) -> Number:
+    too_fast = select(moving[0] > 0.0, START_TOO_FAST, END_TOO_FAST)
+    return select(lasts < FAST, select(relaxing > 0.0, too_fast, 0.0), STOPS)

@@ -1,0 +1,257 @@
+"""Files of motions: JSON and NPZ, which hold all of one, and rows in CSV and NPY."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.kinematics.state import State
+from armillary.replaced_file import replacing
+from armillary.trajectories.curve import hermite_coefficients
+from armillary.trajectories.motion_parts import POWERS, Attachment, Marker, Samples
+
+__all__ = ["read_motion", "write_motion"]
+
+Array = npt.NDArray[Any]
+
+KIND: Final = "armillary motion"
+VERSION: Final = 1
+ENDINGS: Final = (".csv", ".json", ".npy", ".npz")
+ARRAYS: Final = ("times", "law", "curve", "piece")
+ORDERS: Final = {"q": "", "qd": "/s", "qdd": "/s^2", "qddd": "/s^3"}
+"""What rows hold of each joint, and what that is divided by."""
+
+COLUMN: Final = re.compile(r"(q|qd|qdd|qddd):(.*?)(?: \[(.*)\])?")
+
+
+def write_motion(
+    motion: Any, path: str | os.PathLike[str], *, rate: float | None
+) -> None:
+    """Write a motion to a file, see `Motion.write`."""
+    ending = _ending(path)
+    if ending in {".json", ".npz"}:
+        if rate is not None:
+            raise ModelError(
+                f"rate= is for files of samples, .csv and .npy; a {ending} file holds "
+                "the motion itself."
+            )
+        about = _about(motion)
+        if ending == ".json":
+            arrays = {name: getattr(motion, name).tolist() for name in ARRAYS}
+            text = json.dumps({**about, **arrays}, allow_nan=False, indent=1)
+            content = (text + "\n").encode()
+        else:
+            held = io.BytesIO()
+            arrays = {name: getattr(motion, name) for name in ARRAYS}
+            np.savez(held, about=np.array(json.dumps(about)), **arrays)
+            content = held.getvalue()
+    else:
+        samples = (
+            motion.sampled(rate=rate) if rate is not None else motion.at(motion.times)
+        )
+        if len(samples.time) < 2:
+            raise ModelError("This motion takes no time, so that it has no samples.")
+        rows = np.concatenate([samples.time[:, None], *samples[1:]], axis=1)
+        content = _csv(motion, rows) if ending == ".csv" else _npy(rows)
+    try:
+        with replacing(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise FormatError(f"{os.fspath(path)}: {error.strerror or error}.") from error
+
+
+def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the fields of the motion in a file, see `Motion.read`."""
+    ending = _ending(path)
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise FormatError(f"{os.fspath(path)}: {error.strerror or error}.") from error
+    try:
+        if ending == ".json":
+            about = json.loads(content)
+            if not isinstance(about, dict):
+                raise ValueError("it is not a JSON object")
+            return _fields(cast("dict[str, Any]", about))
+        if ending == ".npz":
+            with np.load(io.BytesIO(content), allow_pickle=False) as held:
+                arrays: dict[str, Any] = {name: held[name] for name in ARRAYS}
+                about = json.loads(str(held["about"]))
+            return _fields({**about, **arrays})
+        if ending == ".csv":
+            return _of_csv(content.decode("utf-8-sig"))
+        rows = np.load(io.BytesIO(content), allow_pickle=False)
+        return _of_rows(np.asarray(rows))
+    except (
+        *(ValueError, KeyError, TypeError, EOFError, OverflowError, RecursionError),
+        zipfile.BadZipFile,
+    ) as error:
+        what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+        raise FormatError(
+            f"{os.fspath(path)}: this file holds no motion: {what.rstrip('.')}."
+        ) from error
+
+
+def _ending(path: str | os.PathLike[str]) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in ENDINGS:
+        raise unknown("format of motions", ending or os.fspath(path), ENDINGS)
+    return ending
+
+
+# All of a motion
+
+
+def _about(motion: Any) -> dict[str, Any]:
+    """Return what a motion is beside its arrays."""
+    start = None if motion.start is None else json.loads(motion.start.to_json())
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        "duration": motion.duration,
+        "joint_names": list(motion.joint_names),
+        "units": list(motion.units),
+        "cell_digest": motion.digest,
+        "markers": [marker._asdict() for marker in motion.markers],
+        "attachments": [event._asdict() for event in motion.attachments],
+        "start": start,
+    }
+
+
+def _fields(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a motion.
+
+    Raises:
+        ValueError, KeyError, TypeError: They are not those of one.
+    """
+    if about.get("kind") != KIND or about.get("version") != VERSION:
+        raise ValueError(f"it is not of the kind {quote(KIND)}, version {VERSION}")
+    times, law, curve = (np.array(about[name], np.float64) for name in ARRAYS[:3])
+    piece = np.array(about["piece"])
+    names = about["joint_names"]
+    m = len(times) - 1
+    shapes = law.shape, curve.shape[1:], piece.shape
+    if (
+        times.ndim != 1
+        or m < 1
+        or shapes
+        != (
+            (m, POWERS),
+            (POWERS, len(names) or curve.shape[-1]),
+            (m,),
+        )
+    ):
+        raise ValueError("the shapes of its arrays do not fit")
+    if not all(np.isfinite(part).all() for part in (times, law, curve)):
+        raise ValueError("a number is not finite")
+    if times[0] != 0.0 or (np.diff(times) < 0.0).any():
+        raise ValueError("its times do not ascend from 0")
+    if piece.dtype.kind not in "iu" or not (
+        (piece >= 0).all() and (piece < len(curve)).all()
+    ):
+        raise ValueError("a piece of the path does not exist")
+    texts = *names, *about["units"], about["cell_digest"]
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("a name is not a text")
+    markers = [Marker(str(m["name"]), float(m["time"])) for m in about["markers"]]
+    events = [
+        Attachment(str(e["part"]), float(e["time"]), e["by"] and str(e["by"]))
+        for e in about["attachments"]
+    ]
+    start, state = about["start"], None
+    if start is not None:
+        state = State.from_json(json.dumps(start))
+    return {
+        "times": times,
+        "law": law,
+        "curve": curve,
+        "piece": piece,
+        "joint_names": tuple(names),
+        "units": tuple(about["units"]),
+        "markers": tuple(markers),
+        "attachments": tuple(events),
+        "cell_digest": about["cell_digest"],
+        "start": state,
+    }
+
+
+# Rows of samples
+
+
+def _csv(motion: Any, rows: Array) -> bytes:
+    """Return rows as text, with names and units at its head."""
+    count = motion.curve.shape[-1]
+    names = motion.joint_names or [f"q{k}" for k in range(count)]
+    units = motion.units or ("",) * count
+    head = ["time [s]"]
+    for order, per in ORDERS.items():
+        for name, unit in zip(names, units, strict=True):
+            of = (unit or "1") + per if unit or per else ""
+            head.append(f"{order}:{name}" + (f" [{of}]" if of else ""))
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([map(repr, row) for row in rows.tolist()])
+    return text.getvalue().encode()
+
+
+def _npy(rows: Array) -> bytes:
+    held = io.BytesIO()
+    np.save(held, rows)
+    return held.getvalue()
+
+
+def _of_csv(text: str) -> dict[str, Any]:
+    head, *rows = list(csv.reader(io.StringIO(text, newline=""))) or [[]]
+    columns = [COLUMN.fullmatch(name) for name in head[1:]]
+    if not head[:1] or not head[0].startswith("time") or None in columns:
+        raise ValueError(
+            "its head is not 'time [s]' and columns such as 'q:joint [rad]'"
+        )
+    found = [match.groups() for match in columns if match]
+    names = [name for order, name, _ in found if order == "q"]
+    units = [unit or "" for order, _, unit in found if order == "q"]
+    wanted = [(order, name) for order in ORDERS for name in names]
+    if [(order, name) for order, name, _ in found] != wanted:
+        raise ValueError("it needs q, qd, qdd and qddd of the same joints, in order")
+    numbers = np.array([[float(entry) for entry in row] for row in rows])
+    return {
+        **_of_rows(numbers),
+        "joint_names": tuple(names),
+        "units": tuple(units),
+    }
+
+
+def _of_rows(rows: Array) -> dict[str, Any]:
+    """Return polynomials through rows of time, q, qd, qdd and qddd."""
+    if rows.ndim != 2 or rows.dtype.kind != "f" or rows.shape[1] % 4 != 1:
+        raise ValueError(
+            f"rows of 1 + 4 n numbers are needed, and it holds {rows.dtype} of shape "
+            f"{rows.shape}"
+        )
+    samples = Samples(rows[:, 0], *np.split(rows[:, 1:], 4, axis=1))
+    if len(rows) < 2 or not np.isfinite(rows).all():
+        raise ValueError("there must be two rows or more of finite numbers")
+    h = np.diff(samples.time)
+    if not (h > 0.0).all():
+        raise ValueError("its times do not ascend")
+    law = np.zeros((len(h), POWERS))
+    law[:, 1] = 1.0 / h
+    return {
+        "times": samples.time - samples.time[0],
+        "law": law,
+        "curve": hermite_coefficients(h, np.stack(samples[1:4], axis=1)),
+        "piece": np.arange(len(h)),
+        "joint_names": (),
+    }

@@ -1,0 +1,223 @@
+"""Paths within limits of jerk: limits hold everywhere, and nothing is much faster."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, ShapeError
+from armillary.trajectories.curve import PathCurve
+from armillary.trajectories.timed_path import PathReason, TimedPath
+
+Array = npt.NDArray[np.float64]
+
+JOINTS = 3
+LIMITS: dict[str, Any] = {
+    "velocity": np.array([2.0, 1.0, 3.0]),
+    "acceleration": np.array([8.0, 6.0, 10.0]),
+    "jerk": np.array([60.0, 50.0, 90.0]),
+}
+DENSE = 4001
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    return arm.example("ur5e_on_oval")
+
+
+@pytest.fixture(scope="module")
+def names(cell: arm.Cell) -> tuple[str, ...]:
+    return tuple(cell.joint_names[1 : 1 + JOINTS])
+
+
+def walk(seed: int, count: int = 6) -> Array:
+    rng = np.random.default_rng(seed)
+    return np.cumsum(rng.normal(size=(count, JOINTS)) * 0.5, axis=0)
+
+
+def excess(timed: TimedPath) -> list[float]:
+    """The greatest rate, acceleration and jerk in parts of limits, sampled densely."""
+    motion = timed.motion()
+    found = motion.at(np.linspace(0.0, motion.duration, DENSE))
+    return [
+        float((np.abs(part) / limit).max())
+        for part, limit in zip(found[2:], LIMITS.values(), strict=True)
+    ]
+
+
+@pytest.mark.parametrize("kind", ["spline", "blend", "line", "moving"])
+def test_limits_hold_between_points_of_the_grid(
+    cell: arm.Cell, names: tuple[str, ...], kind: str
+):
+    more: dict[str, Any] = {}
+    if kind == "blend":
+        more = {"blend": 0.05}
+    if kind == "moving":
+        more = {"start": 0.4, "end": 0.3, "start_acceleration": 0.5}
+    for seed in range(5):
+        path = walk(seed, 2 if kind == "line" else 6)
+        timed = cell.time_path(path, joints=names, **LIMITS, **more)
+        assert timed.success
+        assert max(excess(timed)) < 1.001
+        # one of them is nearly reached
+        assert max(excess(timed)) > 0.99
+        ends = timed.motion().at(np.array([0.0, timed.motion().duration]))
+        assert ends.q == pytest.approx(path[[0, -1]], abs=1e-12)
+        if kind != "moving":
+            assert np.abs(ends.qd).max() < 1e-9
+            assert np.abs(ends.qdd).max() < 1e-7
+
+
+def test_given_ends_are_kept(cell: arm.Cell, names: tuple[str, ...]):
+    path = walk(7)
+    timed = cell.time_path(
+        path, joints=names, **LIMITS, start=0.4, end=0.2, start_acceleration=0.7
+    )
+    slope = timed.curve.knots[0, 1]
+    bend = timed.curve.knots[0, 2]
+    motion = timed.motion()
+    first, last = motion.at(0.0), motion.at(motion.duration)
+    assert first.qd == pytest.approx(0.4 * slope, rel=1e-9)
+    assert first.qdd == pytest.approx(0.7 * slope + 0.16 * bend, abs=1e-9)
+    assert last.qd == pytest.approx(0.2 * timed.curve.knots[-1, 1], rel=1e-9)
+
+
+def test_derivatives_are_continuous(cell: arm.Cell, names: tuple[str, ...]):
+    motion = cell.time_path(walk(1), joints=names, **LIMITS).motion()
+    edges = motion.times[1:-1]
+    for order in (1, 2, 3):
+        left, right = motion.at(edges - 1e-10), motion.at(edges + 1e-10)
+        scale = np.abs(right[order]).max()
+        assert left[order] == pytest.approx(right[order], abs=1e-6 * scale)
+    # and each is the slope of the one before
+    t = np.linspace(0.01, motion.duration - 0.01, 301)
+    h = 1e-6
+    before, here, after = (motion.at(t + step) for step in (-h, 0.0, h))
+    assert here.qdd == pytest.approx((after.qd - before.qd) / (2.0 * h), abs=1e-4)
+
+
+@pytest.mark.peers
+@pytest.mark.skipif(find_spec("ruckig") is None, reason="Ruckig is not installed")
+def test_lines_are_nearly_as_fast_as_those_of_ruckig(
+    cell: arm.Cell, names: tuple[str, ...]
+):
+    for seed in range(8):
+        path = walk(seed, 2)
+        best = cell.point_to_point(*path, straight=True, joints=names, **LIMITS)
+        timed = cell.time_path(path, joints=names, **LIMITS)
+        assert 0.999 < float(timed.duration) / best.duration < 1.012
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(find_spec("scipy") is None, reason="SciPy is not installed")
+def test_durations_are_those_of_linear_programs(cell: arm.Cell, names: tuple[str, ...]):
+    from benchmarks.jerk_reference import reference_duration
+
+    for seed in (1, 2):
+        timed = cell.time_path(walk(seed), joints=names, **LIMITS)
+        at, curve = timed.curve.at, timed.curve
+
+        def derivatives(
+            s: Array, at: Array = at, curve: PathCurve = curve
+        ) -> tuple[Array, Array, Array]:
+            knot = np.clip(np.searchsorted(at, s, side="right") - 1, 0, len(at) - 2)
+            part = knot + (s - at[knot]) / np.diff(at)[knot]
+            _, slope, bend = curve.evaluate((), part)
+            third = np.diff(curve.knots[:, 2], axis=0) / np.diff(at)[:, None]
+            return slope, bend, third[knot]
+
+        best = reference_duration(derivatives, float(at[-1]), points=200, **LIMITS)
+        assert 0.99 < float(timed.duration) / best < 1.01
+
+
+def test_it_tends_to_the_motion_without_limits_of_jerk(
+    cell: arm.Cell, names: tuple[str, ...]
+):
+    path = walk(3)
+    limits = {**LIMITS, "jerk": 1.0}
+    durations = [
+        float(cell.time_path(path, joints=names, **{**limits, "jerk": j}).duration)
+        for j in (20.0, 100.0, 1000.0)
+    ]
+    del limits["jerk"]
+    free = float(cell.time_path(path, joints=names, **limits).duration)
+    assert durations == sorted(durations, reverse=True)
+    assert free < durations[-1] < 1.06 * free
+
+
+def test_scaling_laws(cell: arm.Cell, names: tuple[str, ...]):
+    """In a unit of time k times as long all limits are powers of k times as great."""
+    path = walk(4)
+    once = cell.time_path(path, joints=names, **LIMITS)
+    for k in (0.01, 100.0):
+        scaled = {
+            name: limit * k**power
+            for power, (name, limit) in enumerate(LIMITS.items(), 1)
+        }
+        again = cell.time_path(path, joints=names, **scaled)
+        assert float(again.duration) * k == pytest.approx(
+            float(once.duration), rel=2e-3
+        )
+
+
+def test_rows_of_a_batch_are_independent(cell: arm.Cell, names: tuple[str, ...]):
+    bad = walk(0)
+    bad[2, 1] = np.nan
+    twice = walk(0)
+    twice[3] = twice[2]
+    paths = np.stack([walk(0), bad, twice, np.zeros((6, JOINTS)), walk(1)])
+    timed = cell.time_path(paths, joints=names, **LIMITS)
+    assert [PathReason(int(k)) for k in timed.reason] == [
+        PathReason.TIMED,
+        PathReason.INVALID,
+        PathReason.REPEATED,
+        PathReason.TIMED,
+        PathReason.TIMED,
+    ]
+    assert timed.duration[3] == 0.0
+    assert np.isnan(timed.duration[1:3]).all()
+    for row in (0, 4):
+        alone = cell.time_path(paths[row], joints=names, **LIMITS)
+        assert timed.duration[row] == pytest.approx(float(alone.duration), rel=1e-9)
+    assert not timed.motion(3).at(0.0).qd.any()
+
+
+def test_what_cannot_be_is_said(cell: arm.Cell, names: tuple[str, ...]):
+    path = walk(0)
+
+    def timed(**more: Any) -> TimedPath:
+        return cell.time_path(path, joints=names, **{**LIMITS, **more})
+
+    assert timed(start=50.0).reason == PathReason.START_TOO_FAST
+    assert timed(end=50.0).reason == PathReason.END_TOO_FAST
+    assert timed(velocity=[1.0, 0.0, 1.0]).reason == PathReason.STOPS
+    path[:, 1] = 0.3  # a joint that rests may have limits of 0
+    assert timed(velocity=[1.0, 0.0, 1.0]).success
+    for jerk in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ModelError, match="jerk"):
+            timed(jerk=jerk)
+    with pytest.raises(ShapeError, match="jerk"):
+        timed(jerk=[1.0, 2.0])
+    with pytest.raises(ModelError, match="give its path speed"):
+        timed(start_acceleration=1.0)
+    with pytest.raises(ModelError, match="give jerk="):
+        cell.time_path(path, joints=names, acceleration=4.0, start_acceleration=1.0)
+    with pytest.raises(ModelError, match="cannot be combined"):
+        timed(torque=5.0)
+    with pytest.raises(ShapeError, match="two waypoints or more"):
+        cell.time_path(path[:1], joints=names, **LIMITS)
+    with pytest.raises(ModelError, match="at most 1024 waypoints"):
+        cell.time_path(np.zeros((1025, JOINTS)), joints=names, **LIMITS)
+
+
+def test_infinite_rates_and_accelerations(cell: arm.Cell, names: tuple[str, ...]):
+    timed = cell.time_path(
+        walk(2), joints=names, velocity=np.inf, acceleration=np.inf, jerk=50.0
+    )
+    assert timed.success
+    assert timed.peaks().jerk.max() == pytest.approx(50.0, rel=0.01)
