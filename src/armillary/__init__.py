@@ -58,8 +58,10 @@ if TYPE_CHECKING:
     from armillary.model.unit import Unit
     from armillary.model.workcell import Workcell
     from armillary.planning.cartesian_path import CartesianPath, LineReason
+    from armillary.planning.constraint import FrameConstraint
     from armillary.planning.plan import Plan, PlanReason
     from armillary.planning.planner import Planner
+    from armillary.planning.roadmap import Roadmap
     from armillary.planning.segments import Arc, Line
     from armillary.scripts.manipulator import scripted
     from armillary.spatial.inertia import SpatialInertia
@@ -86,6 +88,7 @@ __all__ = [
     "CoupledLimit",
     "Coupling",
     "Frame",
+    "FrameConstraint",
     "Joint",
     "JointDynamics",
     "Limits",
@@ -105,6 +108,7 @@ __all__ = [
     "Posture",
     "RateReason",
     "Reason",
+    "Roadmap",
     "Rod",
     "Rules",
     "SearchOptions",
@@ -141,6 +145,7 @@ _HOMES: Final = {
     "CoupledLimit": "armillary.model.coupled_limit",
     "Coupling": "armillary.model.coupling",
     "Frame": "armillary.model.frame",
+    "FrameConstraint": "armillary.planning.constraint",
     "Joint": "armillary.model.joint",
     "JointDynamics": "armillary.model.joint_dynamics",
     "Limits": "armillary.model.limits",
@@ -160,6 +165,7 @@ _HOMES: Final = {
     "Posture": "armillary.model.posture",
     "RateReason": "armillary.ik.reason",
     "Reason": "armillary.ik.reason",
+    "Roadmap": "armillary.planning.roadmap",
     "Rod": "armillary.model.loops.loop",
     "Rules": "armillary.model.rules",
     "SearchOptions": "armillary.kernel.search",

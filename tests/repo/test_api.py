@@ -10,7 +10,7 @@ from pathlib import Path
 
 import armillary
 
-MAX_NAMES = 48
+MAX_NAMES = 50
 
 
 class Bare(str):

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from armillary.model.closed_form import ClosedForm
     from armillary.planning import cartesian
     from armillary.planning import planner as planning
+    from armillary.planning import roadmap as roadmaps
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
     from armillary.view import questions as viewer
@@ -74,6 +75,7 @@ else:
     loop_questions = Later("armillary.kinematics.loops")
     cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
+    roadmaps = Later("armillary.planning.roadmap")
     learned_rules = Later("armillary.sweeps.learned_rules")
     samples = Later("armillary.sweeps.samples")
     point_to_point = Later("armillary.trajectories.point_to_point")
@@ -456,6 +458,7 @@ class Cell:
     point_to_point = asks(point_to_point.point_to_point)
 
     planner = asks(planning.planner)
+    roadmap = asks(roadmaps.roadmap)
 
     samples = asks(samples.samples)
     learn_rules = asks_of_meshes(learned_rules.learn_rules)

@@ -20,7 +20,14 @@ from armillary.model.tree import Tree
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY
 
-__all__ = ["Range", "SpeedBounds", "farthest", "ranges_of", "speeds_are_known"]
+__all__ = [
+    "Range",
+    "SpeedBounds",
+    "farthest",
+    "ranges_of",
+    "speeds_are_known",
+    "zero_product",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
@@ -202,7 +209,7 @@ class SpeedBounds(NamedTuple):
             up = parents[row]
             theirs = carried[up]
             # |v + w x r| <= |v| + |w| |r|, with r across this hop.
-            lever = linear[up][theirs] + _product(angular[theirs], hops[row])
+            lever = linear[up][theirs] + zero_product(angular[theirs], hops[row])
             linear[row, theirs] = lever
             carried[row] |= theirs
             depth = max(depth, int(carried[row].sum()))
@@ -223,7 +230,7 @@ class SpeedBounds(NamedTuple):
             For unit rates of joints [m per unit], shape (k, n).
         """
         total = self.levers(rows, levers)
-        speeds_by_joint = _product(total[:, :, None], self.joints)
+        speeds_by_joint = zero_product(total[:, :, None], self.joints)
         return speeds_by_joint.sum(axis=1)
 
     def levers(self, rows: Indices, levers: Array) -> Array:
@@ -232,7 +239,7 @@ class SpeedBounds(NamedTuple):
         total = np.zeros((len(rows), len(self.angular)))
         for one, other, lever in ((a, b, levers[:, :1]), (b, a, levers[:, 1:])):
             alone = self.carried[one] & ~self.carried[other]
-            speeds = self.linear[one] + _product(self.angular, lever)
+            speeds = self.linear[one] + zero_product(self.angular, lever)
             total += np.where(alone, speeds, 0.0)
         return total
 
@@ -261,7 +268,7 @@ class SpeedBounds(NamedTuple):
         return np.asarray(last[where.reshape(-1)])
 
 
-def _product(a: Any, b: Any) -> Array:
+def zero_product(a: Any, b: Any) -> Array:
     """Return a b, 0 where one is 0 and the other infinite."""
     with np.errstate(invalid="ignore"):
         product = np.multiply(a, b)

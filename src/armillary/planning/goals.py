@@ -8,11 +8,12 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
-from armillary.kinematics.kernels import selection_of
+from armillary.kinematics.kernels import Joints, selection_of
 from armillary.kinematics.state import State
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.plan import PlanReason
@@ -77,41 +78,55 @@ def positions_of(given: Any, n: int, name: str) -> Array:
 
 
 def goals_of(
-    cell: Workcell, state: State, start: Array, given: Any, free: FreeAxes
+    check: CollisionCheck,
+    start: Array,
+    given: Any,
+    free: FreeAxes,
+    fixed: Sequence[int] = (),
 ) -> Goals:
     """Return the joint positions that are goals.
 
     Args:
-        cell: The cell.
-        state: Whose attachments, moved bases and branch of loops count.
+        check: Of which cell; attachments, moved bases and the branch of loops are those
+            of its state.
         start: Where a plan starts; joints that do not move the frame stay there.
         given: What was given; see `Planner`.
         free: The frame of poses, and their axes.
+        fixed: Joints that stay there, too.
 
     Raises:
         ShapeError: A goal has another shape.
         ModelError: A goal is a pose and there is no frame.
         UnknownName: The frame does not exist.
     """
-    n = len(start)
+    n, cell, state = len(start), check.cell, check.state
     if type(given) is np.ndarray and given.shape == start.shape:
         row = np.ascontiguousarray(given, np.float64)[np.newaxis]
         return Goals(row, np.zeros(1, np.int64))
     rows, poses = _sorted(given, n, free.frame is not None)
     q, numbers, reason = [r for _, r in rows], [k for k, _ in rows], None
+    if poses and len(fixed) and not np.isfinite(start).all():
+        return Goals(np.empty((0, n)), np.empty(0, np.int64), PlanReason.INVALID)
     if poses:
-        solver = _solver(cell, state, free)
+        mobile = [k for k in range(n) if k not in fixed]
+        names = None
+        if len(fixed):
+            names = [cell.joint_names[k] for k in mobile]
+            state = state.replace(q=start)
+        solver = _solver(cell, state, free, names)
         # Of joints that do not move the frame, answers have the positions of the state.
         frames = [cell.frame(free.relative_to), cell.frame(str(free.frame))]
-        moved = list(selection_of(cell, None, None, frames).inputs)
+        inputs = selection_of(cell, None, None, frames).inputs
+        moved = [k for k in mobile if k in inputs]
+        columns = [mobile.index(k) for k in moved]
         for k, X in poses:
-            found = _branches(solver, X, start)
+            found = _branches(solver, X, start[mobile])
             if not len(found) and reason is None:
                 number = int(solver(X).reason)
                 reason = REASONS.get(Reason(number), PlanReason.OUT_OF_REACH)
             for branch in found:
                 row = start.copy()
-                row[moved] = branch[moved]
+                row[moved] = branch[columns]
                 q.append(row)
                 numbers.append(k)
     if not q:
@@ -184,13 +199,15 @@ def _described(given: Any) -> str:
     return repr(given)[:60] if array is None else f"of shape {array.shape}"
 
 
-def _solver(cell: Workcell, state: State, free: FreeAxes) -> InverseKinematics:
+def _solver(
+    cell: Workcell, state: State, free: FreeAxes, joints: Joints
+) -> InverseKinematics:
     assert free.frame is not None
     return solver_of(
         cell,
         free.frame,
         relative_to=free.relative_to,
-        joints=None,
+        joints=joints,
         state=state,
         position=free.position,
         rotation=free.rotation,

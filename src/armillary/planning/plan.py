@@ -37,6 +37,8 @@ class PlanReason(Ending):
     INVALID = 6, "a position is not a finite number"
     NOT_FOUND = 7, "no way was found with as many samples as are allowed"
     SEPARATED = 8, "there is no way, which is proven"
+    START_VIOLATES = 9, "a constraint does not hold at the start"
+    GOAL_VIOLATES = 10, "a constraint does not hold at any goal"
 
 
 @final
@@ -60,6 +62,7 @@ class Plan:
         nodes: How many positions the trees had.
         pairs: The pairs of links that touch at the start, or at the first goal.
         joints: The names of joints that are outside of their limits.
+        violated: The constraints that do not hold at the start, or at the first goal.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
         check: What does not touch, and in which state.
@@ -80,6 +83,7 @@ class Plan:
     seconds: float
     resolution: float
     check: CollisionCheck
+    violated: tuple[str, ...] = ()
 
     @property
     def success(self) -> bool:
@@ -118,6 +122,7 @@ class Plan:
                 f"'{one.links[0]}' and '{one.links[1]}'" for one in self.pairs[:3]
             )
             names = pairs or ", ".join(f"'{name}'" for name in self.joints[:3])
+            names = names or "; ".join(self.violated[:3])
             more = f": {names}" if names else ""
             return f"<Plan: {self.reason.name}, {self.reason.sentence}{more}>"
         how = "proven" if self.proven else f"sampled at {self.resolution:.3g}"

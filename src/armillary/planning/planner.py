@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, final
@@ -20,10 +21,14 @@ from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
 from armillary.model.workcell import WORLD, Workcell
+from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
+from armillary.planning.graph import Graph, GraphQuery, search
 from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
+from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan, PlanReason
+from armillary.planning.region import Bounds, Region, region_of
 from armillary.spatial.pose import Pose
 
 __all__ = ["Planner", "planner"]
@@ -45,6 +50,9 @@ NEAR: Final = 1e-3
 
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
+
+MOST_NODES: Final = 10_000
+"""Nodes of a graph that is searched within constraints."""
 
 STATUS: Final = (
     PlanReason.FOUND,
@@ -141,6 +149,9 @@ class Planner:
         seed: int = 0,
         timeout: float | None = 1.0,
         improve: float = 0.0,
+        fixed: Sequence[str] = (),
+        bounds: Bounds | None = None,
+        constraints: Sequence[FrameConstraint] = (),
         frame: str | None = None,
         relative_to: str = WORLD,
         position: str = "xyz",
@@ -160,7 +171,13 @@ class Planner:
             seed: Another number gives other samples.
             timeout: Time for the search [s]; None for as long as it takes.
             improve: Until how long after the call began shorter ways are searched for,
-                once one is found [s]; each is proven as the first one.
+                once one is found [s]; each is proven as the first one. Plans with
+                constraints of frames do not.
+            fixed: Names of joints that stay where they start.
+            bounds: Least and greatest positions of some joints during the motion [m or
+                rad], by their names, beside their limits.
+            constraints: What holds during the motion, `arm.FrameConstraint`. Such plans
+                are searched for in a graph, in Python.
             frame: Of which frame poses are.
             relative_to: In which frame they are given.
             position: Which of x, y and z of a pose count, as for `Cell.ik`.
@@ -170,21 +187,29 @@ class Planner:
         Raises:
             ShapeError: Start or goal have another shape.
             ModelError: A goal is a pose and no frame is named, a time is below 0 or
-                NaN, or the seed is not an integer from 0 up.
-            UnknownName: The frame does not exist.
+                NaN, the seed is not an integer from 0 up, or bounds are empty.
+            UnknownName: A frame or joint does not exist.
         """
         began = time.perf_counter()
         seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
         q0 = positions_of(start, len(self.weights), "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        goals = goals_of(self.check.cell, self.check.state, q0, goal, free)
-        asked = self._asked(q0, goals)
+        if fixed or bounds or constraints:
+            region = region_of(self.check.cell, q0, fixed, bounds or {})
+            goals = goals_of(self.check, q0, goal, free, region.fixed)
+        else:
+            region, goals = None, goals_of(self.check, q0, goal, free)
+        asked = self.asked(q0, goals, region)
         if isinstance(asked, Plan):
             return asked
-        # Code that is compiled at the first call takes nothing of the time.
-        loop, goals = asked
-        until = 0 if more == 0.0 else deadline_of(more)
         number = whole_number("seed", seed, least=0) & MOST_SEED
+        if constraints:
+            manifold = self.manifold(constraints, q0, asked.q, region)
+            query = GraphQuery(q0, asked.q, number, end_of_time(seconds))
+            return self.within(manifold, query, asked)
+        # Code that is compiled at the first call takes nothing of the time.
+        loop, goals = self._loop(q0, asked.q, region), asked
+        until = 0 if more == 0.0 else deadline_of(more)
         problem = Problem(q0, goals.q, number, deadline_of(seconds), until)
         found = loop.solve(problem)
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
@@ -229,13 +254,11 @@ class Planner:
         # Problems within the same joint positions are solved by the same loop.
         groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
         for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
-            asked = self._asked(
-                q0, goals_of(self.check.cell, self.check.state, q0, goal, free)
-            )
-            if isinstance(asked, Plan):
-                plans[k] = asked
+            wanted = self.asked(q0, goals_of(self.check, q0, goal, free))
+            if isinstance(wanted, Plan):
+                plans[k] = wanted
                 continue
-            loop, wanted = asked
+            loop = self._loop(q0, wanted.q)
             groups.setdefault(id(loop), (loop, []))[1].append((k, wanted))
         number = whole_number("seed", seed, least=0) & MOST_SEED
         deadline = deadline_of(seconds)
@@ -252,11 +275,19 @@ class Planner:
 
     # what is asked
 
-    def _asked(self, q0: Array, goals: Goals) -> tuple[NativeLoop, Goals] | Plan:
-        """Return the loop and the goals that can be asked, or why there are none."""
+    def asked(
+        self, q0: Array, goals: Goals, region: Region | None = None
+    ) -> Goals | Plan:
+        """Return the goals that can be reached, or why there are none.
+
+        Args:
+            q0: Where a plan starts [m or rad], shape (n,).
+            goals: What was asked for.
+            region: Where joints may be; by default within limits.
+        """
         if goals.reason is not None:
             return self._without(goals.reason)
-        lower, upper = self._limits
+        lower, upper = self._limits if region is None else region[:2]
         # What is not finite is within no limits, unless these are infinite.
         is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
         is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
@@ -275,7 +306,7 @@ class Planner:
                 goals = Goals(q, goals.numbers[is_within])
         if not self.check.may_be_free:
             return self._without(PlanReason.START_TOUCHES, pairs=self._touching(q0))
-        return self._loop(q0, goals.q), goals
+        return goals
 
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
@@ -287,7 +318,11 @@ class Planner:
         return not all(np.isfinite(each).all() for each in self._limits)
 
     def _without(
-        self, reason: PlanReason, joints: tuple[str, ...] = (), pairs: Any = ()
+        self,
+        reason: PlanReason,
+        joints: tuple[str, ...] = (),
+        pairs: Any = (),
+        violated: tuple[str, ...] = (),
     ) -> Plan:
         """Return that there is no way, of which nothing was tested."""
         nothing = np.empty((0, len(self.weights)))
@@ -307,6 +342,7 @@ class Planner:
             seconds=0.0,
             resolution=self.options.step,
             check=self.check,
+            violated=violated,
         )
 
     def _plan(
@@ -346,29 +382,55 @@ class Planner:
 
     # what answers
 
-    def _loop(self, q0: Array, goals: Array) -> NativeLoop:
-        """Return the loop for joint positions within limits.
+    def _loop(
+        self, q0: Array, goals: Array, region: Region | None = None
+    ) -> NativeLoop:
+        """Return the loop for joint positions within limits, or in a region."""
+        if region is None and not self._is_open:
+            return self._whole
+        lower, upper = self._box(q0, goals)
+        key = lower.tobytes() + upper.tobytes()
+        least, most = lower, upper
+        if region is not None:
+            least, most = (
+                np.maximum(lower, region.lower),
+                np.minimum(upper, region.upper),
+            )
+
+        def made() -> NativeLoop:
+            # Tests hold within limits, so that regions of a planner share them.
+            tests = kept_few(self, "tests", key, lambda: self._tests(lower, upper))
+            return self._made(tests, least, most)
+
+        name = key + least.tobytes() + most.tobytes()
+        return kept_few(self, "loops", name, made)
+
+    @cached_property
+    def _whole(self) -> NativeLoop:
+        """Return the loop within the limits of all joints, which are finite."""
+        return self._made(self._tests(*self._limits), *self._limits)
+
+    def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
+        return NativeLoop.of(tests, Space(lower, upper, self.weights), self.options)
+
+    def _box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
+        """Return the limits of joints.
 
         Joints without limits move within a turn around start and goals, rounded to
         whole turns, so that there are few loops.
         """
         lower, upper = self._limits
         if not self._is_open:
-            return self._whole
+            return lower, upper
         ends = np.concatenate([q0[np.newaxis], goals])
         first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
         last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
-        lower = np.where(np.isfinite(lower), lower, first)
-        upper = np.where(np.isfinite(upper), upper, last)
-        key = lower.tobytes() + upper.tobytes()
-        return kept_few(self, "loops", key, lambda: self._made(lower, upper))
+        return (
+            np.where(np.isfinite(lower), lower, first),
+            np.where(np.isfinite(upper), upper, last),
+        )
 
-    @cached_property
-    def _whole(self) -> NativeLoop:
-        """Return the loop within the limits of all joints, which are finite."""
-        return self._made(*self._limits)
-
-    def _made(self, lower: Array, upper: Array) -> NativeLoop:
+    def _tests(self, lower: Array, upper: Array) -> EdgeTests:
         prover = self.check.motion_columns(lower, upper)
         # What is proven at last may be searched with a larger margin, so that the proof
         # fails less often; where nothing is proven, what rounding decides touches.
@@ -377,8 +439,104 @@ class Planner:
         quick = prover and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
-        space = Space(lower, upper, self.weights)
-        return NativeLoop.of(EdgeTests(wide, tight, prover, quick), space, self.options)
+        return EdgeTests(wide, tight, prover, quick)
+
+    # within constraints
+
+    def manifold(
+        self,
+        constraints: Sequence[FrameConstraint],
+        start: Array | None,
+        goals: Array,
+        region: Region | None,
+    ) -> Manifold:
+        """Return the joint positions that satisfy constraints; see `Manifold`.
+
+        Args:
+            constraints: What holds during motions.
+            start: Where frames without a target are kept [m or rad], shape (n,).
+            goals: Other positions that are to be within limits, shape (k, n).
+            region: Where joints may be; by default within limits.
+
+        Raises:
+            ModelError: A value is not a constraint, or it has no target and there is
+                no start.
+            UnknownName: A frame does not exist.
+        """
+        n = len(self.weights)
+        ends = (np.zeros(n) if start is None else start), goals
+        lower, upper = self._box(*ends)
+        if region is not None:
+            lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
+        return Manifold(
+            self.check.cell,
+            self.check.state,
+            constraints,
+            start=start,
+            lower=lower,
+            upper=upper,
+            weights=self.weights,
+        )
+
+    def within(
+        self,
+        manifold: Manifold,
+        query: GraphQuery,
+        goals: Goals,
+        graph: Graph | None = None,
+    ) -> Plan:
+        """Return a way within constraints.
+
+        Args:
+            manifold: The constraints.
+            query: What is asked: joint positions [m or rad] and a deadline.
+            goals: Its goals, with their numbers.
+            graph: What is searched; by default one that grows.
+        """
+        began = time.perf_counter()
+        motions = MotionTests(self.check, manifold, self.options.step)
+        ends = np.concatenate([query.start[np.newaxis], goals.q])
+        violations = manifold.violations(ends)
+        holds, is_free = manifold.is_near(ends), motions.are_free(ends)
+        if not (holds[0] and holds[1:].any()):
+            bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
+            names = tuple(str(manifold.parts[k].asked) for k in bad)
+            at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
+            return self._without(at_goal if holds[0] else at_start, violated=names)
+        if not is_free[0]:
+            return self._without(
+                PlanReason.START_TOUCHES, pairs=self._touching(query.start)
+            )
+        good = np.flatnonzero(holds[1:] & is_free[1:])
+        if not len(good):
+            first = goals.q[np.flatnonzero(holds[1:])[0]]
+            return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
+        asked = query._replace(goals=goals.q[good])
+        if graph is None:
+            answer, grown = search(asked, motions, min(self.options.nodes, MOST_NODES))
+        else:
+            answer, grown = graph.ask(asked, motions), graph
+        is_late = time.perf_counter() > query.deadline
+        nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
+        way = answer.q
+        length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
+        return Plan(
+            q=np.empty((0, len(self.weights))) if way is None else way,
+            reason=nothing if way is None else PlanReason.FOUND,
+            proven=way is not None and motions.is_proven,
+            goal=-1 if way is None else int(goals.numbers[good[answer.goal]]),
+            length=float(length),
+            edges=motions.edges,
+            checks=motions.checks,
+            proofs=motions.proofs,
+            samples=len(grown.Q),
+            nodes=len(grown.Q),
+            pairs=(),
+            joints=(),
+            seconds=time.perf_counter() - began,
+            resolution=self.options.step,
+            check=self.check,
+        )
 
 
 def _each(goals: Any, count: int) -> list[Any]:
@@ -409,6 +567,11 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     if not timeout >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
     return float(timeout)
+
+
+def end_of_time(seconds: float | None) -> float:
+    """Return when time is up that begins now, as `time.perf_counter` tells [s]."""
+    return math.inf if seconds is None else time.perf_counter() + seconds
 
 
 def deadline_of(seconds: float | None) -> int:

@@ -1,0 +1,534 @@
+"""Constraints of frames during a motion, and joint positions that satisfy them.
+
+With the pose (R, p) of a frame relative to another, and the target (R_t, p_t), the
+error has two parts in the target's axes: e = R_t' (p - p_t), of which the chosen
+components count, less what a box allows; and the shortest turn to the target, of all
+axes or of the one that the frame may spin about. Joint positions are projected onto
+e = 0 by Newton's method, with the least weighted step J' (J J')^-1 e.
+
+Between way points joints move straight. In a motion of coordinates with rates v_k, with
+the bounds l_k and w_k of `SpeedBounds` of how fast each moves and turns the frame at
+unit rate, and b_k of how it bends,
+
+    |p'| <= S = sum_k l_k v_k,    |p''| <= M = 2 (sum_i w_i v_i) S + sum_k b_k l_k v_k^2
+
+as d2p / dq_i dq_k is at most w_i l_k for i before k, and where the frame of the target
+is moved by k itself, at most (b_k + 2 w_k) l_k for i = k. So from errors d_0 and d_1 at
+the ends the error is at most max(d_0, d_1) + M / 8, since a distance from a convex set
+is convex, and at most (d_0 + d_1 + S) / 2. Rotations are bounded as |R u - u| =
+2 sin(angle / 2) of any unit vector u, with l = w. Pieces are halved until each is
+proven, or an end is found beyond the tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, ShapeError
+from armillary.kinematics.kernels import chosen_axes
+from armillary.kinematics.moving_links import straight_links
+from armillary.kinematics.questions import fk, jacobian
+from armillary.kinematics.speed_bounds import (
+    SpeedBounds,
+    speeds_are_known,
+    zero_product,
+)
+from armillary.kinematics.state import State, bound_state
+from armillary.model.workcell import WORLD, Workcell
+from armillary.spatial.pose import Pose
+
+__all__ = ["FrameConstraint", "Manifold"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.int64]
+
+STEPS: Final = 12
+"""Newton steps of a projection."""
+
+LONGEST: Final = 0.5
+"""The greatest weighted length of such a step."""
+
+DAMPING: Final = 1e-9
+"""Of J J', so that constraints may depend on each other."""
+
+SNUG: Final = 1e-9
+"""Projected positions have errors below this [m, rad]."""
+
+LOOSE: Final = 0.5
+"""The part of a tolerance that positions and middles of motions may use up."""
+
+SLACK: Final = 0.2
+"""How much farther a frame may get where bounds of its speed hold [m]."""
+
+ROUNDS: Final = 16
+"""How often pieces of a motion are halved."""
+
+MOST: Final = 65_536
+"""Samples of motions that are computed at once."""
+
+TWO: Final = 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FrameConstraint:
+    """What holds for a frame while a planned motion lasts.
+
+        FrameConstraint("tool0", position="", rotation="xy")  # upright: it may spin
+        FrameConstraint("tool0", position="yz", rotation="")  # on the x axis of target
+        FrameConstraint("left/tool0", relative_to="right/tool0")  # a part in two arms
+
+    Attributes:
+        frame: The frame.
+        relative_to: In which frame the target is given.
+        target: Where the frame is to be: a pose, or its matrix, shape (4, 4). By
+            default where it is at the start of the plan.
+        position: Which of x, y and z of the target's axes count: all for a point, two
+            for a line, one for a plane.
+        rotation: Rotations about which of its axes count: all, two, so that the frame
+            may spin about the third, or none.
+        box: Least and greatest positions in the target's axes [m], shape (2, 3); they
+            count for the axes that are not in `position`, and may be infinite.
+        distance: Tolerance of positions [m].
+        angle: Tolerance of rotations [rad].
+    """
+
+    frame: str
+    relative_to: str = WORLD
+    target: Any = None
+    position: str = "xyz"
+    rotation: str = "xyz"
+    box: Any = None
+    distance: float = 1e-3
+    angle: float = 1e-2
+
+    def __post_init__(self) -> None:
+        """Check the numbers.
+
+        Raises:
+            ModelError: Axes are not letters of xyz, a rotation is named alone, nothing
+                is constrained, the box is empty, or a tolerance is not above 0.
+            ShapeError: The target or the box have another shape.
+        """
+        chosen_axes(self.position, "position")
+        if sum(chosen_axes(self.rotation, "rotation")) == 1:
+            raise ModelError(
+                f"rotation='{self.rotation}' leaves two rotations free, which is "
+                "not supported; name two axes to let it spin about the third."
+            )
+        for name in ("distance", "angle"):
+            value = getattr(self, name)
+            if not (np.isfinite(value) and value > 0.0):
+                raise ModelError(f"The tolerance {name}= must be above 0, not {value}.")
+        if self.target is not None:
+            X = matrix_of(self.target)
+            is_rigid = np.allclose(X[:3, :3] @ X[:3, :3].T, np.eye(3), atol=1e-6)
+            if not (np.isfinite(X).all() and is_rigid):
+                raise ModelError("The target of a constraint must be a rigid pose.")
+        if self.box is not None:
+            box = np.array(self.box, float)
+            if box.shape != (2, 3):
+                raise ShapeError(f"The box is of shape {box.shape}, not (2, 3).")
+            if not (box[0] <= box[1]).all():
+                raise ModelError(
+                    "The box is empty: its least must not exceed its most."
+                )
+        elif not self.position and not self.rotation:
+            raise ModelError(
+                "The constraint constrains nothing: name axes of position or rotation, "
+                "or a box."
+            )
+
+    def __str__(self) -> str:
+        """Return which frame it is about."""
+        axes = ", ".join(
+            f"{name} {getattr(self, name)}"
+            for name in ("position", "rotation")
+            if getattr(self, name)
+        )
+        box = " in a box" if self.box is not None else ""
+        return f"'{self.frame}' to '{self.relative_to}'{box}: {axes}".rstrip(": ")
+
+
+def matrix_of(target: Any) -> Array:
+    """Return a pose as a matrix, shape (4, 4).
+
+    Raises:
+        ShapeError: It is of another shape.
+    """
+    X = np.array(target.matrix() if isinstance(target, Pose) else target, float)
+    if X.shape != (4, 4):
+        raise ShapeError(f"The target is of shape {X.shape}, not (4, 4).")
+    return X
+
+
+class Errors(NamedTuple):
+    """Errors of a constraint, k rows.
+
+    Attributes:
+        e: In the target's axes [m], then [rad], shape (k, 6).
+        distance: Of positions [m], shape (k,).
+        angle: Of rotations [rad], shape (k,).
+        reach: How far the frame is from the one of the target [m], shape (k,).
+    """
+
+    e: Array
+    distance: Array
+    angle: Array
+    reach: Array
+
+
+@final
+class _Bound:
+    """A constraint of a cell in a state, with its target."""
+
+    def __init__(
+        self, cell: Workcell, state: State, asked: FrameConstraint, start: Array | None
+    ) -> None:
+        to = asked.relative_to
+        self.asked = asked
+        self.pose = fk(cell, asked.frame, relative_to=to, state=state)
+        self.jacobian = jacobian(cell, asked.frame, relative_to=to, state=state)
+        if asked.target is not None:
+            self.target = matrix_of(asked.target)
+        elif start is not None:
+            self.target = np.asarray(self.pose(start), float)
+        else:
+            raise ModelError(
+                f"The constraint of '{asked.frame}' has no target: a roadmap has no "
+                "start, where the frame could be kept."
+            )
+        self.counts = np.array(chosen_axes(asked.position, "position"))
+        turns = np.array(chosen_axes(asked.rotation, "rotation"))
+        self.turns = turns
+        self.spin = int(np.argmin(turns)) if turns.sum() == TWO else -1
+        box = (-np.inf, np.inf) if asked.box is None else np.array(asked.box, float)
+        self.lower, self.upper = (np.broadcast_to(each, 3) for each in box)
+
+    def errors(self, Q: Array) -> Errors:
+        """Return the errors of joint positions, shape (k, n)."""
+        X = np.asarray(self.pose(Q), float)
+        R, p = X[:, :3, :3], X[:, :3, 3]
+        turn, place = self.target[:3, :3], self.target[:3, 3]
+        at = (p - place) @ turn
+        beyond = at - np.clip(at, self.lower, self.upper)
+        linear = np.where(self.counts, at, beyond)
+        relative = np.einsum("ji,kjl->kil", turn, R)
+        angular = np.zeros_like(linear)
+        if self.spin >= 0:
+            angular = _tilt(relative, self.spin)
+        elif self.turns.any():
+            angular = _turn(relative)
+        distance, angle, reach = (
+            np.sqrt(np.einsum("ki,ki->k", v, v)) for v in (linear, angular, p)
+        )
+        return Errors(np.concatenate([linear, angular], axis=1), distance, angle, reach)
+
+    def slopes(self, Q: Array, e: Array) -> Array:
+        """Return the derivatives of errors, shape (k, 6, n); 0 where nothing counts."""
+        J = np.asarray(self.jacobian(Q), float)
+        turn = self.target[:3, :3].T
+        rows = np.concatenate([turn @ J[:, :3], turn @ J[:, 3:]], axis=1)
+        linear = self.counts | (e[:, :3] != 0.0)
+        angular = np.broadcast_to(self.turns, (len(Q), 3))
+        return np.where(
+            np.concatenate([linear, angular], axis=1)[:, :, None], rows, 0.0
+        )
+
+    def violation(self, errors: Errors) -> Array:
+        """Return errors as parts of the tolerances, shape (k,)."""
+        return np.maximum(
+            errors.distance / self.asked.distance, errors.angle / self.asked.angle
+        )
+
+
+def _turn(R: Array) -> Array:
+    """Return rotation vectors, shape (k, 3): half turns have any of their two."""
+    w = np.stack(
+        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], 1
+    )
+    s = np.sqrt(np.einsum("ki,ki->k", w, w))
+    angle = np.arctan2(s, np.trace(R, axis1=1, axis2=2) - 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = np.where(s[:, None] > 0.0, w / s[:, None], 0.0)
+    flat = (s < 1e-9) & (angle > 1.0)  # a half turn, whose axis w does not tell
+    along[flat] = np.eye(3)[0]
+    return along * angle[:, None]
+
+
+def _tilt(R: Array, spin: int) -> Array:
+    """Return the turns of an axis from a target to where it is, shape (k, 3)."""
+    now, following, last = R[:, :, spin], (spin + 1) % 3, (spin + 2) % 3
+    w = np.zeros_like(now)  # the axis times `now`
+    w[:, following], w[:, last] = -now[:, last], now[:, following]
+    s = np.sqrt(np.einsum("ki,ki->k", w, w))
+    angle = np.arctan2(s, now[:, spin])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        along = np.where(s[:, None] > 0.0, w / s[:, None], 0.0)
+    flat = (s < 1e-9) & (angle > 1.0)
+    along[flat] = np.eye(3)[following]
+    return along * angle[:, None]
+
+
+class _Speeds(NamedTuple):
+    """Bounds of the speed of a frame relative to another, by c coordinates of joints.
+
+    Attributes:
+        joints: Rates of coordinates for unit rates of joints, shape (c, n).
+        linear: For a distance of 0 between them [m per unit], shape (c,).
+        carrier: What is added for each metre of it [rad per unit], shape (c,).
+        angular: Of its turn [rad per unit], shape (c,).
+        bending: Accelerations by speeds [per unit], shape (c,); may be infinite.
+    """
+
+    joints: Array
+    linear: Array
+    carrier: Array
+    angular: Array
+    bending: Array
+
+
+@final
+class Manifold:
+    """The joint positions of a cell that satisfy constraints, within limits.
+
+    Attributes:
+        lower: Least joint positions [m or rad], shape (n,); those of fixed joints are
+            their greatest.
+        upper: Greatest, shape (n,).
+        weights: Of joints in lengths of motions, shape (n,).
+        parts: The constraints.
+    """
+
+    def __init__(
+        self,
+        cell: Workcell,
+        state: State,
+        constraints: Sequence[FrameConstraint],
+        *,
+        start: Array | None,
+        lower: Array,
+        upper: Array,
+        weights: Array,
+    ) -> None:
+        """Bind constraints to a cell in a state.
+
+        Raises:
+            ModelError: A value is not a constraint, or has no target and there is no
+                start.
+            UnknownName: A frame does not exist.
+        """
+        for each in constraints:
+            if not isinstance(each, FrameConstraint):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise ModelError(
+                    f"Constraints are arm.FrameConstraint values, not {each!r}."
+                )
+        self.cell, self.state = cell, state
+        self.lower, self.upper, self.weights = lower, upper, weights
+        self.parts = [_Bound(cell, state, each, start) for each in constraints]
+
+    def violations(self, Q: Array) -> Array:
+        """Return errors by tolerances, one column for each constraint, (k, parts)."""
+        if not self.parts:
+            return np.zeros((len(Q), 0))
+        return np.stack([one.violation(one.errors(Q)) for one in self.parts], axis=1)
+
+    def is_near(self, Q: Array) -> Truths:
+        """Return which rows are within half of the tolerances, shape (k,)."""
+        return np.asarray((self.violations(Q) <= LOOSE).all(axis=1))
+
+    def project(self, Q: Array) -> tuple[Array, Truths]:
+        """Return positions near given ones that satisfy all, and which ones do.
+
+        Args:
+            Q: Joint positions [m or rad], shape (k, n).
+        """
+        found = np.clip(Q, self.lower, self.upper)
+        done = np.zeros(len(Q), np.bool_)
+        if not self.parts:
+            return found, ~done
+        inverse = np.where(self.upper > self.lower, self.weights**-2.0, 0.0)
+        rows = np.arange(len(Q))
+        for step in range(STEPS + 1):
+            now = found[rows]
+            errors = [one.errors(now) for one in self.parts]
+            e = np.concatenate([each.e for each in errors], axis=1)
+            is_done = np.abs(e).max(axis=1) < SNUG
+            done[rows[is_done]] = True
+            rows, e = rows[~is_done], e[~is_done]
+            if step == STEPS or not len(rows):
+                break
+            now = now[~is_done]
+            J = np.concatenate(
+                [
+                    one.slopes(now, each.e[~is_done])
+                    for one, each in zip(self.parts, errors, strict=True)
+                ],
+                axis=1,
+            )
+            # A joint at its limit that is to go beyond it stays; so does one alone.
+            JW = J * inverse
+            square = JW @ J.transpose(0, 2, 1)
+            square += DAMPING * np.eye(square.shape[1])
+            y = np.linalg.solve(square, e[:, :, None])
+            way = np.einsum("kij,kil->kj", JW, y)
+            length = np.sqrt((way * way) @ self.weights**2.0)
+            way *= np.minimum(1.0, LONGEST / np.maximum(length, LONGEST))[:, None]
+            found[rows] = np.clip(now - way, self.lower, self.upper)
+        return found, done
+
+    def in_state(self, state: State) -> Manifold:
+        """Return the same constraints in another state, their targets unchanged."""
+        return Manifold(
+            self.cell,
+            state,
+            [replace(one.asked, target=one.target) for one in self.parts],
+            start=None,
+            lower=self.lower,
+            upper=self.upper,
+            weights=self.weights,
+        )
+
+    # proofs
+
+    @cached_property
+    def speeds(self) -> list[_Speeds] | None:
+        """Return bounds of speeds for each constraint; None where some have none."""
+        bound = bound_state(self.cell, self.state)
+        moving, tree = straight_links(self.cell), bound.tree
+        if not speeds_are_known(moving, bound):
+            return None
+        bounds = SpeedBounds.of(
+            moving, tree, self.lower, self.upper, accelerations=True
+        )
+        found: list[_Speeds] = []
+        for one in self.parts:
+            ends = [
+                self.cell.frame(x) for x in (one.asked.frame, one.asked.relative_to)
+            ]
+            fixed = [moving.fixed_to(tree, end.link) for end in ends]
+            pair = np.array([[each.row for each in fixed]])
+            offsets = [
+                float(np.linalg.norm((each.pose @ end.pose).position))
+                for each, end in zip(fixed, ends, strict=True)
+            ]
+            levers = np.array([offsets])
+            linear = bounds.levers(pair, levers)[0]
+            farther = [levers + np.array(x) for x in ((0.0, 1.0), (1.0, 1.0))]
+            more = [bounds.levers(pair, each)[0] for each in farther]
+            if not np.isfinite([linear, *more]).all():
+                return None
+            carrier, angular = more[0] - linear, more[1] - more[0]
+            # On the side of the tool no distance counts but its own.
+            angular = angular + carrier
+            bending = np.where(linear + angular > 0.0, bounds.bending, 0.0)
+            found.append(_Speeds(bounds.joints, linear, carrier, angular, bending))
+        return found
+
+    def holds(self, A: Array, B: Array, step: float) -> Truths:
+        """Return for which straight motions all constraints hold within tolerances.
+
+        It is proven where `speeds` are known; else samples are tested.
+
+        Args:
+            A: Where motions begin [m or rad], shape (k, n).
+            B: Where they end, shape (k, n).
+            step: The distance of samples where nothing is proven.
+        """
+        holds = np.ones(len(A), np.bool_)
+        speeds = self.speeds
+        for number, one in enumerate(self.parts):
+            rows = np.flatnonzero(holds)
+            if not len(rows):
+                break
+            if speeds is None:
+                holds[rows] = self._sampled(one, A[rows], B[rows], step)
+            else:
+                holds[rows] = _proven(one, speeds[number], A[rows], B[rows])
+        return holds
+
+    def _sampled(self, one: _Bound, A: Array, B: Array, step: float) -> Truths:
+        length = np.sqrt((B - A) ** 2.0 @ self.weights**2.0)
+        pieces = max(1, int(np.ceil(length.max() / step)))
+        good = np.ones(len(A), np.bool_)
+        for t in np.linspace(0.0, 1.0, pieces + 1):
+            good &= one.violation(one.errors(A + t * (B - A))) <= 1.0
+        return good
+
+
+def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
+    """Return for which motions a constraint is proven, shape (k,)."""
+    good = np.ones(len(A), np.bool_)
+    ends = one.errors(np.concatenate([A, B])).reach
+    # Bounds hold while the frame is nearer than this: shown along with the rest, where
+    # joints move the frame of the target.
+    far = ends.max() + SLACK if speeds.carrier.any() else np.inf
+    v = np.abs(B - A) @ speeds.joints.T
+    moves = speeds.linear + zero_product(speeds.carrier, far)
+    turns = speeds.angular
+    linear, angular = v @ moves, v @ turns
+    pure = zero_product(v * v, speeds.bending)
+    bent = [
+        2.0 * angular * speed + zero_product(pure, each).sum(axis=1)
+        for speed, each in ((linear, moves), (angular, turns))
+    ]
+    most = one.asked.distance, one.asked.angle
+    by_speed = np.maximum(linear / most[0], angular / most[1])
+    by_bend = 0.5 * np.sqrt(np.maximum(bent[0] / most[0], bent[1] / most[1]))
+    counts = np.ceil(np.minimum(by_speed, by_bend))
+    counts = np.clip(counts, 1, MOST).astype(np.int64)
+    rows = np.repeat(np.arange(len(A)), counts)
+    first = np.cumsum(counts) - counts
+    begin, size = (
+        (np.arange(len(rows)) - first[rows]) / counts[rows],
+        1.0 / counts[rows],
+    )
+    is_linear = one.counts.any() or one.asked.box is not None
+    for _ in range(ROUNDS):
+        left: list[tuple[Indices, Array, Array]] = []
+        for start in range(0, len(rows), MOST):
+            part = slice(start, start + MOST)
+            r, t, h = rows[part], begin[part], size[part]
+            both = [
+                one.errors(A[r] + each[:, None] * (B[r] - A[r])) for each in (t, t + h)
+            ]
+            for each in both:
+                good[r[one.violation(each) > 1.0]] = False
+
+            def greatest(  # by speeds or by bends, whichever tells more
+                a: Array, b: Array, speed: Array, bend: Array
+            ) -> Array:
+                return np.minimum(
+                    np.maximum(a, b) + 0.125 * bend, 0.5 * (a + b + speed)
+                )
+
+            d, w = h * linear[r], h * angular[r]
+            dd, ww = (h * h * each[r] for each in bent)
+            x, y = both
+            chords = [2.0 * np.sin(0.5 * each.angle) for each in both]
+            # From either end it gets no farther, so that bounds hold in between.
+            is_free = np.maximum(x.reach, y.reach) + 0.5 * d <= far
+            if is_linear:
+                is_free &= greatest(x.distance, y.distance, d, dd) <= most[0]
+            if one.turns.any():
+                turned = greatest(chords[0], chords[1], w, ww)
+                is_free &= turned <= 2.0 * np.sin(0.5 * most[1])
+            open_ = ~is_free & good[r]
+            left.append((r[open_], t[open_], h[open_]))
+        rows, begin, size = (np.concatenate(each) for each in zip(*left, strict=True))
+        keep = good[rows]
+        rows, begin, size = rows[keep], begin[keep], size[keep] * 0.5
+        if not len(rows):
+            return good
+        rows = np.repeat(rows, 2)
+        begin = np.stack([begin, begin + size], axis=1).ravel()
+        size = np.repeat(size, 2)
+    good[rows] = False
+    return good

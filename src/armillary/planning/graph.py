@@ -1,0 +1,411 @@
+"""Graphs of motions that many questions share, tested when they are needed.
+
+Nodes are random joint positions, projected onto constraints where there are any; each
+is joined to its nearest neighbours, as many as the PRM* of Karaman and Frazzoli
+("Sampling-based algorithms for optimal motion planning", 2011) has, so that ways become
+the shortest as nodes grow in number. Motions are tested when the shortest way is to use
+them (Bohlin and Kavraki, "Path planning using lazy PRM", 2000), all those of a way in
+one batch. So the way that is found is the shortest of those that are free, whatever was
+asked before.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final, NamedTuple, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.planning.constraint import Manifold
+from armillary.planning.motions import MotionTests, Way
+
+__all__ = ["Answer", "Graph", "GraphQuery", "random_positions", "search"]
+
+Array = npt.NDArray[np.float64]
+Edges = list[list[tuple[int, float]]]
+Pair = tuple[int, int]
+Ways = dict[Pair, Way]
+
+START: Final = -1
+"""The number of the start, beside the nodes of a graph."""
+
+FIRST_GOAL: Final = -2
+"""That of the first goal; the next ones are below."""
+
+CHORDS: Final = 24
+"""Shortcuts that are tested at once."""
+
+SHORTENINGS: Final = 12
+"""How often at most."""
+
+FIRST_NODES: Final = 64
+"""Samples of a search at first; it doubles them each time."""
+
+MOST_NODES: Final = 1024
+"""Samples that are added at once."""
+
+BLOCK: Final = 256
+"""Nodes whose distances from all others are computed at once."""
+
+
+class GraphQuery(NamedTuple):
+    """What is asked of a graph.
+
+    Attributes:
+        start: Joint positions [m or rad], shape (n,).
+        goals: The same, shape (k, n).
+        seed: Another number gives other shortcuts.
+        deadline: When to stop, by `time.perf_counter` [s].
+    """
+
+    start: Array
+    goals: Array
+    seed: int
+    deadline: float
+
+
+class Answer(NamedTuple):
+    """What a graph answers.
+
+    Attributes:
+        q: Way points [m or rad], shape (k, n); None if there is no way.
+        goal: Which goal it leads to.
+    """
+
+    q: Way
+    goal: int
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Nodes, their neighbours, and what is known of the motions between them.
+
+    Attributes:
+        Q: Nodes [m or rad], shape (k, n).
+        is_free: Which of them touch nothing, shape (k,).
+        edges: The neighbours of each, with the lengths of the motions.
+        ways: The motions that were tested, by both nodes, the lower one first.
+    """
+
+    Q: Array
+    is_free: npt.NDArray[np.bool_]
+    edges: Edges
+    ways: Ways
+
+    @classmethod
+    def of(cls, Q: Array, motions: MotionTests) -> Graph:
+        """Join nodes to their nearest neighbours."""
+        nothing = cls(Q[:0], np.zeros(0, np.bool_), [], {})
+        return nothing.grown(Q, motions)
+
+    def grown(self, Q: Array, motions: MotionTests) -> Graph:
+        """Return the graph with more nodes; it knows what this one does."""
+        every = np.concatenate([self.Q, Q])
+        is_free = np.concatenate([self.is_free, _are_good(Q, motions)])
+        edges = [list(near) for near in self.edges] + [[] for _ in Q]
+        if len(Q):
+            _join(every * motions.manifold.weights, len(self.Q), edges)
+        return Graph(every, is_free, edges, self.ways)
+
+    def again(self, motions: MotionTests) -> Graph:
+        """Return the graph for another check, of which nothing is known but nodes."""
+        return replace(self, is_free=_are_good(self.Q, motions), ways={})
+
+    def test(self, motions: MotionTests) -> None:
+        """Test all motions between free nodes in one batch."""
+        pairs = sorted(
+            (a, b)
+            for a, near in enumerate(self.edges)
+            if self.is_free[a]
+            for b, _ in near
+            if a < b and self.is_free[b] and (a, b) not in self.ways
+        )
+        if pairs:
+            first, last = np.array(pairs).T
+            found = motions.between(self.Q[first], self.Q[last])
+            self.ways.update(zip(pairs, found, strict=True))
+
+    def ask(
+        self, question: GraphQuery, motions: MotionTests, own: Ways | None = None
+    ) -> Answer:
+        """Return the shortest free way along the motions of the graph, shortened.
+
+        own: What is known of the motions from the start and to the goals.
+        """
+        way, goal = _Search(self, question, motions, {} if own is None else own).run()
+        if way is None:
+            return Answer(None, -1)
+        return Answer(shortened(way, question, motions), goal)
+
+
+def _are_good(Q: Array, motions: MotionTests) -> npt.NDArray[np.bool_]:
+    """Return which nodes touch nothing and satisfy constraints."""
+    return motions.are_free(Q) & motions.manifold.is_near(Q)
+
+
+def degree(nodes: int, joints: int) -> int:
+    """Return how many neighbours a node of PRM* has: e (1 + 1 / n) log k."""
+    wanted = math.ceil(math.e * (1.0 + 1.0 / joints) * math.log(nodes + 1))
+    return max(1, min(wanted, nodes - 1))
+
+
+def _nearest(z: Array, of: Array, count: int) -> tuple[npt.NDArray[np.int64], Array]:
+    """Return the nodes nearest to some positions, and their distances, (k, count)."""
+    square = (of * of).sum(1)[:, None] + (z * z).sum(1) - 2.0 * of @ z.T
+    count = min(count, len(z))
+    near = np.argpartition(square, count - 1, axis=1)[:, :count]
+    near.sort(axis=1)
+    return near, np.sqrt(((of[:, None] - z[near]) ** 2.0).sum(axis=2))
+
+
+def _join(z: Array, first: int, edges: Edges) -> None:
+    """Join each node from the first one on to its nearest ones, both ways."""
+    count = degree(*z.shape)
+    found: dict[tuple[int, int], float] = {}
+    for start in range(first, len(z), BLOCK):
+        # The nearest of all is the node itself.
+        near, far = _nearest(z, z[start : start + BLOCK], count + 1)
+        for k, row in enumerate(zip(near.tolist(), far.tolist(), strict=True), start):
+            for other, length in zip(*row, strict=True):
+                if other != k:
+                    found[min(k, other), max(k, other)] = length
+    for (a, b), length in sorted(found.items()):
+        edges[a].append((b, length))
+        edges[b].append((a, length))
+
+
+@final
+class _Search:
+    """The search for a way, in a graph with a start and goals beside its nodes.
+
+    The start is node -1, goal k is node -2 - k.
+    """
+
+    def __init__(
+        self, graph: Graph, question: GraphQuery, motions: MotionTests, own: Ways
+    ) -> None:
+        self.graph, self.question, self.motions, self.own = (
+            graph,
+            question,
+            motions,
+            own,
+        )
+        count = len(graph.Q)
+        self.ends = np.concatenate([question.start[np.newaxis], question.goals])
+        weights = motions.manifold.weights
+        z, ends = graph.Q * weights, self.ends * weights
+        self.more: dict[int, list[tuple[int, float]]] = {}
+        # The start may go straight to each goal.
+        straight = np.sqrt(((ends[1:] - ends[0]) ** 2.0).sum(axis=1))
+        for k, length in enumerate(straight.tolist()):
+            self._join(START, FIRST_GOAL - k, length)
+        if count:
+            near, far = _nearest(z, ends, degree(count, z.shape[1]))
+            for k, row in enumerate(zip(near.tolist(), far.tolist(), strict=True)):
+                for other, length in zip(*row, strict=True):
+                    self._join(START - k, other, length)
+        # Negative numbers count from the end.
+        every = np.concatenate([z, ends[::-1]])
+        left = [((every - goal) ** 2.0).sum(axis=1) for goal in ends[1:]]
+        self.left: list[float] = np.sqrt(np.min(left, axis=0)).tolist()
+        free = np.concatenate([graph.is_free, np.ones(len(ends), np.bool_)])
+        self.free: list[bool] = free.tolist()
+
+    def _join(self, a: int, b: int, length: float) -> None:
+        self.more.setdefault(a, []).append((b, length))
+        self.more.setdefault(b, []).append((a, length))
+
+    def run(self) -> tuple[Way, int]:
+        """Return the way points, and which goal they lead to."""
+        also: list[Pair] = []
+        while (nodes := self._shortest()) is not None:
+            ways = self._tested(nodes, also)
+            whole = [way[1:] for way in ways if way is not None]
+            if len(whole) == len(ways):
+                return np.concatenate([self.ends[:1], *whole]), FIRST_GOAL - nodes[-1]
+            if time.perf_counter() > self.question.deadline:
+                break
+            # The next way goes near: motions there are tested along with it, as many
+            # at once take little longer than few.
+            bad = [k for k, way in enumerate(ways) if way is None]
+            also = [
+                (min(node, other), max(node, other))
+                for node in {nodes[j] for k in bad for j in (k, k + 1)}
+                for other, _ in self._near(node)
+                if self.free[other]
+            ]
+        return None, -1
+
+    def _near(self, node: int) -> list[tuple[int, float]]:
+        own = self.more.get(node, [])
+        return own if node < 0 else [*self.graph.edges[node], *own]
+
+    def _shortest(self) -> list[int] | None:
+        """Return the nodes of the shortest way by A*, without motions known to fail."""
+        left, free, own, known = self.left, self.free, self.own, self.graph.ways
+        best, before = {START: 0.0}, {START: START}
+        line, done = [(left[START], START)], set[int]()
+        while line:
+            _, node = heapq.heappop(line)
+            if node in done:
+                continue
+            if node <= FIRST_GOAL:
+                nodes = [node]
+                while nodes[-1] != START:
+                    nodes.append(before[nodes[-1]])
+                return nodes[::-1]
+            done.add(node)
+            so_far = best[node]
+            for other, length in self._near(node):
+                if other in done or not free[other]:
+                    continue
+                total = so_far + length
+                if total >= best.get(other, math.inf):
+                    continue
+                pair = (node, other) if node < other else (other, node)
+                if (own if pair[0] < 0 else known).get(pair, pair) is None:
+                    continue
+                best[other], before[other] = total, node
+                heapq.heappush(line, (total + left[other], other))
+        return None
+
+    def _tested(self, nodes: list[int], also: list[Pair]) -> list[Way]:
+        """Return the ways between nodes; those not known are tested in one batch.
+
+        also: Pairs of nodes that are tested as well.
+        """
+        pairs = [(min(p), max(p)) for p in pairwise(nodes)]
+        asked = dict.fromkeys([*pairs, *also])
+        unknown = [pair for pair in asked if pair not in self._ways(pair)]
+        if unknown:
+            A, B = (np.stack([self._q(p[k]) for p in unknown]) for k in range(2))
+            for pair, way in zip(unknown, self.motions.between(A, B), strict=True):
+                self._ways(pair)[pair] = way
+        found: list[Way] = []
+        for pair, node in zip(pairs, nodes[:-1], strict=True):
+            way = self._ways(pair)[pair]
+            found.append(way if way is None or node == pair[0] else way[::-1])
+        return found
+
+    def _ways(self, pair: tuple[int, int]) -> Ways:
+        return self.own if pair[0] < 0 else self.graph.ways
+
+    def _q(self, node: int) -> Array:
+        return self.graph.Q[node] if node >= 0 else self.ends[START - node]
+
+
+def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
+    """Return a way that is shorter, or the same: by shortcuts between its points."""
+    rng = np.random.default_rng(question.seed)
+    best, missed = way, 0
+    for _ in range(SHORTENINGS):
+        is_late = time.perf_counter() > question.deadline
+        if len(best) <= 2 or missed > 1 or is_late:
+            break
+        fine = best if motions.manifold.parts else _refined(best, motions)
+        along = np.concatenate([[0.0], np.cumsum(motions.lengths(fine[:-1], fine[1:]))])
+        i, j = np.sort(rng.integers(0, len(fine), (2, CHORDS)), axis=0)
+        i[0], j[0] = 0, len(fine) - 1
+        saves = along[j] - along[i] - motions.lengths(fine[i], fine[j])
+        wanted = np.flatnonzero((j > i + 1) & (saves > 1e-3 * along[-1]))
+        found = motions.between(fine[i[wanted]], fine[j[wanted]])
+        gains: list[tuple[float, int, int, Array]] = []
+        for k, shortcut in zip(wanted.tolist(), found, strict=True):
+            if shortcut is None:
+                continue
+            length = motions.lengths(shortcut[:-1], shortcut[1:]).sum()
+            gain = float(along[j[k]] - along[i[k]] - length)
+            if gain > 1e-3 * along[-1]:
+                gains.append((gain, int(i[k]), int(j[k]), shortcut))
+        missed = 0 if gains else missed + 1
+        # The best ones that do not overlap, put in from the end.
+        taken: list[tuple[int, int, Array]] = []
+        for _, first, last, shortcut in sorted(gains, key=lambda each: -each[0]):
+            if all(last <= a or first >= b for a, b, _ in taken):
+                taken.append((first, last, shortcut))
+        now = fine if taken else best
+        for first, last, shortcut in sorted(taken, key=lambda each: -each[0]):
+            now = np.concatenate([now[:first], shortcut, now[last + 1 :]])
+        best = now if motions.manifold.parts else _merged(now, motions)
+    # Parts of what is proven are proven, but for rounding.
+    return best if motions.proven([best])[0] is not None else way
+
+
+def _refined(way: Array, motions: MotionTests) -> Array:
+    """Return a way with points within its motions."""
+    lengths = motions.lengths(way[:-1], way[1:])
+    step = max(float(lengths.sum()) / (2 * CHORDS), 1e-9)
+    parts = [way[:1]]
+    for a, b, length in zip(way[:-1], way[1:], lengths, strict=True):
+        count = max(1, math.ceil(length / step))
+        t = np.arange(1, count + 1)[:, None] / count
+        part = a + t * (b - a)
+        part[-1] = b
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _merged(way: Array, motions: MotionTests) -> Array:
+    """Return a way without points that lie on the straight motion past them."""
+    kept = [way[0]]
+    for here, behind in pairwise(way[1:]):
+        last = kept[-1]
+        past = motions.lengths(last[None], behind[None])[0]
+        detour = motions.lengths(last[None], here[None])[0]
+        detour += motions.lengths(here[None], behind[None])[0] - past
+        if detour > 1e-9 * (1.0 + past):
+            kept.append(here)
+    return np.stack([*kept, way[-1]])
+
+
+def random_positions(
+    manifold: Manifold, rng: np.random.Generator, count: int, ends: Array | None = None
+) -> Array:
+    """Return random positions that satisfy constraints, at most `count`.
+
+    Args:
+        manifold: The constraints.
+        rng: Where random numbers come from.
+        count: How many are tried.
+        ends: Positions between which half of them lie, as far aside as these are
+            apart; shape (k, n).
+    """
+    n = len(manifold.lower)
+    Q = rng.uniform(manifold.lower, manifold.upper, (count, n))
+    if ends is not None:
+        a, b = ends[rng.integers(0, len(ends), (2, count // 2))]
+        spread = 0.5 * np.maximum(np.abs(b - a).max(axis=1, keepdims=True), 0.3)
+        t = rng.uniform(size=(len(a), 1))
+        Q[: len(a)] = a + t * (b - a) + spread * rng.standard_normal(a.shape)
+    found, is_done = manifold.project(Q)
+    return np.ascontiguousarray(found[is_done])
+
+
+def search(
+    question: GraphQuery, motions: MotionTests, most: int
+) -> tuple[Answer, Graph]:
+    """Return a way through a graph that grows until there is one.
+
+    The deadline, and `most` nodes, end it.
+    """
+    ends = np.concatenate([question.start[np.newaxis], question.goals])
+    rng = np.random.default_rng(question.seed)
+    own: Ways = {}
+    graph = Graph.of(ends[:0], motions)
+    answer, count = graph.ask(question, motions, own), FIRST_NODES
+    while answer.q is None and len(graph.Q) < most:
+        if time.perf_counter() > question.deadline:
+            break
+        more = random_positions(motions.manifold, rng, count, ends)
+        graph = graph.grown(more, motions)
+        answer = graph.ask(question, motions, own)
+        # A constraint that no sample satisfies must end, too.
+        count = min(2 * count, MOST_NODES)
+        most -= 0 if len(more) else count
+    return answer, graph

@@ -1,0 +1,345 @@
+"""Ways within constraints, judged by formulas of their own in plain NumPy."""
+
+from __future__ import annotations
+
+import functools
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.planning.constraint import Manifold
+from ball_arm import (
+    BALL,
+    BALLS,
+    LENGTHS,
+    among_balls,
+    centres,
+    dense,
+    free_positions,
+)
+
+Array = np.ndarray
+FRAME = "robot/link3"
+
+
+@functools.cache
+def planner() -> arm.Planner:
+    cell = among_balls()
+    return cell.planner(cell.collision())
+
+
+def origins(Q: Array) -> Array:
+    """Return where the last link begins: its balls are on a line from there."""
+    X = centres(Q)
+    return 2.0 * X[:, 6] - X[:, 7]
+
+
+def axes(Q: Array) -> Array:
+    """Return the direction of the last link."""
+    X = centres(Q)
+    return (X[:, 7] - X[:, 6]) / (0.5 * LENGTHS[3])
+
+
+def manifold(*constraints: arm.FrameConstraint, start: Array | None = None) -> Manifold:
+    return planner().manifold(constraints, start, np.empty((0, 4)), None)
+
+
+def ends_on(surface: Manifold, count: int) -> Array:
+    """Return free positions that satisfy constraints."""
+    check = planner().check
+    Q, is_done = surface.project(free_positions(check, 40 * count))
+    Q = Q[is_done]
+    return Q[~check(Q)][:count]
+
+
+def gaps(Q: Array) -> Array:
+    between = centres(Q)[:, :, None] - np.array(BALLS)
+    return np.linalg.norm(between, axis=-1) - 0.15 - BALL
+
+
+POINT = arm.Pose.translation(0.45, 0.1, 0.12)
+CASES = {
+    "plane": (
+        arm.FrameConstraint(FRAME, target=POINT, position="z", rotation=""),
+        lambda Q: np.abs(origins(Q)[:, 2] - 0.12),
+        1e-3,
+    ),
+    "line": (
+        arm.FrameConstraint(FRAME, target=POINT, position="xz", rotation=""),
+        lambda Q: np.linalg.norm(origins(Q)[:, [0, 2]] - (0.45, 0.12), axis=1),
+        1e-3,
+    ),
+    "box": (
+        arm.FrameConstraint(
+            FRAME,
+            target=arm.Pose.translation(0.0, 0.0, 0.0),
+            position="",
+            rotation="",
+            box=((-1.0, -1.0, -0.1), (1.0, 1.0, 0.2)),
+        ),
+        lambda Q: np.maximum(origins(Q)[:, 2] - 0.2, -0.1 - origins(Q)[:, 2]),
+        1e-3,
+    ),
+    "axis": (
+        arm.FrameConstraint(
+            FRAME,
+            target=arm.Pose.rotation_y(-0.2),
+            position="",
+            rotation="yz",
+            angle=0.02,
+        ),
+        lambda Q: np.arccos(
+            np.clip(axes(Q) @ (np.cos(0.2), 0.0, np.sin(0.2)), -1.0, 1.0)
+        ),
+        0.02,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_constraints_hold_between_way_points(name: str):
+    constraint, error, most = CASES[name]
+    surface = manifold(constraint)
+    Q = ends_on(surface, 4)
+    assert error(Q).max() < 1e-6
+    found = 0
+    for start, goal in pairwise(Q):
+        plan = planner()(start, goal, constraints=[constraint], timeout=1.0)
+        if not plan:
+            assert plan.reason in {arm.PlanReason.TIMED_OUT, arm.PlanReason.NOT_FOUND}
+            continue
+        found += 1
+        assert plan.proven
+        assert (plan.q[0] == start).all() and (plan.q[-1] == goal).all()
+        between = dense(plan.q, 400)
+        assert error(between).max() < most
+        assert gaps(between).min() > 0.0
+    assert found
+
+
+def test_what_is_not_constrained_leaves_the_plane():
+    constraint, error, most = CASES["plane"]
+    Q = ends_on(manifold(constraint), 7)
+    ways = [planner()(a, b) for a, b in pairwise(Q)]
+    assert max(error(dense(plan.q, 400)).max() for plan in ways if plan) > 10 * most
+
+
+def test_motions_that_leave_the_tolerance_between_samples_are_refused():
+    constraint, error, most = CASES["plane"]
+    surface = manifold(constraint)
+    Q, _ = surface.project(free_positions(planner().check, 60))
+    A, B = Q[:-1], Q[1:]
+    B = A + np.linspace(0.0, 1.0, len(A))[:, None] * (B - A)
+    B, is_done = surface.project(B)
+    A, B = A[is_done], B[is_done]
+    t = np.linspace(0.0, 1.0, 1001)[:, None]
+    worst = np.array([error(a + t * (b - a)).max() for a, b in zip(A, B, strict=True)])
+    holds = surface.holds(A, B, 0.01)
+    assert not holds[worst > most].any()
+    assert holds[worst < 0.7 * most].all()
+    assert 3 < holds.sum() < len(holds) - 3
+
+
+def test_the_pose_at_the_start_is_kept_by_default():
+    start = np.array([0.3, -1.2, 0.4, 0.2])
+    keep = arm.FrameConstraint(FRAME, position="z", rotation="")
+    goal = start + np.array([0.0, 0.0, 0.0, 0.8])
+    plan = planner()(start, goal, constraints=[keep])
+    height = origins(dense(plan.q, 400))[:, 2]
+    assert plan and np.ptp(height) < 2e-3
+
+
+@functools.cache
+def two_arms() -> arm.Planner:
+    robot = arm.example("irb2400").manipulators[0]
+    aside = arm.Pose.translation(0.0, 1.5, 0.0)
+    cell = arm.Cell(
+        manipulators=[robot.replace(name="left"), robot.replace(name="right")],
+        mounts=[arm.Mount(manipulator="right", pose=aside)],
+    )
+    rules = cell.rules.include_self("left").include_self("right")
+    cell = cell.replace(rules=rules)
+    return cell.planner(cell.collision())
+
+
+TOOLS = ["left/tool0", "right/tool0"]
+HELD = np.array([0.3, 0.2, 0.1, 0.2, 0.8, 0.1, -0.3, 0.3, 0.0, 0.1, 0.7, 0.2])
+
+
+def slips(Q: Array) -> tuple[Array, Array]:
+    """Return how far the left tool is from where the right one held it, and turned."""
+    pose = arm.Cell.of(two_arms().check.cell).fk(TOOLS)
+    both = pose(Q), pose(HELD)
+    now, then = (np.linalg.inv(X[..., 1, :, :]) @ X[..., 0, :, :] for X in both)
+    turn = np.einsum("kij,ij->k", now[:, :3, :3], then[:3, :3])
+    angle = np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0))
+    return np.linalg.norm(now[:, :3, 3] - then[:3, 3], axis=1), angle
+
+
+def test_two_frames_keep_their_place_to_each_other():
+    planned = two_arms()
+    hold = arm.FrameConstraint(TOOLS[0], relative_to=TOOLS[1])
+    surface = planned.manifold([hold], HELD, HELD[None], None)
+    goal, is_done = surface.project(
+        HELD + 0.4 * np.random.default_rng(0).standard_normal((20, 12))
+    )
+    goal = goal[is_done & ~planned.check(goal)][0]
+    plan = planned(HELD, goal, constraints=[hold], timeout=20.0)
+    assert plan and plan.proven and len(plan.q) > 2
+    far, angle = slips(dense(plan.q, 100))
+    assert far.max() < 1e-3 and angle.max() < 1e-2
+
+
+def test_what_moving_frames_slip_between_samples_is_found():
+    planned, rng = two_arms(), np.random.default_rng(1)
+    hold = arm.FrameConstraint(
+        TOOLS[0], relative_to=TOOLS[1], distance=2e-3, angle=4e-3
+    )
+    surface = planned.manifold([hold], HELD, HELD[None], None)
+    near = HELD + rng.uniform(0.0, 0.4, (40, 1)) * rng.standard_normal((40, 12))
+    B, is_done = surface.project(near)
+    B = B[is_done]
+    A = np.tile(HELD, (len(B), 1))
+    t = np.linspace(0.0, 1.0, 401)[:, None]
+    slipped = [slips(a + t * (b - a)) for a, b in zip(A, B, strict=True)]
+    worst = np.array([max(d.max() / 2e-3, w.max() / 4e-3) for d, w in slipped])
+    holds = surface.holds(A, B, 0.01)
+    assert not holds[worst > 1.0].any()
+    assert holds[worst < 0.7].all()
+    assert 3 < holds.sum() < len(holds) - 3
+
+
+def test_loops_are_sampled_and_that_is_said():
+    cell = arm.example("five_bar")
+    planned = cell.planner(cell.collision())
+    start, tip = np.array(cell.home.q), cell.fk("five_bar/tip")
+    here = arm.Pose.translation(*tip(start)[:3, 3])
+    level = arm.FrameConstraint("five_bar/tip", target=here, position="y", rotation="")
+    surface = planned.manifold([level], start, start[None], None)
+    goals, is_done = surface.project(start + np.array([[0.25, 0.25], [-0.25, -0.25]]))
+    assert is_done.all()
+    for goal in goals:
+        plan = planned(start, goal, constraints=[level])
+        assert plan and not plan.proven and len(plan.q) > 2
+        height = tip(dense(plan.q, 200))[:, 1, 3] - tip(start)[1, 3]
+        assert np.abs(height).max() < 1e-3
+
+
+def test_frames_that_nothing_moves_constrain_nothing():
+    start, goal = free_positions(planner().check, 2)
+    still = arm.FrameConstraint("thing0/b")
+    plan = planner()(start, goal, constraints=[still], timeout=None)
+    assert plan and plan.proven and gaps(dense(plan.q, 400)).min() > 0.0
+
+
+def test_a_search_ends_where_there_is_no_way():
+    constraint, _, _ = CASES["line"]
+    Q = ends_on(manifold(constraint), 6)
+    check = planner().check
+    small = among_balls().planner(check, nodes=200)
+    plans = [
+        small(*ends, constraints=[constraint], timeout=None) for ends in pairwise(Q)
+    ]
+    reasons = [plan.reason for plan in plans]
+    assert {*reasons} == {arm.PlanReason.FOUND, arm.PlanReason.NOT_FOUND}
+    lost = [plan for plan in plans if not plan]
+    assert all(not len(plan.q) and not plan.proven and plan.goal == -1 for plan in lost)
+
+
+def test_fixed_and_bounded_joints():
+    check = planner().check
+    Q = free_positions(check, 30)
+    fixed = bounded = 0
+    for start, end in pairwise(Q):
+        goal = end.copy()
+        goal[3] = start[3]
+        plan = planner()(start, goal, fixed=["robot/link3"], timeout=0.2)
+        if plan:
+            assert plan.proven and (plan.q[:, 3] == start[3]).all()
+            fixed += len(plan.q) > 2
+        low, high = sorted((start[0], goal[0]))
+        low, high = low - 0.1, high + 0.1
+        plan = planner()(start, goal, bounds={"robot/link0": (low, high)}, timeout=0.2)
+        if plan:
+            assert plan.q[:, 0].min() >= low and plan.q[:, 0].max() <= high
+            bounded += len(plan.q) > 2
+    assert fixed and bounded
+
+
+def test_goals_that_fixed_joints_do_not_reach_are_named():
+    start, goal = free_positions(planner().check, 2)
+    plan = planner()(start, goal, fixed=["robot/link1"])
+    assert plan.reason is arm.PlanReason.LIMITS and plan.joints == ("robot/link1",)
+
+
+def test_a_pose_is_reached_by_the_joints_that_may_move():
+    cell = arm.example("ur10_on_rail")
+    planned = cell.planner(cell.collision())
+    start = np.array([0.3, 0.3, -1.2, 0.9, 0.3, 0.3, 0.3])
+    X = cell.fk("ur10/tool0")(start + 0.2 * np.arange(7) / 7)
+    plan = planned(start, X, frame="ur10/tool0", fixed=["track/carriage"])
+    assert plan and (plan.q[:, 0] == 0.3).all()
+    assert cell.fk("ur10/tool0")(plan.q[-1]) == pytest.approx(X, abs=1e-6)
+
+
+def test_ends_that_violate_a_constraint_are_named():
+    constraint, _, _ = CASES["plane"]
+    on = ends_on(manifold(constraint), 1)[0]
+    off = free_positions(planner().check, 5)[4]
+    plan = planner()(off, on, constraints=[constraint])
+    assert plan.reason is arm.PlanReason.START_VIOLATES
+    assert FRAME in plan.violated[0] and FRAME in repr(plan)
+    plan = planner()(on, off, constraints=[constraint])
+    assert plan.reason is arm.PlanReason.GOAL_VIOLATES and not len(plan.q)
+
+
+def test_no_time_ends_a_search():
+    constraint, _, _ = CASES["line"]
+    Q = ends_on(manifold(constraint), 12)
+    plans = [
+        planner()(a, b, constraints=[constraint], timeout=0.0) for a, b in pairwise(Q)
+    ]
+    assert arm.PlanReason.TIMED_OUT in {plan.reason for plan in plans}
+
+
+def test_a_seed_gives_one_way():
+    constraint, _, _ = CASES["plane"]
+    a, b = ends_on(manifold(constraint), 2)
+    ways = [planner()(a, b, constraints=[constraint], seed=4).q for _ in range(2)]
+    assert (ways[0] == ways[1]).all()
+
+
+@pytest.mark.parametrize(
+    ("fields", "error", "message"),
+    [
+        ({"rotation": "z"}, ModelError, "leaves two rotations free"),
+        ({"position": "xw"}, ModelError, "letters of 'xyz'"),
+        ({"position": "", "rotation": ""}, ModelError, "constrains nothing"),
+        ({"distance": 0.0}, ModelError, "distance= must be above 0"),
+        ({"angle": np.nan}, ModelError, "angle= must be above 0"),
+        ({"target": np.eye(3)}, ShapeError, r"shape \(3, 3\)"),
+        ({"target": 2.0 * np.eye(4)}, ModelError, "rigid pose"),
+        ({"box": (1.0, 2.0)}, ShapeError, r"not \(2, 3\)"),
+        ({"box": ((0, 0, 1), (0, 0, 0))}, ModelError, "box is empty"),
+    ],
+)
+def test_constraints_that_do_not_fit_are_refused(fields, error, message: str):
+    with pytest.raises(error, match=message):
+        arm.FrameConstraint(FRAME, **fields)
+
+
+def test_what_does_not_fit_is_refused():
+    start, goal = free_positions(planner().check, 2)
+    for options, error, message in (
+        ({"fixed": ["robot/link9"]}, UnknownName, "link9"),
+        ({"fixed": "robot/link1"}, ModelError, "list of names"),
+        ({"bounds": {"robot/link1": (1.0, 0.0)}}, ModelError, "least and the greatest"),
+        ({"bounds": {"robot/link1": (4.0, 5.0)}}, ModelError, "beyond its limits"),
+        ({"constraints": [np.eye(4)]}, ModelError, "FrameConstraint"),
+        ({"constraints": [arm.FrameConstraint("nothing")]}, UnknownName, "nothing"),
+    ):
+        with pytest.raises(error, match=message):
+            planner()(start, goal, **options)
