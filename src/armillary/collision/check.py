@@ -310,7 +310,8 @@ class CollisionCheck:
         check = check_of(cell, state, options, obstacles)
         if obstacles is None:
             return check
-        # As in other states, obstacles do not count for links that stand still on a base.
+        # As in other states, obstacles do not count for links that stand still on
+        # such a base.
         names, known = set(obstacles.names), set(self.pairs)
         still = [(b, a) for a, b in check.pairs if b in names and (a, b) not in known]
         if not still:

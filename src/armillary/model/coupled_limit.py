@@ -64,8 +64,8 @@ class CoupledLimit(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             ModelError: A number is not finite, a joint has no name, all coefficients
-                are 0, or there is not one for each joint; a joint is named twice; it has
-                neither limit, or lower is not below upper.
+                are 0, or there is not one for each joint; a joint is named twice;
+                neither limit is given, or lower is not below upper.
         """
         given: Any = self.joints
         if isinstance(given, Mapping):
