@@ -307,7 +307,7 @@ def test_a_scan_and_a_cloud_on_a_moving_link_are_refused() -> None:
     assert ("part/body", "scan") not in found.pairs
 
 
-def test_what_is_held_is_tested_too() -> None:
+def test_attached_parts_are_tested_too() -> None:
     cell, given = robot(), things(1)
     grip = cell.home.attach("part", "arm/l2", pose=arm.Pose.translation(0, 0, 0.3))
     alone, held = (cell.collision(s).with_obstacles(given) for s in (None, grip))
