@@ -62,8 +62,8 @@ motions = [plan.timed(acceleration=4.0) for plan in plans]
 whole = motions[0].then(*motions[1:], pause=0.3)
 print(f"{whole.duration:.1f} s in all, with pauses of 0.3 s")
 
-# The check: the tool is where it was sent, ways have way points where the straight motion
-# of the joints would touch, and nothing is nearer than the margin anywhere on the way.
+# The check: the tool is where it was sent, ways have way points where the straight
+# motion of joints would touch, and nothing is nearer than the margin anywhere.
 for place, plan, motion in zip(places, plans, motions, strict=True):
     assert plan.proven
     assert np.abs(cell.fk("tool0")(plan.q[-1]) - place).max() < 1e-5
