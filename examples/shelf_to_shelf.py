@@ -62,8 +62,8 @@ motions = [plan.timed(acceleration=4.0) for plan in plans]
 whole = motions[0].then(*motions[1:], pause=0.3)
 print(f"{whole.duration:.1f} s in all, with pauses of 0.3 s")
 
-# The check: the tool is where it was sent, most straight motions of the joints would
-# touch, and nothing is nearer than the margin anywhere on the way.
+# The check: the tool is where it was sent, ways have way points where the straight
+# motion of joints would touch, and nothing is nearer than the margin anywhere.
 for place, plan, motion in zip(places, plans, motions, strict=True):
     assert plan.proven
     assert np.abs(cell.fk("tool0")(plan.q[-1]) - place).max() < 1e-5
@@ -71,7 +71,8 @@ for place, plan, motion in zip(places, plans, motions, strict=True):
     assert check.clearance(samples).min() > MARGIN - 1e-9
     assert np.abs(samples[[0, -1]] - plan.q[[0, -1]]).max() < 1e-9
 direct = check.motion([each.q[0] for each in plans], [each.q[-1] for each in plans])
-assert direct.free.sum() <= 2
+assert not direct.free.all()
+assert (direct.free == [len(each.q) == 2 for each in plans]).all()
 
 if len(sys.argv) > 1:
     cell.export(sys.argv[1], motion=whole)

@@ -255,6 +255,8 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match="starts are of shape"):
         planner.batch(free[:3], [free])
     other = cell_of([at(Sphere, 1.0, 0.0, 0.0, radius=0.1)])
+    with pytest.raises(ModelError, match="needs a collision check"):
+        other.planner(free)
     with pytest.raises(ModelError, match="another cell"):
         other.planner(planner.check)
     with pytest.raises(ShapeError, match="weights are of shape"):

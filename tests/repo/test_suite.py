@@ -19,7 +19,7 @@ WAITS = {
     "test_disk_cache.py": (1, "sets the age of a file"),
     "kernel/test_search.py": (2, "a deadline is not over before its time"),
     "sweeps/test_interrupted.py": (2, "waits for another process"),
-    "view/test_viewer.py": (2, "waits for a browser"),
+    "people.py": (2, "waits for a browser"),
 }
 
 

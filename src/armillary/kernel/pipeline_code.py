@@ -8,17 +8,16 @@ computes in all of them, and puts back what was there before.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
+from itertools import islice
 from typing import Final, TypeAlias
 
 from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
-from armillary.kernel.machine_type import I1, I32, I64, PTR, VOID, Type, bits_of_lanes
+from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
 from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
@@ -33,12 +32,16 @@ from armillary.kernel.pipeline import (
     Subdivide,
     When,
     While,
-    calls_in,
     dense_in,
-    lane_regions_in,
-    programs_in,
-    searches_in,
 )
+from armillary.kernel.pipeline_columns import (
+    INLINE,
+    read_by_programs,
+    read_of_row,
+    with_addresses,
+    written_elsewhere,
+)
+from armillary.kernel.record_code import lane_records
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
 from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
@@ -48,9 +51,6 @@ __all__ = ["TABLE", "column_code", "pipeline_code"]
 
 TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 """What the machine code of a pipeline reads of a table; they follow each other."""
-
-INLINE: Final = 500
-"""Programs of at most so many instructions are not functions of their own."""
 
 IN_REGISTERS: Final = 64
 """Numbers of a column that may be in registers; LLVM decides."""
@@ -69,12 +69,6 @@ NUMBER: Final[tuple[int, ...]] = ()
 
 PART: Final = 32
 """Numbers that an iteration of that loop moves."""
-
-FARTHEST: Final = 2.0**62
-"""A position beyond all records that is an integer of 64 bits."""
-
-NEAREST: Final = 2.0**30
-"""The same of 32 bits, beyond all records of one number each."""
 
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -153,7 +147,7 @@ class _PipelineCode:
         self.ending: list[tuple[EndlessLoop, str, Mask]] = []
         # Memory on the stack that is only loaded and stored at fixed places becomes
         # registers; other code can reach only what has an address.
-        self.addressed = _with_addresses(pipeline)
+        self.addressed = with_addresses(pipeline)
         self.columns = self.memories(pipeline.columns)
         # What stages of linear algebra work in, one after the other.
         shape_of = pipeline.shape_of
@@ -291,7 +285,7 @@ class _PipelineCode:
             return
         written = [
             (self.columns[name], k)
-            for name in _written_elsewhere(self.pipeline, stages)
+            for name in written_elsewhere(self.pipeline, stages)
             for k in range(math.prod(self.pipeline.columns[name]))
         ]
         # Columns that nobody else writes need no care: no reader sees what lanes
@@ -375,7 +369,7 @@ class _PipelineCode:
         f, lanes = self.f, self.real.lanes
         shapes = self.pipeline.columns
         rows, flags = self.columns, self.flags
-        of_row = _read_of_row(self.pipeline, stage)
+        of_row = read_of_row(self.pipeline, stage)
         copies = self.memories({name: shapes[name] for name in of_row})
         self.columns = {**rows, **copies, **own}
         self.flags = f.variable(self.bits, 0)
@@ -489,11 +483,7 @@ class _PipelineCode:
         """Write stages; the fields that rows choose are columns meanwhile."""
         around, columns = self.fields, self.columns
         table = self.pipeline.table(stage.table)
-        read = {
-            port.name
-            for program in programs_in(stage.stages)
-            for port in program.inputs
-        }
+        read = read_by_programs(stage.stages)
         fields = {
             field.name: field.shape for field in table.fields if field.name in read
         }
@@ -510,8 +500,7 @@ class _PipelineCode:
         self, table: Table, at: Value, chosen: Mapping[str, Value]
     ) -> None:
         """Fill the memory of fields with those of the record at a position per lane."""
-        f, lanes = self.f, self.real.lanes
-        layout = table.layout(self.real.bits)
+        f, layout = self.f, table.layout(self.real.bits)
         # Layouts hold numbers alone, so a record is a row of reals, and an offset is a
         # position in it.
         targets = {
@@ -526,24 +515,7 @@ class _PipelineCode:
             self.store(nothing, base, k)
         records, count = self.records(table)
         with f.when(count > 0):
-            size = layout.bytes // self.scalar.bytes
-            is_number = size == 1 and lanes > 1
-            # To a whole number of the table's range; NaN becomes 0, and is put back.
-            kind, farthest = (I32, NEAREST) if is_number else (I64, FARTHEST)
-            near = (at > 0.0).select(at, 0.0)
-            near = (near < farthest).select(near, farthest)
-            position = near.to(kind.wide(lanes), "fptosi")
-            last = count - 1
-            if is_number:  # so many fit into memory
-                last = (last < int(NEAREST)).select(last, int(NEAREST)).to(I32, "trunc")
-            last = last.splat(lanes)
-            position = (position < last).select(position, last)
-            if is_number:
-                values = {0: f.gather(self.real, records, position)}
-            else:
-                start = position * layout.bytes
-                rows = [(f.address(records, start.lane(k)), 0) for k in range(lanes)]
-                values = load_scattered_rows(self.real, rows, size, set(targets))
+            values = lane_records(f, self.real, layout, (records, count), at, targets)
             is_nan = at.is_nan()
             for element, (base, k) in targets.items():
                 self.store(is_nan.select(nothing, values[element]), base, k)
@@ -726,90 +698,3 @@ class _PipelineCode:
         for k, value in enumerate(self.values(name, size)):
             self.store(value, shared, k)
         return shared
-
-
-def _with_addresses(pipeline: Pipeline) -> set[str]:
-    """Return the columns and fields that must have addresses."""
-    names = {field.of for table in pipeline.tables for field in table.fields}
-    for call in calls_in(pipeline.stages):
-        names.update(call.inputs, (port.name for port in call.outputs))
-    for stage in dense_in(pipeline.stages):
-        names.update(stage.inputs, (port.name for port in stage.outputs))
-    for program in pipeline.programs:
-        if len(program.instructions) > INLINE:
-            names.update(port.name for port in (*program.inputs, *program.outputs))
-    return names
-
-
-def _written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
-    """Return the columns that stages write and that others have written, too."""
-    everywhere, here = _writers(pipeline.stages), _writers(stages)
-    inputs = {port.name for port in pipeline.inputs}
-    columns = [name for name in here if name in pipeline.columns]  # others are fields
-    return [n for n in columns if n in inputs or everywhere[n] > here[n]]
-
-
-def _read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
-    """Return the columns that such a region reads and that others write."""
-    fields = {field.name: field for table in pipeline.tables for field in table.fields}
-
-    def columns(names: Iterator[str]) -> Iterator[str]:
-        """Yield columns, in place of fields that are positions in them."""
-        for name in names:
-            field = fields.get(name)
-            if field is None or field.kind == "index":
-                yield name if field is None else field.of
-
-    everywhere, here = (
-        Counter(columns(iter(_writers(stages).elements())))
-        for stages in (pipeline.stages, (stage,))
-    )
-    given = {port.name for port in pipeline.inputs}
-    read = dict.fromkeys(columns(_reads(stage.stages)))
-    if isinstance(stage, NearestPoint):
-        # What is wanted differs from row to row, as what is read does.
-        read |= dict.fromkeys((stage.least, stage.enough))
-        read.pop(stage.point.name, None)
-    return [n for n in read if n in given or everywhere[n] > here[n]]
-
-
-def _reads(stages: Sequence[Stage]) -> Iterator[str]:
-    """Yield the columns and fields that stages read."""
-    for stage in stages:
-        match stage:
-            case Program():
-                yield from (port.name for port in stage.inputs)
-                continue
-            case Call():
-                yield from stage.inputs
-                continue
-            case Farthest():
-                yield stage.direction
-                continue
-            case Dense():
-                yield from stage.inputs
-                continue
-            case Each():
-                yield from (stage.active,) if stage.active else ()
-            case At():
-                yield stage.record
-            case While() | When():
-                yield stage.condition
-            case Subdivide():
-                yield stage.longest
-            case NearestPoint():
-                yield from (stage.least, stage.enough)
-        yield from _reads(stage.stages)
-
-
-def _writers(stages: Sequence[Stage]) -> Counter[str]:
-    """Return how many stages write each column."""
-    leaves = calls_in(stages), searches_in(stages), dense_in(stages)
-    writers = [*programs_in(stages), *chain.from_iterable(leaves)]
-    written = Counter(port.name for writer in writers for port in writer.outputs)
-    for region in lane_regions_in(stages):
-        if isinstance(region, Subdivide):
-            written.update((*region.piece, region.covered, region.ended))
-        else:
-            written.update((region.point.name, region.least, region.chosen.name))
-    return written

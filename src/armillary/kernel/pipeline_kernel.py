@@ -218,7 +218,7 @@ class KernelByRecord:
         Raises:
             KernelError: As for `of`.
         """
-        # A fork may copy the lock while another thread has it: nobody waits for it.
+        # A fork may copy the lock while another thread has it: waiting would not end.
         if not self.lock.acquire(blocking=False):
             return self.of(which)(*inputs)
         try:

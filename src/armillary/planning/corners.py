@@ -128,18 +128,15 @@ def _lines(way: Array, deviations: Array) -> tuple[Array, Array, Array]:
     Returns:
         Starts and ends, shape (k - 2, m, n), and deviations, shape (k - 2, n).
     """
-    at = blended(way, deviations).curve.at
-    d = 0.5 * np.diff(at)[1::2, np.newaxis]
+    curve = blended(way, deviations).curve
+    d = 0.5 * np.diff(curve.at)[1::2, np.newaxis]
     steps = np.diff(way, axis=0)
     unit = steps / np.linalg.norm(steps, axis=1, keepdims=True)
     u, w = unit[:-1], unit[1:]
-    t = np.linspace(0.0, 1.0, LINES + 1)[:, np.newaxis]
-    back, on = _distance(t), _distance(1.0 - t)
-    points = way[1:-1, None] + d[:, None] * (on * w[:, None] - back * u[:, None])
+    # The curve at corner k leads from knot 2 k + 1 to the next one.
+    count, n = u.shape
+    parts = 2.0 * np.arange(count)[:, np.newaxis] + 1.0
+    parts = parts + np.linspace(0.0, 1.0, LINES + 1)
+    points = curve.evaluate((), parts.ravel())[0].reshape(count, LINES + 1, n)
     off = 3.0 / 8.0 / LINES**2 * d * np.abs(w - u)
     return points[:, :-1], points[:, 1:], off
-
-
-def _distance(t: Array) -> Array:
-    """Return how far before the corner a curve is, in parts of d."""
-    return 2.0 * (0.5 - t + t**3 - 0.5 * t**4)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import ModelError, ShapeError, quote
 from armillary.kernel.arguments import whole_number
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
@@ -96,9 +96,16 @@ def planner(
             of a search is bounded.
 
     Raises:
-        ModelError: The check is of another cell, or a number is not above 0.
+        ModelError: `check` is not a collision check, or of another cell; or a number is
+            not above 0.
         ShapeError: The weights have another shape.
     """
+    given: Any = check
+    if not isinstance(given, CollisionCheck):
+        raise ModelError(
+            "A planner needs a collision check, as in cell.planner(cell.collision()); "
+            f"what was given is {quote(given)}."
+        )
     if check.cell != cell:
         raise ModelError(
             f"The check is of another cell, '{check.cell.name}': make it by "

@@ -58,7 +58,8 @@ def acceleration_limits(
     if unlimited and is_needed:
         raise ModelError(
             "These joints have no acceleration limit in the model, so give "
-            f"acceleration=: {', '.join(unlimited)}."
+            "acceleration= (on the command line --acceleration): "
+            f"{', '.join(unlimited)}."
         )
     return limits_of("acceleration", modelled, len(joints))
 

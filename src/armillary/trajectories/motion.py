@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self, cast, final
@@ -40,6 +40,8 @@ from armillary.trajectories.motion_parts import (
     Marker,
     Peaks,
     Samples,
+    check_meeting,
+    in_order,
     sample_times,
 )
 from armillary.trajectories.position_limits import greatest_excess, workcell_of
@@ -425,16 +427,25 @@ class Motion:
         return replace(made, markers=self.markers, attachments=self.attachments)
 
     def marked(self, name: str, time: float) -> Motion:
-        """Return the motion with a name for an instant [s].
+        """Return the motion with a name for an instant.
+
+        Args:
+            name: What happens then; several instants may have the same name.
+            time: The instant [s].
 
         Raises:
             ModelError: The instant is not within the motion.
         """
         made = Marker(str(name), self._instant(time))
-        return replace(self, markers=_in_order([*self.markers, made]))
+        return replace(self, markers=in_order([*self.markers, made]))
 
     def gripping(self, part: str, *, by: str, time: float) -> Motion:
-        """Return the motion with a part that a frame grips at an instant [s].
+        """Return the motion with a part that a frame grips at an instant.
+
+        Args:
+            part: The manipulator that is gripped.
+            by: The frame that grips it, where the part then is.
+            time: The instant [s].
 
         Raises:
             ModelError: The instant is not within the motion.
@@ -444,7 +455,11 @@ class Motion:
         return self._with_event(Attachment(part, self._instant(time), by))
 
     def releasing(self, part: str, *, time: float) -> Motion:
-        """Return the motion with a part that is let go at an instant [s].
+        """Return the motion with a part that is let go at an instant.
+
+        Args:
+            part: The manipulator that is released; it stays where it is.
+            time: The instant [s].
 
         Raises:
             ModelError: The instant is not within the motion.
@@ -454,7 +469,7 @@ class Motion:
         return self._with_event(Attachment(part, self._instant(time)))
 
     def _with_event(self, event: Attachment) -> Motion:
-        made = replace(self, attachments=_in_order([*self.attachments, event]))
+        made = replace(self, attachments=in_order([*self.attachments, event]))
         made.state(self.duration)  # grips and releases everything
         return made
 
@@ -481,8 +496,8 @@ class Motion:
             times=np.append(end - self.times[:0:-1], end),
             law=turned,
             piece=self.piece[::-1],
-            markers=_in_order(Marker(m.name, end - m.time) for m in self.markers),
-            attachments=_in_order(attachments[::-1]),
+            markers=in_order(Marker(m.name, end - m.time) for m in self.markers),
+            attachments=in_order(attachments[::-1]),
             start=start,
         )
 
@@ -555,25 +570,8 @@ class Motion:
                 f"{', '.join(map(quote, self.joint_names))} and "
                 f"{', '.join(map(quote, other.joint_names))}."
             )
-        last, first = self._ends[1], other._ends[0]
-        pairs = [("positions", last[0], first[0])]
-        if pause:
-            rests = np.zeros_like(last[0])
-            pairs += [("rates at the pause", last[1], rests)]
-            pairs += [("rates at the pause", rests, first[1])]
-        else:
-            pairs += [("rates", last[1], first[1])]
-            pairs += [("accelerations", last[2], first[2])] if smooth else []
-        for what, a, b in pairs:
-            gap = np.abs(a - b)
-            if not (gap <= tolerance).all():
-                k = int(np.argmax(gap))
-                raise ModelError(
-                    f"Two motions do not meet: their {what} of "
-                    f"{quote(self.joint_names[k])} are {a[k]:g} and {b[k]:g} there. "
-                    "Let the next motion begin as the one before ends, or let both "
-                    "rest there and give pause=."
-                )
+        last = self._ends[1]
+        check_meeting(self.joint_names, last, other._ends[0], pause, smooth, tolerance)
         begin = self.duration + pause
         later = other.times + begin
         times, laws = [self.times], [self.law]
@@ -597,8 +595,8 @@ class Motion:
             law=np.concatenate(laws),
             curve=np.concatenate(curves),
             piece=np.concatenate(pieces),
-            markers=_in_order([*self.markers, *markers]),
-            attachments=_in_order([*self.attachments, *events]),
+            markers=in_order([*self.markers, *markers]),
+            attachments=in_order([*self.attachments, *events]),
             start=self.start if self.start is not None else other.start,
             cell_digest=self.cell_digest or other.cell_digest,
         )
@@ -697,7 +695,3 @@ class Motion:
 
     def __repr__(self) -> str:
         return f"<Motion: {self.duration:.6g} s, {self.curve.shape[-1]} joints>"
-
-
-def _in_order(events: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(sorted(events, key=lambda event: event.time))

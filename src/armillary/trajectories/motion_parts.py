@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.errors import ModelError, quote
 from armillary.kernel.arguments import positive_number
 
 __all__ = [
@@ -16,6 +18,8 @@ __all__ = [
     "Marker",
     "Peaks",
     "Samples",
+    "check_meeting",
+    "in_order",
     "sample_times",
 ]
 
@@ -92,3 +96,48 @@ def sample_times(duration: float, rate: float) -> Array:
     rate = positive_number("The rate", rate)
     count = math.ceil(duration * rate * (1.0 - 1e-12))
     return np.append(np.arange(count) / rate, duration)
+
+
+def in_order(events: Iterable[Any]) -> tuple[Any, ...]:
+    """Return markers or attachments in order of time; equal times keep theirs."""
+    return tuple(sorted(events, key=lambda event: event.time))
+
+
+def check_meeting(
+    joint_names: Sequence[str],
+    last: Sequence[Array],
+    first: Sequence[Array],
+    pause: float,
+    smooth: bool,
+    tolerance: float,
+) -> None:
+    """Refuse a motion that does not begin as the one before it ends.
+
+    Args:
+        joint_names: Those of both motions.
+        last: q, qd, qdd and qddd at the end of the motion before, (n,) each.
+        first: The same at the start of the other.
+        pause: How long joints rest in between [s].
+        smooth: Whether accelerations must meet, too.
+        tolerance: By how much they may differ.
+
+    Raises:
+        ModelError: They differ by more; a joint moves where it should rest.
+    """
+    pairs = [("positions", last[0], first[0])]
+    if pause:
+        rests = np.zeros_like(last[0])
+        pairs += [("rates at the pause", last[1], rests)]
+        pairs += [("rates at the pause", rests, first[1])]
+    else:
+        pairs += [("rates", last[1], first[1])]
+        pairs += [("accelerations", last[2], first[2])] if smooth else []
+    for what, a, b in pairs:
+        gap = np.abs(a - b)
+        if not (gap <= tolerance).all():
+            k = int(np.argmax(gap))
+            raise ModelError(
+                f"Two motions do not meet: their {what} of {quote(joint_names[k])} are "
+                f"{a[k]:g} and {b[k]:g} there. Let the next motion begin as the one "
+                "before ends, or let both rest there and give pause=."
+            )

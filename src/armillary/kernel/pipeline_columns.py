@@ -1,0 +1,131 @@
+"""Which columns of a pipeline its stages read and write."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Final
+
+from armillary.kernel.pipeline import (
+    At,
+    Call,
+    Dense,
+    Each,
+    Farthest,
+    NearestPoint,
+    Pipeline,
+    Stage,
+    Subdivide,
+    When,
+    While,
+    calls_in,
+    dense_in,
+    lane_regions_in,
+    programs_in,
+    searches_in,
+)
+from armillary.trace import Program
+
+__all__ = [
+    "INLINE",
+    "read_by_programs",
+    "read_of_row",
+    "with_addresses",
+    "written_elsewhere",
+]
+
+INLINE: Final = 500
+"""Programs of at most so many instructions are not functions of their own."""
+
+
+def with_addresses(pipeline: Pipeline) -> set[str]:
+    """Return the columns and fields that must have addresses."""
+    names = {field.of for table in pipeline.tables for field in table.fields}
+    for call in calls_in(pipeline.stages):
+        names.update(call.inputs, (port.name for port in call.outputs))
+    for stage in dense_in(pipeline.stages):
+        names.update(stage.inputs, (port.name for port in stage.outputs))
+    for program in pipeline.programs:
+        if len(program.instructions) > INLINE:
+            names.update(port.name for port in (*program.inputs, *program.outputs))
+    return names
+
+
+def written_elsewhere(pipeline: Pipeline, stages: Sequence[Stage]) -> list[str]:
+    """Return the columns that stages write and that others have written, too."""
+    everywhere, here = _writers(pipeline.stages), _writers(stages)
+    inputs = {port.name for port in pipeline.inputs}
+    columns = [name for name in here if name in pipeline.columns]  # others are fields
+    return [n for n in columns if n in inputs or everywhere[n] > here[n]]
+
+
+def read_by_programs(stages: Sequence[Stage]) -> set[str]:
+    """Return the columns and fields that programs in stages read."""
+    return {port.name for one in programs_in(stages) for port in one.inputs}
+
+
+def read_of_row(pipeline: Pipeline, stage: Subdivide | NearestPoint) -> list[str]:
+    """Return the columns that such a region reads and that others write."""
+    fields = {field.name: field for table in pipeline.tables for field in table.fields}
+
+    def columns(names: Iterator[str]) -> Iterator[str]:
+        """Yield columns, in place of fields that are positions in them."""
+        for name in names:
+            field = fields.get(name)
+            if field is None or field.kind == "index":
+                yield name if field is None else field.of
+
+    everywhere, here = (
+        Counter(columns(iter(_writers(stages).elements())))
+        for stages in (pipeline.stages, (stage,))
+    )
+    given = {port.name for port in pipeline.inputs}
+    read = dict.fromkeys(columns(_reads(stage.stages)))
+    if isinstance(stage, NearestPoint):
+        # What is wanted differs from row to row, as what is read does.
+        read |= dict.fromkeys((stage.least, stage.enough))
+        read.pop(stage.point.name, None)
+    return [n for n in read if n in given or everywhere[n] > here[n]]
+
+
+def _reads(stages: Sequence[Stage]) -> Iterator[str]:
+    """Yield the columns and fields that stages read."""
+    for stage in stages:
+        match stage:
+            case Program():
+                yield from (port.name for port in stage.inputs)
+                continue
+            case Call():
+                yield from stage.inputs
+                continue
+            case Farthest():
+                yield stage.direction
+                continue
+            case Dense():
+                yield from stage.inputs
+                continue
+            case Each():
+                yield from (stage.active,) if stage.active else ()
+            case At():
+                yield stage.record
+            case While() | When():
+                yield stage.condition
+            case Subdivide():
+                yield stage.longest
+            case NearestPoint():
+                yield from (stage.least, stage.enough)
+        yield from _reads(stage.stages)
+
+
+def _writers(stages: Sequence[Stage]) -> Counter[str]:
+    """Return how many stages write each column."""
+    leaves = calls_in(stages), searches_in(stages), dense_in(stages)
+    writers = [*programs_in(stages), *chain.from_iterable(leaves)]
+    written = Counter(port.name for writer in writers for port in writer.outputs)
+    for region in lane_regions_in(stages):
+        if isinstance(region, Subdivide):
+            written.update((*region.piece, region.covered, region.ended))
+        else:
+            written.update((region.point.name, region.least, region.chosen.name))
+    return written
