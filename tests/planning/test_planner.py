@@ -230,6 +230,34 @@ def test_positions_beyond_limits_name_their_joints():
     assert planner(free, [beyond, free]).success  # another goal is within
 
 
+@pytest.mark.parametrize("room", [0.8, 1e-6])
+def test_limits_that_couple_joints_are_kept(room: float):
+    sums = {"robot/link0": 1.0, "robot/link3": -2.0}
+    limit = arm.CoupledLimit(joints=sums, lower=-room, upper=room, name="cable")
+    cell = among_balls().replace(coupled_limits=[limit])
+    check = cell.collision()
+    planner = cell.planner(check)
+    Q = cell.limit_rows.nearest(free_positions(check, 300), *cell.limits)
+    Q = Q[~check(Q) & cell.within_limits(Q)]
+    searched = 0
+    for start, goal in pairwise(Q[:14]):
+        plan = planner(start, goal, timeout=None, improve=0.001)
+        assert plan.success and plan.proven and cell.within_limits(plan.q).all()
+        value = dense(plan.q, 200) @ [1.0, 0.0, 0.0, -2.0]
+        assert abs(value).max() <= room + 1e-15
+        motion = plan.timed(acceleration=5.0)
+        value = motion.sampled(count=500).q @ [1.0, 0.0, 0.0, -2.0]
+        assert abs(value).max() <= room + 1e-14
+        searched += len(plan.q) > 2
+    assert searched > 2
+    beyond = np.array([1.0, 0.0, 0.0, -1.0])
+    for ends in ((beyond, Q[0]), (Q[0], beyond), (Q[0], [beyond, beyond])):
+        plan = planner(*ends)
+        assert plan.reason is arm.PlanReason.LIMITS and plan.joints == ("cable",)
+    assert planner(Q[0], [beyond, Q[0]]).goal == 1
+    assert planner.batch(Q[:2], [beyond, Q[1]])[0].joints == ("cable",)
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_invalid(number: float):
     planner = planner_of_balls()
@@ -521,7 +549,7 @@ def test_a_check_in_python_is_asked_by_the_same_loop():
     lower, upper = among_balls().limits
     loop = NativeLoop.of(
         EdgeTests(columns, columns, None),
-        Space(lower, upper, np.ones(4)),
+        Space(lower, upper, np.ones(4), among_balls().limit_rows),
         LoopOptions(step=STEP),
     )
     found = loop.solve(Problem(start, goal[np.newaxis], 1, 0))

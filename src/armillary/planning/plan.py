@@ -59,7 +59,8 @@ class Plan:
         samples: How many random positions the trees grew to.
         nodes: How many positions the trees had.
         pairs: The pairs of links that touch at the start, or at the first goal.
-        joints: The names of joints that are outside of their limits.
+        joints: The names of joints that are outside of their limits, and of limits that
+            couple joints which do not hold, at the start or the first goal.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
         check: What does not touch, and in which state.

@@ -19,6 +19,7 @@ from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
+from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
@@ -260,16 +261,16 @@ class Planner:
         # What is not finite is within no limits, unless these are infinite.
         is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
         is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
-        if not is_usual or self._is_open:
+        if not is_usual or self._is_open or len(self._rows):
             if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
                 return self._without(PlanReason.INVALID)
-            beyond = (q0 < lower) | (q0 > upper)
-            if not (beyond.any() or is_within.any()):
-                beyond = (goals.q[0] < lower) | (goals.q[0] > upper)
-            if beyond.any():
-                names = self.check.cell.joint_names
-                joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
-                return self._without(PlanReason.LIMITS, joints)
+            if len(self._rows):
+                is_within = np.array([not self._beyond(q) for q in goals.q])
+            beyond = self._beyond(q0)
+            if not (beyond or is_within.any()):
+                beyond = self._beyond(goals.q[0])
+            if beyond:
+                return self._without(PlanReason.LIMITS, beyond)
             if not is_within.all():
                 q = np.ascontiguousarray(goals.q[is_within])
                 goals = Goals(q, goals.numbers[is_within])
@@ -280,6 +281,20 @@ class Planner:
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
         return self.check.cell.limits
+
+    @cached_property
+    def _rows(self) -> LimitRows:
+        """Return the limits that couple joints."""
+        return self.check.cell.limit_rows
+
+    def _beyond(self, q: Array) -> tuple[str, ...]:
+        """Return the names of limits that joint positions do not keep."""
+        (lower, upper), rows = self._limits, self._rows
+        names = self.check.cell.joint_names
+        out = np.flatnonzero((q < lower) | (q > upper)).tolist()
+        missed = np.flatnonzero(rows.A @ q > rows.b).tolist()
+        labels = dict.fromkeys(rows.labels[k] for k in missed)
+        return (*(names[k] for k in out), *labels)
 
     @cached_property
     def _is_open(self) -> bool:
@@ -377,7 +392,7 @@ class Planner:
         quick = prover and self.check.edge_proof_columns(lower, upper)
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
-        space = Space(lower, upper, self.weights)
+        space = Space(lower, upper, self.weights, self.check.cell.limit_rows)
         return NativeLoop.of(EdgeTests(wide, tight, prover, quick), space, self.options)
 
 

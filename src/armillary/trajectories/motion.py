@@ -148,7 +148,7 @@ class Motion:
         if not all(np.isfinite(part).all() for part in (t, *values)):
             raise ModelError("A number of the samples of a motion is not finite.")
         h = np.diff(t)
-        if not (h > 0.0).all():
+        if not (h >= np.finfo(np.float64).tiny).all():  # 1 / h is finite
             raise ModelError("The times of the samples of a motion must ascend.")
         n = values[0].shape[1]
         if qdd is None:
@@ -510,9 +510,11 @@ class Motion:
             self,
             times=times,
             law=self.law / slower ** np.arange(POWERS),
-            markers=tuple(Marker(m.name, m.time * slower) for m in self.markers),
+            markers=tuple(
+                m._replace(time=min(m.time * slower, wanted)) for m in self.markers
+            ),
             attachments=tuple(
-                e._replace(time=e.time * slower) for e in self.attachments
+                e._replace(time=min(e.time * slower, wanted)) for e in self.attachments
             ),
         )
 
