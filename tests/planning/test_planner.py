@@ -358,10 +358,38 @@ def test_what_does_not_fit_is_refused():
         cell.planner(planner.check, weights=[1.0, 2.0])
     with pytest.raises(ModelError, match="weights of joints"):
         cell.planner(planner.check, weights=[1.0, 2.0, 0.0, 1.0])
-    with pytest.raises(ModelError, match="resolution must be above 0"):
+    with pytest.raises(ModelError, match="resolution is a finite number"):
         cell.planner(planner.check, resolution=0.0)
+    for options in ({"resolution": 1e-300}, {"weights": [1e12] * 4}, {"nodes": 2**70}):
+        with pytest.raises(ModelError, match=r"resolution|weights|nodes"):
+            cell.planner(planner.check, **options)
+    with pytest.raises(ModelError, match="needs a check"):
+        cell.planner(None)
+    with pytest.raises(ShapeError, match="one for each start"):
+        planner.batch([free], 5)
+    for time in (float("nan"), -1.0, "1", [1.0]):
+        with pytest.raises(ModelError, match="number from 0 up"):
+            planner(free, free, timeout=time)
+    for time in (1e10, 1e300, float("inf")):  # longer than a clock of nanoseconds
+        assert planner(free, free, timeout=time, improve=0.0).success
+    ball = Sphere(radius=0.1)
+    still = arm.Manipulator(name="s", links=[arm.Link(name="b", collisions=[ball])])
+    rigid = arm.Cell(manipulators=[still, still.replace(name="t")])
+    with pytest.raises(ModelError, match="nothing to plan"):
+        rigid.planner(rigid.collision())
     with pytest.raises(ModelError, match="nodes"):
         cell.planner(planner.check, nodes=1)
+
+
+def test_the_clock_ends_the_samples_of_one_motion():
+    planner = planner_of_balls()
+    start, _ = cornered_problem(planner)
+    fine = among_balls().planner(
+        planner.check, weights=[1e6, 1e6, 1.0, 1.0], resolution=1e-6
+    )
+    # A motion of 1e12 samples.
+    lone = fine(start, start + np.array([0.0, 1e-3, 0.0, 0.0]), timeout=0.05)
+    assert lone.reason is arm.PlanReason.TIMED_OUT
 
 
 # Poses
@@ -574,5 +602,10 @@ def test_a_way_is_timed():
     plan = planner(start, goal)
     timed = plan.timed(velocity=1.0, acceleration=5.0)
     assert timed.duration > 0.0
+    for blend in (-1.0, float("nan"), float("inf"), "0.1"):
+        with pytest.raises(ModelError, match="blend"):
+            plan.timed(blend=blend, acceleration=5.0)
+    with pytest.raises(ModelError, match="take no start="):
+        plan.timed(start=1.0, acceleration=5.0)
     with pytest.raises(ModelError, match="no way to time"):
         planner(start, goal, timeout=0.0).timed(velocity=1.0, acceleration=5.0)

@@ -7,14 +7,15 @@ import math
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Final, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError, ShapeError
-from armillary.kernel.arguments import whole_number
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
@@ -35,6 +36,12 @@ LOG = logging.getLogger("armillary.planning")
 
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
+
+FINEST, HEAVIEST, MOST_NODES = 1e-6, 1e6, 2**31 - 1
+"""The least resolution, the greatest weight, and the most nodes of a tree."""
+
+LONGEST: Final = 1e9
+"""Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -89,28 +96,45 @@ def planner(
             of a search is bounded.
 
     Raises:
-        ModelError: The check is of another cell, or a number is not above 0.
+        ModelError: The check is of another cell, no joint moves, or a number is not
+            above 0, too large or too small.
         ShapeError: The weights have another shape.
     """
+    given: Any = check
+    if not isinstance(given, CollisionCheck):
+        raise ModelError(
+            f"A planner needs a check, as cell.collision() returns it, not "
+            f"{quote(given)}."
+        )
     if check.cell != cell:
         raise ModelError(
             f"The check is of another cell, '{check.cell.name}': make it by "
             "cell.collision(state) of the cell that plans."
         )
     n = len(check.state.q)
-    w = np.ones(n) if weights is None else np.array(weights, float)
+    if not n:
+        raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
+    w = np.ones(n) if weights is None else np.array(numbers_of("weights", weights))
     if w.shape != (n,):
         raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
-    if not (np.isfinite(w) & (w > 0.0)).all():
-        raise ModelError("The weights of joints must be finite numbers above 0.")
-    if not (math.isfinite(resolution) and resolution > 0.0):
-        raise ModelError(f"The resolution must be above 0, not {resolution!r}.")
+    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
+        raise ModelError(
+            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
+            f"not {w.tolist()}."
+        )
+    step = positive_number("The resolution", resolution)
+    if not FINEST <= step < math.inf:
+        raise ModelError(
+            f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
+        )
     room = whole_number("nodes", nodes, least=2)
+    if room > MOST_NODES:
+        raise ModelError(f"A tree has {MOST_NODES} nodes at most, not {room}.")
     if not len(check.pairs):
         LOG.warning(
             "the check of a planner has no pairs of links: every motion counts as free"
         )
-    return Planner(check, w, LoopOptions(step=float(resolution), nodes=room))
+    return Planner(check, w, LoopOptions(step=step, nodes=room))
 
 
 @final
@@ -402,9 +426,13 @@ def _each(goals: Any, count: int) -> list[Any]:
     Raises:
         ShapeError: They are neither one nor `count`.
     """
-    if isinstance(goals, State | Pose) or (len(goals) and np.isscalar(goals[0])):
+    if isinstance(goals, State | Pose):
         return [goals] * count
-    every = list(goals)
+    if not np.iterable(goals):
+        raise ShapeError(f"The goals are {quote(goals)}; give one for each start.")
+    every: list[Any] = list(goals)
+    if every and np.isscalar(every[0]):
+        return [goals] * count
     if len(every) != count:
         raise ShapeError(
             f"There are {count} starts and {len(every)} goals; give a goal for each "
@@ -419,11 +447,12 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     Raises:
         ModelError: The timeout is not a number from 0 up.
     """
-    if timeout is None or timeout == math.inf:
+    if timeout is None:
         return None
-    if not timeout >= 0.0:
+    seconds = float(timeout) if isinstance(timeout, Real) else math.nan
+    if not seconds >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
-    return float(timeout)
+    return None if seconds == math.inf else min(seconds, LONGEST)
 
 
 def deadline_of(seconds: float | None) -> int:

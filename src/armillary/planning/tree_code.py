@@ -143,7 +143,8 @@ class TreeCode(PartOfLoop):
         """
         f = function("within", I1, q=PTR)
         with f.loop(SETUP.load(f["s"], "rows")) as k:
-            with f.when(call(f, "excess", F64, f["q"], k) > 0.0):
+            is_beyond = call(f, "excess", F64, f["q"], k) > 0.0
+            with f.when(is_beyond):
                 f.ret(f.constant(I1, 0))
         f.ret(f.constant(I1, 1))
         return f
