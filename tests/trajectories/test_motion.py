@@ -252,7 +252,7 @@ def test_parts_are_gripped_on_the_way():
     end = motion.duration
     carried = motion.gripping(part, by=tool, time=0.5 * end)
     brief = carried.releasing(part, time=0.5 * end)  # both at one instant
-    assert brief.reversed().state(end).parent(part) == "world"
+    assert brief.reversed().state(end).parent(part) == stand
     assert [e.by is None for e in brief.reversed().reversed().attachments] == [0, 1]
     assert carried.state(0.4 * end).parent(part) == stand
     assert carried.state(0.6 * end).parent(part) == tool
