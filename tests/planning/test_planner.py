@@ -161,6 +161,34 @@ def test_positions_beyond_limits_name_their_joints():
     assert planner(free, [beyond, free]).success  # another goal is within
 
 
+@pytest.mark.parametrize("room", [0.8, 1e-6])
+def test_limits_that_couple_joints_are_kept(room: float):
+    sums = {"robot/link0": 1.0, "robot/link3": -2.0}
+    limit = arm.CoupledLimit(joints=sums, lower=-room, upper=room, name="cable")
+    cell = among_balls().replace(coupled_limits=[limit])
+    check = cell.collision()
+    planner = cell.planner(check)
+    Q = cell.limit_rows.nearest(free_positions(check, 300), *cell.limits)
+    Q = Q[~check(Q) & cell.within_limits(Q)]
+    searched = 0
+    for start, goal in pairwise(Q[:14]):
+        plan = planner(start, goal, timeout=None, improve=0.001)
+        assert plan.success and plan.proven and cell.within_limits(plan.q).all()
+        value = dense(plan.q, 200) @ [1.0, 0.0, 0.0, -2.0]
+        assert abs(value).max() <= room + 1e-15
+        motion = plan.timed(acceleration=5.0)
+        value = motion.sampled(count=500).q @ [1.0, 0.0, 0.0, -2.0]
+        assert abs(value).max() <= room + 1e-14
+        searched += len(plan.q) > 2
+    assert searched > 2
+    beyond = np.array([1.0, 0.0, 0.0, -1.0])
+    for ends in ((beyond, Q[0]), (Q[0], beyond), (Q[0], [beyond, beyond])):
+        plan = planner(*ends)
+        assert plan.reason is arm.PlanReason.LIMITS and plan.joints == ("cable",)
+    assert planner(Q[0], [beyond, Q[0]]).goal == 1
+    assert planner.batch(Q[:2], [beyond, Q[1]])[0].joints == ("cable",)
+
+
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_invalid(number: float):
     planner = planner_of_balls()
@@ -263,10 +291,38 @@ def test_what_does_not_fit_is_refused():
         cell.planner(planner.check, weights=[1.0, 2.0])
     with pytest.raises(ModelError, match="weights of joints"):
         cell.planner(planner.check, weights=[1.0, 2.0, 0.0, 1.0])
-    with pytest.raises(ModelError, match="resolution must be above 0"):
+    with pytest.raises(ModelError, match="resolution is a finite number"):
         cell.planner(planner.check, resolution=0.0)
+    for options in ({"resolution": 1e-300}, {"weights": [1e12] * 4}, {"nodes": 2**70}):
+        with pytest.raises(ModelError, match=r"resolution|weights|nodes"):
+            cell.planner(planner.check, **options)
+    with pytest.raises(ModelError, match="needs a check"):
+        cell.planner(None)
+    with pytest.raises(ShapeError, match="one for each start"):
+        planner.batch([free], 5)
+    for time in (float("nan"), -1.0, "1", [1.0]):
+        with pytest.raises(ModelError, match="number from 0 up"):
+            planner(free, free, timeout=time)
+    for time in (1e10, 1e300, float("inf")):  # longer than a clock of nanoseconds
+        assert planner(free, free, timeout=time, improve=0.0).success
+    ball = Sphere(radius=0.1)
+    still = arm.Manipulator(name="s", links=[arm.Link(name="b", collisions=[ball])])
+    rigid = arm.Cell(manipulators=[still, still.replace(name="t")])
+    with pytest.raises(ModelError, match="nothing to plan"):
+        rigid.planner(rigid.collision())
     with pytest.raises(ModelError, match="nodes"):
         cell.planner(planner.check, nodes=1)
+
+
+def test_the_clock_ends_the_samples_of_one_motion():
+    planner = planner_of_balls()
+    start, _ = cornered_problem(planner)
+    fine = among_balls().planner(
+        planner.check, weights=[1e6, 1e6, 1.0, 1.0], resolution=1e-6
+    )
+    # A motion of 1e12 samples.
+    lone = fine(start, start + np.array([0.0, 1e-3, 0.0, 0.0]), timeout=0.05)
+    assert lone.reason is arm.PlanReason.TIMED_OUT
 
 
 # Poses
@@ -454,7 +510,7 @@ def test_a_check_in_python_is_asked_by_the_same_loop():
     lower, upper = among_balls().limits
     loop = NativeLoop.of(
         EdgeTests(columns, columns, None),
-        Space(lower, upper, np.ones(4)),
+        Space(lower, upper, np.ones(4), among_balls().limit_rows),
         LoopOptions(step=STEP),
     )
     found = loop.solve(Problem(start, goal[np.newaxis], 1, 0))
@@ -479,5 +535,10 @@ def test_a_way_is_timed():
     plan = planner(start, goal)
     timed = plan.timed(velocity=1.0, acceleration=5.0)
     assert timed.duration > 0.0
+    for blend in (-1.0, float("nan"), float("inf"), "0.1"):
+        with pytest.raises(ModelError, match="blend"):
+            plan.timed(blend=blend, acceleration=5.0)
+    with pytest.raises(ModelError, match="take no start="):
+        plan.timed(start=1.0, acceleration=5.0)
     with pytest.raises(ModelError, match="no way to time"):
         planner(start, goal, timeout=0.0).timed(velocity=1.0, acceleration=5.0)

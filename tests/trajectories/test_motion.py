@@ -185,6 +185,21 @@ def test_files_of_samples(cell: arm.Cell, tmp_path: Path, ending: str):
         assert head[-1] == "qddd:ur5e/wrist_3 [rad/s^3]"
 
 
+def test_parts_that_do_not_fit():
+    parts = {"times": [0.0, 1.0], "law": np.zeros((1, 6)), "piece": [0]}
+    parts |= {"curve": np.zeros((1, 6, 2)), "joint_names": ()}
+    unnamed = arm.Motion(**parts)
+    for piece in (-1, 1):
+        with pytest.raises(ModelError, match="another piece"):
+            arm.Motion(**{**parts, "piece": [piece]})
+    for name, value in (("times", [0.0]), ("law", np.zeros((2, 6))), ("piece", [])):
+        with pytest.raises(ShapeError, match="has times of shape"):
+            arm.Motion(**{**parts, name: value})
+    three = arm.Motion(**{**parts, "curve": np.zeros((1, 6, 3))})
+    with pytest.raises(ShapeError, match="have 2 and 3"):
+        unnamed.then(three)
+
+
 def test_faulty_files(motion: arm.Motion, tmp_path: Path):
     path = tmp_path / "motion.json"
     motion.write(path)
@@ -197,6 +212,11 @@ def test_faulty_files(motion: arm.Motion, tmp_path: Path):
         {"curve": [[["x"]]]},
         {"joint_names": ["a"]},
         {"markers": [{"name": "x"}]},
+        {"markers": [{"name": "x", "time": 1e9}]},
+        {"attachments": [{"part": "x", "time": float("nan"), "by": None}]},
+        {"joint_names": ["a"] * len(whole["joint_names"])},
+        {"units": ["rad"]},
+        {"start": 5},
     ):
         path.write_text(json.dumps({**whole, **change}))
         with pytest.raises(FormatError, match="holds no motion"):
@@ -210,9 +230,11 @@ def test_faulty_files(motion: arm.Motion, tmp_path: Path):
         ("csv", "time [s],q:a,qd:a,qdd:a,qddd:a\n0,0,0,nan,0\n1,1,0,0,0\n"),
         ("npy", "no"),
         ("npz", "no"),
+        ("csv", "time [s],q:a,qd:a,qdd:a,qddd:a\n0," + "1" * 200_000),
+        ("npy", "\x93NUMPY\x01\0\x09\0{'descr': "),
     ):
         faulty = tmp_path / f"faulty.{ending}"
-        faulty.write_text(text)
+        faulty.write_text(text, "latin-1")
         with pytest.raises(FormatError, match="holds no motion"):
             arm.Motion.read(faulty)
     with pytest.raises(FormatError, match="No such file"):
@@ -229,6 +251,9 @@ def test_parts_are_gripped_on_the_way():
     motion = cell.time_path(np.stack([q0, q1]), acceleration=2.0, velocity=1.0).motion()
     end = motion.duration
     carried = motion.gripping(part, by=tool, time=0.5 * end)
+    brief = carried.releasing(part, time=0.5 * end)  # both at one instant
+    assert brief.reversed().state(end).parent(part) == stand
+    assert [e.by is None for e in brief.reversed().reversed().attachments] == [0, 1]
     assert carried.state(0.4 * end).parent(part) == stand
     assert carried.state(0.6 * end).parent(part) == tool
     let_go = carried.releasing(part, time=0.75 * end)

@@ -14,6 +14,9 @@ __all__ = ["EdgeCode"]
 FIRST_BLOCKS: Final = 64.0
 """Most blocks of pieces of a motion at first."""
 
+BLOCKS_BETWEEN_LOOKS: Final = 256
+"""Blocks of samples of one motion between two looks at the clock."""
+
 MOST_BLOCKS: Final = 256
 """Blocks of pieces after which a quick proof gives up."""
 
@@ -88,7 +91,10 @@ class EdgeCode(PartOfLoop):
         blocks = wanted.intrinsic("ceil")
         back = f.constant(F64, 1.0 / self.lanes) / blocks
         back = self.narrow(back)
-        with f.loop(blocks.to(I64, "fptosi"), 1):
+        with f.loop(blocks.to(I64, "fptosi"), 1) as block:
+            is_look = (block & (BLOCKS_BETWEEN_LOOKS - 1)).equals(0)
+            with f.when(is_look), f.when(call(f, "late", I1)):
+                f.ret(f.constant(I1, 0))
             with f.loop(n) as j:
                 less = f.load(self.one, v, j) * back
                 now = f.load(self.real, columns, j)

@@ -45,6 +45,10 @@ SETUP: Final = Struct.of(
     least=(PTR, 1),  # least sample, weighted, reals of trees
     span=(PTR, 1),  # greatest less least
     steps=(PTR, 1),  # what a sample adds to that before, integers of 64 bits
+    rows=(I64, 1),  # limits that couple joints: a'q <= b with a'a = 1
+    slopes=(PTR, 1),  # a of each
+    ends=(PTR, 1),  # b of each
+    depth=(F64, 1),  # how far within them samples are put
     resolution=(F64, 1),  # samples of an edge for each unit of its length
     pieces=(F64, 1),  # pieces that are proven at first for each unit of length
     reach=(F64, 1),  # greatest length of an edge of a tree

@@ -20,6 +20,7 @@ from armillary.kernel.machine_type import F64
 from armillary.kernel.memory import Struct
 from armillary.kernel.search import MONOTONIC, clock
 from armillary.kernel.threads import share
+from armillary.model.limit_rows import LimitRows
 from armillary.planning.edges import EdgeTests
 from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
 
@@ -54,6 +55,10 @@ FEWER: Final = 0.5
 PIECES: Final = 0.5
 """Pieces of a motion that are proven at first, by its samples."""
 
+INSIDE, DEPTH, SHARE_OF_ROOM = 1e-9, 1e-5, 0.25
+"""How far within limits that couple joints new positions are, and projected samples [m
+or rad], and the part of the room there that these may take."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -65,11 +70,13 @@ class Space(NamedTuple):
         lower: Least joint positions [m or rad], shape (n,).
         upper: Greatest.
         weights: Of joints in lengths of motions, shape (n,).
+        rows: Limits that couple joints.
     """
 
     lower: Array
     upper: Array
     weights: Array
+    rows: LimitRows
 
 
 class LoopOptions(NamedTuple):
@@ -193,7 +200,10 @@ class NativeLoop:
     def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
         """Put together what the loop reads."""
         n, kind = len(space.lower), tests.check.dtype
-        lower, upper, weights = (np.ascontiguousarray(each, float) for each in space)
+        lower, upper, weights = (
+            np.ascontiguousarray(each, float) for each in space[:3]
+        )
+        slopes, ends, depth = _normal_rows(space)
         inverse = 1.0 / weights
         least, span = lower * weights, (upper - lower) * weights
         parts: dict[str, npt.NDArray[Any]] = {
@@ -204,6 +214,8 @@ class NativeLoop:
             "least": least.astype(kind),
             "span": span.astype(kind),
             "steps": _steps(n),
+            "slopes": slopes,
+            "ends": ends,
         }
         words = packed(
             SETUP,
@@ -216,6 +228,8 @@ class NativeLoop:
                 "quick": tests.quick.address if tests.quick else 0,
                 "quick_tables": tests.quick.tables if tests.quick else 0,
                 "pieces": PIECES / options.step,
+                "rows": len(ends),
+                "depth": depth,
                 **{name: address_of(part) for name, part in parts.items()},
                 # What is proven at last may be searched by fewer samples.
                 "resolution": (FEWER if tests.prover else 1.0) / options.step,
@@ -372,6 +386,26 @@ def packed(struct: Struct, values: Mapping[str, Any]) -> Words:
         into = words.view(np.float64) if struct.kinds[name] == F64 else words
         into[at : at + np.size(value)] = value
     return words
+
+
+def _normal_rows(space: Space) -> tuple[Array, Array, float]:
+    """Return limits that couple joints as a'q <= b with a'a = 1, and a depth in them.
+
+    What is within them keeps the limits themselves however sums are rounded.
+    """
+    lower, upper = space.lower, space.upper
+    moving = np.flatnonzero(lower < upper)
+    if not len(space.rows):
+        return np.zeros((0, len(lower))), np.zeros(0), 0.0
+    # Projections along the slopes must not move joints that stay where they are.
+    rows = space.rows.of_joints(moving.tolist(), lower)
+    slopes = np.zeros((len(rows), len(lower)))
+    sizes = np.linalg.norm(rows.A, axis=1)
+    slopes[:, moving] = rows.A / sizes[:, np.newaxis]
+    ends = rows.b / sizes
+    room = SHARE_OF_ROOM * max(space.rows.room_within(lower, upper).radius, 0.0)
+    inside = min(INSIDE, room) * (1.0 + np.abs(ends))
+    return slopes, ends - inside, min(DEPTH, room)
 
 
 def _steps(n: int) -> Words:

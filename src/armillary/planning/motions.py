@@ -53,9 +53,15 @@ class MotionTests:
         self.edges = self.checks = self.proofs = 0
 
     def are_free(self, Q: Array) -> Truths:
-        """Return which joint positions touch nothing, shape (k,)."""
+        """Return which joint positions touch nothing, shape (k,).
+
+        They keep limits that couple joints, too; straight motions between two that do
+        keep them everywhere.
+        """
         self.checks += len(Q)
-        return ~self.check(Q) if len(Q) else np.zeros(0, np.bool_)
+        if not len(Q):
+            return np.zeros(0, np.bool_)
+        return ~self.check(Q) & self.check.cell.limit_rows.holds(Q)
 
     def lengths(self, A: Array, B: Array) -> Array:
         """Return weighted lengths of straight motions, shape (k,)."""

@@ -25,6 +25,10 @@ BLEND: Final = 0.1
 """By how much joints deviate at corners of a motion, at most [m or rad]."""
 
 
+NOT_OF_PLANS: Final = frozenset({"at", "derivatives", "end", "joints", "start"})
+"""Arguments of `Cell.time_path` that would make another motion than the plan's."""
+
+
 class PlanReason(Ending):
     """Why a plan ended as it did."""
 
@@ -61,7 +65,8 @@ class Plan:
         samples: How many random positions the trees grew to.
         nodes: How many positions the trees had.
         pairs: The pairs of links that touch at the start, or at the first goal.
-        joints: The names of joints that are outside of their limits.
+        joints: The names of joints that are outside of their limits, and of limits that
+            couple joints which do not hold, at the start or the first goal.
         violated: The constraints that do not hold at the start, or at the first goal.
         seconds: How long it took.
         resolution: Distance of samples, in weighted lengths.
@@ -108,13 +113,22 @@ class Plan:
                 `Cell.time_path`.
 
         Raises:
-            ModelError: No way was found, or as for `Cell.time_path`.
+            ModelError: No way was found, the blend is not a finite number from 0 up, a
+                limit is of something else than a plan, or as for `Cell.time_path`.
         """
         if not self.success:
             raise ModelError(f"There is no way to time: {self.reason.sentence}.")
+        other = sorted(NOT_OF_PLANS & set(limits))
+        if other:
+            raise ModelError(
+                f"The times of a plan take no {other[0]}=: its way is straight between "
+                "all its points, and rests at both ends."
+            )
         from armillary.planning.corners import timed_way
+        from armillary.planning.segments import length_of
 
-        return timed_way(self.check, self.q, blend if self.proven else 0.0, limits)
+        deviation = length_of("blend", blend)
+        return timed_way(self.check, self.q, deviation if self.proven else 0.0, limits)
 
     def __repr__(self) -> str:
         if not self.success:

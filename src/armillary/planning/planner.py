@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any, Final, final
 
 import numpy as np
@@ -15,11 +16,12 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.kernel.arguments import whole_number
+from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
+from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.edges import EdgeTests, columns_in_python
@@ -39,6 +41,12 @@ LOG = logging.getLogger("armillary.planning")
 
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
+
+FINEST, HEAVIEST, MOST_NODES = 1e-6, 1e6, 2**31 - 1
+"""The least resolution, the greatest weight, and the most nodes of a tree."""
+
+LONGEST: Final = 1e9
+"""Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
@@ -96,8 +104,8 @@ def planner(
             of a search is bounded.
 
     Raises:
-        ModelError: `check` is not a collision check, or of another cell; or a number is
-            not above 0.
+        ModelError: `check` is not a collision check, or of another cell; no joint
+            moves; or a number is not above 0, too large or too small.
         ShapeError: The weights have another shape.
     """
     given: Any = check
@@ -112,19 +120,29 @@ def planner(
             "cell.collision(state) of the cell that plans."
         )
     n = len(check.state.q)
-    w = np.ones(n) if weights is None else np.array(weights, float)
+    if not n:
+        raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
+    w = np.ones(n) if weights is None else np.array(numbers_of("weights", weights))
     if w.shape != (n,):
         raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
-    if not (np.isfinite(w) & (w > 0.0)).all():
-        raise ModelError("The weights of joints must be finite numbers above 0.")
-    if not (math.isfinite(resolution) and resolution > 0.0):
-        raise ModelError(f"The resolution must be above 0, not {resolution!r}.")
+    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
+        raise ModelError(
+            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
+            f"not {w.tolist()}."
+        )
+    step = positive_number("The resolution", resolution)
+    if not FINEST <= step < math.inf:
+        raise ModelError(
+            f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
+        )
     room = whole_number("nodes", nodes, least=2)
+    if room > MOST_NODES:
+        raise ModelError(f"A tree has {MOST_NODES} nodes at most, not {room}.")
     if not len(check.pairs):
         LOG.warning(
             "the check of a planner has no pairs of links: every motion counts as free"
         )
-    return Planner(check, w, LoopOptions(step=float(resolution), nodes=room))
+    return Planner(check, w, LoopOptions(step=step, nodes=room))
 
 
 @final
@@ -298,16 +316,16 @@ class Planner:
         # What is not finite is within no limits, unless these are infinite.
         is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
         is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
-        if not is_usual or self._is_open:
+        if not is_usual or self._is_open or len(self._rows):
             if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
                 return self._without(PlanReason.INVALID)
-            beyond = (q0 < lower) | (q0 > upper)
-            if not (beyond.any() or is_within.any()):
-                beyond = (goals.q[0] < lower) | (goals.q[0] > upper)
-            if beyond.any():
-                names = self.check.cell.joint_names
-                joints = tuple(names[k] for k in np.flatnonzero(beyond).tolist())
-                return self._without(PlanReason.LIMITS, joints)
+            if len(self._rows):
+                is_within = np.array([not self._beyond(q) for q in goals.q])
+            beyond = self._beyond(q0)
+            if not (beyond or is_within.any()):
+                beyond = self._beyond(goals.q[0])
+            if beyond:
+                return self._without(PlanReason.LIMITS, beyond)
             if not is_within.all():
                 q = np.ascontiguousarray(goals.q[is_within])
                 goals = Goals(q, goals.numbers[is_within])
@@ -318,6 +336,20 @@ class Planner:
     @cached_property
     def _limits(self) -> tuple[Array, Array]:
         return self.check.cell.limits
+
+    @cached_property
+    def _rows(self) -> LimitRows:
+        """Return the limits that couple joints."""
+        return self.check.cell.limit_rows
+
+    def _beyond(self, q: Array) -> tuple[str, ...]:
+        """Return the names of limits that joint positions do not keep."""
+        (lower, upper), rows = self._limits, self._rows
+        names = self.check.cell.joint_names
+        out = np.flatnonzero((q < lower) | (q > upper)).tolist()
+        missed = np.flatnonzero(rows.A @ q > rows.b).tolist()
+        labels = dict.fromkeys(rows.labels[k] for k in missed)
+        return (*(names[k] for k in out), *labels)
 
     @cached_property
     def _is_open(self) -> bool:
@@ -418,7 +450,8 @@ class Planner:
         return self._made(self._tests(*self._limits), *self._limits)
 
     def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
-        return NativeLoop.of(tests, Space(lower, upper, self.weights), self.options)
+        space = Space(lower, upper, self.weights, self._rows)
+        return NativeLoop.of(tests, space, self.options)
 
     def _box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
         """Return the limits of joints.
@@ -552,9 +585,13 @@ def _each(goals: Any, count: int) -> list[Any]:
     Raises:
         ShapeError: They are neither one nor `count`.
     """
-    if isinstance(goals, State | Pose) or (len(goals) and np.isscalar(goals[0])):
+    if isinstance(goals, State | Pose):
         return [goals] * count
-    every = list(goals)
+    if not np.iterable(goals):
+        raise ShapeError(f"The goals are {quote(goals)}; give one for each start.")
+    every: list[Any] = list(goals)
+    if every and np.isscalar(every[0]):
+        return [goals] * count
     if len(every) != count:
         raise ShapeError(
             f"There are {count} starts and {len(every)} goals; give a goal for each "
@@ -569,11 +606,12 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     Raises:
         ModelError: The timeout is not a number from 0 up.
     """
-    if timeout is None or timeout == math.inf:
+    if timeout is None:
         return None
-    if not timeout >= 0.0:
+    seconds = float(timeout) if isinstance(timeout, Real) else math.nan
+    if not seconds >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
-    return float(timeout)
+    return None if seconds == math.inf else min(seconds, LONGEST)
 
 
 def end_of_time(seconds: float | None) -> float:

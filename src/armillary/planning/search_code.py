@@ -90,10 +90,7 @@ class SearchCode(PartOfLoop):
         x, target, step = (WORK.load(w, k) for k in ("sample", "target", "step"))
         here, there = (WORK.load(w, "rows", k) for k in range(2))
         distance = f.reserve(8)
-        with f.when(CALL.load(f["c"], "bound") > 0.0):
-            call(f, "informed", VOID, x)
-        with f.otherwise():
-            call(f, "sample", VOID, x)
+        call(f, "draw", VOID, x)
         near = call(f, "nearest", I64, tree, x, distance)
         d, radii = f.load(self.one, distance), TREE.load(tree, "radius")
         r = f.load(self.one, radii, near)
@@ -109,6 +106,8 @@ class SearchCode(PartOfLoop):
             f.store(at + way * part, target, j)
         self.node_row(f, tree, near, step, here)
         call(f, "row", VOID, target, there)
+        with f.when(~call(f, "within", I1, there)):
+            f.ret(f.constant(I64, NOTHING))
         radius, least_radius, growth = (
             self.narrow(SETUP.load(s, k)) for k in ("radius", "least_radius", "growth")
         )
@@ -151,6 +150,9 @@ class SearchCode(PartOfLoop):
                 z = f.load(self.one, target, j) + f.load(self.one, step, j)
                 f.store(z, target, j)
             call(f, "row", VOID, target, there)
+            # Between two positions within limits it is, but for rounding.
+            with f.when(~call(f, "within", I1, there)):
+                f.ret(nothing)
             with f.when(~call(f, "motion", I1, here, there)):
                 f.ret(nothing)
             at = call(f, "add", I64, tree, target, f.load(I64, last))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from armillary.kernel.builder import FunctionBuilder
-from armillary.kernel.machine_type import F64, I64, PTR, VOID
+from armillary.kernel.machine_type import F64, I1, I64, PTR, VOID
 from armillary.kernel.random_code import mixed
 from armillary.planning.code_parts import PartOfLoop, call, counted, function
 from armillary.planning.layout import CALL, GROUP, SETUP, TREE, WORK
@@ -14,6 +14,12 @@ __all__ = ["TreeCode"]
 
 PART: Final = 2**21 - 1
 """The greatest of the numbers of 21 bits of which an integer of 64 bits has three."""
+
+DRAWS: Final = 8
+"""Samples that are drawn until one is within limits that couple joints."""
+
+PROJECTIONS: Final = 4
+"""Projections on each of these limits."""
 
 FAR: Final = 1e18
 """Positions of nodes that are not there; their squares are numbers of 32 bits."""
@@ -24,7 +30,17 @@ class TreeCode(PartOfLoop):
 
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
-        return [self.add(), self.nearest(), self.row(), self.sample(), self.informed()]
+        return [
+            self.add(),
+            self.nearest(),
+            self.row(),
+            self.excess(),
+            self.within(),
+            self.settle(),
+            self.sample(),
+            self.informed(),
+            self.draw(),
+        ]
 
     def add(self) -> FunctionBuilder:
         """Add a node to a tree that has room; return its number."""
@@ -107,6 +123,69 @@ class TreeCode(PartOfLoop):
             low, high = f.load(F64, lower, j), f.load(F64, upper, j)
             q = (q < low).select(low, q)
             f.store((q > high).select(high, q), f["to"], j)
+        f.ret()
+        return f
+
+    def excess(self) -> FunctionBuilder:
+        """Return by how much joint positions are beyond a limit that couples joints."""
+        f = function("excess", F64, q=PTR, number=I64)
+        n, total = SETUP.load(f["s"], "n"), f.variable(F64, 0.0)
+        row = f.element(SETUP.load(f["s"], "slopes"), F64, f["number"] * n)
+        with f.loop(n) as j:
+            total.set(total.get() + f.load(F64, row, j) * f.load(F64, f["q"], j))
+        f.ret(total.get() - f.load(F64, SETUP.load(f["s"], "ends"), f["number"]))
+        return f
+
+    def within(self) -> FunctionBuilder:
+        """Return whether joint positions are within all limits that couple joints.
+
+        These limits are convex, so that straight motions between such positions are.
+        """
+        f = function("within", I1, q=PTR)
+        with f.loop(SETUP.load(f["s"], "rows")) as k:
+            is_beyond = call(f, "excess", F64, f["q"], k) > 0.0
+            with f.when(is_beyond):
+                f.ret(f.constant(I1, 0))
+        f.ret(f.constant(I1, 1))
+        return f
+
+    def settle(self) -> FunctionBuilder:
+        """Project joint positions on the limits that couple joints, in turns."""
+        f = function("settle", q=PTR)
+        n, depth = (SETUP.load(f["s"], x) for x in ("n", "depth"))
+        with f.loop(PROJECTIONS), f.loop(SETUP.load(f["s"], "rows")) as k:
+            row = f.element(SETUP.load(f["s"], "slopes"), F64, k * n)
+            over = call(f, "excess", F64, f["q"], k) + depth
+            over = (over > 0.0).select(over, 0.0)
+            with f.loop(n) as j:
+                less = over * f.load(F64, row, j)
+                f.store(f.load(F64, f["q"], j) - less, f["q"], j)
+        f.ret()
+        return f
+
+    def draw(self) -> FunctionBuilder:
+        """Write a sample within the limits that couple joints.
+
+        Where those are narrow one is projected on them; it may miss some still.
+        """
+        f = function("draw", to=PTR)
+        x, q, tries = f["to"], WORK.load(f["w"], "rows", 1), f.variable(I64, 0)
+        n, weights = (SETUP.load(f["s"], name) for name in ("n", "weights"))
+        with f.forever() as loop:
+            with f.when(CALL.load(f["c"], "bound") > 0.0):
+                call(f, "informed", VOID, x)
+            with f.otherwise():
+                call(f, "sample", VOID, x)
+            loop.leave(SETUP.load(f["s"], "rows").equals(0))
+            call(f, "row", VOID, x, q)
+            loop.leave(call(f, "within", I1, q))
+            tries.set(tries.get() + 1)
+            with f.when(tries.get() >= DRAWS):
+                call(f, "settle", VOID, q)
+                with f.loop(n) as j:
+                    z = f.load(F64, q, j) * f.load(F64, weights, j)
+                    f.store(self.narrow(z), x, j)
+                f.ret()
         f.ret()
         return f
 

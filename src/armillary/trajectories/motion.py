@@ -97,13 +97,29 @@ class Motion:
     cell_digest: str = ""
 
     def __post_init__(self) -> None:
-        """Bring arrays into the form in which kernels take them."""
+        """Bring arrays into the form in which kernels take them.
+
+        Raises:
+            ShapeError: They do not fit.
+            ModelError: A piece of the path does not exist.
+        """
         kinds: dict[str, Any] = {"piece": np.int64}
         for name in ("times", "law", "curve", "piece"):
             kind = kinds.get(name, np.float64)
             array: Any = np.array(getattr(self, name), dtype=kind, order="C")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
+        m, (p, *rest) = len(self.piece), self.curve.shape
+        shapes = self.times.shape, self.law.shape, self.piece.shape, tuple(rest[:-1])
+        if shapes != ((m + 1,), (m, POWERS), (m,), (POWERS,)):
+            raise ShapeError(
+                f"A motion of {m} pieces has times of shape ({m + 1},), law ({m}, "
+                f"{POWERS}), piece ({m},) and curve (p, {POWERS}, n); those given have "
+                f"{self.times.shape}, {self.law.shape}, {self.piece.shape} and "
+                f"{self.curve.shape}."
+            )
+        if not ((self.piece >= 0) & (self.piece < p)).all():
+            raise ModelError(f"A motion of {p} pieces of a path is on another piece.")
 
     # Making
 
@@ -150,7 +166,7 @@ class Motion:
         if not all(np.isfinite(part).all() for part in (t, *values)):
             raise ModelError("A number of the samples of a motion is not finite.")
         h = np.diff(t)
-        if not (h > 0.0).all():
+        if not (h >= np.finfo(np.float64).tiny).all():  # 1 / h is finite
             raise ModelError("The times of the samples of a motion must ascend.")
         n = values[0].shape[1]
         if qdd is None:
@@ -377,12 +393,15 @@ class Motion:
         for event in self.attachments:
             if event.time > instant:
                 break
-            state = self._moved(state, event.time)
-            if event.by is None:
-                state = state.release(event.part)
-            else:
-                state = state.grip(event.part, by=event.by, replace=True)
+            state = self._after(state, event)
         return self._moved(state, float(instant))
+
+    def _after(self, state: State, event: Attachment) -> State:
+        """Return the state after an attachment, of the state before it."""
+        state = self._moved(state, event.time)
+        if event.by is None:
+            return state.release(event.part)
+        return state.grip(event.part, by=event.by, replace=True)
 
     def _moved(self, state: State, time: float) -> State:
         q, qd = np.array(state.q), np.array(rates_of(state))
@@ -485,9 +504,10 @@ class Motion:
         attachments: list[Attachment] = []
         start = self.start
         if self.attachments:
-            for event in self.attachments:
-                before = self.state(np.nextafter(event.time, -np.inf))
-                parent = before.parent(event.part)
+            state = self._start
+            for event in self.attachments:  # several may be at one instant
+                parent = state.parent(event.part)
+                state = self._after(state, event)
                 by = None if parent == WORLD else parent
                 attachments.append(Attachment(event.part, end - event.time, by))
             start = self.state(end).replace(time=self._start.time)
@@ -525,9 +545,11 @@ class Motion:
             self,
             times=times,
             law=self.law / slower ** np.arange(POWERS),
-            markers=tuple(Marker(m.name, m.time * slower) for m in self.markers),
+            markers=tuple(
+                m._replace(time=min(m.time * slower, wanted)) for m in self.markers
+            ),
             attachments=tuple(
-                e._replace(time=e.time * slower) for e in self.attachments
+                e._replace(time=min(e.time * slower, wanted)) for e in self.attachments
             ),
         )
 
@@ -564,6 +586,12 @@ class Motion:
     def _joined(
         self, other: Motion, pause: float, smooth: bool, tolerance: float
     ) -> Motion:
+        counts = self.curve.shape[-1], other.curve.shape[-1]
+        if counts[0] != counts[1]:
+            raise ShapeError(
+                "Motions follow each other with the same joints; these have "
+                f"{counts[0]} and {counts[1]}."
+            )
         if other.joint_names != self.joint_names:
             raise ShapeError(
                 f"Motions follow each other with the same joints; these have "

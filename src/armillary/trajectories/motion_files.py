@@ -7,7 +7,9 @@ import io
 import json
 import os
 import re
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -15,7 +17,7 @@ from typing import Any, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import FormatError, ModelError, quote, unknown
+from armillary.errors import FormatError, ModelError, StateError, quote, unknown
 from armillary.kinematics.state import State
 from armillary.replaced_file import replacing
 from armillary.trajectories.curve import hermite_coefficients
@@ -31,6 +33,16 @@ ENDINGS: Final = (".csv", ".json", ".npy", ".npz")
 ARRAYS: Final = ("times", "law", "curve", "piece")
 ORDERS: Final = {"q": "", "qd": "/s", "qdd": "/s^2", "qddd": "/s^3"}
 """What rows hold of each joint, and what that is divided by."""
+
+UNREADABLE: Final = (
+    *(ValueError, KeyError, TypeError, EOFError, OverflowError, RuntimeError),
+    *(MemoryError, SyntaxError, OSError, FormatError, StateError),
+    *(tokenize.TokenError, csv.Error, zipfile.BadZipFile, zlib.error),
+)
+"""What readers raise at damaged files: of archives, heads of arrays, and rows."""
+
+LATE: Final = 1e-9
+"""Part of its duration by which rounding may put an instant after a motion's end."""
 
 COLUMN: Final = re.compile(r"(q|qd|qdd|qddd):(.*?)(?: \[(.*)\])?")
 
@@ -85,7 +97,12 @@ def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
                 raise ValueError("it is not a JSON object")
             return _fields(cast("dict[str, Any]", about))
         if ending == ".npz":
+            if not zipfile.is_zipfile(io.BytesIO(content)):
+                raise ValueError("it is no archive of arrays")
             with np.load(io.BytesIO(content), allow_pickle=False) as held:
+                missing = sorted({"about", *ARRAYS} - set(held.files))
+                if missing:
+                    raise ValueError(f"it has no {', '.join(map(quote, missing))}")
                 arrays: dict[str, Any] = {name: held[name] for name in ARRAYS}
                 about = json.loads(str(held["about"]))
             return _fields({**about, **arrays})
@@ -93,10 +110,7 @@ def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
             return _of_csv(content.decode("utf-8-sig"))
         rows = np.load(io.BytesIO(content), allow_pickle=False)
         return _of_rows(np.asarray(rows))
-    except (
-        *(ValueError, KeyError, TypeError, EOFError, OverflowError, RecursionError),
-        zipfile.BadZipFile,
-    ) as error:
+    except UNREADABLE as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise FormatError(
             f"{os.fspath(path)}: this file holds no motion: {what.rstrip('.')}."
@@ -139,7 +153,7 @@ def _fields(about: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(f"it is not of the kind {quote(KIND)}, version {VERSION}")
     times, law, curve = (np.array(about[name], np.float64) for name in ARRAYS[:3])
     piece = np.array(about["piece"])
-    names = about["joint_names"]
+    names, units = (list(_listed(about, name)) for name in ("joint_names", "units"))
     m = len(times) - 1
     shapes = law.shape, curve.shape[1:], piece.shape
     if (
@@ -161,13 +175,21 @@ def _fields(about: Mapping[str, Any]) -> dict[str, Any]:
         (piece >= 0).all() and (piece < len(curve)).all()
     ):
         raise ValueError("a piece of the path does not exist")
-    texts = *names, *about["units"], about["cell_digest"]
+    texts = *names, *units, about["cell_digest"]
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("a name is not a text")
-    markers = [Marker(str(m["name"]), float(m["time"])) for m in about["markers"]]
+    if len(set(names)) < len(names):
+        raise ValueError("a joint is named twice")
+    if units and len(units) != curve.shape[-1]:
+        raise ValueError("there is not one unit for each joint")
+    end = float(times[-1])
+    markers = [
+        Marker(str(m["name"]), _instant(m["time"], end))
+        for m in _listed(about, "markers")
+    ]
     events = [
-        Attachment(str(e["part"]), float(e["time"]), e["by"] and str(e["by"]))
-        for e in about["attachments"]
+        Attachment(str(e["part"]), _instant(e["time"], end), e["by"] and str(e["by"]))
+        for e in _listed(about, "attachments")
     ]
     start, state = about["start"], None
     if start is not None:
@@ -178,12 +200,27 @@ def _fields(about: Mapping[str, Any]) -> dict[str, Any]:
         "curve": curve,
         "piece": piece,
         "joint_names": tuple(names),
-        "units": tuple(about["units"]),
-        "markers": tuple(markers),
-        "attachments": tuple(events),
+        "units": tuple(units),
+        "markers": tuple(sorted(markers, key=lambda each: each.time)),
+        "attachments": tuple(sorted(events, key=lambda each: each.time)),
         "cell_digest": about["cell_digest"],
         "start": state,
     }
+
+
+def _listed(about: Mapping[str, Any], name: str) -> list[Any]:
+    given = about[name]
+    if not isinstance(given, list):
+        raise TypeError(f"{quote(name)} is not a list")
+    return cast("list[Any]", given)
+
+
+def _instant(given: Any, end: float) -> float:
+    """Return when something happens within a motion [s]."""
+    time = float(given)
+    if not 0.0 <= time <= end * (1.0 + LATE):
+        raise ValueError(f"{time} is not within its {end:g} s")
+    return min(time, end)
 
 
 # Rows of samples
@@ -244,7 +281,7 @@ def _of_rows(rows: Array) -> dict[str, Any]:
     if len(rows) < 2 or not np.isfinite(rows).all():
         raise ValueError("there must be two rows or more of finite numbers")
     h = np.diff(samples.time)
-    if not (h > 0.0).all():
+    if not (h >= np.finfo(np.float64).tiny).all():  # 1 / h is finite
         raise ValueError("its times do not ascend")
     law = np.zeros((len(h), POWERS))
     law[:, 1] = 1.0 / h
