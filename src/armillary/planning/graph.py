@@ -46,7 +46,7 @@ SHORTENINGS: Final = 12
 FIRST_NODES: Final = 64
 """Samples of a search at first; it doubles them each time."""
 
-MOST_NODES: Final = 1024
+MOST_AT_ONCE: Final = 1024
 """Samples that are added at once."""
 
 BLOCK: Final = 256
@@ -406,6 +406,6 @@ def search(
         graph = graph.grown(more, motions)
         answer = graph.ask(question, motions, own)
         # A constraint that no sample satisfies must end, too.
-        count = min(2 * count, MOST_NODES)
+        count = min(2 * count, MOST_AT_ONCE)
         most -= 0 if len(more) else count
     return answer, graph

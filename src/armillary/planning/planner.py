@@ -42,7 +42,7 @@ LOG = logging.getLogger("armillary.planning")
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
 
-FINEST, HEAVIEST, MOST_NODES = 1e-6, 1e6, 2**31 - 1
+FINEST, HEAVIEST, LARGEST_TREE = 1e-6, 1e6, 2**31 - 1
 """The least resolution, the greatest weight, and the most nodes of a tree."""
 
 LONGEST: Final = 1e9
@@ -59,7 +59,7 @@ NEAR: Final = 1e-3
 NEARLY: Final = 2e-6
 """Pairs that are nearer than the margin and this are named where links touch [m]."""
 
-MOST_NODES: Final = 10_000
+LARGEST_GRAPH: Final = 10_000
 """Nodes of a graph that is searched within constraints."""
 
 STATUS: Final = (
@@ -136,8 +136,8 @@ def planner(
             f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
         )
     room = whole_number("nodes", nodes, least=2)
-    if room > MOST_NODES:
-        raise ModelError(f"A tree has {MOST_NODES} nodes at most, not {room}.")
+    if room > LARGEST_TREE:
+        raise ModelError(f"A tree has {LARGEST_TREE} nodes at most, not {room}.")
     if not len(check.pairs):
         LOG.warning(
             "the check of a planner has no pairs of links: every motion counts as free"
@@ -553,7 +553,9 @@ class Planner:
             return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
         asked = query._replace(goals=goals.q[good])
         if graph is None:
-            answer, grown = search(asked, motions, min(self.options.nodes, MOST_NODES))
+            answer, grown = search(
+                asked, motions, min(self.options.nodes, LARGEST_GRAPH)
+            )
         else:
             answer, grown = graph.ask(asked, motions), graph
         is_late = time.perf_counter() > query.deadline

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, unknown
+from armillary.errors import ModelError
 from armillary.model.workcell import Workcell
 
 __all__ = ["Bounds", "Region", "region_of"]
@@ -50,10 +50,9 @@ def region_of(
         ModelError: Bounds are not two numbers, the first not above the second, both
             beyond the limits, or a joint is to be fixed and there is no start.
     """
-    names = list(cell.joint_names)
     lower, upper = (np.array(each, float) for each in cell.limits)
     for name, pair in bounds.items():
-        k = _place(names, name)
+        k = cell.joint(name)
         numbers = np.array(pair, float)
         if numbers.shape != (2,) or not numbers[0] <= numbers[1]:
             raise ModelError(
@@ -68,7 +67,7 @@ def region_of(
             )
     if isinstance(fixed, str):
         raise ModelError(f"fixed= takes a list of names of joints, as ['{fixed}'].")
-    places = tuple(sorted({_place(names, name) for name in fixed}))
+    places = tuple(sorted({cell.joint(name) for name in fixed}))
     if places and start is None:
         raise ModelError("A roadmap has no start to fix joints at: bound them.")
     if start is not None:
@@ -78,9 +77,3 @@ def region_of(
             if is_within:
                 lower[k] = upper[k] = start[k]
     return Region(lower, upper, places)
-
-
-def _place(names: list[str], name: str) -> int:
-    if name not in names:
-        raise unknown("joint", name, names)
-    return names.index(name)
