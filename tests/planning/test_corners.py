@@ -95,6 +95,20 @@ def test_curves_are_halved_until_they_are_free(inside: float):
     assert distance(wider.sampled(rate=2000).q, post) < MARGIN + 6e-3
 
 
+def test_obstacles_count_at_corners():
+    post = (0.02, 0.02)
+    way = np.array([[-1.0, 0.3], [0.3, 0.3], [0.3, -1.0]])
+    ball = Sphere(radius=POST, pose=arm.Pose.translation(*post, 0.0))
+    cell = gantry((4.0, 4.0))
+    among = cell.collision(margin=MARGIN).with_obstacles({"ball": [ball]})
+    found = free_blends(among, way, 2.0)
+    linked = free_blends(gantry(post).collision(margin=MARGIN), way, 2.0)
+    assert found == pytest.approx(linked) and 0.0 < found[0] < 0.2
+    assert free_blends(cell.collision(margin=MARGIN), way, 2.0)[0] > 0.2
+    motion = timed_way(among, way, 2.0, LIMITS)
+    assert distance(motion.sampled(count=4000).q, post) > MARGIN
+
+
 def test_corners_cost_time_where_motions_rest():
     cell = gantry((3.0, 3.0))
     check = cell.collision(margin=MARGIN)

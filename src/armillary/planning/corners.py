@@ -112,7 +112,8 @@ def free_blends(check: CollisionCheck, way: Array, blend: float) -> Array:
         if not np.isfinite(more):
             break
         margin = check.margin + float(more) + ROUNDING
-        wider = check_of(check.cell, check.state, check.options._replace(margin=margin))
+        options = check.options._replace(margin=margin)
+        wider = check_of(check.cell, check.state, options, check.obstacles)
         free = wider.motion(starts[open_ones], ends[open_ones]).free.all(axis=1)
         found[open_ones[free]] = wanted[open_ones[free]]
         open_ones = open_ones[~free]
