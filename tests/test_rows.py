@@ -59,14 +59,15 @@ WITHOUT_ROWS: Mapping[str, str] = {
         joint_names learn_rules limit_rows limits line loops manipulators meshes
         mobility mount mounts movable_bases name of own_points pairs parent
         passive_names point_to_point pose properties qualified remove replace
-        rigid_with rules samples scaled shot tree twist velocity_limits view
+        rigid_with roadmap rules samples scaled shot tree twist velocity_limits view
         with_collisions
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
     "collision.": """
-        at_bases contacts edge_columns edge_proof_columns is_exact margin may_be_free
-        meshes motion_columns obstacles placed rules state tables with_obstacles
+        approach_rates contacts edge_columns edge_proof_columns is_exact margin
+        may_be_free meshes motion_columns obstacles placed rules state tables
+        with_obstacles
     """,
     "controller.": "",
     "between.": "",

@@ -296,7 +296,7 @@ def test_what_does_not_fit_is_refused():
     for options in ({"resolution": 1e-300}, {"weights": [1e12] * 4}, {"nodes": 2**70}):
         with pytest.raises(ModelError, match=r"resolution|weights|nodes"):
             cell.planner(planner.check, **options)
-    with pytest.raises(ModelError, match="needs a check"):
+    with pytest.raises(ModelError, match="needs a collision check"):
         cell.planner(None)
     with pytest.raises(ShapeError, match="one for each start"):
         planner.batch([free], 5)

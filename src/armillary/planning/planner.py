@@ -320,10 +320,10 @@ class Planner:
             if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
                 return self._without(PlanReason.INVALID)
             if len(self._rows):
-                is_within = np.array([not self._beyond(q) for q in goals.q])
-            beyond = self._beyond(q0)
+                is_within = is_within & self._rows.holds(goals.q)
+            beyond = self._beyond(q0, lower, upper)
             if not (beyond or is_within.any()):
-                beyond = self._beyond(goals.q[0])
+                beyond = self._beyond(goals.q[0], lower, upper)
             if beyond:
                 return self._without(PlanReason.LIMITS, beyond)
             if not is_within.all():
@@ -342,10 +342,9 @@ class Planner:
         """Return the limits that couple joints."""
         return self.check.cell.limit_rows
 
-    def _beyond(self, q: Array) -> tuple[str, ...]:
+    def _beyond(self, q: Array, lower: Array, upper: Array) -> tuple[str, ...]:
         """Return the names of limits that joint positions do not keep."""
-        (lower, upper), rows = self._limits, self._rows
-        names = self.check.cell.joint_names
+        rows, names = self._rows, self.check.cell.joint_names
         out = np.flatnonzero((q < lower) | (q > upper)).tolist()
         missed = np.flatnonzero(rows.A @ q > rows.b).tolist()
         labels = dict.fromkeys(rows.labels[k] for k in missed)

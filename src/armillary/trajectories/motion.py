@@ -41,8 +41,10 @@ from armillary.trajectories.motion_parts import (
     Peaks,
     Samples,
     check_meeting,
+    check_pieces,
     in_order,
     sample_times,
+    samples_of,
 )
 from armillary.trajectories.position_limits import greatest_excess, workcell_of
 
@@ -109,17 +111,7 @@ class Motion:
             array: Any = np.array(getattr(self, name), dtype=kind, order="C")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        m, (p, *rest) = len(self.piece), self.curve.shape
-        shapes = self.times.shape, self.law.shape, self.piece.shape, tuple(rest[:-1])
-        if shapes != ((m + 1,), (m, POWERS), (m,), (POWERS,)):
-            raise ShapeError(
-                f"A motion of {m} pieces has times of shape ({m + 1},), law ({m}, "
-                f"{POWERS}), piece ({m},) and curve (p, {POWERS}, n); those given have "
-                f"{self.times.shape}, {self.law.shape}, {self.piece.shape} and "
-                f"{self.curve.shape}."
-            )
-        if not ((self.piece >= 0) & (self.piece < p)).all():
-            raise ModelError(f"A motion of {p} pieces of a path is on another piece.")
+        check_pieces(self.times, self.law, self.curve, self.piece)
 
     # Making
 
@@ -149,25 +141,8 @@ class Motion:
             ShapeError: An array does not fit.
             ModelError: A number is not finite, or times do not ascend.
         """
-        t = numbers_of("times", times)
-        values = [
-            numbers_of(name, value)
-            for name, value in (("q", q), ("qd", qd), ("qdd", qdd))
-            if value is not None
-        ]
-        if t.ndim != 1 or len(t) < 2 or values[0].shape[:-1] != t.shape:
-            raise ShapeError(
-                f"A motion goes through two samples or more: times have the shape (k,) "
-                f"and q (k, n); those given have {t.shape} and {values[0].shape}."
-            )
-        if len({value.shape for value in values}) > 1:
-            shapes = " and ".join(str(value.shape) for value in values)
-            raise ShapeError(f"q, qd and qdd have one shape, not {shapes}.")
-        if not all(np.isfinite(part).all() for part in (t, *values)):
-            raise ModelError("A number of the samples of a motion is not finite.")
+        t, values = samples_of(times, q, qd, qdd)
         h = np.diff(t)
-        if not (h >= np.finfo(np.float64).tiny).all():  # 1 / h is finite
-            raise ModelError("The times of the samples of a motion must ascend.")
         n = values[0].shape[1]
         if qdd is None:
             # of the cubic polynomials: c[k] = q0, h q0', 3 d - h (2 q0' + q1'), ...

@@ -98,7 +98,7 @@ def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
             return _fields(cast("dict[str, Any]", about))
         if ending == ".npz":
             if not zipfile.is_zipfile(io.BytesIO(content)):
-                raise ValueError("it is no archive of arrays")
+                raise ValueError("it is not an archive of arrays")
             with np.load(io.BytesIO(content), allow_pickle=False) as held:
                 missing = sorted({"about", *ARRAYS} - set(held.files))
                 if missing:

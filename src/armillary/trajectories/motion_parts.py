@@ -9,8 +9,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
-from armillary.kernel.arguments import positive_number
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import numbers_of, positive_number
 
 __all__ = [
     "POWERS",
@@ -19,8 +19,10 @@ __all__ = [
     "Peaks",
     "Samples",
     "check_meeting",
+    "check_pieces",
     "in_order",
     "sample_times",
+    "samples_of",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -101,6 +103,58 @@ def sample_times(duration: float, rate: float) -> Array:
 def in_order(events: Iterable[Any]) -> tuple[Any, ...]:
     """Return markers or attachments in order of time; equal times keep theirs."""
     return tuple(sorted(events, key=lambda event: event.time))
+
+
+def samples_of(
+    times: npt.ArrayLike,
+    q: npt.ArrayLike,
+    qd: npt.ArrayLike,
+    qdd: npt.ArrayLike | None,
+) -> tuple[Array, list[Array]]:
+    """Return instants, and positions with their derivatives, as arrays.
+
+    Raises:
+        ShapeError: An array does not fit.
+        ModelError: A number is not finite, or times do not ascend.
+    """
+    t = numbers_of("times", times)
+    values = [
+        numbers_of(name, value)
+        for name, value in (("q", q), ("qd", qd), ("qdd", qdd))
+        if value is not None
+    ]
+    if t.ndim != 1 or len(t) < 2 or values[0].shape[:-1] != t.shape:
+        raise ShapeError(
+            f"A motion goes through two samples or more: times have the shape (k,) "
+            f"and q (k, n); those given have {t.shape} and {values[0].shape}."
+        )
+    if len({value.shape for value in values}) > 1:
+        shapes = " and ".join(str(value.shape) for value in values)
+        raise ShapeError(f"q, qd and qdd have one shape, not {shapes}.")
+    if not all(np.isfinite(part).all() for part in (t, *values)):
+        raise ModelError("A number of the samples of a motion is not finite.")
+    if not (np.diff(t) >= np.finfo(np.float64).tiny).all():  # its inverse is finite
+        raise ModelError("The times of the samples of a motion must ascend.")
+    return t, values
+
+
+def check_pieces(times: Array, law: Array, curve: Array, piece: Array) -> None:
+    """Check the arrays of a motion.
+
+    Raises:
+        ShapeError: They do not fit.
+        ModelError: A piece of the path does not exist.
+    """
+    m, (p, *rest) = len(piece), curve.shape
+    shapes = times.shape, law.shape, piece.shape, tuple(rest[:-1])
+    if shapes != ((m + 1,), (m, POWERS), (m,), (POWERS,)):
+        raise ShapeError(
+            f"A motion of {m} pieces has times of shape ({m + 1},), law ({m}, "
+            f"{POWERS}), piece ({m},) and curve (p, {POWERS}, n); those given have "
+            f"{times.shape}, {law.shape}, {piece.shape} and {curve.shape}."
+        )
+    if not ((piece >= 0) & (piece < p)).all():
+        raise ModelError(f"A motion of {p} pieces of a path is on another piece.")
 
 
 def check_meeting(
