@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.loop import LoopOptions, NativeLoop, Problem, Space
 from armillary.planning.planner import STEP
@@ -542,3 +542,24 @@ def test_a_way_is_timed():
         plan.timed(start=1.0, acceleration=5.0)
     with pytest.raises(ModelError, match="no way to time"):
         planner(start, goal, timeout=0.0).timed(velocity=1.0, acceleration=5.0)
+
+
+def test_states_with_other_attachments_are_refused():
+    cell = arm.example("irb2400").add(
+        arm.Manipulator(name="part", links=[arm.Link(name="body")]), bolted=False
+    )
+    planner = cell.planner(cell.collision())
+    gripped = cell.home.attach("part", "tool0")
+    for start, goal in ((gripped, cell.home), (cell.home, [gripped])):
+        with pytest.raises(
+            StateError, match=r"other parts are attached.*cell\.collision"
+        ):
+            planner(start, goal)
+    assert cell.planner(cell.collision(gripped))(gripped, gripped).success
+
+
+def test_names_of_frames_count_where_no_goal_is_a_pose():
+    cell = arm.example("irb2400")
+    planner = cell.planner(cell.collision())
+    with pytest.raises(UnknownName, match="nosuch"):
+        planner(cell.home, cell.home, frame="nosuch")

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
-from armillary.errors import ModelError, ShapeError
+from armillary.errors import ModelError, ShapeError, StateError
 from armillary.ik.factory import solver_of
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.reason import Reason
@@ -61,12 +61,39 @@ class Goals(NamedTuple):
     reason: PlanReason | None = None
 
 
-def positions_of(given: Any, n: int, name: str) -> Array:
-    """Return joint positions of a start: of a state, or numbers.
+def check_alike(given: Any, state: State, name: str) -> None:
+    """Check that a state differs from that of a check in q and rates alone.
 
     Raises:
-        ShapeError: They are not n numbers.
+        StateError: Other parts are attached in it, other bases moved, or it is one of
+            another cell.
     """
+    if not isinstance(given, State):
+        return
+    if given.cell is not state.cell and given.cell != state.cell:
+        raise StateError(f"The {name} of a plan is a state of another cell.")
+    if given.placements != state.placements:
+        raise StateError(
+            f"In the state that is the {name} of a plan other parts are attached, or "
+            "other bases moved, than in that of the check. Make the planner with "
+            "cell.collision(state) of that state, or give its q."
+        )
+
+
+def positions_of(given: Any, state: State, name: str) -> Array:
+    """Return joint positions of a start: of a state, or numbers.
+
+    Args:
+        given: What was given.
+        state: The state of the check.
+        name: What it is called in messages.
+
+    Raises:
+        ShapeError: They are not as many numbers as joints.
+        StateError: As for `check_alike`.
+    """
+    n = len(state.q)
+    check_alike(given, state, name)
     q = _numbers(given.q if isinstance(given, State) else given)
     if q is None or q.shape != (n,):
         what = "no array of numbers" if q is None else f"of shape {q.shape}"
@@ -97,9 +124,17 @@ def goals_of(
     Raises:
         ShapeError: A goal has another shape.
         ModelError: A goal is a pose and there is no frame.
+        StateError: A goal is a state in which other parts are attached.
         UnknownName: The frame does not exist.
     """
     n, cell, state = len(start), check.cell, check.state
+    several: Any = given if isinstance(given, list | tuple) else [given]
+    for each in several:
+        check_alike(each, state, "goal")
+    if free.frame is not None:
+        # Names count also where no goal is a pose.
+        cell.frame(free.frame)
+        cell.frame(free.relative_to)
     if type(given) is np.ndarray and given.shape == start.shape:
         row = np.ascontiguousarray(given, np.float64)[np.newaxis]
         return Goals(row, np.zeros(1, np.int64))

@@ -213,11 +213,13 @@ class Planner:
             ShapeError: Start or goal have another shape.
             ModelError: A goal is a pose and no frame is named, a time is below 0 or
                 NaN, the seed is not an integer from 0 up, or bounds are empty.
+            StateError: In a state that is given other parts are attached, or other
+                bases moved, than in that of the check.
             UnknownName: A frame or joint does not exist.
         """
         began = time.perf_counter()
         seconds, more = seconds_of(timeout), seconds_of(improve, "time to improve")
-        q0 = positions_of(start, len(self.weights), "start")
+        q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         if fixed or bounds or constraints:
             region = region_of(self.check.cell, q0, fixed, bounds or {})
@@ -239,7 +241,7 @@ class Planner:
         found = loop.solve(problem)
         return self._plan(found, loop, q0, goals, time.perf_counter() - began)
 
-    def batch(
+    def batch(  # noqa: PLR0913
         self,
         starts: npt.ArrayLike,
         goals: Any,
@@ -247,7 +249,11 @@ class Planner:
         seed: int = 0,
         timeout: float | None = 1.0,
         threads: int | None = None,
-        **options: Any,
+        frame: str | None = None,
+        relative_to: str = WORLD,
+        position: str = "xyz",
+        rotation: str = "xyz",
+        axes: str = "target",
     ) -> tuple[Plan, ...]:
         """Return the ways of many problems, on several threads.
 
@@ -259,7 +265,11 @@ class Planner:
             seed: As for a call.
             timeout: Time for the whole call [s]; None for as long as it takes.
             threads: How many threads share them, by default as for kernels.
-            options: As for a call.
+            frame: Of which frame poses are.
+            relative_to: In which frame they are given.
+            position: Which of x, y and z of a pose count, as for `Cell.ik`.
+            rotation: Rotations about which axes count, as for `Cell.ik`.
+            axes: Whose axes these are, as for `Cell.ik`.
 
         Raises:
             ShapeError: As for a call, or there are not as many goals as starts.
@@ -274,7 +284,7 @@ class Planner:
         if rows.ndim != 2 or rows.shape[1] != n:
             raise ShapeError(f"The starts are of shape {rows.shape}, not (k, {n}).")
         every = _each(goals, len(rows))
-        free = FreeAxes(**options)
+        free = FreeAxes(frame, relative_to, position, rotation, axes)
         plans: list[Plan | None] = [None] * len(rows)
         # Problems within the same joint positions are solved by the same loop.
         groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}

@@ -196,7 +196,7 @@ class Roadmap:
             UnknownName: As for a planner.
         """
         seconds = seconds_of(timeout)
-        q0 = positions_of(start, len(self.planner.weights), "start")
+        q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
         goals = self.planner.asked(
             q0, goals_of(self.check, q0, goal, free), self.region
