@@ -132,12 +132,13 @@ def _lines(way: Array, deviations: Array) -> tuple[Array, Array, Array]:
     curve = blended(way, deviations).curve
     d = 0.5 * np.diff(curve.at)[1::2, np.newaxis]
     steps = np.diff(way, axis=0)
-    unit = steps / np.linalg.norm(steps, axis=1, keepdims=True)
+    sizes = np.linalg.norm(steps, axis=1, keepdims=True)
+    unit = np.asarray(steps / sizes, np.float64)
     u, w = unit[:-1], unit[1:]
     # The curve at corner k leads from knot 2 k + 1 to the next one.
     count, n = u.shape
-    parts = 2.0 * np.arange(count)[:, np.newaxis] + 1.0
-    parts = parts + np.linspace(0.0, 1.0, LINES + 1)
+    knots = np.arange(1.0, 2.0 * int(count), 2.0)
+    parts: Array = knots[:, np.newaxis] + np.linspace(0.0, 1.0, LINES + 1)
     points = curve.evaluate((), parts.ravel())[0].reshape(count, LINES + 1, n)
     off = 3.0 / 8.0 / LINES**2 * d * np.abs(w - u)
     return points[:, :-1], points[:, 1:], off

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -128,8 +128,8 @@ def goals_of(
         UnknownName: The frame does not exist.
     """
     n, cell, state = len(start), check.cell, check.state
-    several: Any = given if isinstance(given, list | tuple) else [given]
-    for each in several:
+    is_list = isinstance(given, list | tuple)
+    for each in cast("Sequence[Any]", given if is_list else [given]):
         check_alike(each, state, "goal")
     if free.frame is not None:
         # Names count also where no goal is a pose.

@@ -138,7 +138,9 @@ def samples_of(
     return t, values
 
 
-def check_pieces(times: Array, law: Array, curve: Array, piece: Array) -> None:
+def check_pieces(
+    times: Array, law: Array, curve: Array, piece: npt.NDArray[np.int64]
+) -> None:
     """Check the arrays of a motion.
 
     Raises:
