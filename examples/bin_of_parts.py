@@ -159,7 +159,7 @@ def put_down(state, name, k):
 
 def motion(state, goal):
     """Return a motion of the arm to where it is in another state."""
-    plan = cell.planner(cell.collision(state))(state, goal.joints(fingers(state)))
+    plan = cell.planner(cell.collision(state))(state, goal.joints(fingers(state)).q)
     assert plan.proven, plan
     return plan.timed(acceleration=5.0)
 
