@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
+from rotations import rotation
 from work import lines
 
 START = np.array([0.3, 0.2, 0.1, 0.4, 0.6, 0.2])
@@ -21,16 +21,6 @@ DENSE = np.linspace(0.0, 1.0, 51)
 @pytest.fixture(scope="module")
 def robot() -> arm.Cell:
     return arm.example("irb2400")
-
-
-def rotation(vector: np.ndarray) -> np.ndarray:
-    """Rodrigues' formula."""
-    angle = float(np.linalg.norm(vector))
-    if angle == 0.0:
-        return np.eye(3)
-    x, y, z = np.asarray(vector) / angle
-    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + math.sin(angle) * K + (1.0 - math.cos(angle)) * K @ K
 
 
 def moved(X: np.ndarray, by: Any, turn: Any = (0.0, 0.0, 0.0)) -> np.ndarray:

@@ -10,18 +10,9 @@ import pytest
 from armillary.errors import ModelError
 from armillary.planning.segments import Arc, Line, Segment
 from armillary.planning.tool_curve import LEVER, Blend, ToolCurve, curve_through
+from rotations import rotation
 
 NONE = Blend(0.0, None)
-
-
-def rotation(vector: np.ndarray) -> np.ndarray:
-    """Rodrigues' formula."""
-    angle = float(np.linalg.norm(vector))
-    if angle == 0.0:
-        return np.eye(3)
-    x, y, z = np.asarray(vector) / angle
-    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    return np.eye(3) + math.sin(angle) * K + (1.0 - math.cos(angle)) * K @ K
 
 
 def pose(p: list[float], v: tuple[float, ...] = (0.0, 0.0, 0.0)) -> np.ndarray:

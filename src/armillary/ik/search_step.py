@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -388,7 +388,8 @@ def _change_within(
     return [a + b for a, b in zip(change, moved, strict=True)]
 
 
-Coupled = Sequence[tuple[Sequence[float], Number]]  # rows of unit length, their ends
+Coupled: TypeAlias = Sequence[tuple[Sequence[float], Number]]
+"""Limits that couple joints: rows of unit length, and their ends."""
 
 
 def row_ends(problem: IKProblem, *, limited: bool = True) -> Array:
@@ -400,7 +401,8 @@ def row_ends(problem: IKProblem, *, limited: bool = True) -> Array:
     return problem.rows.b / lengths if limited else np.full(len(lengths), FAR_END)
 
 
-FAR_END = 1e30
+FAR_END: Final = 1e30
+"""The end of a row that does not count [m or rad]."""
 
 
 def _change_at_rows(

@@ -72,6 +72,17 @@ class Tool(NamedTuple):
     joints: tuple[str, ...]
     state: State | None
 
+    def jacobian(self, q: Array) -> Array:
+        """Return its Jacobian: q [m or rad], shape (..., n), to (..., 6, n)."""
+        kernel = jacobian(
+            self.cell,
+            self.frame,
+            relative_to=self.relative_to,
+            joints=self.joints,
+            state=self.state,
+        )
+        return np.asarray(kernel(q))
+
 
 class Stretch(NamedTuple):
     """A part of a path.
@@ -196,15 +207,7 @@ class CartesianPath:
         Of its linear rows in units of LEVER, so that it is the least rate of turning
         [rad/s], or tenth of a metre per second, at unit rates of the joints.
         """
-        tool = self.tool
-        kernel = jacobian(
-            tool.cell,
-            tool.frame,
-            relative_to=tool.relative_to,
-            joints=tool.joints,
-            state=tool.state,
-        )
-        return least_singular_values(kernel(self.q))
+        return least_singular_values(self.tool.jacobian(self.q))
 
     def singular_stretches(self, below: float = 0.05) -> list[Stretch]:
         """Return where the least singular value is below a number.

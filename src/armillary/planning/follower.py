@@ -29,7 +29,6 @@ from armillary.ik.method import Candidates
 from armillary.ik.query import IKQuery, query_of
 from armillary.ik.reason import Reason
 from armillary.kinematics.bound_kernel import AnyKernel
-from armillary.kinematics.questions import jacobian
 from armillary.kinematics.state import bound_state, home
 from armillary.planning.cartesian_path import (
     CartesianPath,
@@ -515,14 +514,6 @@ class ToolFollower:
         h = samples.s[interval + 1] - samples.s[interval]
         if h > 4.0 * SHORTEST:
             return LineReason.NOT_PROVEN
-        tool = self.tool
-        kernel = jacobian(
-            tool.cell,
-            tool.frame,
-            relative_to=tool.relative_to,
-            joints=tool.joints,
-            state=tool.state,
-        )
         rows = self.solver.numeric.problem.rows
         is_at_row = len(rows) and rows.excess(q) > -AT_LIMIT
         if is_at_row or ((q - lower < AT_LIMIT) | (upper - q < AT_LIMIT)).any():
@@ -532,7 +523,7 @@ class ToolFollower:
         around = samples.q[interval : interval + 2]
         if (np.abs(np.diff(around, axis=0)) > MOST_OF_A_TURN).any():
             return LineReason.LIMITS  # it goes on a turn away
-        if (least_singular_values(kernel(around)) < SINGULAR).any():
+        if (least_singular_values(self.tool.jacobian(around)) < SINGULAR).any():
             return LineReason.SINGULAR
         return LineReason.JUMPS
 

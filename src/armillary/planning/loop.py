@@ -55,9 +55,14 @@ FEWER: Final = 0.5
 PIECES: Final = 0.5
 """Pieces of a motion that are proven at first, by its samples."""
 
-INSIDE, DEPTH, SHARE_OF_ROOM = 1e-9, 1e-5, 0.25
-"""How far within limits that couple joints new positions are, and projected samples [m
-or rad], and the part of the room there that these may take."""
+INSIDE: Final = 1e-9
+"""How far within limits that couple joints new positions are [m or rad]."""
+
+DEPTH: Final = 1e-5
+"""How far within them projected samples are [m or rad]."""
+
+SHARE_OF_ROOM: Final = 0.25
+"""The part of the room within them that both may take at most."""
 
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""

@@ -42,8 +42,14 @@ LOG = logging.getLogger("armillary.planning")
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
 
-FINEST, HEAVIEST, LARGEST_TREE = 1e-6, 1e6, 2**31 - 1
-"""The least resolution, the greatest weight, and the most nodes of a tree."""
+FINEST: Final = 1e-6
+"""The least resolution [rad or m of one joint]."""
+
+HEAVIEST: Final = 1e6
+"""The greatest weight of a joint; the least is its inverse."""
+
+LARGEST_TREE: Final = 2**31 - 1
+"""The most nodes of a tree, whose numbers have 32 bits."""
 
 LONGEST: Final = 1e9
 """Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
