@@ -29,6 +29,7 @@ from armillary.collision.edge_stages import (
     EdgeFormulas,
     compared,
     to_box,
+    within,
 )
 from armillary.collision.motion_stages import coordinate_motion, velocity_at
 from armillary.kernel.columns import Column, each
@@ -253,8 +254,19 @@ def _place(  # noqa: PLR0913, PLR0917
     )
 
 
-def _within(square_of_distance: Number, reach: Number) -> Number:
-    return reach * reach - square_of_distance
+class BallOfLink(NamedTuple):
+    """A sphere of a link: pose, twist and bounds of the link, its centre there."""
+
+    ball_pose: Matrix
+    ball_twist: Matrix
+    ball_bounds: Vector
+    ball_centre: Vector
+
+    def moved(self, half: Number) -> tuple[Vector3, Number]:
+        """Return its centre in the middle of a piece, and how far it moves in it."""
+        point = Pose.from_matrix(self.ball_pose) @ three(self.ball_centre)
+        twist, bounds = self.ball_twist, self.ball_bounds
+        return point, _moved(self.ball_pose, twist, point, bounds, half)
 
 
 def _flags(
@@ -275,22 +287,18 @@ def _near_sphere(
     still_radius: Number,
 ) -> Number:
     reach = link_radius + still_radius + grown
-    return _within(square(here, still_centre), reach)
+    return within(square(here, still_centre), reach)
 
 
-def _hit_sphere(  # noqa: PLR0913, PLR0917
-    ball_pose: Matrix,
-    ball_twist: Matrix,
-    ball_bounds: Vector,
-    ball_centre: Vector,
+def _hit_sphere(
+    ball: BallOfLink,
     ball_radius: Number,
     still_centre: Vector,
     still_radius: Number,
     half: Number,
     flags: PieceFlags,
 ) -> PieceFlags:
-    point = Pose.from_matrix(ball_pose) @ three(ball_centre)
-    grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
+    point, grown = ball.moved(half)
     d2 = square(point, still_centre)
     return _flags(d2, ball_radius + still_radius, grown, flags)
 
@@ -315,14 +323,11 @@ def _near_box(
     box_radius: Number,
 ) -> Number:
     d2 = to_box(here, box_centre, box_axes, box_half)
-    return _within(d2, link_radius + box_radius + grown)
+    return within(d2, link_radius + box_radius + grown)
 
 
-def _hit_box(  # noqa: PLR0913, PLR0917
-    ball_pose: Matrix,
-    ball_twist: Matrix,
-    ball_bounds: Vector,
-    ball_centre: Vector,
+def _hit_box(
+    ball: BallOfLink,
     ball_radius: Number,
     box_centre: Vector,
     box_axes: Matrix,
@@ -331,8 +336,7 @@ def _hit_box(  # noqa: PLR0913, PLR0917
     half: Number,
     flags: PieceFlags,
 ) -> PieceFlags:
-    point = Pose.from_matrix(ball_pose) @ three(ball_centre)
-    grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
+    point, grown = ball.moved(half)
     d2 = to_box(point, box_centre, box_axes, box_half)
     return _flags(d2, ball_radius + box_radius, grown, flags)
 
@@ -344,24 +348,20 @@ def _near_link(
     pair_grown_a: Number,
     pair_grown_b: Number,
 ) -> Number:
-    return _within(square(pair_a, pair_b), pair_reach + pair_grown_a + pair_grown_b)
+    return within(square(pair_a, pair_b), pair_reach + pair_grown_a + pair_grown_b)
 
 
-def _near_ball(  # noqa: PLR0913, PLR0917
-    ball_pose: Matrix,
-    ball_twist: Matrix,
-    ball_bounds: Vector,
-    ball_centre: Vector,
+def _near_ball(
+    ball: BallOfLink,
     ball_radius: Number,
     pair_b: Vector,
     pair_radius: Number,
     pair_grown_b: Number,
     half: Number,
 ) -> BallInMotion:
-    point = Pose.from_matrix(ball_pose) @ three(ball_centre)
-    grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
+    point, grown = ball.moved(half)
     reach = ball_radius + pair_radius + grown + pair_grown_b
-    return BallInMotion(point, grown, _within(square(point, pair_b), reach))
+    return BallInMotion(point, grown, within(square(point, pair_b), reach))
 
 
 def _hit_ball(  # noqa: PLR0913, PLR0917
@@ -402,9 +402,7 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     other = Pose.from_matrix(mate_link) @ three(mate_centre)
     reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
     # A half space reaches everywhere.
-    return maximum(
-        _within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0)
-    )
+    return maximum(within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
 
 
 def _wanted(

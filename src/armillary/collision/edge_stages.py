@@ -44,6 +44,7 @@ __all__ = [
     "compared",
     "edge_pipeline",
     "to_box",
+    "within",
 ]
 
 OF_SPHERES: Final = "of_spheres"
@@ -436,7 +437,7 @@ def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
     return PlacedLink(here, dot(here, here), here)
 
 
-def _within(square_of_distance: Number, reach: Number) -> Number:
+def within(square_of_distance: Number, reach: Number) -> Number:
     """Return a number above 0 where something may be nearer than a reach."""
     return reach * reach - square_of_distance
 
@@ -491,7 +492,7 @@ def _near_box(
     box_radius: Number,
 ) -> Number:
     d2 = to_box(here, box_centre, box_axes, box_half)
-    return _within(d2, link_radius + box_radius)
+    return within(d2, link_radius + box_radius)
 
 
 def _hit_box(
@@ -510,7 +511,7 @@ def _hit_box(
 
 
 def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
-    return _within(square(pair_a, pair_b), pair_reach)
+    return within(square(pair_a, pair_b), pair_reach)
 
 
 def _near_ball(
@@ -521,7 +522,7 @@ def _near_ball(
     pair_radius: Number,
 ) -> NearBall:
     point = _centre(ball_pose, ball_centre)
-    return NearBall(point, _within(square(point, pair_b), ball_radius + pair_radius))
+    return NearBall(point, within(square(point, pair_b), ball_radius + pair_radius))
 
 
 def _hit_ball(
@@ -545,7 +546,7 @@ def _may_meet(
     mate_radius: Number,
 ) -> Number:
     one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
-    return _within(square(one, other), shape_radius + mate_radius)
+    return within(square(one, other), shape_radius + mate_radius)
 
 
 def _wanted(plenty: Number) -> tuple[Number, Number]:
