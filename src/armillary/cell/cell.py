@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from armillary.kinematics import all_frames, frame_tree, questions
     from armillary.kinematics import loops as loop_questions
     from armillary.kinematics.kernels import Joints
+    from armillary.model import cell_parameters
     from armillary.model.closed_form import ClosedForm
     from armillary.planning import cartesian
     from armillary.planning import planner as planning
@@ -73,6 +74,7 @@ else:
     frame_tree = Later("armillary.kinematics.frame_tree")
     questions = Later("armillary.kinematics.questions")
     loop_questions = Later("armillary.kinematics.loops")
+    cell_parameters = Later("armillary.model.cell_parameters")
     cartesian = Later("armillary.planning.cartesian")
     planning = Later("armillary.planning.planner")
     roadmaps = Later("armillary.planning.roadmap")
@@ -288,6 +290,7 @@ class Cell:
     frame = asks(Workcell.frame)
     joint = asks(Workcell.joint)
     qualified = asks(Workcell.qualified)
+    parameters = asks(cell_parameters.parameters)
 
     def approx_equal(self, other: object, tolerance: float) -> bool:
         """Return whether `other` has the same manipulators with nearly equal numbers.
@@ -306,6 +309,7 @@ class Cell:
     replace = edits(Workcell.replace)
     mount = edits(Workcell.mount)
     scaled = edits(Workcell.scaled)
+    with_parameters = edits(cell_parameters.with_parameters)
     with_collisions = edits_with_meshes(with_collisions.with_collisions)
 
     # kernels of joint positions
@@ -316,6 +320,7 @@ class Cell:
     acceleration = asks_once(questions.acceleration)
     bias_acceleration = asks_once(questions.bias_acceleration)
     pose_error = asks_once(questions.pose_error)
+    parameter_jacobian = asks_once(questions.parameter_jacobian)
 
     def ik(  # noqa: PLR0913
         self,

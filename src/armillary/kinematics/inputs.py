@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Number
 from armillary.trace import Port, Program, trace
 
-__all__ = ["PASSIVE", "Inputs", "program_of"]
+__all__ = ["PASSIVE", "Formula", "Inputs", "program_of"]
 
 PASSIVE: Final = "passive"
 """The input of programs that holds the passive joints of loops: it is solved for."""
@@ -27,6 +27,22 @@ FREE_BASES: Final = "free_bases"
 """The input of programs that holds the poses of free bases, shape (k, 4, 4)."""
 
 NO_INPUTS: Final[Mapping[str, tuple[int, ...]]] = MappingProxyType({})
+
+
+class Formula(NamedTuple):
+    """What a program computes, before it is traced.
+
+    Attributes:
+        function: Takes the inputs by position.
+        name: Of the program.
+        output: Name of its output, or of each where there are several.
+        shapes: Names and shapes of the inputs.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    output: str | tuple[str, ...]
+    shapes: Mapping[str, tuple[int, ...]]
 
 
 class Inputs(NamedTuple):
@@ -46,6 +62,8 @@ class Inputs(NamedTuple):
         passive: Joints that loops determine and that are solved for.
         free: Manipulators that nothing holds: the caller gives the poses of their bases
             in the world, as the input `FREE_BASES`.
+        is_formula: Whether `program_of` returns the `Formula` in place of its program,
+            to be evaluated within the trace of another.
     """
 
     inputs: tuple[int, ...]
@@ -54,6 +72,7 @@ class Inputs(NamedTuple):
     bases: tuple[int, ...] = ()
     passive: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
+    is_formula: bool = False
 
     @classmethod
     def at_home(
@@ -224,6 +243,8 @@ def program_of(
 
     size = (len(selection.inputs),)
     shapes = {**selection.shapes, **before, **free, **passive, "q": size, **more}
+    if selection.is_formula:
+        return cast(Program, Formula(of_inputs, name, output, shapes))
     try:
         if not is_compiled:
             raise NotCompiled("It is too large.")

@@ -21,7 +21,9 @@ from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
 from armillary.kinematics.jacobian import Twist
 from armillary.kinematics.joint_vector import finite_numbers
+from armillary.kinematics.parameters import made_with
 from armillary.kinematics.state import State, bound_state, branch_of
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
@@ -69,6 +71,8 @@ class KernelOptions:
             joints at home.
         relative_to: The frame relative to which poses and twists are given.
         dtype: The type that kernels compute in, float64 or float32.
+        parameters: Names of numbers of the cell that are inputs, as one vector behind
+            q.
     """
 
     cell: Workcell
@@ -76,12 +80,21 @@ class KernelOptions:
     state: State | None = None
     relative_to: str = WORLD
     dtype: npt.DTypeLike = np.float64
+    parameters: Sequence[str] = ()
 
     def twist(
-        self, frame: str, point: str | npt.ArrayLike | None, axes: str | None
+        self,
+        frame: str,
+        point: str | npt.ArrayLike | None,
+        axes: str | None,
+        cell: Workcell | None = None,
     ) -> Twist:
-        """Return which twist is asked for by names; see `named_twist`."""
-        return named_twist(self.cell, frame, self.relative_to, point, axes)
+        """Return which twist is asked for by names; see `named_twist`.
+
+        cell: With the same names, by default that which is asked.
+        """
+        named = self.cell if cell is None else cell
+        return named_twist(named, frame, self.relative_to, point, axes)
 
     def kernel(
         self,
@@ -113,9 +126,12 @@ class KernelOptions:
             StateError: The state is not one of this cell.
         """
         cell, dtype = self.cell, self.dtype
+        parameters = named_parameters(cell, self.parameters) if self.parameters else ()
+        make = made_with(make, parameters) if parameters else make
+        varied = tuple(each.name for each in parameters)
         if self.state is None:
             names = listed_joints(self.joints)
-            key = "kernel", question, names, _type_key(dtype), free
+            key = "kernel", question, names, _type_key(dtype), free, varied
 
             def of_home() -> Kernel:
                 selection = selection_of(cell, self.joints, None, frames())
@@ -133,7 +149,8 @@ class KernelOptions:
         selection = selection._replace(bases=placed, free=free)
         holders = tuple(tree.bases[m].frame.link for m in placed)
         chosen = selection.inputs, selection.others, placed, free
-        key = "kernel of a state", question, chosen, holders, _type_key(dtype)
+        kind = _type_key(dtype)
+        key = "kernel of a state", question, chosen, holders, kind, varied
         branch = branch_of(state) if selection.passive else None
 
         def of_state() -> Kernel:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import StateError, printable, quote, unknown
+from armillary.errors import ModelError, StateError, printable, quote, unknown
 from armillary.kernel import Kernel, shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
 from armillary.kinematics.inputs import Inputs
@@ -20,6 +20,7 @@ from armillary.kinematics.jacobian import (
     Twist,
     acceleration_program,
     jacobian_program,
+    parameter_jacobian_program,
     velocity_program,
 )
 from armillary.kinematics.jacobian import velocity as velocity_of
@@ -33,6 +34,7 @@ from armillary.kinematics.kernels import (
 from armillary.kinematics.placement import placed_frame
 from armillary.kinematics.poses import FORMS, pose_error_program, poses_program
 from armillary.kinematics.state import State, bound_state, branch_of, link_poses
+from armillary.model.cell_parameters import named_parameters
 from armillary.model.frame import FrameRef
 from armillary.model.mount import WORLD
 from armillary.model.tree import Tree
@@ -48,6 +50,7 @@ __all__ = [
     "bias_acceleration",
     "fk",
     "jacobian",
+    "parameter_jacobian",
     "pose_error",
     "twist",
     "twist_in",
@@ -67,6 +70,7 @@ def fk(
     state: State | None = None,
     form: str = "matrix",
     dtype: npt.DTypeLike = np.float64,
+    parameters: Sequence[str] = (),
 ) -> AnyKernel:
     """Return the kernel of forward kinematics: q to the poses of frames.
 
@@ -82,6 +86,9 @@ def fk(
         form: `matrix`, `quaternion` (w x y z, then the origin) or
             `dual_quaternion` (real part, then dual part, each w x y z).
         dtype: float64, or float32 for twice the rate at single precision.
+        parameters: Names of numbers of the cell, such as `elbow.precursor.x`, which are
+            a second input p of shape (..., k), in their order; see `cell.parameters`.
+            Another p compiles nothing.
 
     Returns:
         A kernel (..., n) -> (..., 4, 4) for one frame, (..., k, 4, 4) for a list of
@@ -93,16 +100,21 @@ def fk(
         StateError: The state is not one of this cell.
     """
     options = KernelOptions(
-        cell=cell, joints=joints, state=state, relative_to=relative_to, dtype=dtype
+        cell=cell,
+        joints=joints,
+        state=state,
+        relative_to=relative_to,
+        dtype=dtype,
+        parameters=parameters,
     )
     single, names = isinstance(frames, str), frame_list(frames, "fk")
     _check_form(form)
 
-    def at() -> list[FrameRef]:
+    def at(cell: Workcell = cell) -> list[FrameRef]:
         return [cell.frame(name) for name in (relative_to, *names)]
 
     def make(tree: Tree, selection: Inputs) -> Program:
-        to, *ends = at()
+        to, *ends = at(tree.cell)
         title = _title("fk", options, names)
         return poses_program(
             tree, ends, to, single=single, form=form, selection=selection, name=title
@@ -121,6 +133,7 @@ def jacobian(
     joints: Joints = None,
     state: State | None = None,
     dtype: npt.DTypeLike = np.float64,
+    parameters: Sequence[str] = (),
 ) -> AnyKernel:
     """Return the kernel of a Jacobian: q to the twist per unit rate of each joint.
 
@@ -135,6 +148,8 @@ def jacobian(
         joints: As for `fk`; they give the columns.
         state: As for `fk`; the joints of what is attached count for its parent.
         dtype: As for `fk`.
+        parameters: As for `fk`; for the twist per unit of each of them see
+            `parameter_jacobian`.
 
     Returns:
         A kernel (..., n) -> (..., 6, n), for a list of k (..., k, 6, n): linear
@@ -146,19 +161,94 @@ def jacobian(
         StateError: The state is not one of this cell.
     """
     options = KernelOptions(
-        cell=cell, joints=joints, state=state, relative_to=relative_to, dtype=dtype
+        cell=cell,
+        joints=joints,
+        state=state,
+        relative_to=relative_to,
+        dtype=dtype,
+        parameters=parameters,
     )
     single, names = isinstance(frames, str), frame_list(frames, "jacobian")
-    twists = tuple(options.twist(name, point, axes) for name in names)
+
+    def named(cell: Workcell = cell) -> tuple[Twist, ...]:
+        return tuple(options.twist(name, point, axes, cell) for name in names)
+
+    twists = named()
 
     def make(tree: Tree, selection: Inputs) -> Program:
         title = _title("jacobian", options, names)
-        return jacobian_program(tree, twists, selection, single=single, name=title)
+        now = named(tree.cell)
+        return jacobian_program(tree, now, selection, single=single, name=title)
 
     def at() -> list[FrameRef]:
         return [frame for twist in twists for frame in twist]
 
     return options.kernel(("jacobian", twists, single), at, make)
+
+
+def parameter_jacobian(
+    cell: Workcell,
+    frames: str | Sequence[str],
+    parameters: Sequence[str],
+    *,
+    relative_to: str = WORLD,
+    point: str | npt.ArrayLike | None = None,
+    axes: str | None = None,
+    joints: Joints = None,
+    state: State | None = None,
+    dtype: npt.DTypeLike = np.float64,
+) -> AnyKernel:
+    """Return the kernel of how frames move with numbers of the cell.
+
+    Args:
+        cell: What has the frames.
+        frames: As for `jacobian`.
+        parameters: Names of the k numbers, as for `fk`.
+        relative_to: As for `jacobian`.
+        point: As for `jacobian`.
+        axes: As for `jacobian`.
+        joints: As for `fk`.
+        state: As for `fk`.
+        dtype: As for `fk`.
+
+    Returns:
+        A kernel (..., n), (..., k) -> (..., 6, k) of q and parameters, for a list of
+        f frames (..., f, 6, k): the twist per unit of each, linear [m], then angular
+        [rad].
+
+    Raises:
+        UnknownName: A frame, joint or parameter does not exist.
+        ModelError: A bare name is not unique, a list is empty, or a parameter cannot be
+            an input.
+        StateError: The state is not one of this cell.
+    """
+    options = KernelOptions(
+        cell=cell,
+        joints=joints,
+        state=state,
+        relative_to=relative_to,
+        dtype=dtype,
+        parameters=parameters,
+    )
+    if not named_parameters(cell, parameters):
+        raise ModelError("parameter_jacobian needs one parameter at least.")
+    single, names = isinstance(frames, str), frame_list(frames, "parameter_jacobian")
+
+    def named(cell: Workcell = cell) -> tuple[Twist, ...]:
+        return tuple(options.twist(name, point, axes, cell) for name in names)
+
+    def make(tree: Tree, selection: Inputs) -> Program:
+        title = _title("parameter_jacobian", options, names)
+        return parameter_jacobian_program(
+            tree, named(tree.cell), selection, single=single, name=title
+        )
+
+    twists = named()
+
+    def at() -> list[FrameRef]:
+        return [frame for twist in twists for frame in twist]
+
+    return options.kernel(("parameter_jacobian", twists, single), at, make)
 
 
 def velocity(

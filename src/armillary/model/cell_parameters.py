@@ -1,0 +1,470 @@
+"""The numbers of a cell by name, to be inputs of kernels or to have other values.
+
+A name leads from a joint, link, frame or manipulator to a number of it:
+
+| name | number |
+| --- | --- |
+| `elbow.precursor.x` | a correction of the pose in front of a joint's motion |
+| `track.radius`, `elbow.alpha` | a field of the joint, built in or of the user |
+| `elbow.offset` | what is added to the joint's coordinate |
+| `finger.coupling.multiplier` | of the coupling of a joint that follows |
+| `tool0.pose.rz` | a correction of a named frame |
+| `ur5e.mount.x` | a correction of where a manipulator stands |
+
+A pose has six numbers, a twist that is added behind it: X exp(x, y, z, rx, ry, rz), in
+the pose's own axes [m and rad]. They are 0 in the model as it is, so that no chart of
+rotations is singular where it matters. A name without the last part stands for all the
+numbers behind it: `elbow.precursor` for six.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, cast
+
+from armillary.errors import ModelError, quote, unknown
+from armillary.model.fields import kept
+from armillary.model.joint import Joint
+from armillary.model.varied_joint import Path, VariedJoint, changed_parts, unchecked
+from armillary.model.workcell import Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.twist import exp
+from armillary.trace import Traced
+
+__all__ = [
+    "CellParameter",
+    "all_parameters",
+    "drive_offsets",
+    "named_parameters",
+    "parameters",
+    "values_in",
+    "varied_cell",
+    "with_parameters",
+]
+
+SIX: Final = ("x", "y", "z", "rx", "ry", "rz")
+"""The numbers of a twist that corrects a pose."""
+
+OFFSET: Final = "offset"
+
+VALUES: Final = "values of parameters"
+
+STRUCTURE: Final = {
+    "cell": ("index", "owners", "starts"),
+    "manipulator": (
+        *("index", "parents", "children", "order", "base", "joint_links"),
+        *("loop_system", "_start", "home_vector", "coordinates"),
+    ),
+}
+"""What is the same for all values of parameters, and need not be found again."""
+
+
+class CellParameter(NamedTuple):
+    """A number of a cell.
+
+    Attributes:
+        name: Qualified, such as `ur5e/elbow.precursor.x`.
+        path: The fields and places that lead from the cell to it, or to its pose.
+        component: Which number of a twist behind that pose it is; `offset` of a joint's
+            coordinate, whose link `path` leads to; or nothing.
+        value: Its value in the cell.
+    """
+
+    name: str
+    path: Path
+    component: str
+    value: float
+
+
+def named_parameters(cell: Workcell, names: Sequence[str]) -> tuple[CellParameter, ...]:
+    """Return the numbers that names stand for, in the order of the names.
+
+    Raises:
+        UnknownName: There is nothing of that name.
+        ModelError: A name is not unique, stands for no number, or a number is named
+            twice.
+    """
+    if isinstance(names, str):
+        raise ModelError(
+            f"parameters= takes a list of names, not the text {quote(names)}."
+        )
+    listed = tuple(names)
+    for name in listed:
+        if not isinstance(cast(Any, name), str):
+            raise ModelError(f"A parameter is given by its name, not {quote(name)}.")
+
+    def find() -> tuple[CellParameter, ...]:
+        found = tuple(each for name in listed for each in _Names(cell).find(name))
+        seen: set[str] = set()
+        for each in found:
+            if each.name in seen:
+                raise ModelError(f"parameters= names {quote(each.name)} twice.")
+            seen.add(each.name)
+        return found
+
+    return kept(cell, ("parameters", listed), find)
+
+
+def all_parameters(cell: Workcell) -> tuple[CellParameter, ...]:
+    """Return all numbers that decide poses: of joints, frames and mounts."""
+
+    def find() -> tuple[CellParameter, ...]:
+        names = _Names(cell)
+        return tuple(each for name in names.roots() for each in names.find(name))
+
+    return kept(cell, "all parameters", find)
+
+
+class _Names:
+    """Looks up what the first part of a name stands for, then the fields behind it."""
+
+    def __init__(self, cell: Workcell) -> None:
+        """Take the cell."""
+        self._cell = cell
+
+    def roots(self) -> Iterator[str]:
+        """Yield names that stand for all numbers, each once."""
+        cell = self._cell
+        for manipulator in cell.manipulators:
+            if manipulator.name in cell.mounted:
+                yield f"{manipulator.name}.mount"
+            for link in manipulator.links:
+                if link.parent is not None:
+                    yield f"{manipulator.name}/{link.coordinate}"
+                yield from (f"{manipulator.name}/{frame.name}" for frame in link.frames)
+
+    def find(self, name: str) -> list[CellParameter]:
+        """Return the numbers that one name stands for."""
+        cell = self._cell
+        owner, slash, bare = name.partition("/")
+        if not slash or owner not in cell.index:
+            owner, bare = "", name
+        for end in (len(bare), *reversed([k for k, c in enumerate(bare) if c == "."])):
+            thing, rest = bare[:end], bare[end + 1 :]
+            steps = tuple(rest.split(".")) if rest else ()
+            if not owner and thing in cell.index and steps[:1] == ("mount",):
+                return self._of_mount(thing, steps[1:], name)
+            places = self._places(owner, thing)
+            if len(places) > 1:
+                raise ModelError(
+                    f"Parameter {quote(name)} is not unique: several manipulators have "
+                    f"a {quote(thing)}; say {quote(self._owner(places[0]))} and '/' in "
+                    "front, or another."
+                )
+            if places:
+                return self._of_place(places[0], steps, name)
+        raise unknown("parameter", name, self._known())
+
+    def _known(self) -> list[str]:
+        return [each.name for each in all_parameters(self._cell)]
+
+    def _owner(self, path: Path) -> str:
+        return self._cell.manipulators[cast(int, path[1])].name
+
+    def _places(self, owner: str, thing: str) -> list[Path]:
+        """Return the paths to links or frames that a name may stand for."""
+        cell = self._cell
+        found: list[Path] = []
+        for m, manipulator in enumerate(cell.manipulators):
+            if owner and manipulator.name != owner:
+                continue
+            joints = [k for k, each in enumerate(manipulator.links) if each.parent is not None]
+            named = [k for k in joints if manipulator.links[k].coordinate == thing]
+            named = named or [k for k in joints if manipulator.links[k].name == thing]
+            found += (("manipulators", m, "links", k) for k in named[:1])
+            for k, link in enumerate(manipulator.links):
+                for f, frame in enumerate(link.frames):
+                    if frame.name == thing and not named:
+                        found.append(("manipulators", m, "links", k, "frames", f))
+        return found
+
+    def _of_mount(
+        self, manipulator: str, steps: Sequence[str], name: str
+    ) -> list[CellParameter]:
+        cell = self._cell
+        if manipulator not in cell.mounted:
+            raise ModelError(
+                f"Parameter {quote(name)}: manipulator {quote(manipulator)} is not "
+                "mounted; use cell.mount(...) first."
+            )
+        k = cell.mounts.index(cell.mounted[manipulator])
+        return self._end(("mounts", k, "pose"), f"{manipulator}.mount", steps, name)
+
+    def _of_place(
+        self, path: Path, steps: Sequence[str], name: str
+    ) -> list[CellParameter]:
+        owner = self._owner(path)
+        link = _at(self._cell, path[:4])
+        if len(path) > 4:
+            if steps[:1] == ("pose",):
+                steps = steps[1:]
+            frame = _at(self._cell, path).name
+            return self._end((*path, "pose"), f"{owner}/{frame}", steps, name)
+        full = f"{owner}/{link.coordinate}"
+        if not steps:
+            fields = (
+                field
+                for field in link.joint.__struct_fields__
+                if _is_varied(link.joint, field)
+            )
+            return [
+                each
+                for field in fields
+                for each in self._end(
+                    (*path, "joint", field), f"{full}.{field}", (), name
+                )
+            ]
+        first, rest = steps[0], steps[1:]
+        if first in link.joint.__struct_fields__:
+            return self._end((*path, "joint", first), f"{full}.{first}", rest, name)
+        if first == OFFSET and not rest and link.moves and not link.inputs:
+            return [CellParameter(f"{full}.{OFFSET}", path, OFFSET, 0.0)]
+        if first == "coupling" and link.coupling is not None:
+            place = (*path, "coupling")
+            if rest:
+                return self._end((*place, rest[0]), f"{full}.{'.'.join(steps)}", (), name)
+            return [
+                each
+                for field in ("multiplier", "offset")
+                for each in self._end((*place, field), f"{full}.coupling.{field}", (), name)
+            ]
+        known = [*link.joint.__struct_fields__, OFFSET]
+        if link.coupling is not None:
+            known.append("coupling")
+        raise unknown("part", first, known, owner=f"parameter {quote(name)}")
+
+    def _end(
+        self, path: Path, label: str, steps: Sequence[str], name: str
+    ) -> list[CellParameter]:
+        """Return the numbers at a path, after further steps."""
+        value = _at(self._cell, path)
+        if isinstance(value, Pose):
+            chosen = steps or SIX
+            if len(steps) > 1 or any(step not in SIX for step in chosen):
+                raise unknown("number of a pose", ".".join(steps), SIX)
+            return [CellParameter(f"{label}.{c}", path, c, 0.0) for c in chosen]
+        if isinstance(value, float) and not steps:
+            return [CellParameter(label, path, "", value)]
+        if isinstance(value, tuple):
+            items = cast(Sequence[Any], value)
+            if steps:
+                if not (steps[0].isdecimal() and int(steps[0]) < len(items)):
+                    choices = [str(k) for k in range(len(items))]
+                    raise unknown("place", steps[0], choices, owner=label)
+                k = int(steps[0])
+                return self._end((*path, k), f"{label}.{k}", steps[1:], name)
+            return [
+                each
+                for k in range(len(items))
+                for each in self._end((*path, k), f"{label}.{k}", (), name)
+            ]
+        if isinstance(value, Joint) and steps:
+            if steps[0] not in value.__struct_fields__:
+                raise unknown("part", steps[0], value.__struct_fields__, owner=label)
+            inner = f"{label}.{steps[0]}"
+            return self._end((*path, steps[0]), inner, steps[1:], name)
+        raise ModelError(
+            f"Parameter {quote(name)} is {quote(value)}, which is not a number, a pose "
+            "or a list of numbers."
+        )
+
+
+def _is_varied(joint: Joint, field: str) -> bool:
+    """Return whether a field of a joint has numbers that may have other values.
+
+    A direction is stored with length 1, so that its numbers are not independent.
+    """
+    value = getattr(joint, field)
+    if isinstance(value, Pose):
+        return True
+    if isinstance(value, float):
+        return _keeps(joint, (field,), value)
+    return False
+
+
+def _keeps(joint: Joint, path: Path, value: float) -> bool:
+    """Return whether a joint stores another number as it is given."""
+    other = value + 1e-3 * max(abs(value), 1.0)
+    try:
+        changed = changed_parts(joint, {path: other})
+    except ModelError:
+        return False
+    return _at(changed, path) == other
+
+
+def _at(value: Any, path: Path) -> Any:
+    for step in path:
+        value = value[step] if isinstance(step, int) else getattr(value, step)
+    return value
+
+
+# other values
+
+
+def _by_place(
+    parameters: Sequence[CellParameter], values: Sequence[Any]
+) -> tuple[dict[Path, dict[str, Any]], dict[Path, Any]]:
+    """Return corrections of poses and coordinates, and numbers, by their paths."""
+    corrections: dict[Path, dict[str, Any]] = {}
+    numbers: dict[Path, Any] = {}
+    for each, value in zip(parameters, values, strict=True):
+        if each.component:
+            corrections.setdefault(each.path, {})[each.component] = value
+        else:
+            numbers[each.path] = value
+    return corrections, numbers
+
+
+def _corrected(pose: Pose, correction: Mapping[str, Any]) -> Pose:
+    x, y, z, rx, ry, rz = (correction.get(name, 0.0) for name in SIX)
+    return pose @ exp((x, y, z, rx, ry, rz))
+
+
+def varied_cell(
+    cell: Workcell, parameters: Sequence[CellParameter], values: Sequence[Traced]
+) -> Workcell:
+    """Return a cell with traced scalars in the place of numbers, to trace formulas of.
+
+    It is not checked, and is good for nothing else.
+
+    Raises:
+        ModelError: A parameter cannot be an input.
+    """
+    corrections, numbers = _by_place(parameters, values)
+    changes: dict[Path, Any] = {}
+    joints: dict[Path, tuple[Pose, dict[Path, Any]]] = {}
+    for path, correction in corrections.items():
+        if OFFSET in correction:
+            continue  # see `drive_offsets`
+        changes[path] = _corrected(_at(cell, path), correction)
+    for path, number in numbers.items():
+        if "joint" in path:
+            k = path.index("joint") + 1
+            joints.setdefault(path[:k], (IDENTITY, {}))[1][path[k:]] = number
+        else:
+            changes[path] = number
+    for path, (_, inner) in joints.items():
+        joint = _at(cell, path)
+        precursor = changes.pop((*path, "precursor"), joint.precursor)
+        nested = [p for p in changes if p[: len(path)] == path]
+        for place in nested:  # poses among its own parameters
+            raise ModelError(
+                f"{'.'.join(map(str, place[len(path) :]))} of {type(joint).__name__} "
+                "is a pose in a joint, which cannot be an input; vary the precursor."
+            )
+        changes[path] = VariedJoint(joint, precursor, [*inner], [*inner.values()])
+    varied = changed_parts(cell, changes, unchecked)
+    vars(varied)[VALUES] = tuple(values)
+    for name in STRUCTURE["cell"]:
+        vars(varied)[name] = getattr(cell, name)
+    for old, new in zip(cell.manipulators, varied.manipulators, strict=True):
+        if new is not old:
+            for name in STRUCTURE["manipulator"]:
+                vars(new)[name] = getattr(old, name)
+    return varied
+
+
+def values_in(varied: Workcell) -> tuple[Traced, ...]:
+    """Return the traced values of the parameters of a varied cell."""
+    return vars(varied)[VALUES]
+
+
+def drive_offsets(
+    cell: Workcell, parameters: Sequence[CellParameter], values: Sequence[Any]
+) -> dict[int, Any]:
+    """Return what is added to the coordinate of the joint of a link, by its number."""
+    return {
+        cell.starts[cast(int, each.path[1])] + cast(int, each.path[3]): value
+        for each, value in zip(parameters, values, strict=True)
+        if each.component == OFFSET
+    }
+
+
+def parameters(cell: Workcell, names: Sequence[str] | None = None) -> dict[str, float]:
+    """Return the numbers of a cell that can be inputs, by name, with their values.
+
+    Args:
+        cell: What has them.
+        names: Each stands for one number, such as `elbow.alpha`, or for all behind it:
+            `elbow.precursor` for six, `elbow` for all of a joint. By default all that
+            joints, frames and mounts have.
+
+    Returns:
+        The value of each: a number's own [m, rad or its unit]; those of poses are 0,
+        which are corrections of them, see `with_parameters`.
+
+    Raises:
+        UnknownName: There is nothing of that name.
+        ModelError: A name is not unique, or stands for no number.
+    """
+    found = all_parameters(cell) if names is None else named_parameters(cell, names)
+    return {each.name: each.value for each in found}
+
+
+def with_parameters(cell: Workcell, values: Mapping[str, float]) -> Workcell:
+    """Return the cell with other values of some of its numbers.
+
+    What a kernel of `parameters=` computes at these values, the kernel of that cell
+    computes without them.
+
+    Args:
+        cell: What has the numbers.
+        values: A value for each name: of a number [its unit, m or rad], or numbers for
+            one that stands for several. Those of poses are twists that are added behind
+            them, X exp(twist), and 0 leaves a pose as it is.
+
+    Raises:
+        UnknownName: There is nothing of that name.
+        ModelError: A name is not unique, a value is not finite or not one that the
+            model can have, or an offset of a joint cannot be expressed by its precursor.
+    """
+    parameters: list[CellParameter] = []
+    numbers: list[float] = []
+    for name, value in values.items():
+        found = named_parameters(cell, [name])
+        given = [value] if isinstance(value, (int, float)) else list(cast(Any, value))
+        if len(given) != len(found):
+            raise ModelError(
+                f"Parameter {quote(name)} stands for {len(found)} numbers; "
+                f"{len(given)} were given."
+            )
+        parameters += found
+        numbers += (_finite(each, name) for each in given)
+    corrections, plain = _by_place(named_parameters(cell, [p.name for p in parameters]), numbers)
+    changes: dict[Path, Any] = dict(plain)
+    for path, correction in corrections.items():
+        if OFFSET in correction:
+            continue
+        changes[path] = _corrected(_at(cell, path), correction)
+    for path, correction in corrections.items():
+        if OFFSET in correction:
+            place = (*path, "joint", "precursor")
+            before = changes.get(place, _at(cell, place))
+            changes[place] = before @ _turned(_at(cell, path), correction[OFFSET])
+    return changed_parts(cell, changes)
+
+
+def _finite(value: Any, name: str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ModelError(f"Parameter {quote(name)} is {number}; it must be finite.")
+    return number
+
+
+def _turned(link: Any, offset: float) -> Pose:
+    """Return the pose that an offset of the coordinate is, in front of the motion.
+
+    Raises:
+        ModelError: The motion is none of one screw, so that no pose is.
+    """
+    motion = link.joint.motion
+    step = motion.pose(offset) @ motion.pose(0.0).inverse()
+    for q in (-0.7, 0.3, 1.9):
+        if not (step @ motion.pose(q)).approx_equal(motion.pose(q + offset), 1e-12):
+            raise ModelError(
+                f"An offset of joint {quote(link.coordinate)}, a "
+                f"{type(link.joint).__name__}, is not a pose in front of its motion, "
+                "so no cell has it: add it to q."
+            )
+    return step
