@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
 from armillary.errors import ModelError, NotCompiled
-from armillary.kinematics.inputs import Formula, Inputs
+from armillary.kinematics.inputs import PASSIVE, Formula, Inputs
 from armillary.model.cell_parameters import CellParameter, drive_offsets, varied_cell
+from armillary.model.fields import kept
+from armillary.model.loops.equations import loop_rows
 from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
+from armillary.spatial.vector import Number
 from armillary.trace import Program, trace
+from armillary.trace.functions import absolute, maximum, select
 
 __all__ = ["PARAMETERS", "made_with"]
 
 PARAMETERS: Final = "parameters"
 """The input of programs that holds numbers of the cell, behind q."""
+
+STEPS: Final = 4
+"""Of Newton's method: from errors of a hundredth, three reach rounding."""
+CONVERGED: Final = 1e-7
+"""The last step [m or rad]; convergence is quadratic."""
 
 Make = Callable[[Tree, Inputs], Program]
 
@@ -30,7 +41,6 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
     """
 
     def made(tree: Tree, selection: Inputs) -> Program:
-        _check(tree, selection, parameters)
         nested = selection._replace(is_formula=True)
         formula = cast(Formula, make(tree, nested))
         shapes: dict[str, tuple[int, ...]] = {}
@@ -38,18 +48,20 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
             shapes[name] = shape
             if name == "q":
                 shapes[PARAMETERS] = (len(parameters),)
-        place = [*shapes].index(PARAMETERS)
 
         def of_inputs(*given: Any) -> Any:
-            p = list(given[place])
-            varied = _varied_tree(tree, parameters, p)
+            values = dict(zip(shapes, given, strict=True))
+            varied = _varied_tree(tree, parameters, list(values.pop(PARAMETERS)))
+            if selection.passive:
+                q, passive = values["q"], values[PASSIVE]
+                others = values.get("others", ())
+                whole = selection.vector(q, others, passive)
+                values[PASSIVE] = _closed(varied.cell, whole, selection.passive)
             same = cast(Formula, make(varied, nested))
-            return same.function(*given[:place], *given[place + 1 :])
+            return same.function(*values.values())
 
         try:
-            return trace(
-                of_inputs, name=formula.name, outputs=formula.output, **shapes
-            )
+            return trace(of_inputs, name=formula.name, outputs=formula.output, **shapes)
         except NotCompiled as error:
             raise ModelError(
                 f"{formula.name} cannot have parameters= as an input: {error}"
@@ -58,36 +70,108 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
     return made
 
 
-def _check(
-    tree: Tree, selection: Inputs, parameters: Sequence[CellParameter]
-) -> None:
-    """Refuse what loops move: they are closed with the numbers of the cell."""
-    if selection.passive:
-        names = ", ".join(tree.cell.joints.all_names[k] for k in selection.passive)
-        raise ModelError(
-            f"parameters= cannot be an input of what closed loops move ({names}); use "
-            "cell.with_parameters({...}), a cell with these values."
-        )
-
-
 def _varied_tree(
     tree: Tree, parameters: Sequence[CellParameter], values: Sequence[Any]
 ) -> Tree:
     """Return a tree whose numbers are traced, with the same attachments."""
     cell = varied_cell(tree.cell, parameters, values)
-    built, varied = Tree.of(tree.cell), Tree.of(cell)
+    if tree.cell.loop_system.blocks:
+        equations = tuple(
+            each._replace(program=program, parameters=tuple(values))
+            for each, program in zip(
+                tree.cell.loop_system.equations,
+                _loop_programs(tree.cell, parameters),
+                strict=True,
+            )
+        )
+        system = replace(tree.cell.loop_system, equations=equations)
+        vars(cell.joints)["system"] = system
+    built, varied = Tree.of(tree.cell), _built(cell, parameters, values)
     changed = {
         k: base
         for k, (base, old) in enumerate(zip(tree.bases, built.bases, strict=True))
         if base != old
     }
-    if changed:
-        varied = varied.attached(changed)
+    return varied.attached(changed) if changed else varied
+
+
+def _built(
+    cell: Workcell, parameters: Sequence[CellParameter], values: Sequence[Any]
+) -> Tree:
+    """Return the tree in which a varied cell was built, offsets of joints added."""
+    tree = Tree.of(cell)
     offsets = drive_offsets(cell, parameters, values)
     if not offsets:
-        return varied
-    drives = list(varied.drives)
+        return tree
+    drives = list(tree.drives)
     for link, offset in offsets.items():
         (drive,) = drives[link]
         drives[link] = (drive._replace(offset=drive.offset + offset),)
-    return replace(varied, drives=tuple(drives), alike=None)
+    return replace(tree, drives=tuple(drives))
+
+
+# closed loops: solved with the numbers of the cell first, then with others
+
+
+def _loop_programs(
+    cell: Workcell, parameters: Sequence[CellParameter]
+) -> tuple[Program, ...]:
+    """Return the equations of each loop as programs of joints and parameters."""
+
+    def program(loop: int) -> Program:
+        nominal = cell.loop_system.equations[loop]
+
+        def equations(own: Any, p: Any) -> Any:
+            varied = varied_cell(cell, parameters, list(p))
+            vars(varied.joints)["system"] = cell.loop_system
+            tree = _built(varied, parameters, list(p))
+            placed = varied.joints.loops_in_order[loop]
+            return loop_rows(tree, placed, nominal.joints, own)
+
+        return trace(
+            equations,
+            name=nominal.program.name,
+            outputs=("rows", "rates"),
+            own=(len(nominal.joints),),
+            p=(len(parameters),),
+        )
+
+    key = "loops of parameters", tuple(each.name for each in parameters)
+    count = len(cell.loop_system.equations)
+    return kept(cell, key, lambda: tuple(map(program, range(count))))
+
+
+def _closed(
+    cell: Workcell, whole: Sequence[Any], passive: Sequence[int]
+) -> list[Number]:
+    """Return passive joints where loops of a varied cell are closed.
+
+    Newton's method begins where they are closed with the numbers of the cell as it is:
+    x -> x - (dr/dx)^-1 r(x, p). Its last step has the derivative by p of the implicit
+    function, -(dr/dx)^-1 dr/dp. Where it does not converge, joints are NaN.
+    """
+    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+
+    positions = list(whole)
+    for number in cell.loop_system.needed(passive):
+        programs = block_programs(cell, number)
+        block = programs.block
+        u = [positions[k] for k in block.inputs]
+        x: list[Number] = [positions[k] for k in block.unknowns]
+        size: Number = 0.0
+        for _ in range(STEPS):
+            values, rates = programs.rows(u, x)
+            change = programs.factored(rates).solve(values)
+            x = [a - dx for a, dx in zip(x, change, strict=True)]
+            size = _largest(change)
+        for k, a in zip(block.unknowns, x, strict=True):
+            positions[k] = select(size < CONVERGED, a, math.nan)
+    return [positions[k] for k in passive]
+
+
+def _largest(change: Sequence[Number]) -> Number:
+    """Return the largest absolute value."""
+    largest: Number = 0.0
+    for each in change:
+        largest = maximum(largest, absolute(each))
+    return largest

@@ -10,6 +10,7 @@ A name leads from a joint, link, frame or manipulator to a number of it:
 | `finger.coupling.multiplier` | of the coupling of a joint that follows |
 | `tool0.pose.rz` | a correction of a named frame |
 | `ur5e.mount.x` | a correction of where a manipulator stands |
+| `drive.length`, `foot1-ball1.length` | of a rod, by its name or that of its frames |
 
 A pose has six numbers, a twist that is added behind it: X exp(x, y, z, rx, ry, rz), in
 the pose's own axes [m and rad]. They are 0 in the model as it is, so that no chart of
@@ -26,6 +27,7 @@ from typing import Any, Final, NamedTuple, cast
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.fields import kept
 from armillary.model.joint import Joint
+from armillary.model.loops.loop import Closure, Rod
 from armillary.model.varied_joint import Path, VariedJoint, changed_parts, unchecked
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
@@ -133,6 +135,9 @@ class _Names:
                 if link.parent is not None:
                     yield f"{manipulator.name}/{link.coordinate}"
                 yield from (f"{manipulator.name}/{frame.name}" for frame in link.frames)
+            for rod in filter(_is_rod, manipulator.loops):
+                yield f"{manipulator.name}/{_rod_name(rod)}.length"
+        yield from (f"{_rod_name(rod)}.length" for rod in filter(_is_rod, cell.loops))
 
     def find(self, name: str) -> list[CellParameter]:
         """Return the numbers that one name stands for."""
@@ -140,12 +145,14 @@ class _Names:
         owner, slash, bare = name.partition("/")
         if not slash or owner not in cell.index:
             owner, bare = "", name
+        if name in {f"{_rod_name(x)}.length" for x in cell.loops if _is_rod(x)}:
+            owner, bare = "", name
         for end in (len(bare), *reversed([k for k, c in enumerate(bare) if c == "."])):
             thing, rest = bare[:end], bare[end + 1 :]
             steps = tuple(rest.split(".")) if rest else ()
             if not owner and thing in cell.index and steps[:1] == ("mount",):
                 return self._of_mount(thing, steps[1:], name)
-            places = self._places(owner, thing)
+            places = [*self._places(owner, thing), *self._rods(owner, thing, steps)]
             if len(places) > 1:
                 raise ModelError(
                     f"Parameter {quote(name)} is not unique: several manipulators have "
@@ -160,6 +167,8 @@ class _Names:
         return [each.name for each in all_parameters(self._cell)]
 
     def _owner(self, path: Path) -> str:
+        if path[0] == "loops":
+            return "the cell"
         return self._cell.manipulators[cast(int, path[1])].name
 
     def _places(self, owner: str, thing: str) -> list[Path]:
@@ -179,6 +188,21 @@ class _Names:
                         found.append(("manipulators", m, "links", k, "frames", f))
         return found
 
+    def _rods(self, owner: str, thing: str, steps: Sequence[str]) -> list[Path]:
+        """Return the paths to rods whose length is asked for."""
+        cell = self._cell
+        if steps != ("length",):
+            return []
+        found: list[Path] = [
+            ("manipulators", m, "loops", k)
+            for m, manipulator in enumerate(cell.manipulators)
+            for k, loop in enumerate(manipulator.loops)
+            if owner in {"", manipulator.name} and _is_rod(loop, thing)
+        ]
+        if not owner:
+            found += (("loops", k) for k, x in enumerate(cell.loops) if _is_rod(x, thing))
+        return found
+
     def _of_mount(
         self, manipulator: str, steps: Sequence[str], name: str
     ) -> list[CellParameter]:
@@ -194,6 +218,10 @@ class _Names:
     def _of_place(
         self, path: Path, steps: Sequence[str], name: str
     ) -> list[CellParameter]:
+        if "loops" in path:
+            rod = _rod_name(_at(self._cell, path))
+            label = rod if path[0] == "loops" else f"{self._owner(path)}/{rod}"
+            return self._end((*path, "length"), f"{label}.length", (), name)
         owner = self._owner(path)
         link = _at(self._cell, path[:4])
         if len(path) > 4:
@@ -268,6 +296,15 @@ class _Names:
             f"Parameter {quote(name)} is {quote(value)}, which is not a number, a pose "
             "or a list of numbers."
         )
+
+
+def _is_rod(loop: Closure | Rod, name: str = "") -> bool:
+    """Return whether a loop is a rod, of a name if one is given."""
+    return isinstance(loop, Rod) and name in {"", _rod_name(loop)}
+
+
+def _rod_name(rod: Any) -> str:
+    return rod.name or f"{rod.a}-{rod.b}"
 
 
 def _is_varied(joint: Joint, field: str) -> bool:

@@ -110,12 +110,15 @@ class LoopEquations(NamedTuple):
         loop: It.
         joints: The joints that decide whether it is closed: places in the vector of
             all joints.
-        program: From their positions to the rows, those in metres first, and rates.
+        program: From their positions, and parameters if there are any, to the rows,
+            those in metres first, and rates.
+        parameters: Numbers of the cell that are inputs of the program.
     """
 
     loop: Loop
     joints: tuple[int, ...]
     program: Program
+    parameters: tuple[Number, ...] = ()
 
     @property
     def size(self) -> int:
@@ -129,7 +132,8 @@ class LoopEquations(NamedTuple):
 
     def rows(self, q: Sequence[Number]) -> LoopRows:
         """Return the rows at a vector of all joints."""
-        numbers = evaluate(self.program, [q[k] for k in self.joints])
+        own = [q[k] for k in self.joints]
+        numbers = evaluate(self.program, [*own, *self.parameters])
         count, width = self.size, len(self.joints)
         rates = numbers[count:]
         return LoopRows(
@@ -156,10 +160,8 @@ def loop_equations(tree: LinkTree, placed: PlacedLoop) -> LoopEquations:
             "frames, so there is no loop to close."
         )
 
-    def equations(own: Sequence[Number]) -> tuple[list[Number], list[list[Number]]]:
-        values = list(_values(tree, placed, dict(zip(joints, own, strict=True))))
-        columns = [jvp(values, [(q, 1.0)]) for q in own]
-        return values, [list(row) for row in zip(*columns, strict=True)]
+    def equations(own: Sequence[Number]) -> LoopRows:
+        return loop_rows(tree, placed, joints, own)
 
     try:
         program = trace(
@@ -172,6 +174,18 @@ def loop_equations(tree: LinkTree, placed: PlacedLoop) -> LoopEquations:
             f"The equations of {label} cannot be traced. {error}"
         ) from error
     return LoopEquations(placed.loop, joints, program)
+
+
+def loop_rows(
+    tree: LinkTree, placed: PlacedLoop, joints: Sequence[int], own: Sequence[Number]
+) -> LoopRows:
+    """Return the rows of a loop at traced positions of its joints.
+
+    joints: Their places in the vector of all joints.
+    """
+    values = list(_values(tree, placed, dict(zip(joints, own, strict=True))))
+    columns = [jvp(values, [(q, 1.0)]) for q in own]
+    return LoopRows(values, [list(row) for row in zip(*columns, strict=True)])
 
 
 def _joints(tree: LinkTree, placed: PlacedLoop) -> Iterator[int]:
