@@ -11,6 +11,7 @@ import numpy as np
 from armillary.errors import NotCompiled
 from armillary.kernel.python_kernel import PythonProgram
 from armillary.kinematics.joint_vector import with_numbers
+from armillary.model.cell_parameters import CellParameter
 from armillary.model.fields import kept
 from armillary.model.frame import FrameRef
 from armillary.model.tree import Base, Tree
@@ -62,6 +63,7 @@ class Inputs(NamedTuple):
         passive: Joints that loops determine and that are solved for.
         free: Manipulators that nothing holds: the caller gives the poses of their bases
             in the world, as the input `FREE_BASES`.
+        parameters: Numbers of the cell that are inputs too, behind q.
         is_formula: Whether `program_of` returns the `Formula` in place of its program,
             to be evaluated within the trace of another.
     """
@@ -72,6 +74,7 @@ class Inputs(NamedTuple):
     bases: tuple[int, ...] = ()
     passive: tuple[int, ...] = ()
     free: tuple[int, ...] = ()
+    parameters: tuple[CellParameter, ...] = ()
     is_formula: bool = False
 
     @classmethod

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from armillary.kinematics.closing.rates import followed_rates, independent_columns
 from armillary.kinematics.inputs import Inputs, program_of
-from armillary.model.cell_parameters import values_in
+from armillary.kinematics.parameters import parameter_rates
 from armillary.model.frame import FrameRef
 from armillary.model.link_poses import LinkPoses, poses_of
 from armillary.model.tree import Tree
@@ -71,19 +71,19 @@ def parameter_jacobian_program(
 ) -> Program:
     """Return the program of twists per unit of each parameter, shape (6, k) each.
 
-    With the pose X(q, p) = (R, x) of the frame: dx/dp, and w of dR/dp = [w] R. It is
-    that of a point at r from there, fixed to the frame: dx/dp + w x r.
+    With the pose X(q, p) = (R, x) of the frame: dx/dp, and w of dR/dp = [w] R; a point
+    at r from there, fixed to the frame, moves by dx/dp + w x r.
     """
 
     def equations(now: Tree, q: list[Number]) -> Any:
         written: list[Any] = []
-        p = values_in(now.cell)
+        moving = parameter_rates(now.cell, q, selection.passive)
         for twist in twists:
             X, at_point, to_axes = poses_of(
                 now, q, [twist.frame, twist.point, twist.axes], twist.relative_to
             )
             r, turn = subtract(at_point.position, X.position), transpose(to_axes.rotation)
-            columns = [_per_unit(X, each, r) for each in p]
+            columns = [_per_unit(X, each, r) for each in moving]
             turned = [(*apply(turn, v), *apply(turn, w)) for v, w in columns]
             written.append([[column[row] for column in turned] for row in range(6)])
         return written[0] if single else written
@@ -91,9 +91,11 @@ def parameter_jacobian_program(
     return program_of(equations, tree, selection, name=name, output="jacobian")
 
 
-def _per_unit(X: Pose, p: Any, r: Vector3) -> tuple[Vector3, Vector3]:
-    """Return how a point at `r` from the origin of a frame, fixed to it, moves with p."""
-    rate = pose_of_entries(jvp(list(X.entries), [(p, 1.0)]))
+def _per_unit(
+    X: Pose, moving: Sequence[tuple[Any, Number]], r: Vector3
+) -> tuple[Vector3, Vector3]:
+    """Return how a frame moves: a point at `r` from its origin, fixed to it."""
+    rate = pose_of_entries(jvp(list(X.entries), moving))
     spin = multiply(rate.rotation, transpose(X.rotation))
     w = (spin[2][1], spin[0][2], spin[1][0])
     return add(rate.position, cross(w, r)), w

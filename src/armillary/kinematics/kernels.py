@@ -135,7 +135,7 @@ class KernelOptions:
 
             def of_home() -> Kernel:
                 selection = selection_of(cell, self.joints, None, frames())
-                selection = selection._replace(free=free)
+                selection = selection._replace(free=free, parameters=parameters)
                 program = make(Tree.of(cell), selection)
                 return program_kernel(
                     cell, selection, program, dtype=dtype, repeated=repeated
@@ -146,7 +146,9 @@ class KernelOptions:
         tree = state.tree
         selection = selection_of(cell, self.joints, state, frames())
         placed = tuple(m for m in selection.bases if m not in free)
-        selection = selection._replace(bases=placed, free=free)
+        selection = selection._replace(
+            bases=placed, free=free, parameters=parameters
+        )
         holders = tuple(tree.bases[m].frame.link for m in placed)
         chosen = selection.inputs, selection.others, placed, free
         kind = _type_key(dtype)

@@ -9,16 +9,21 @@ from typing import Any, Final, cast
 
 from armillary.errors import ModelError, NotCompiled
 from armillary.kinematics.inputs import PASSIVE, Formula, Inputs
-from armillary.model.cell_parameters import CellParameter, drive_offsets, varied_cell
+from armillary.model.cell_parameters import (
+    CellParameter,
+    drive_offsets,
+    values_in,
+    varied_cell,
+)
 from armillary.model.fields import kept
 from armillary.model.loops.equations import loop_rows
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
-from armillary.trace import Program, trace
+from armillary.trace import Program, jvp, trace
 from armillary.trace.functions import absolute, maximum, select
 
-__all__ = ["PARAMETERS", "made_with"]
+__all__ = ["PARAMETERS", "corrected_program", "made_with", "parameter_rates"]
 
 PARAMETERS: Final = "parameters"
 """The input of programs that holds numbers of the cell, behind q."""
@@ -52,11 +57,6 @@ def made_with(make: Make, parameters: Sequence[CellParameter]) -> Make:
         def of_inputs(*given: Any) -> Any:
             values = dict(zip(shapes, given, strict=True))
             varied = _varied_tree(tree, parameters, list(values.pop(PARAMETERS)))
-            if selection.passive:
-                q, passive = values["q"], values[PASSIVE]
-                others = values.get("others", ())
-                whole = selection.vector(q, others, passive)
-                values[PASSIVE] = _closed(varied.cell, whole, selection.passive)
             same = cast(Formula, make(varied, nested))
             return same.function(*values.values())
 
@@ -141,15 +141,63 @@ def _loop_programs(
     return kept(cell, key, lambda: tuple(map(program, range(count))))
 
 
+def corrected_program(cell: Workcell, selection: Inputs) -> Program:
+    """Return the program that closes loops with parameters, from where they were closed.
+
+    Newton's method begins where they are closed with the numbers of the cell as it is:
+    x -> x - (dr/dx)^-1 r(x, p). Where it does not converge, passive joints are NaN.
+    """
+    others = {name: s for name, s in selection.shapes.items() if name == "others"}
+    parameters = selection.parameters
+
+    def corrected(*given: Any) -> Any:
+        *more, passive, q, p = given
+        varied = _varied_tree(Tree.of(cell), parameters, list(p)).cell
+        whole = selection.vector(q, more[0] if more else (), passive)
+        return _closed(varied, whole, selection.passive)
+
+    shapes = {
+        **others,
+        PASSIVE: (len(selection.passive),),
+        "q": (len(selection.inputs),),
+        PARAMETERS: (len(parameters),),
+    }
+    return trace(corrected, name="corrected", outputs=(PASSIVE,), **shapes)
+
+
+def parameter_rates(
+    cell: Workcell, q: Sequence[Any], passive: Sequence[int]
+) -> list[list[tuple[Any, Number]]]:
+    """Return what moves per unit of each parameter of a varied cell, and how fast.
+
+    It is the parameter, and passive joints x by the implicit function of their loops:
+    dx/dp = -(dr/dx)^-1 (dr/dp + dr/du du/dp), with joints u of earlier blocks.
+
+    q: Where all joints are, loops closed.
+    """
+    values = values_in(cell)
+    moving: list[list[tuple[Any, Number]]] = [[(p, 1.0)] for p in values]
+    if not passive:
+        return moving
+    from armillary.kinematics.closing.stages import block_programs  # for loops alone
+
+    for number in cell.loop_system.needed(passive):
+        programs = block_programs(cell, number)
+        block = programs.block
+        u, x = ([q[k] for k in each] for each in (block.inputs, block.unknowns))
+        rows, rates = programs.rows(u, x)
+        factored = programs.factored(rates)
+        for each in moving:
+            open_rates = jvp(list(rows), each)
+            solved = factored.solve([0.0 - rate for rate in open_rates])
+            each += zip(x, solved, strict=True)
+    return moving
+
+
 def _closed(
     cell: Workcell, whole: Sequence[Any], passive: Sequence[int]
 ) -> list[Number]:
-    """Return passive joints where loops of a varied cell are closed.
-
-    Newton's method begins where they are closed with the numbers of the cell as it is:
-    x -> x - (dr/dx)^-1 r(x, p). Its last step has the derivative by p of the implicit
-    function, -(dr/dx)^-1 dr/dp. Where it does not converge, joints are NaN.
-    """
+    """Return passive joints where loops of a varied cell are closed, else NaN."""
     from armillary.kinematics.closing.stages import block_programs  # for loops alone
 
     positions = list(whole)

@@ -22,6 +22,7 @@ from armillary.kinematics.closing.stages import (
     table_of,
 )
 from armillary.kinematics.inputs import PASSIVE, Inputs
+from armillary.kinematics.parameters import corrected_program
 from armillary.model.fields import kept
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import Number
@@ -97,7 +98,8 @@ def closed_kernel(
             "simulation; these run in compiled code only."
         )
     independent = independent_program(cell, selection).fingerprint
-    parts = independent, selection.passive, program.fingerprint
+    varied = tuple(each.name for each in selection.parameters)
+    parts = independent, selection.passive, varied, program.fingerprint
     repetition = repeated(program) if repeated else None
     key = "closed pipeline", *parts, repetition, np.dtype(dtype).char
 
@@ -156,7 +158,10 @@ def _pipeline(
         program = replace(program, inputs=tuple(p for p in program.inputs if p.size))
         inputs = *(port for port in inputs if port.size), *repetition.inputs
         results = repetition.results
-    stages: list[Stage] = [*passive_stages(cell, selection), program]
+    stages: list[Stage] = passive_stages(cell, selection)
+    if selection.passive and selection.parameters:
+        stages.append(corrected_program(cell, selection))
+    stages.append(program)
     if selection.passive:
         stages += (_masked_program(port, selection) for port in program.outputs)
     if repetition:
