@@ -14,8 +14,9 @@ subclass of `Joint` with a method `pose(q)` is a joint of your own, and
 loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
 `RateReason` why an answer is what it is. `tasks` and
 `Obstacles` are for controllers. `sweep` asks a question of millions of samples, such
-as `cell.samples(n)` or a `grid`, and `sweeps` has what it can keep of them. All errors
-are in `errors` and derive from `ArmillaryError`.
+as `cell.samples(n)` or a `grid`, and `sweeps` has what it can keep of them. `calibrate` finds
+numbers of a cell from `measurements` of it. All errors are in `errors` and derive from
+`ArmillaryError`.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from armillary import shapes, sweeps
+    from armillary.calibration import measurements
+    from armillary.calibration.calibrate import calibrate
+    from armillary.calibration.calibration import Calibration
     from armillary.cell.cell import Cell
     from armillary.control import tasks
     from armillary.control.obstacles import Obstacles
@@ -81,6 +85,7 @@ __all__ = [
     "RADIAN",
     "Arc",
     "ArmillaryError",
+    "Calibration",
     "CartesianPath",
     "Cell",
     "ClosedForm",
@@ -114,12 +119,14 @@ __all__ = [
     "SearchOptions",
     "SpatialInertia",
     "State",
+    "calibrate",
     "errors",
     "example",
     "example_names",
     "grid",
     "joints",
     "load",
+    "measurements",
     "save",
     "scripted",
     "shapes",
@@ -132,12 +139,14 @@ __all__ = [
 # not use costs it nothing; the command line prints its help without NumPy.
 _MODULES: Final = {
     "joints": "armillary.model.joints",
+    "measurements": "armillary.calibration.measurements",
     "shapes": "armillary.shapes",
     "sweeps": "armillary.sweeps",
     "tasks": "armillary.control.tasks",
 }
 _HOMES: Final = {
     "Arc": "armillary.planning.segments",
+    "Calibration": "armillary.calibration.calibration",
     "CartesianPath": "armillary.planning.cartesian_path",
     "Cell": "armillary.cell.cell",
     "ClosedForm": "armillary.model.closed_form",
@@ -171,6 +180,7 @@ _HOMES: Final = {
     "SearchOptions": "armillary.kernel.search",
     "SpatialInertia": "armillary.spatial.inertia",
     "State": "armillary.kinematics.state",
+    "calibrate": "armillary.calibration.calibrate",
     "grid": "armillary.sweeps.samples",
     "scripted": "armillary.scripts.manipulator",
     "sweep": "armillary.sweeps.sweep",

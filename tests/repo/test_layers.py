@@ -27,7 +27,7 @@ LAYERS = (
     ("planning",),
     ("view",),
     ("cell", "formats", "shapes"),
-    ("testing",),
+    ("calibration", "testing"),
     ("cli",),
 )
 HEIGHT = {name: row for row, names in enumerate(LAYERS) for name in names}

@@ -82,7 +82,10 @@ def parameter_jacobian_program(
             X, at_point, to_axes = poses_of(
                 now, q, [twist.frame, twist.point, twist.axes], twist.relative_to
             )
-            r, turn = subtract(at_point.position, X.position), transpose(to_axes.rotation)
+            r, turn = (
+                subtract(at_point.position, X.position),
+                transpose(to_axes.rotation),
+            )
             columns = [_per_unit(X, each, r) for each in moving]
             turned = [(*apply(turn, v), *apply(turn, w)) for v, w in columns]
             written.append([[column[row] for column in turned] for row in range(6)])

@@ -146,9 +146,7 @@ class KernelOptions:
         tree = state.tree
         selection = selection_of(cell, self.joints, state, frames())
         placed = tuple(m for m in selection.bases if m not in free)
-        selection = selection._replace(
-            bases=placed, free=free, parameters=parameters
-        )
+        selection = selection._replace(bases=placed, free=free, parameters=parameters)
         holders = tuple(tree.bases[m].frame.link for m in placed)
         chosen = selection.inputs, selection.others, placed, free
         kind = _type_key(dtype)

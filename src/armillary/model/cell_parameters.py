@@ -178,7 +178,9 @@ class _Names:
         for m, manipulator in enumerate(cell.manipulators):
             if owner and manipulator.name != owner:
                 continue
-            joints = [k for k, each in enumerate(manipulator.links) if each.parent is not None]
+            joints = [
+                k for k, each in enumerate(manipulator.links) if each.parent is not None
+            ]
             named = [k for k in joints if manipulator.links[k].coordinate == thing]
             named = named or [k for k in joints if manipulator.links[k].name == thing]
             found += (("manipulators", m, "links", k) for k in named[:1])
@@ -200,7 +202,9 @@ class _Names:
             if owner in {"", manipulator.name} and _is_rod(loop, thing)
         ]
         if not owner:
-            found += (("loops", k) for k, x in enumerate(cell.loops) if _is_rod(x, thing))
+            found += (
+                ("loops", k) for k, x in enumerate(cell.loops) if _is_rod(x, thing)
+            )
         return found
 
     def _of_mount(
@@ -251,11 +255,15 @@ class _Names:
         if first == "coupling" and link.coupling is not None:
             place = (*path, "coupling")
             if rest:
-                return self._end((*place, rest[0]), f"{full}.{'.'.join(steps)}", (), name)
+                return self._end(
+                    (*place, rest[0]), f"{full}.{'.'.join(steps)}", (), name
+                )
             return [
                 each
                 for field in ("multiplier", "offset")
-                for each in self._end((*place, field), f"{full}.coupling.{field}", (), name)
+                for each in self._end(
+                    (*place, field), f"{full}.coupling.{field}", (), name
+                )
             ]
         known = [*link.joint.__struct_fields__, OFFSET]
         if link.coupling is not None:
@@ -468,7 +476,9 @@ def with_parameters(cell: Workcell, values: Mapping[str, float]) -> Workcell:
             )
         parameters += found
         numbers += (_finite(each, name) for each in given)
-    corrections, plain = _by_place(named_parameters(cell, [p.name for p in parameters]), numbers)
+    corrections, plain = _by_place(
+        named_parameters(cell, [p.name for p in parameters]), numbers
+    )
     changes: dict[Path, Any] = dict(plain)
     for path, correction in corrections.items():
         if OFFSET in correction:

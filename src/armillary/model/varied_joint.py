@@ -78,7 +78,11 @@ class VariedJoint:
     """
 
     def __init__(
-        self, joint: Joint, precursor: Pose, paths: Sequence[Path], values: Sequence[Any]
+        self,
+        joint: Joint,
+        precursor: Pose,
+        paths: Sequence[Path],
+        values: Sequence[Any],
     ) -> None:
         """Vary a joint.
 

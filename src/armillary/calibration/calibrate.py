@@ -1,0 +1,244 @@
+"""Finds numbers of a cell from measurements, by least squares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.calibration.calibration import Calibration
+from armillary.calibration.identifiability import covariance_of, identified
+from armillary.calibration.measurements import Measurement
+from armillary.cell.cell import Cell
+from armillary.errors import ModelError, quote, unknown
+from armillary.model.cell_parameters import named_parameters
+
+if TYPE_CHECKING:
+    from armillary.model.workcell import Workcell
+
+__all__ = ["calibrate"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+
+LOSSES: Final = ("linear", "soft_l1", "huber", "cauchy")
+
+
+def calibrate(
+    cell: Cell,
+    measurements: Measurement | Sequence[Measurement],
+    parameters: Sequence[str],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    priors: Mapping[str, float] | None = None,
+    loss: str = "linear",
+    most_steps: int = 100,
+) -> Calibration:
+    """Find numbers of a cell with which it does what was measured.
+
+    The sum of squares of residuals, each over its standard deviation, becomes least
+    (trust regions, by SciPy); derivatives are exact. Which parameters measurements
+    decide is found with the nominal values: of those that stand for one another, such
+    as offsets along parallel axes, the last ones stay where they are.
+
+    Args:
+        cell: The nominal cell, where the search begins.
+        measurements: One or several, such as `arm.measurements.Positions`.
+        parameters: Names of numbers to find, see `cell.parameters`.
+        bounds: The least and the greatest value of parameters, by name.
+        priors: The standard deviation of parameters about their nominal values, by
+            name: what is known of them without measurements.
+        loss: `linear`, or one that outliers count less for: `soft_l1`, `huber`,
+            `cauchy`; see `scipy.optimize.least_squares`.
+        most_steps: After how many steps the search ends without success.
+
+    Returns:
+        What was found; `.cell` is the calibrated cell.
+
+    Raises:
+        UnknownName: A frame, a parameter or a loss does not exist.
+        ModelError: There is nothing to find or nothing measured; arrays do not fit the
+            cell; a row cannot be computed with the nominal values; or SciPy is not
+            installed.
+    """
+    listed = (
+        [measurements] if isinstance(measurements, Measurement) else [*measurements]
+    )
+    _check(listed, loss)
+    workcell = cell.workcell
+    found = named_parameters(workcell, tuple(parameters))
+    if not found:
+        raise ModelError("calibrate needs parameters= with one name at least.")
+    names = [each.name for each in found]
+    start = np.array([each.value for each in found])
+    lower, upper = _bounds(workcell, names, start, bounds or {})
+    known = _priors(workcell, names, priors or {})
+    problem = _Problem(workcell, listed, names, start, known)
+    decided = identified(problem.all_rates(start), names)
+    free = problem.choose(~decided.held)
+    scale = problem.scale[free]
+    solved = _least_squares()(
+        problem.residuals,
+        np.zeros(len(scale)),
+        jac=problem.rates,
+        bounds=((lower - start)[free] / scale, (upper - start)[free] / scale),
+        loss=loss,
+        x_scale=1.0,
+        xtol=1e-14,
+        ftol=1e-14,
+        gtol=1e-14,
+        max_nfev=most_steps,
+    )
+    p = problem.values(solved.x)
+    return Calibration(
+        nominal=cell,
+        measurements=tuple(listed),
+        names=tuple(names),
+        start=start,
+        values=p,
+        identified=decided,
+        covariance=covariance_of(problem.all_rates(p), decided.held),
+        residuals=tuple(m.compared(workcell, names, p).residuals for m in listed),
+        before=tuple(m.compared(workcell, names, start).residuals for m in listed),
+        success=bool(solved.success),
+        message=str(solved.message),
+        steps=int(solved.nfev),
+    )
+
+
+def _least_squares() -> Any:
+    try:
+        from scipy import optimize  # pyright: ignore[reportMissingTypeStubs]
+    except ImportError as error:
+        raise ModelError(
+            "Calibration needs SciPy: pip install 'armillary[calibrate]'."
+        ) from error
+    solver: Any = optimize
+    return solver.least_squares
+
+
+def _check(measurements: Sequence[Any], loss: str) -> None:
+    if not measurements:
+        raise ModelError("calibrate needs one measurement at least.")
+    for each in measurements:
+        if not isinstance(each, Measurement):
+            raise ModelError(
+                f"{quote(each)} is not a measurement, such as "
+                "arm.measurements.Positions(frame, q, positions)."
+            )
+    if loss not in LOSSES:
+        raise unknown("loss", loss, LOSSES)
+
+
+def _bounds(
+    cell: Workcell,
+    names: Sequence[str],
+    start: Array,
+    bounds: Mapping[str, tuple[float, float]],
+) -> tuple[Array, Array]:
+    lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
+    for name, (low, high) in bounds.items():
+        for k in _places(cell, names, name, "bounds"):
+            lower[k], upper[k] = float(low), float(high)
+            if not lower[k] <= start[k] <= upper[k] or lower[k] == upper[k]:
+                raise ModelError(
+                    f"bounds= of {quote(names[k])} are {low} to {high}; they must be "
+                    f"apart, with its nominal value {start[k]:g} between them."
+                )
+    return lower, upper
+
+
+def _priors(cell: Workcell, names: Sequence[str], priors: Mapping[str, float]) -> Array:
+    """Return one over the standard deviation of each parameter, 0 if not known."""
+    weights = np.zeros(len(names))
+    for name, sigma in priors.items():
+        if not 0.0 < float(sigma) < np.inf:
+            raise ModelError(
+                f"priors= of {quote(name)} is a standard deviation, finite and above "
+                f"0; not {sigma}."
+            )
+        for k in _places(cell, names, name, "priors"):
+            weights[k] = 1.0 / float(sigma)
+    return weights
+
+
+def _places(cell: Workcell, names: Sequence[str], name: str, what: str) -> list[int]:
+    places: list[int] = []
+    for each in named_parameters(cell, (name,)):
+        if each.name not in names:
+            raise ModelError(
+                f"{what}= names {quote(each.name)}, which is not among parameters=."
+            )
+        places.append(names.index(each.name))
+    return places
+
+
+class _Problem:
+    """Residuals of all measurements, by parameters in parts of `scale` from the start.
+
+    Attributes:
+        scale: One over the length of the column of each parameter at the start.
+    """
+
+    def __init__(
+        self,
+        cell: Workcell,
+        measurements: Sequence[Measurement],
+        names: Sequence[str],
+        start: Array,
+        known: Array,
+    ) -> None:
+        self._cell, self._measurements, self._names = cell, measurements, names
+        self._start, self._known = start, known
+        self._free = np.ones(len(names), bool)
+        lengths = np.linalg.norm(self.all_rates(start), axis=0)
+        self.scale = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, 1e-300), 1.0)
+        self._check_start()
+
+    def _check_start(self) -> None:
+        for each in self._measurements:
+            found = each.compared(self._cell, self._names, self._start)
+            bad = ~np.isfinite(found.residuals).all(axis=1)
+            if bad.any():
+                rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+                raise ModelError(
+                    f"Row {rows} of {each.label} cannot be computed with the nominal "
+                    "cell: its loops do not close there, or a joint is outside of its "
+                    "domain."
+                )
+
+    def choose(self, free: Truths) -> Truths:
+        """Note which parameters are to be found; the others stay at the start."""
+        self._free = free
+        return free
+
+    def values(self, x: Array) -> Array:
+        """Return all parameters, those that are found x parts of `scale` away."""
+        p = self._start.copy()
+        p[self._free] += x * self.scale[self._free]
+        return p
+
+    def residuals(self, x: Array) -> Array:
+        """Return all residuals, those of priors last."""
+        p = self.values(x)
+        parts = [
+            m.compared(self._cell, self._names, p).residuals.ravel()
+            for m in self._measurements
+        ]
+        return np.concatenate([*parts, self._known * (p - self._start)])
+
+    def rates(self, x: Array) -> Array:
+        """Return their derivatives by x."""
+        rates = self.all_rates(self.values(x))
+        return rates[:, self._free] * self.scale[self._free]
+
+    def all_rates(self, p: Array) -> Array:
+        """Return the derivatives of all residuals by parameters, shape (m, k)."""
+        count = len(self._names)
+        parts = [
+            m.compared(self._cell, self._names, p).rates.reshape(-1, count)
+            for m in self._measurements
+        ]
+        return np.concatenate([*parts, np.diag(self._known)])

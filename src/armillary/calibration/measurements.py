@@ -1,0 +1,477 @@
+"""What is measured of a cell, as residuals and how they change with parameters.
+
+Each kind of measurement is a class with the joint positions of its rows. To add one,
+write `_compared`: what the model says less what was measured, and the derivative.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.errors import ModelError, quote
+from armillary.kinematics.questions import fk, parameter_jacobian
+from armillary.model.mount import WORLD
+from armillary.model.workcell import Workcell
+
+__all__ = ["Compared", "Distances", "Measurement", "Poses", "Positions"]
+
+Array = npt.NDArray[np.float64]
+
+LARGEST_LENGTH: Final = 100.0
+"""Coordinates above it [m] are taken for millimetres."""
+
+
+class Compared(NamedTuple):
+    """Rows of a measurement at values of parameters, in units of their errors.
+
+    Attributes:
+        residuals: What the model says less what was measured, over the standard
+            deviation; shape (n, d).
+        rates: Their derivatives by parameters, shape (n, d, k).
+    """
+
+    residuals: Array
+    rates: Array
+
+
+class Measurement(ABC):
+    """Rows of joint positions, and what was measured at each.
+
+    Attributes:
+        frame: The frame that was measured.
+        q: Positions of all joints of the cell at each row [m or rad], shape (n, j).
+        relative_to: The frame in which numbers are given.
+        units: The unit of each residual times its standard deviation: `m` or `rad`.
+    """
+
+    units: tuple[str, ...] = ("m", "m", "m")
+
+    def __init__(
+        self,
+        frame: str,
+        q: npt.ArrayLike,
+        measured: npt.ArrayLike,
+        shape: tuple[int, ...],
+        relative_to: str,
+    ) -> None:
+        """Take the numbers of a measurement.
+
+        Args:
+            frame: The frame that was measured.
+            q: Joint positions, shape (n, j).
+            measured: Shape (n, *shape).
+            shape: Of what was measured in a row.
+            relative_to: In which frame.
+
+        Raises:
+            ModelError: Arrays have other shapes, or numbers that are not finite.
+        """
+        self.frame, self.relative_to = frame, relative_to
+        self.q = _rows(q, (), "joint positions", self.label)
+        self.measured = _rows(measured, shape, "measured values", self.label)
+        if len(self.q) != len(self.measured):
+            raise ModelError(
+                f"{self.label} has {len(self.q)} rows of joint positions, but "
+                f"{len(self.measured)} measured values; each needs its own."
+            )
+
+    @property
+    def label(self) -> str:
+        """Return what messages call it."""
+        return f"{type(self).__name__} of {quote(self.frame)}"
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __repr__(self) -> str:
+        return f"<{self.label}, {len(self)} rows>"
+
+    @property
+    @abstractmethod
+    def sigmas(self) -> Array:
+        """Return the standard deviation of each number of a row [m or rad]."""
+
+    @abstractmethod
+    def _compared(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
+    ) -> Compared:
+        """Return residuals, not divided by `sigmas`, and their derivatives."""
+
+    def compared(self, cell: Workcell, names: Sequence[str], p: Array) -> Compared:
+        """Return the residuals at values of parameters, in parts of their errors.
+
+        Args:
+            cell: What was measured.
+            names: Of the parameters.
+            p: Their values, shape (k,).
+
+        Raises:
+            ModelError: The cell has other joints.
+        """
+        joints = len(cell.joint_names)
+        if self.q.shape[1] != joints:
+            raise ModelError(
+                f"{self.label} has {self.q.shape[1]} joint positions in a row; the cell "
+                f"has {joints} joints: {', '.join(cell.joint_names)}."
+            )
+        found = self._compared(cell, names, p, self.q, self.measured)
+        weights = 1.0 / self.sigmas
+        return Compared(found.residuals * weights, found.rates * weights[:, np.newaxis])
+
+    def rates_at(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
+    ) -> Array:
+        """Return the derivatives that such a measurement would have at other rows.
+
+        Returns:
+            Shape (n, d, k), in parts of its errors.
+        """
+        measured = self.expected(cell, names, p, q)
+        found = self._compared(cell, names, p, q, measured)
+        return found.rates / self.sigmas[:, np.newaxis]
+
+    @abstractmethod
+    def expected(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
+    ) -> Array:
+        """Return what would be measured at rows of joint positions."""
+
+    @abstractmethod
+    def rows(self, places: npt.ArrayLike) -> Measurement:
+        """Return the measurement of some of its rows."""
+
+
+def _rows(given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str) -> Array:
+    """Return rows as an array of finite numbers.
+
+    Raises:
+        ModelError: It has another shape, or a number is not finite.
+    """
+    try:
+        array = np.array(given, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"The {what} of {label} are not numbers: {error}") from error
+    wanted = f"(n, {', '.join(map(str, shape))})" if shape else "(n, joints)"
+    if array.ndim != 1 + max(len(shape), 1) - (shape == (1,)) and shape != ():
+        raise ModelError(
+            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
+        )
+    if shape == () and array.ndim != 2:
+        raise ModelError(
+            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
+        )
+    if shape not in {(), (1,)} and array.shape[1:] != shape:
+        raise ModelError(
+            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
+        )
+    if not len(array):
+        raise ModelError(f"{label} has no rows.")
+    bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
+    if bad.any():
+        places = ", ".join(map(str, np.flatnonzero(bad)[:5]))
+        raise ModelError(
+            f"The {what} of {label} are not finite in row {places}; leave such rows "
+            "out."
+        )
+    array.flags.writeable = False
+    return array
+
+
+def _sigma(value: Any, what: str) -> float:
+    number = float(value)
+    if not 0.0 < number < np.inf:
+        raise ModelError(
+            f"{what} is a standard deviation, finite and above 0; not {number}."
+        )
+    return number
+
+
+class Positions(Measurement):
+    """Positions of a frame's origin, as of a reflector that a tracker follows.
+
+    Attributes:
+        sigma: The standard deviation of each coordinate [m].
+    """
+
+    def __init__(
+        self,
+        frame: str,
+        q: npt.ArrayLike,
+        positions: npt.ArrayLike,
+        *,
+        sigma: float = 1e-4,
+        relative_to: str = WORLD,
+    ) -> None:
+        """Take measured positions.
+
+        Args:
+            frame: The frame whose origin was measured.
+            q: Joint positions [m or rad], shape (n, j).
+            positions: Of its origin in `relative_to` [m], shape (n, 3).
+            sigma: The standard deviation of each coordinate [m].
+            relative_to: The frame in which they are given, such as that of a tracker.
+
+        Raises:
+            ModelError: Arrays have other shapes, or numbers that are not finite, or
+                lengths look like millimetres.
+        """
+        super().__init__(frame, q, positions, (3,), relative_to)
+        self.sigma = _sigma(sigma, "sigma")
+        _check_length(self.measured, self.label)
+
+    @property
+    def sigmas(self) -> Array:
+        """Return the standard deviation of each number of a row [m]."""
+        return np.full(3, self.sigma)
+
+    def expected(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
+    ) -> Array:
+        """Return the positions of the frame, shape (n, 3)."""
+        return _poses(self, cell, names, p, q)[:, :3, 3]
+
+    def _compared(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
+    ) -> Compared:
+        J = _jacobian(self, cell, names, p, q)
+        return Compared(self.expected(cell, names, p, q) - measured, J[:, :3])
+
+    def rows(self, places: npt.ArrayLike) -> Positions:
+        """Return the measurement of some of its rows."""
+        return Positions(
+            self.frame,
+            self.q[places],
+            self.measured[places],
+            sigma=self.sigma,
+            relative_to=self.relative_to,
+        )
+
+
+class Poses(Measurement):
+    """Poses of a frame, as of a target with six degrees of freedom.
+
+    Attributes:
+        sigma: The standard deviation of each coordinate [m].
+        sigma_rotation: That of the rotation about each axis [rad].
+    """
+
+    units = ("m", "m", "m", "rad", "rad", "rad")
+
+    def __init__(
+        self,
+        frame: str,
+        q: npt.ArrayLike,
+        poses: npt.ArrayLike,
+        *,
+        sigma: float = 1e-4,
+        sigma_rotation: float = 1e-4,
+        relative_to: str = WORLD,
+    ) -> None:
+        """Take measured poses.
+
+        Args:
+            frame: The frame that was measured.
+            q: Joint positions [m or rad], shape (n, j).
+            poses: Of it in `relative_to`, shape (n, 4, 4).
+            sigma: The standard deviation of each coordinate [m].
+            sigma_rotation: That of the rotation about each axis [rad].
+            relative_to: The frame in which they are given; for the relative poses of
+                two arms a frame of the other one.
+
+        Raises:
+            ModelError: Arrays have other shapes, numbers that are not finite, or what
+                is no pose; or lengths look like millimetres.
+        """
+        super().__init__(frame, q, poses, (4, 4), relative_to)
+        self.sigma = _sigma(sigma, "sigma")
+        self.sigma_rotation = _sigma(sigma_rotation, "sigma_rotation")
+        _check_length(self.measured[:, :3, 3], self.label)
+        R = self.measured[:, :3, :3]
+        off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
+        wrong = (off > 1e-3) | (np.linalg.det(R) < 0.0)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ModelError(
+                f"Row {row} of {self.label} is no pose: its rotation is scaled, sheared "
+                "or reflected. Are rows and columns, or numbers of quaternions, "
+                "swapped?"
+            )
+
+    @property
+    def sigmas(self) -> Array:
+        """Return the standard deviation of each number of a row [m or rad]."""
+        return np.repeat([self.sigma, self.sigma_rotation], 3)
+
+    def expected(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
+    ) -> Array:
+        """Return the poses of the frame, shape (n, 4, 4)."""
+        return _poses(self, cell, names, p, q)
+
+    def _compared(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
+    ) -> Compared:
+        """Return x - x_m, and the rotation vector w of R_m' R = exp [w].
+
+        With dR = [s] R, dw = L(w) R_m' s, where L is the inverse of the left Jacobian
+        of rotations: 1 - [w]/2 + b [w]^2, b = (1 - (t/2) cot(t/2)) / t^2, t = |w|
+        (Barfoot, State Estimation for Robotics, section 7.1).
+        """
+        X, J = self.expected(cell, names, p, q), _jacobian(self, cell, names, p, q)
+        to_measured = measured[:, :3, :3].transpose(0, 2, 1)
+        w = _rotation_vectors(to_measured @ X[:, :3, :3])
+        residuals = np.concatenate([X[:, :3, 3] - measured[:, :3, 3], w], axis=1)
+        angular = _left_inverse(w) @ to_measured @ J[:, 3:]
+        return Compared(residuals, np.concatenate([J[:, :3], angular], axis=1))
+
+    def rows(self, places: npt.ArrayLike) -> Poses:
+        """Return the measurement of some of its rows."""
+        return Poses(
+            self.frame,
+            self.q[places],
+            self.measured[places],
+            sigma=self.sigma,
+            sigma_rotation=self.sigma_rotation,
+            relative_to=self.relative_to,
+        )
+
+
+class Distances(Measurement):
+    """Distances of a frame's origin from that of another, as by a ball bar.
+
+    Attributes:
+        sigma: The standard deviation of each [m].
+    """
+
+    units = ("m",)
+
+    def __init__(
+        self,
+        frame: str,
+        q: npt.ArrayLike,
+        distances: npt.ArrayLike,
+        *,
+        to: str = WORLD,
+        sigma: float = 1e-4,
+    ) -> None:
+        """Take measured distances.
+
+        Args:
+            frame: The frame at one end.
+            q: Joint positions [m or rad], shape (n, j).
+            distances: Of the two origins [m], shape (n,).
+            to: The frame at the other end.
+            sigma: The standard deviation of each [m].
+
+        Raises:
+            ModelError: Arrays have other shapes, or numbers that are not finite, or
+                lengths look like millimetres.
+        """
+        super().__init__(frame, q, np.ravel(np.asarray(distances)), (1,), to)
+        self.sigma = _sigma(sigma, "sigma")
+        if (self.measured <= 0.0).any():
+            raise ModelError(f"{self.label} has a distance that is not above 0.")
+        _check_length(self.measured, self.label)
+
+    @property
+    def sigmas(self) -> Array:
+        """Return the standard deviation of a distance [m]."""
+        return np.array([self.sigma])
+
+    def expected(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
+    ) -> Array:
+        """Return the distances, shape (n,)."""
+        return np.linalg.norm(_poses(self, cell, names, p, q)[:, :3, 3], axis=1)
+
+    def _compared(
+        self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
+    ) -> Compared:
+        x = _poses(self, cell, names, p, q)[:, :3, 3]
+        J = _jacobian(self, cell, names, p, q)
+        length = np.linalg.norm(x, axis=1)
+        along = x / np.maximum(length, 1e-12)[:, np.newaxis]
+        rates = np.einsum("ni,nik->nk", along, J[:, :3])
+        return Compared((length - measured)[:, np.newaxis], rates[:, np.newaxis])
+
+    def rows(self, places: npt.ArrayLike) -> Distances:
+        """Return the measurement of some of its rows."""
+        return Distances(
+            self.frame,
+            self.q[places],
+            self.measured[places],
+            to=self.relative_to,
+            sigma=self.sigma,
+        )
+
+
+def _check_length(values: Array, label: str) -> None:
+    largest = float(np.abs(values).max())
+    if largest > LARGEST_LENGTH:
+        raise ModelError(
+            f"{label} has a length of {largest:g} m. If these are millimetres, divide "
+            "them by 1000."
+        )
+
+
+def _poses(
+    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
+) -> Array:
+    kernel: Any = fk(
+        cell,
+        measurement.frame,
+        relative_to=measurement.relative_to,
+        parameters=tuple(names),
+    )
+    return kernel(q, p)
+
+
+def _jacobian(
+    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
+) -> Array:
+    kernel: Any = parameter_jacobian(
+        cell, measurement.frame, tuple(names), relative_to=measurement.relative_to
+    )
+    return kernel(q, p)
+
+
+def _rotation_vectors(R: Array) -> Array:
+    """Return the rotation vector of each rotation, shape (n, 3)."""
+    # The largest of four forms of a quaternion has no cancellation.
+    trace = np.trace(R, axis1=1, axis2=2)
+    diagonal = np.diagonal(R, axis1=1, axis2=2)
+    K = np.empty((len(R), 4, 4))
+    K[:, 0, 0] = trace
+    K[:, 1:, 1:] = R + R.transpose(0, 2, 1)
+    K[:, [1, 2, 3], [1, 2, 3]] = 2.0 * diagonal - trace[:, np.newaxis]
+    axial = np.stack(
+        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], 1
+    )
+    K[:, 0, 1:] = K[:, 1:, 0] = axial
+    K = 0.25 * (K + np.eye(4))  # K = q q'
+    best = np.argmax(np.diagonal(K, axis1=1, axis2=2), axis=1)
+    quaternions = K[np.arange(len(R)), best]
+    quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
+    quaternions *= np.where(quaternions[:, :1] < 0.0, -1.0, 1.0)
+    sine = np.linalg.norm(quaternions[:, 1:], axis=1)
+    angle = 2.0 * np.arctan2(sine, quaternions[:, 0])
+    ratio = np.where(sine > 1e-9, angle / np.maximum(sine, 1e-300), 2.0)
+    return quaternions[:, 1:] * ratio[:, np.newaxis]
+
+
+def _left_inverse(w: Array) -> Array:
+    """Return the inverse of the left Jacobian of rotations, shape (n, 3, 3)."""
+    W = np.zeros((len(w), 3, 3))
+    W[:, 2, 1], W[:, 1, 2] = w[:, 0], -w[:, 0]
+    W[:, 0, 2], W[:, 2, 0] = w[:, 1], -w[:, 1]
+    W[:, 1, 0], W[:, 0, 1] = w[:, 2], -w[:, 2]
+    t = np.linalg.norm(w, axis=1)
+    half = 0.5 * np.maximum(t, 1e-4)
+    far = (1.0 - half / np.tan(half)) / (4.0 * half * half)
+    b = np.where(t < 1e-3, 1.0 / 12.0 + t * t / 720.0, far)
+    return np.eye(3) - 0.5 * W + b[:, np.newaxis, np.newaxis] * (W @ W)
