@@ -14,9 +14,9 @@ subclass of `Joint` with a method `pose(q)` is a joint of your own, and
 loops of links. `SearchOptions` says how long inverse kinematics searches, `Reason` and
 `RateReason` why an answer is what it is. `tasks` and
 `Obstacles` are for controllers. `sweep` asks a question of millions of samples, such
-as `cell.samples(n)` or a `grid`, and `sweeps` has what it can keep of them. `calibrate` finds
-numbers of a cell from `measurements` of it. All errors are in `errors` and derive from
-`ArmillaryError`.
+as `cell.samples(n)` or a `grid`, and `sweeps` has what it can keep of them.
+`calibrate` finds numbers of a cell from `measurements` of it. All errors are in
+`errors` and derive from `ArmillaryError`.
 """
 
 from __future__ import annotations

@@ -129,10 +129,10 @@ def _dependences(null: Array, names: Sequence[str]) -> tuple[Dependence, ...]:
     found: list[Dependence] = []
     for row, k in zip(reduced, pivots, strict=False):
         largest = np.abs(row).max()
-        others = {
-            names[j]: -float(row[j])
-            for j in np.flatnonzero(np.abs(row) > SHOWN * largest)
-            if j != k
+        effects = {
+            name: -factor
+            for j, (name, factor) in enumerate(zip(names, row.tolist(), strict=True))
+            if j != k and abs(factor) > SHOWN * largest
         }
-        found.append(Dependence(names[k], others))
+        found.append(Dependence(names[k], effects))
     return tuple(found)

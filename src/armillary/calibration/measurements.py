@@ -21,6 +21,7 @@ from armillary.model.workcell import Workcell
 __all__ = ["Compared", "Distances", "Measurement", "Poses", "Positions"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 LARGEST_LENGTH: Final = 100.0
 """Coordinates above it [m] are taken for millimetres."""
@@ -72,7 +73,7 @@ class Measurement(ABC):
             ModelError: Arrays have other shapes, or numbers that are not finite.
         """
         self.frame, self.relative_to = frame, relative_to
-        self.q = _rows(q, (), "joint positions", self.label)
+        self.q = _rows(q, (-1,), "joint positions", self.label)
         self.measured = _rows(measured, shape, "measured values", self.label)
         if len(self.q) != len(self.measured):
             raise ModelError(
@@ -116,8 +117,8 @@ class Measurement(ABC):
         joints = len(cell.joint_names)
         if self.q.shape[1] != joints:
             raise ModelError(
-                f"{self.label} has {self.q.shape[1]} joint positions in a row; the cell "
-                f"has {joints} joints: {', '.join(cell.joint_names)}."
+                f"{self.label} has {self.q.shape[1]} joint positions in a row; the "
+                f"cell has {joints} joints: {', '.join(cell.joint_names)}."
             )
         found = self._compared(cell, names, p, self.q, self.measured)
         weights = 1.0 / self.sigmas
@@ -142,12 +143,14 @@ class Measurement(ABC):
         """Return what would be measured at rows of joint positions."""
 
     @abstractmethod
-    def rows(self, places: npt.ArrayLike) -> Measurement:
+    def rows(self, places: Indices) -> Measurement:
         """Return the measurement of some of its rows."""
 
 
 def _rows(given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str) -> Array:
     """Return rows as an array of finite numbers.
+
+    shape: Of a row; (-1,) for any count of numbers.
 
     Raises:
         ModelError: It has another shape, or a number is not finite.
@@ -156,18 +159,13 @@ def _rows(given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str) -
         array = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"The {what} of {label} are not numbers: {error}") from error
-    wanted = f"(n, {', '.join(map(str, shape))})" if shape else "(n, joints)"
-    if array.ndim != 1 + max(len(shape), 1) - (shape == (1,)) and shape != ():
+    sizes = array.shape[1:]
+    is_right = len(sizes) == len(shape) and array.ndim > 0
+    if not (is_right and all(a in {-1, b} for a, b in zip(shape, sizes, strict=True))):
+        wanted = ("n", *("joints" if k < 0 else str(k) for k in shape))
         raise ModelError(
-            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
-        )
-    if shape == () and array.ndim != 2:
-        raise ModelError(
-            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
-        )
-    if shape not in {(), (1,)} and array.shape[1:] != shape:
-        raise ModelError(
-            f"The {what} of {label} have shape {array.shape}; it must be {wanted}."
+            f"The {what} of {label} have shape {array.shape}; it must be "
+            f"({', '.join(wanted)})."
         )
     if not len(array):
         raise ModelError(f"{label} has no rows.")
@@ -241,7 +239,7 @@ class Positions(Measurement):
         J = _jacobian(self, cell, names, p, q)
         return Compared(self.expected(cell, names, p, q) - measured, J[:, :3])
 
-    def rows(self, places: npt.ArrayLike) -> Positions:
+    def rows(self, places: Indices) -> Positions:
         """Return the measurement of some of its rows."""
         return Positions(
             self.frame,
@@ -297,9 +295,9 @@ class Poses(Measurement):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
-                f"Row {row} of {self.label} is no pose: its rotation is scaled, sheared "
-                "or reflected. Are rows and columns, or numbers of quaternions, "
-                "swapped?"
+                f"Row {row} of {self.label} is no pose: its rotation is scaled, "
+                "sheared or reflected. Are rows and columns, or numbers of "
+                "quaternions, swapped?"
             )
 
     @property
@@ -329,7 +327,7 @@ class Poses(Measurement):
         angular = _left_inverse(w) @ to_measured @ J[:, 3:]
         return Compared(residuals, np.concatenate([J[:, :3], angular], axis=1))
 
-    def rows(self, places: npt.ArrayLike) -> Poses:
+    def rows(self, places: Indices) -> Poses:
         """Return the measurement of some of its rows."""
         return Poses(
             self.frame,
@@ -372,7 +370,7 @@ class Distances(Measurement):
             ModelError: Arrays have other shapes, or numbers that are not finite, or
                 lengths look like millimetres.
         """
-        super().__init__(frame, q, np.ravel(np.asarray(distances)), (1,), to)
+        super().__init__(frame, q, distances, (), to)
         self.sigma = _sigma(sigma, "sigma")
         if (self.measured <= 0.0).any():
             raise ModelError(f"{self.label} has a distance that is not above 0.")
@@ -399,7 +397,7 @@ class Distances(Measurement):
         rates = np.einsum("ni,nik->nk", along, J[:, :3])
         return Compared((length - measured)[:, np.newaxis], rates[:, np.newaxis])
 
-    def rows(self, places: npt.ArrayLike) -> Distances:
+    def rows(self, places: Indices) -> Distances:
         """Return the measurement of some of its rows."""
         return Distances(
             self.frame,
@@ -445,17 +443,17 @@ def _rotation_vectors(R: Array) -> Array:
     # The largest of four forms of a quaternion has no cancellation.
     trace = np.trace(R, axis1=1, axis2=2)
     diagonal = np.diagonal(R, axis1=1, axis2=2)
-    K = np.empty((len(R), 4, 4))
-    K[:, 0, 0] = trace
-    K[:, 1:, 1:] = R + R.transpose(0, 2, 1)
-    K[:, [1, 2, 3], [1, 2, 3]] = 2.0 * diagonal - trace[:, np.newaxis]
+    outer = np.empty((len(R), 4, 4))
+    outer[:, 0, 0] = trace
+    outer[:, 1:, 1:] = R + R.transpose(0, 2, 1)
+    outer[:, [1, 2, 3], [1, 2, 3]] = 2.0 * diagonal - trace[:, np.newaxis]
     axial = np.stack(
         [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], 1
     )
-    K[:, 0, 1:] = K[:, 1:, 0] = axial
-    K = 0.25 * (K + np.eye(4))  # K = q q'
-    best = np.argmax(np.diagonal(K, axis1=1, axis2=2), axis=1)
-    quaternions = K[np.arange(len(R)), best]
+    outer[:, 0, 1:] = outer[:, 1:, 0] = axial
+    outer = 0.25 * (outer + np.eye(4))  # q q'
+    best = np.argmax(np.diagonal(outer, axis1=1, axis2=2), axis=1)
+    quaternions = outer[np.arange(len(R)), best]
     quaternions /= np.linalg.norm(quaternions, axis=1, keepdims=True)
     quaternions *= np.where(quaternions[:, :1] < 0.0, -1.0, 1.0)
     sine = np.linalg.norm(quaternions[:, 1:], axis=1)
@@ -470,8 +468,8 @@ def _left_inverse(w: Array) -> Array:
     W[:, 2, 1], W[:, 1, 2] = w[:, 0], -w[:, 0]
     W[:, 0, 2], W[:, 2, 0] = w[:, 1], -w[:, 1]
     W[:, 1, 0], W[:, 0, 1] = w[:, 2], -w[:, 2]
-    t = np.linalg.norm(w, axis=1)
+    t: Array = np.linalg.norm(w, axis=1)
     half = 0.5 * np.maximum(t, 1e-4)
     far = (1.0 - half / np.tan(half)) / (4.0 * half * half)
-    b = np.where(t < 1e-3, 1.0 / 12.0 + t * t / 720.0, far)
+    b: Array = np.where(t < 1e-3, 1.0 / 12.0 + t * t / 720.0, far)
     return np.eye(3) - 0.5 * W + b[:, np.newaxis, np.newaxis] * (W @ W)

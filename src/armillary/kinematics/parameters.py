@@ -142,7 +142,7 @@ def _loop_programs(
 
 
 def corrected_program(cell: Workcell, selection: Inputs) -> Program:
-    """Return the program that closes loops with parameters, from where they were closed.
+    """Return the program that closes loops with parameters.
 
     Newton's method begins where they are closed with the numbers of the cell as it is:
     x -> x - (dr/dx)^-1 r(x, p). Where it does not converge, passive joints are NaN.
@@ -187,10 +187,10 @@ def parameter_rates(
         u, x = ([q[k] for k in each] for each in (block.inputs, block.unknowns))
         rows, rates = programs.rows(u, x)
         factored = programs.factored(rates)
-        for each in moving:
-            open_rates = jvp(list(rows), each)
+        for changes in moving:
+            open_rates = jvp(list(rows), changes)
             solved = factored.solve([0.0 - rate for rate in open_rates])
-            each += zip(x, solved, strict=True)
+            changes.extend(zip(x, solved, strict=True))
     return moving
 
 

@@ -123,7 +123,7 @@ def fk(
     return options.kernel(("fk", names, single, relative_to, form), at, make)
 
 
-def jacobian(
+def jacobian(  # noqa: PLR0913
     cell: Workcell,
     frames: str | Sequence[str],
     *,
@@ -186,7 +186,7 @@ def jacobian(
     return options.kernel(("jacobian", twists, single), at, make)
 
 
-def parameter_jacobian(
+def parameter_jacobian(  # noqa: PLR0913
     cell: Workcell,
     frames: str | Sequence[str],
     parameters: Sequence[str],

@@ -24,6 +24,8 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+import numpy as np
+
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.fields import kept
 from armillary.model.joint import Joint
@@ -98,14 +100,18 @@ def named_parameters(cell: Workcell, names: Sequence[str]) -> tuple[CellParamete
 
     def find() -> tuple[CellParameter, ...]:
         found = tuple(each for name in listed for each in _Names(cell).find(name))
-        seen: set[str] = set()
-        for each in found:
-            if each.name in seen:
-                raise ModelError(f"parameters= names {quote(each.name)} twice.")
-            seen.add(each.name)
+        _check_distinct(found)
         return found
 
     return kept(cell, ("parameters", listed), find)
+
+
+def _check_distinct(parameters: Sequence[CellParameter]) -> None:
+    seen: set[str] = set()
+    for each in parameters:
+        if each.name in seen:
+            raise ModelError(f"Parameter {quote(each.name)} is named twice.")
+        seen.add(each.name)
 
 
 def all_parameters(cell: Workcell) -> tuple[CellParameter, ...]:
@@ -178,13 +184,12 @@ class _Names:
         for m, manipulator in enumerate(cell.manipulators):
             if owner and manipulator.name != owner:
                 continue
-            joints = [
-                k for k, each in enumerate(manipulator.links) if each.parent is not None
-            ]
-            named = [k for k in joints if manipulator.links[k].coordinate == thing]
-            named = named or [k for k in joints if manipulator.links[k].name == thing]
+            links = manipulator.links
+            joints = [k for k, link in enumerate(links) if link.parent is not None]
+            named = [k for k in joints if links[k].coordinate == thing]
+            named = named or [k for k in joints if links[k].name == thing]
             found += (("manipulators", m, "links", k) for k in named[:1])
-            for k, link in enumerate(manipulator.links):
+            for k, link in enumerate(links):
                 for f, frame in enumerate(link.frames):
                     if frame.name == thing and not named:
                         found.append(("manipulators", m, "links", k, "frames", f))
@@ -254,16 +259,17 @@ class _Names:
             return [CellParameter(f"{full}.{OFFSET}", path, OFFSET, 0.0)]
         if first == "coupling" and link.coupling is not None:
             place = (*path, "coupling")
-            if rest:
-                return self._end(
-                    (*place, rest[0]), f"{full}.{'.'.join(steps)}", (), name
-                )
+            fields = ("multiplier", "offset")
+            if rest and rest[0] not in fields:
+                raise unknown("number of a coupling", rest[0], fields)
             return [
-                each
-                for field in ("multiplier", "offset")
-                for each in self._end(
-                    (*place, field), f"{full}.coupling.{field}", (), name
+                CellParameter(
+                    f"{full}.coupling.{field}",
+                    (*place, field),
+                    "",
+                    _at(link.coupling, (field,)),
                 )
+                for field in (rest or fields)
             ]
         known = [*link.joint.__struct_fields__, OFFSET]
         if link.coupling is not None:
@@ -447,7 +453,9 @@ def parameters(cell: Workcell, names: Sequence[str] | None = None) -> dict[str, 
     return {each.name: each.value for each in found}
 
 
-def with_parameters(cell: Workcell, values: Mapping[str, float]) -> Workcell:
+def with_parameters(
+    cell: Workcell, values: Mapping[str, float | Sequence[float]]
+) -> Workcell:
     """Return the cell with other values of some of its numbers.
 
     What a kernel of `parameters=` computes at these values, the kernel of that cell
@@ -462,13 +470,13 @@ def with_parameters(cell: Workcell, values: Mapping[str, float]) -> Workcell:
     Raises:
         UnknownName: There is nothing of that name.
         ModelError: A name is not unique, a value is not finite or not one that the
-            model can have, or an offset of a joint cannot be expressed by its precursor.
+            model can have, or the offset of a joint is no pose in front of it.
     """
     parameters: list[CellParameter] = []
     numbers: list[float] = []
     for name, value in values.items():
         found = named_parameters(cell, [name])
-        given = [value] if isinstance(value, (int, float)) else list(cast(Any, value))
+        given = [value] if np.ndim(value) == 0 else list(cast(Any, value))
         if len(given) != len(found):
             raise ModelError(
                 f"Parameter {quote(name)} stands for {len(found)} numbers; "
@@ -476,9 +484,8 @@ def with_parameters(cell: Workcell, values: Mapping[str, float]) -> Workcell:
             )
         parameters += found
         numbers += (_finite(each, name) for each in given)
-    corrections, plain = _by_place(
-        named_parameters(cell, [p.name for p in parameters]), numbers
-    )
+    _check_distinct(parameters)
+    corrections, plain = _by_place(parameters, numbers)
     changes: dict[Path, Any] = dict(plain)
     for path, correction in corrections.items():
         if OFFSET in correction:

@@ -152,10 +152,10 @@ class _Extended(NamedTuple):
 
     joint: Joint
     paths: tuple[Path, ...]
-    count: int
+    joints: int
 
     def pose(self, values: Any) -> Any:
-        q, p = values[: self.count], values[self.count :]
+        q, p = values[: self.joints], values[self.joints :]
         changes = dict(zip(self.paths, p, strict=True))
         varied = changed_parts(self.joint, changes, unchecked)
         is_mechanism = self.joint.motion.shape != ()
