@@ -57,10 +57,10 @@ WITHOUT_ROWS: Mapping[str, str] = {
         common_ancestor coupled_limits differential_drive effort_limits exchange
         export frame frame_names home index inertial_parameters is_movable joint
         joint_names learn_rules limit_rows limits line loops manipulators meshes
-        mobility mount mounts movable_bases name of own_points pairs parent
+        mobility mount mounts movable_bases name of own_points pairs parameters parent
         passive_names point_to_point pose properties qualified remove replace
         rigid_with roadmap rules samples scaled shot tree twist velocity_limits view
-        with_collisions
+        with_collisions with_parameters
     """,
     "ik.": "avoiding cell closed path why_not_closed",
     "differential_ik.": "for_purpose gain limited purpose state then",
@@ -419,9 +419,29 @@ def height(q: Any) -> Any:
     return (q[0] - 0.2) ** 2
 
 
+PARAMETERS = ["arch.radius", "upper.precursor.x", "lower.precursor.rz"]
+
 TABLE: Mapping[str, tuple[Callable[[], Cell], Callable[[Rows], Case]]] = {
     "fk": (track, lambda a: kernel(a.cell.fk(a.frame), a.q)),
     "fk, of a loop": (loop, lambda a: kernel(a.cell.fk("rocker"), a.q)),
+    "fk, of parameters": (
+        track,
+        lambda a: kernel(a.cell.fk(a.frame, parameters=PARAMETERS), a.q, a.q[:, :3]),
+    ),
+    "fk, of a loop and parameters": (
+        loop,
+        lambda a: kernel(
+            a.cell.fk("rocker", parameters=["rocker.precursor.x"]),
+            a.q,
+            1e-3 * a.q[:, :1],
+        ),
+    ),
+    "parameter_jacobian": (
+        track,
+        lambda a: kernel(
+            a.cell.parameter_jacobian(a.frame, PARAMETERS), a.q, a.q[:, :3]
+        ),
+    ),
     "fk, dual quaternion": (
         track,
         lambda a: kernel(a.cell.fk(a.frame, form="dual_quaternion"), a.q),

@@ -68,7 +68,7 @@ def test_intervals_hold_the_truth() -> None:
     rng = np.random.default_rng(3)
     start = nominal(cell, names)
     exact = measured(cell, names, start, "poses")
-    held = arm.calibrate(cell, exact, names).identified.held
+    held = arm.calibrate(cell, exact, names).identified.is_fixed
     inside = total = 0
     for _ in range(4):
         p = start + np.where(held, 0.0, rng.normal(0.0, 1e-3, len(names)))
@@ -76,7 +76,7 @@ def test_intervals_hold_the_truth() -> None:
         X += rng.normal(0.0, 1e-4, X.shape)
         free = [name for name, is_held in zip(names, held, strict=True) if not is_held]
         found = arm.calibrate(cell, Positions("tool0", configurations(40), X), free)
-        free_ones = ~found.identified.held
+        free_ones = ~found.identified.is_fixed
         z = (found.values - p[~held])[free_ones] / found.std[free_ones]
         inside += int(np.count_nonzero(np.abs(z) < 1.96))
         total += z.size
@@ -105,7 +105,7 @@ def test_a_number_without_effect_is_said() -> None:
     start = nominal(cell, names)
     found = arm.calibrate(cell, measured(cell, names, start, "positions"), names)
     assert str(found.dependences[0]) == "ur5e/wrist_3.alpha changes no measurement"
-    assert "held" in found.report()
+    assert "fixed" in found.report()
     assert np.isinf(found.std[1])
     assert np.isfinite(found.std[0])
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "armillary"
 
-PUBLIC = {"Arc", "Coupling", "Frame", "Posture", "Samples", "Voxels"}
+PUBLIC = {
+    "Arc",
+    "Coupling",
+    "Frame",
+    "Poses",
+    "Positions",
+    "Posture",
+    "Samples",
+    "Voxels",
+}
 """Names in public modules that users tell apart by the module."""
 
 

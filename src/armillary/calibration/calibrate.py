@@ -77,7 +77,7 @@ def calibrate(
     known = _priors(workcell, names, priors or {})
     problem = _Problem(workcell, listed, names, start, known)
     decided = identified(problem.all_rates(start), names)
-    free = problem.choose(~decided.held)
+    free = problem.choose(~decided.is_fixed)
     scale = problem.scale[free]
     solved = _least_squares()(
         problem.residuals,
@@ -99,7 +99,7 @@ def calibrate(
         start=start,
         values=p,
         identified=decided,
-        covariance=covariance_of(problem.all_rates(p), decided.held),
+        covariance=covariance_of(problem.all_rates(p), decided.is_fixed),
         residuals=tuple(m.compared(workcell, names, p).residuals for m in listed),
         before=tuple(m.compared(workcell, names, start).residuals for m in listed),
         success=bool(solved.success),

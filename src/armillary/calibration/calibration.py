@@ -30,7 +30,7 @@ class Calibration:
         values: The values that were found, shape (k,).
         identified: Which of them the measurements decide.
         covariance: Of the parameters, shape (k, k), from the standard deviations of
-            measurements; infinite on the diagonal of those that are held.
+            measurements; infinite on the diagonal where values are fixed.
         residuals: Of each measurement, what the calibrated model says less what was
             measured, over its standard deviation; shape (n, d).
         before: The same of the nominal cell.
@@ -106,7 +106,7 @@ class Calibration:
         )
         rows = zip(self.names, self.start, self.values, self.std, strict=True)
         for name, start, value, std in rows:
-            error = f"{std:10.2e}" if np.isfinite(std) else "held"
+            error = f"{std:10.2e}" if np.isfinite(std) else "fixed"
             lines.append(f"{name:{width}}  {start:12.6g} {value:14.8g} {error:>10}")
         if self.dependences:
             lines += ["", "not identifiable:"]

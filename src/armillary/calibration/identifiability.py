@@ -44,14 +44,14 @@ class Identified(NamedTuple):
     Attributes:
         rank: How many combinations of parameters are decided.
         identifiable: Whether each parameter is by itself, shape (k,).
-        held: Whether each is one too many, of which nothing can be said beside the
+        is_fixed: Whether each is one too many, of which nothing can be said beside the
             others, shape (k,): one of each of `dependences`.
         dependences: One for each parameter too many.
     """
 
     rank: int
     identifiable: Truths
-    held: Truths
+    is_fixed: Truths
     dependences: tuple[Dependence, ...]
 
 
@@ -82,22 +82,22 @@ def identified(rates: Array, names: Sequence[str]) -> Identified:
     identifiable = np.abs(null).max(axis=0, initial=0.0) < SHOWN
     dependences = _dependences(null / scale, names)
     too_many = {each.parameter for each in dependences}
-    held = np.array([name in too_many for name in names], bool)
-    return Identified(rank, identifiable, held, dependences)
+    is_fixed = np.array([name in too_many for name in names], bool)
+    return Identified(rank, identifiable, is_fixed, dependences)
 
 
-def covariance_of(rates: Array, held: Truths) -> Array:
-    """Return the covariance of parameters, some of them held where they are.
+def covariance_of(rates: Array, is_fixed: Truths) -> Array:
+    """Return the covariance of parameters, some of them fixed where they are.
 
-    It is (J'J)^-1 of the others; that of those held is infinite on the diagonal, and 0
+    It is (J'J)^-1 of the others; that of those fixed is infinite on the diagonal, and 0
     beside it.
 
     Args:
         rates: As for `identified`.
-        held: Shape (k,).
+        is_fixed: Shape (k,).
     """
-    covariance = np.diag(np.where(held, np.inf, 0.0))
-    free = np.flatnonzero(~held)
+    covariance = np.diag(np.where(is_fixed, np.inf, 0.0))
+    free = np.flatnonzero(~is_fixed)
     if len(free):
         lengths = np.linalg.norm(rates[:, free], axis=0)
         scale = np.where(lengths > 0.0, lengths, 1.0)

@@ -470,7 +470,7 @@ def with_parameters(
     Raises:
         UnknownName: There is nothing of that name.
         ModelError: A name is not unique, a value is not finite or not one that the
-            model can have, or the offset of a joint is no pose in front of it.
+            model can have, or the offset of a joint has no pose in front of it.
     """
     parameters: list[CellParameter] = []
     numbers: list[float] = []
@@ -510,7 +510,7 @@ def _turned(link: Any, offset: float) -> Pose:
     """Return the pose that an offset of the coordinate is, in front of the motion.
 
     Raises:
-        ModelError: The motion is none of one screw, so that no pose is.
+        ModelError: The motion is not along one screw, so that there is no such pose.
     """
     motion = link.joint.motion
     step = motion.pose(offset) @ motion.pose(0.0).inverse()
