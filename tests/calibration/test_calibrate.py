@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,26 @@ def test_bounds_and_priors_hold() -> None:
     assert firm.values[0] == pytest.approx(start[0], abs=1e-6)
 
 
+def test_poses_to_measure_next_leave_the_least_errors() -> None:
+    cell = arm.example("ur5e_on_oval")
+    names = [f"ur5e/{x}" for x in ("shoulder_lift.a", "elbow.a", "wrist_1.theta")]
+    few = measured(cell, names, nominal(cell, names), "positions").rows(np.arange(2))
+    found = arm.calibrate(cell, few, names)
+    candidates = configurations(60)[40:]
+    chosen = found.next_poses(candidates, 2)
+    assert len(set(chosen.tolist())) == 2
+
+    def volume(rows: Any) -> float:
+        more = few.rates_at(cell.workcell, names, found.values, candidates[list(rows)])
+        J = np.concatenate([found.rates, more.reshape(-1, len(names))])
+        return -np.linalg.slogdet(J.T @ J)[1]
+
+    pairs = itertools.combinations(range(len(candidates)), 2)
+    assert volume(chosen) <= min(map(volume, pairs)) + 0.05
+    with pytest.raises(ModelError, match="1 to 20"):
+        found.next_poses(candidates, 21)
+
+
 PENDULUM = Cell(
     manipulators=[
         Manipulator(
@@ -173,7 +194,7 @@ PENDULUM = Cell(
         (lambda: Positions("end", [0.0, 0.0], [[1.0, 0.0, 0.0]]), r"\(n, joints\)"),
         (lambda: Positions("end", np.zeros((2, 2)), [[1.0, 0.0, 0.0]]), "2 rows"),
         (lambda: Positions("end", [[0.0, 0.0]], [[1.0, 0, 0]], sigma=0.0), "above 0"),
-        (lambda: Poses("end", [[0.0, 0.0]], [2.0 * np.eye(4)]), "no pose"),
+        (lambda: Poses("end", [[0.0, 0.0]], [2.0 * np.eye(4)]), "not a pose"),
         (lambda: Distances("end", [[0.0, 0.0]], [-1.0]), "not above 0"),
     ],
 )

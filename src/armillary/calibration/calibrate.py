@@ -92,6 +92,7 @@ def calibrate(
         max_nfev=most_steps,
     )
     p = problem.values(solved.x)
+    rates = problem.all_rates(p)
     return Calibration(
         nominal=cell,
         measurements=tuple(listed),
@@ -99,7 +100,8 @@ def calibrate(
         start=start,
         values=p,
         identified=decided,
-        covariance=covariance_of(problem.all_rates(p), decided.is_fixed),
+        covariance=covariance_of(rates, decided.is_fixed),
+        rates=rates,
         residuals=tuple(m.compared(workcell, names, p).residuals for m in listed),
         before=tuple(m.compared(workcell, names, start).residuals for m in listed),
         success=bool(solved.success),

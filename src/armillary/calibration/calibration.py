@@ -9,12 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.calibration.identifiability import Dependence, Identified
-from armillary.calibration.measurements import Measurement
+from armillary.calibration.measurements import Measurement, numbers_in_rows
+from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
+from armillary.errors import ModelError
 
 __all__ = ["Calibration"]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 Truths = npt.NDArray[np.bool_]
 
 
@@ -31,6 +34,8 @@ class Calibration:
         identified: Which of them the measurements decide.
         covariance: Of the parameters, shape (k, k), from the standard deviations of
             measurements; infinite on the diagonal where values are fixed.
+        rates: Derivatives of all residuals by parameters, those of priors last, shape
+            (m, k).
         residuals: Of each measurement, what the calibrated model says less what was
             measured, over its standard deviation; shape (n, d).
         before: The same of the nominal cell.
@@ -46,6 +51,7 @@ class Calibration:
     values: Array
     identified: Identified
     covariance: Array
+    rates: Array
     residuals: tuple[Array, ...]
     before: tuple[Array, ...]
     success: bool
@@ -96,6 +102,49 @@ class Calibration:
             f"<Calibration of {len(self.names)} parameters, {self.identified.rank} "
             f"identifiable, noise {self.noise:.3g}>"
         )
+
+    def next_poses(
+        self, candidates: npt.ArrayLike, count: int, *, like: int = 0
+    ) -> Indices:
+        """Return which joint positions to measure next, the most telling ones first.
+
+        With them the volume of the ellipsoid of errors becomes least (D-optimal, by
+        exchange).
+
+        Args:
+            candidates: Joint positions that can be measured [m or rad], shape (n, j),
+                such as rows of `cell.samples(1000)` at which nothing touches.
+            count: How many to choose, at most n.
+            like: Which of `measurements` will be repeated there.
+
+        Returns:
+            Rows of `candidates`, shape (count,).
+
+        Raises:
+            ModelError: `candidates` have another shape, or are fewer than `count`; or
+                there is no such measurement.
+        """
+        joints = len(self.nominal.joint_names)
+        rows = numbers_in_rows(candidates, (joints,), "joint positions", "candidates")
+        if not 0 < count <= len(rows):
+            raise ModelError(
+                f"next_poses chooses 1 to {len(rows)} of the candidates, not {count}."
+            )
+        if not 0 <= like < len(self.measurements):
+            raise ModelError(
+                f"like= is the number of a measurement, 0 to "
+                f"{len(self.measurements) - 1}, not {like}."
+            )
+        cell, free = self.nominal.workcell, ~self.identified.is_fixed
+        rates = self.measurements[like].rates_at(cell, self.names, self.values, rows)
+        usable = np.flatnonzero(np.isfinite(rates).all(axis=(1, 2)))
+        if len(usable) < count:
+            raise ModelError(
+                f"Only {len(usable)} of the candidates can be computed; the loops of "
+                "others do not close."
+            )
+        chosen = best_rows(self.rates[:, free], rates[usable][:, :, free], count)
+        return usable[chosen]
 
     def report(self) -> str:
         """Return a text: parameters with errors, dependences, residuals."""

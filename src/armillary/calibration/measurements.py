@@ -18,7 +18,14 @@ from armillary.kinematics.questions import fk, parameter_jacobian
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
-__all__ = ["Compared", "Distances", "Measurement", "Poses", "Positions"]
+__all__ = [
+    "Compared",
+    "Distances",
+    "Measurement",
+    "Poses",
+    "Positions",
+    "numbers_in_rows",
+]
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -73,8 +80,8 @@ class Measurement(ABC):
             ModelError: Arrays have other shapes, or numbers that are not finite.
         """
         self.frame, self.relative_to = frame, relative_to
-        self.q = _rows(q, (-1,), "joint positions", self.label)
-        self.measured = _rows(measured, shape, "measured values", self.label)
+        self.q = numbers_in_rows(q, (-1,), "joint positions", self.label)
+        self.measured = numbers_in_rows(measured, shape, "measured values", self.label)
         if len(self.q) != len(self.measured):
             raise ModelError(
                 f"{self.label} has {len(self.q)} rows of joint positions, but "
@@ -147,7 +154,9 @@ class Measurement(ABC):
         """Return the measurement of some of its rows."""
 
 
-def _rows(given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str) -> Array:
+def numbers_in_rows(
+    given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str
+) -> Array:
     """Return rows as an array of finite numbers.
 
     shape: Of a row; (-1,) for any count of numbers.
@@ -283,7 +292,7 @@ class Poses(Measurement):
 
         Raises:
             ModelError: Arrays have other shapes, numbers that are not finite, or what
-                is no pose; or lengths look like millimetres.
+                is not a pose; or lengths look like millimetres.
         """
         super().__init__(frame, q, poses, (4, 4), relative_to)
         self.sigma = _sigma(sigma, "sigma")
@@ -295,7 +304,7 @@ class Poses(Measurement):
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
-                f"Row {row} of {self.label} is no pose: its rotation is scaled, "
+                f"Row {row} of {self.label} is not a pose: its rotation is scaled, "
                 "sheared or reflected. Are rows and columns, or numbers of "
                 "quaternions, swapped?"
             )
