@@ -41,14 +41,30 @@ _CALLS: Final = {
     **{"getrandom": (318, 278), "getpid": (39, 172), "gettid": (186, 178)},
     **{"exit": (60, 93), "exit_group": (231, 94)},
 }
+# What reading files takes more, for processes that may read some folders.
+_READING: Final = {
+    **{"newfstatat": (262, 79), "statx": (332, 291)},
+    **{"pread64": (17, 67), "readlinkat": (267, 78), "faccessat": (269, 48)},
+    **{"faccessat2": (439, 439), "fcntl": (72, 25), "getdents64": (217, 61)},
+    **{"statfs": (137, 43), "fstatfs": (138, 44), "fadvise64": (221, 223)},
+}
+# Of x86_64 alone, which has older names for them.
+_OLDER: Final = (4, 6, 21, 89)  # stat, lstat, access, readlink
+_OPEN: Final = (257, 56)  # openat, to read alone
 # The column of a machine in that table, the kernel's number of its architecture, and
 # that of the call `seccomp`.
 _MACHINES: Final = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
 
 # Instructions of the filter, and its verdicts.
-_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT = 0, 4
+_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _FLAGS_AT = 0, 4, 32  # flags are the third argument
 _KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050000 | 1, 0x7FFF0000  # refuse with EPERM
+
+# Landlock: its calls, the rights that it takes away, and those that reading needs.
+_CREATE_RULES, _ADD_RULE, _RESTRICT = 444, 445, 446
+_ALL_RIGHTS: Final = (1 << 13) - 1  # of its first version: run, write, read, list, ...
+_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+_BENEATH: Final = 1
 
 _NO_NEW_PRIVILEGES: Final = 38  # of prctl
 _SET_FILTER, _ALL_THREADS = 1, 1  # of seccomp
@@ -121,10 +137,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def confine(memory: int) -> bool:
+def confine(memory: int, folders: Sequence[str] = ()) -> bool:
     """Give up, for good, all that this process can do but compute and answer.
 
-    memory: How much it may have [bytes], where the system limits that.
+    Args:
+        memory: How much it may have [bytes], where the system limits that.
+        folders: In which it may still read files, by Landlock. A kernel without that
+            lets it read what the user may read, and nothing else.
 
     Returns:
         Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
@@ -142,8 +161,10 @@ def confine(memory: int) -> bool:
         ):
             with suppress(OSError, ValueError):  # systems differ in what they limit
                 resource.setrlimit(kind, (most, most))
-    if _set_filter():
+    if _set_filter(folders):
         return True
+    if folders:  # other code than Python reads the files, which no hook of it sees
+        return False
     harmless = _HARMLESS
 
     def check(event: str, args: tuple[Any, ...]) -> None:
@@ -155,7 +176,44 @@ def confine(memory: int) -> bool:
     return False
 
 
-def _set_filter() -> bool:
+def _keep_folders(folders: Sequence[str], library: Any) -> None:
+    """Let the kernel refuse to open files outside of some folders, if it can."""
+    import ctypes
+
+    rights = ctypes.c_uint64(_ALL_RIGHTS)
+    rules = library.syscall(
+        _CREATE_RULES, ctypes.byref(rights), ctypes.sizeof(rights), 0
+    )
+    if rules < 0:
+        return
+
+    class FolderRule(ctypes.Structure):
+        _pack_ = 1
+        _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+    for path in folders:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        rule = FolderRule(_READ_FILE | _READ_FOLDER, folder)
+        library.syscall(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0)
+        os.close(folder)
+    library.syscall(_RESTRICT, rules, 0)
+    os.close(rules)
+
+
+def _opening_to_read(call: int) -> list[tuple[int, int, int, int]]:
+    """Return instructions that allow to open files, but none to be written."""
+    writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    return [
+        (_JUMP_IF_EQUAL, 0, 5, call),
+        (_LOAD, 0, 0, _FLAGS_AT),
+        (_AND, 0, 0, writes),
+        (_JUMP_IF_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _set_filter(folders: Sequence[str]) -> bool:
     """Let the kernel refuse all other system calls, and return whether it does."""
     machine = _MACHINES.get(platform.machine())
     if sys.platform != "linux" or machine is None or sys.maxsize < 2**32:
@@ -163,7 +221,9 @@ def _set_filter() -> bool:
     import ctypes
 
     column, architecture, seccomp = machine
-    allowed = [numbers[column] for numbers in _CALLS.values()]
+    calls = {**_CALLS, **_READING} if folders else _CALLS
+    allowed = [numbers[column] for numbers in calls.values()]
+    allowed += _OLDER if folders and column == 0 else ()
 
     class FilterInstruction(ctypes.Structure):
         _fields_ = (
@@ -183,6 +243,7 @@ def _set_filter() -> bool:
         (_JUMP_IF_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
+        *(_opening_to_read(_OPEN[column]) if folders else ()),
         *((_JUMP_IF_EQUAL, count - k, 0, call) for k, call in enumerate(allowed)),
         (_RETURN, 0, 0, _REFUSE),
         (_RETURN, 0, 0, _ALLOW),
@@ -192,6 +253,8 @@ def _set_filter() -> bool:
     library = ctypes.CDLL(None)
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return False
+    if folders:
+        _keep_folders(folders, library)
     return not library.syscall(
         seccomp, _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
     )
