@@ -45,7 +45,8 @@ class ReadOptions:
             is looked up.
         strict_order: Whether to refuse a link that comes before its parent, as the
             format's original reader does.
-        arguments: Values for the arguments of a xacro file.
+        arguments: Values for the arguments of a xacro file; variants of a USD stage by
+            the names of their sets.
     """
 
     roots: Roots = field(default_factory=Roots)
@@ -77,6 +78,9 @@ class Format:
             robot is tested against itself.
         names_pairs: Whether files name the pairs that are not tested, so that those
             that touch at home are looked for before one is written.
+        takes_arguments: Whether the caller may give `arguments=`.
+        takes_meshes: Whether files hold the triangles of meshes: what reads them is
+            the last argument of `write` and `write_files` then.
     """
 
     name: str
@@ -84,7 +88,9 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
     read: Callable[[bytes, str, ReadOptions, Report], Workcell]
-    write: Callable[[Workcell, Report], bytes]
-    write_files: Callable[[Workcell, str, Report], Mapping[str, bytes]] | None = None
+    write: Callable[..., bytes]
+    write_files: Callable[..., Mapping[str, bytes]] | None = None
     tests_itself: bool = False
     names_pairs: bool = False
+    takes_arguments: bool = False
+    takes_meshes: bool = False

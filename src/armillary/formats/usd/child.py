@@ -31,7 +31,8 @@ Vt: Any = importlib.import_module("pxr.Vt")
 FIRST = Usd.TimeCode.EarliestTime()
 """Values are those at the start of an animation, or those without one."""
 
-ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:", "mjc:")
+ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:")
+ATTRIBUTES += ("armillary:",)
 """What names of attributes begin with that are passed on, where they are authored."""
 SHAPES = {
     "Cube": ("size",),
@@ -245,7 +246,9 @@ class Scene:
         values = colour.Get(FIRST) if colour else None
         if not values or len(values) != 1:
             return None
-        opacity = UsdGeom.PrimvarsAPI(gprim).FindPrimvarWithInheritance("displayOpacity")
+        opacity = UsdGeom.PrimvarsAPI(gprim).FindPrimvarWithInheritance(
+            "displayOpacity"
+        )
         opaque = opacity.Get(FIRST) if opacity else None
         return [*plain(values[0]), float(opaque[0]) if opaque else 1.0]
 
@@ -342,7 +345,8 @@ def mesh_record(prim: Any) -> dict[str, Any]:
 
 def warmed() -> None:
     """Have the library read what it needs of its own: later it may open nothing."""
-    text = '#usda 1.0\ndef Xform "a" { def Mesh "m" {} def PhysicsRevoluteJoint "j" {} }'
+    text = '#usda 1.0\ndef Xform "a" {\ndef Mesh "m" {}\n'
+    text += 'def PhysicsRevoluteJoint "j" {}\n}\n'
     layer = Sdf.Layer.CreateAnonymous(".usda")
     layer.ImportFromString(text)
     stage = Usd.Stage.Open(layer)

@@ -1,0 +1,437 @@
+"""Trees of bodies, and the loops that the other joints close."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from armillary.formats.diagnostic import Severity
+from armillary.formats.names import FreeNames
+from armillary.formats.several_joints import Step, links_behind, placed
+from armillary.formats.usd.joints import AXES, Freedom, StageJoint
+from armillary.formats.usd.scene import Scene
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.joint import Joint
+from armillary.model.joints.fixed import Fixed
+from armillary.model.joints.prismatic import Prismatic
+from armillary.model.joints.revolute import Revolute
+from armillary.model.link import Link
+from armillary.model.loops.loop import Closure, Rod
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import Vector3, dot, scale
+
+__all__ = ["Tree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
+
+NEAR: Final = 1e-9
+"""How far a joint may be from a body's origin, and the link still begins there [m]."""
+LOOSE: Final = 1e-4
+"""How far the two ends of a joint may be apart as a stage is placed [m and rad]."""
+SAME: Final = 2e-5
+"""The same where poses of bodies, of double precision, replace those of joints."""
+ROOT: Final = "PhysicsArticulationRootAPI"
+ENDS_OF_NAMES: Final = {True: "slide", False: "turn"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree:
+    """A tree of bodies.
+
+    Attributes:
+        name: Of the manipulator.
+        root: The path of the body that is the base; empty if that is the world.
+        is_fixed: Whether the base stands still.
+        mount: The joint that holds the base on a body of another tree, if there is one.
+        links: Depth first.
+        loops: What closes loops.
+        link_of: The name of the link of each body, by its path.
+        joint_of: The name of the coordinate of each joint of one, by its path.
+        positions: Coordinates as the stage is placed, but for those at 0.
+        gains: Of drives, by the names of links.
+    """
+
+    name: str
+    root: str
+    is_fixed: bool
+    mount: StageJoint | None = None
+    links: list[Link] = field(default_factory=list[Link])
+    loops: list[Closure | Rod] = field(default_factory=list[Closure | Rod])
+    link_of: dict[str, str] = field(default_factory=dict[str, str])
+    joint_of: dict[str, str] = field(default_factory=dict[str, str])
+    positions: dict[str, float] = field(default_factory=dict[str, float])
+    gains: dict[str, StageJoint] = field(default_factory=dict[str, StageJoint])
+
+
+def groups_of(
+    scene: Scene, joints: Sequence[StageJoint]
+) -> list[tuple[list[str], list[StageJoint]]]:
+    """Return the bodies that joints join, and these joints, in the order of the stage.
+
+    Two components that a fixed joint holds together are two groups.
+    """
+    owner = {path: path for path in scene.bodies}
+
+    def top(path: str) -> str:
+        while owner[path] != path:
+            owner[path] = owner[owner[path]]
+            path = owner[path]
+        return path
+
+    for joint in joints:
+        if "" in joint.bodies or is_mount(scene, joint):
+            continue
+        one, other = map(top, joint.bodies)
+        owner[other] = one
+    bodies: dict[str, list[str]] = {}
+    for path in scene.prims:
+        if path in scene.bodies:
+            bodies.setdefault(top(path), []).append(path)
+    own: dict[str, list[StageJoint]] = {first: [] for first in bodies}
+    for joint in joints:
+        if not is_mount(scene, joint):
+            own[top(joint.bodies[0] or joint.bodies[1])].append(joint)
+    return [(bodies[first], own[first]) for first in bodies]
+
+
+def is_mount(scene: Scene, joint: StageJoint) -> bool:
+    """Return whether a joint fixes one component on another."""
+    if "" in joint.bodies or joint.is_loop or joint.kind != "fixed":
+        return False
+    one, other = map(scene.component, joint.bodies)
+    return bool(one and other and one != other)
+
+
+class TreeBuilder:
+    """Makes the links of one group of bodies.
+
+    body_of: Makes the link of a body, with all but its joint.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        tree: Tree,
+        bodies: Sequence[str],
+        joints: Sequence[StageJoint],
+        body_of: Callable[[str, str, FreeNames], Link],
+    ) -> None:
+        self._scene = scene
+        self._tree = tree
+        self._joints = list(joints)
+        self._body_of = body_of
+        self._bodies = list(bodies)
+        self._primary: dict[str, Pose] = {}
+        self._frames: dict[str, list[Frame]] = {}
+        names = FreeNames(set())
+        for path in bodies:
+            tree.link_of[path] = names.derive(scene.name(path).replace("/", "_"))
+        self._names = names
+        self._joint_names = FreeNames(set(tree.link_of.values()))
+
+    def build(self) -> None:
+        """Fill the tree."""
+        tree = self._tree
+        root = tree.root
+        if root:
+            base = self._body_of(root, tree.link_of[root], self._names)
+        else:
+            base = Link(name=self._names.derive("base"))
+            tree.link_of[""] = base.name
+        tree.links.append(base)
+        self._primary[root] = IDENTITY
+        used = self._grow(root)
+        for joint in self._joints:
+            if joint.path not in used:
+                self._close(joint)
+        for path in self._bodies:  # those that only distance joints hold
+            if path not in self._primary:
+                self._scene.report.unsupported.add(
+                    "that a body moves freely, which a loop holds", self._scene.place
+                )
+                self._hang(path)
+        tree.links[:] = self._ordered(tree.links)
+
+    def _ordered(self, links: list[Link]) -> list[Link]:
+        """Return links with their frames."""
+        return [
+            msgspec.structs.replace(
+                link, frames=(*link.frames, *self._frames.get(link.name, ()))
+            )
+            if link.name in self._frames
+            else link
+            for link in links
+        ]
+
+    def _grow(self, root: str) -> set[str]:
+        """Hang all bodies on the root, depth first; return the joints that are used.
+
+        Joints that are marked as loops carry only what no others do.
+        """
+        at: dict[str, list[StageJoint]] = {}
+        for joint in sorted(self._joints, key=lambda each: each.is_loop):
+            for body in joint.bodies:
+                at.setdefault(body, []).append(joint)
+        used: set[str] = set()
+        for may_loop in (False, True):
+            waiting = [(path, iter(at.get(path, ()))) for path in list(self._primary)]
+            while waiting:
+                body, joints = waiting[-1]
+                joint = next(joints, None)
+                if joint is None:
+                    waiting.pop()
+                    continue
+                other = joint.bodies[1] if joint.bodies[0] == body else joint.bodies[0]
+                is_open = joint.kind == "distance" or (joint.is_loop and not may_loop)
+                if joint.path in used or other in self._primary or is_open:
+                    continue
+                if not other:  # the world, where it is not the root
+                    continue
+                used.add(joint.path)
+                self._carry(joint, body, other)
+                waiting.append((other, iter(at.get(other, ()))))
+        return used
+
+    def _hang(self, path: str) -> None:
+        """Fix a body on the base where it stands."""
+        tree = self._tree
+        link = self._body_of(path, tree.link_of[path], self._names)
+        root = self._scene.pose(tree.root)
+        self._primary[path] = IDENTITY
+        tree.links.append(
+            msgspec.structs.replace(
+                link,
+                parent=tree.links[0].name,
+                joint=Fixed(precursor=root.inverse() @ self._scene.pose(path)),
+            )
+        )
+
+    def _carry(self, joint: StageJoint, parent: str, child: str) -> None:
+        """Add the links behind a joint, the last one that of a body."""
+        scene, tree = self._scene, self._tree
+        k = 0 if joint.bodies[0] == parent else 1
+        is_turned = k == 1  # the joint is given from the child to the parent
+        X_PJ, X_CJ = joint.points[k], joint.points[1 - k]
+        X_PC = scene.pose(parent).inverse() @ scene.pose(child)
+        body = self._body_of(child, tree.link_of[child], self._names)
+        name = self._joint_names.derive(joint.name.replace("/", "_"))
+        primary = self._primary[parent]
+        p = X_CJ.position
+        is_offset = dot(p, p) > NEAR * NEAR and bool(joint.freedoms)
+        outer = Pose.translation(*p) if is_offset else IDENTITY  # in the child
+        R_CJ = Pose(X_CJ.rotation, (0.0, 0.0, 0.0))
+        self._primary[child] = outer.inverse() if is_offset else IDENTITY
+        body = msgspec.structs.replace(body, primary=self._primary[child])
+        freedoms = joint.freedoms[::-1] if is_turned else joint.freedoms
+        steps: list[Joint] = []
+        for freedom in freedoms:
+            axis = R_CJ.rotate(AXES[freedom.axis])
+            axis = scale(-1.0, axis) if is_turned else axis
+            kind = Prismatic if freedom.slides else Revolute
+            steps.append(kind(axis=_plain(axis)))
+        X_P_outer = X_PJ @ R_CJ.inverse()
+        if not is_offset and not joint.freedoms:
+            X_P_outer = X_PJ @ X_CJ.inverse()
+        placed_now = X_PC @ outer
+        if len(steps) <= 1:
+            position = self._position(joint, steps, X_P_outer, placed_now)
+            moved = steps[0].transform(position) if steps else IDENTITY
+            exact = placed_now @ moved.inverse()
+            size = 1.0 + max(map(abs, exact.position))
+            if exact.approx_equal(X_P_outer, SAME * size):
+                X_P_outer = exact
+            stated = self._stated(joint, position)
+            if steps and stated:
+                tree.positions[name] = stated
+        at = primary @ X_P_outer
+        if not steps:
+            tree.links.append(
+                msgspec.structs.replace(
+                    body,
+                    parent=tree.link_of[parent],
+                    joint=Fixed(precursor=at),
+                    joint_name=name,
+                )
+            )
+            return
+        if len(steps) == 1:
+            (freedom,) = freedoms
+            tree.joint_of[joint.path] = name
+            self._note_gains(joint, body.name)
+            tree.links.append(
+                msgspec.structs.replace(
+                    body,
+                    parent=tree.link_of[parent],
+                    joint=steps[0].prepend(at),
+                    joint_name=name,
+                    limits=freedom.limits,
+                    dynamics=freedom.dynamics,
+                )
+            )
+            return
+        self._several(joint, freedoms, placed(at, steps), name, parent, body)
+
+    def _several(
+        self,
+        joint: StageJoint,
+        freedoms: Sequence[Freedom],
+        moves: Sequence[Joint],
+        name: str,
+        parent: str,
+        body: Link,
+    ) -> None:
+        """Add the links of a joint with several coordinates."""
+        named = [
+            Step(
+                name=self._joint_names.derive(
+                    f"{name}_{ENDS_OF_NAMES[each.slides]}_{each.axis.lower()}"
+                ),
+                joint=moved,
+                limits=each.limits,
+                dynamics=each.dynamics,
+            )
+            for each, moved in zip(freedoms, moves, strict=True)
+        ]
+        self._scene.report.note(
+            self._scene.place,
+            "split-joint",
+            f"joint <{joint.path}> becomes {len(named)} joints: "
+            f"{', '.join(step.name for step in named)}",
+        )
+        self._tree.links += links_behind(
+            named, parent=self._tree.link_of[parent], body=body, names=self._names
+        )
+
+    def _note_gains(self, joint: StageJoint, link: str) -> None:
+        if joint.gains is not None:
+            self._tree.gains[link] = joint
+
+    def _position(
+        self, joint: StageJoint, steps: Sequence[Joint], at: Pose, now: Pose
+    ) -> float:
+        """Return the coordinate of a joint as the stage is placed, 0 if that is near.
+
+        It is the one that leaves the least between the two ends of the joint.
+        """
+        between = at.inverse() @ now
+        position = 0.0
+        if steps:
+            (step,) = steps
+            if isinstance(step, Prismatic):
+                position = float(dot(step.axis, between.position))
+            else:
+                position = _angle(between, step.axis)  # type: ignore[attr-defined]
+            rest = step.transform(position).inverse() @ between
+        else:
+            rest = between
+        size = 1.0 + max(map(abs, now.position))
+        if not rest.approx_equal(IDENTITY, LOOSE * size):
+            self._scene.report.warning(
+                self._scene.place,
+                "loose-joint",
+                f"the two ends of joint <{joint.path}> are apart as the stage is "
+                "placed; what the joint says counts",
+                hint="Place its bodies where the joint allows them to be.",
+            )
+            position = 0.0
+        return position if abs(position) > 1e-6 else 0.0
+
+    def _stated(self, joint: StageJoint, position: float) -> float:
+        """Return the coordinate that a stage says, by its state or how it is placed."""
+        if joint.state is None or abs(joint.state - position) < 1e-6:
+            return position
+        if abs(joint.state - position) > LOOSE:
+            self._scene.report.note(
+                self._scene.place,
+                "joint-state",
+                f"the state of joint <{joint.path}> is {joint.state:g}, but its bodies "
+                f"are placed at {position:g}; the state counts",
+            )
+        return joint.state
+
+    # Loops
+
+    def _close(self, joint: StageJoint) -> None:
+        """Add what closes a loop, with a frame on each of the two links."""
+        tree, scene = self._tree, self._scene
+        ends: list[str] = []
+        for k, body in enumerate(joint.bodies):
+            if body not in tree.link_of:
+                if body:
+                    return
+                if not tree.is_fixed:
+                    scene.report.unsupported.add(
+                        "a joint between the world and a tree that it does not carry",
+                        scene.place,
+                    )
+                    return
+                # The base stands still, and so a frame on it is one of the world.
+                body, pose = tree.root, joint.frames[k]
+                pose = scene.pose(tree.root).inverse() @ pose
+            else:
+                pose = joint.points[k]
+            name = self._names.derive(f"{joint.name.replace('/', '_')}_{k}")
+            frame = Frame(name=name, pose=pose)
+            self._frames.setdefault(tree.link_of[body], []).append(frame)
+            ends.append(name)
+        if joint.length > 0.0:
+            tree.loops.append(
+                Rod(ends[0], ends[1], length=joint.length, name=joint.name)
+            )
+            return
+        slides = {each.axis.lower() for each in joint.freedoms if each.slides}
+        turns = {each.axis.lower() for each in joint.freedoms if not each.slides}
+        tree.loops.append(
+            Closure(
+                ends[0],
+                ends[1],
+                "".join(each for each in "xyz" if each not in slides),
+                "".join(each for each in "xyz" if each not in turns),
+                name=joint.name,
+            )
+        )
+        for freedom in joint.freedoms:
+            if math.isfinite(freedom.limits.lower) or math.isfinite(
+                freedom.limits.upper
+            ):
+                what = "the limits of a joint that closes a loop"
+                scene.report.unsupported.add(what, scene.place, Severity.WARNING)
+
+
+def with_couplings(
+    links: Iterable[Link], joints: Iterable[StageJoint], names: Mapping[str, str]
+) -> list[Link]:
+    """Return links whose joints follow others.
+
+    names: Of the coordinate of each joint, by its path.
+    """
+    follows = {
+        names[joint.path]: Coupling(
+            of=names[joint.mimic.of],
+            multiplier=joint.mimic.multiplier,
+            offset=joint.mimic.offset,
+        )
+        for joint in joints
+        if joint.mimic is not None and joint.path in names and joint.mimic.of in names
+    }
+    return [
+        msgspec.structs.replace(link, coupling=follows[link.coordinate])
+        if link.moves and link.coordinate in follows
+        else link
+        for link in links
+    ]
+
+
+def _angle(X: Pose, axis: Vector3) -> float:
+    """Return the angle by which a pose turns most nearly about an axis [rad]."""
+    w, x, y, z = X.quaternion()
+    angle = 2.0 * math.atan2(float(dot((x, y, z), axis)), float(w))
+    return math.remainder(angle, 2.0 * math.pi)
+
+
+def _plain(axis: Vector3) -> Vector3:
+    x, y, z = axis
+    return x + 0.0, y + 0.0, z + 0.0
