@@ -11,9 +11,10 @@ from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
 from armillary.model.joint import Joint
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["Format", "ReadOptions", "later"]
+__all__ = ["Format", "ReadOptions", "WriteOptions", "later"]
 
 
 def later(module: str, name: str) -> Callable[..., Any]:
@@ -57,6 +58,21 @@ class ReadOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of writing a file, for formats that take them.
+
+    Attributes:
+        meshes: What reads the meshes of the cell, whose triangles the file holds.
+        motion: How the cell moves in the file, in a form that `Cell.view` takes.
+        rate: Samples of it a second, where nothing else says when they are.
+    """
+
+    meshes: MeshSource | None = None
+    motion: Any = None
+    rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """How files of one format are recognised, read and written.
 
@@ -79,8 +95,8 @@ class Format:
         names_pairs: Whether files name the pairs that are not tested, so that those
             that touch at home are looked for before one is written.
         takes_arguments: Whether the caller may give `arguments=`.
-        takes_meshes: Whether files hold the triangles of meshes: what reads them is
-            the last argument of `write` and `write_files` then.
+        takes_options: Whether `WriteOptions` are the last argument of `write` and
+            `write_files`.
     """
 
     name: str
@@ -93,4 +109,4 @@ class Format:
     tests_itself: bool = False
     names_pairs: bool = False
     takes_arguments: bool = False
-    takes_meshes: bool = False
+    takes_options: bool = False

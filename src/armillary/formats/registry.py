@@ -22,7 +22,7 @@ from armillary.formats.diagnostic import (
     fault,
 )
 from armillary.formats.files import read_bytes, write_bytes
-from armillary.formats.format import Format, ReadOptions
+from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
@@ -244,6 +244,8 @@ def save(
     format: str | None = None,
     lossless: bool = False,
     meshes: MeshSource | None = None,
+    motion: Any = None,
+    rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -257,13 +259,15 @@ def save(
         lossless: Raise instead of writing if the format cannot hold everything.
         meshes: What reads the meshes of the cell, for pairs that touch at home, and
             for formats that hold their triangles.
+        motion: How the cell moves in the file, in a form that `Cell.view` takes.
+        rate: Samples of it a second.
 
     Returns:
         A warning for each thing that the format could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
-        ModelError: `cell` is not a cell.
+        ModelError: `cell` is not a cell, or the format holds no motion.
         UnknownName: There is no such format.
     """
     _check_cell(cell)
@@ -279,15 +283,15 @@ def save(
         )
     folder, file_name = os.path.split(name)
     report = Report()
-    sources = (meshes,) if chosen.takes_meshes else ()
+    options = _write_options(chosen, meshes, motion, rate)
     if chosen.names_pairs:
         from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
-        files = chosen.write_files(cell, file_name, report, *sources)
+        files = chosen.write_files(cell, file_name, report, *options)
     else:
-        files = {file_name: chosen.write(cell, report, *sources)}
+        files = {file_name: chosen.write(cell, report, *options)}
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)
@@ -318,7 +322,7 @@ def write(
 
         cell = with_home_pairs(cell, meshes)
     with gc_paused():
-        data = chosen.write(cell, report, *((meshes,) if chosen.takes_meshes else ()))
+        data = chosen.write(cell, report, *_write_options(chosen, meshes))
     _check_losses(cell, chosen, report, lossless=lossless)
     return data, report
 
@@ -337,6 +341,24 @@ def gc_paused() -> Generator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _write_options(
+    chosen: Format,
+    meshes: MeshSource | None,
+    motion: Any = None,
+    rate: float | None = None,
+) -> tuple[WriteOptions, ...]:
+    """Return the last argument of a writer, if it takes one."""
+    if chosen.takes_options:
+        return (WriteOptions(meshes=meshes, motion=motion, rate=rate),)
+    if motion is not None or rate is not None:
+        able = ", ".join(each.title for each in FORMATS if each.takes_options)
+        raise ModelError(
+            f"motion= and rate= are for formats that hold a motion: {able}; "
+            f"{chosen.title} does not. motion.write(path) writes the motion alone."
+        )
+    return ()
 
 
 def _check_cell(cell: Any) -> None:

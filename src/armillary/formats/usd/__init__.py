@@ -30,7 +30,7 @@ FORMAT: Final = Format(
     write=later("usd.write", "write"),
     write_files=later("usd.write", "write_files"),
     takes_arguments=True,
-    takes_meshes=True,
+    takes_options=True,
 )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 os.environ["PXR_WORK_THREAD_LIMIT"] = "1"  # threads could not be started
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 # pxr is imported where it is known to be there; it has no types.
 Sdf: Any = importlib.import_module("pxr.Sdf")
@@ -31,8 +32,7 @@ Vt: Any = importlib.import_module("pxr.Vt")
 FIRST = Usd.TimeCode.EarliestTime()
 """Values are those at the start of an animation, or those without one."""
 
-ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:")
-ATTRIBUTES += ("armillary:",)
+ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:", "armillary:")
 """What names of attributes begin with that are passed on, where they are authored."""
 SHAPES = {
     "Cube": ("size",),
@@ -123,6 +123,7 @@ def plain(value: Any) -> Any:
 
 
 def got(attribute: Any) -> Any:
+    """Return the value of an attribute, None without one."""
     return attribute.Get(FIRST) if attribute else None
 
 
@@ -241,12 +242,12 @@ class Scene:
                 self._colours[path] = material_colour(material)
             if self._colours[path] is not None:
                 return self._colours[path]
-        gprim = UsdGeom.Gprim(prim)
-        colour = UsdGeom.PrimvarsAPI(gprim).FindPrimvarWithInheritance("displayColor")
+        primvars = UsdGeom.PrimvarsAPI(prim)
+        colour = primvars.FindPrimvarWithInheritance("displayColor")
         values = colour.Get(FIRST) if colour else None
         if not values or len(values) != 1:
             return None
-        opacity = UsdGeom.PrimvarsAPI(gprim).FindPrimvarWithInheritance(
+        opacity = primvars.FindPrimvarWithInheritance(
             "displayOpacity"
         )
         opaque = opacity.Get(FIRST) if opacity else None
@@ -292,21 +293,13 @@ def boxed(points: Any) -> list[float] | None:
 
 
 def meshes(stage: Any, ask: Callable[..., Any], most: int) -> None:
-    """Send each mesh of a stage: its numbers, its colours, its pose."""
-    poses = UsdGeom.XformCache(FIRST)
+    """Send the numbers and colours of each mesh of a stage."""
     proxies = Usd.TraverseInstanceProxies()
     for count, prim in enumerate(Usd.PrimRange.Stage(stage, proxies)):
         if count >= most:
             raise Refused("too-many-prims", f"more than {most} prims", "")
-        if prim.GetTypeName() == "Mesh" or prim.IsA(UsdGeom.Xformable):
-            matrix = poses.GetLocalToWorldTransform(prim)
-            record: dict[str, Any] = {
-                "mesh": str(prim.GetPath()),
-                "pose": [float(matrix[k][j]) for j in range(3) for k in range(4)],
-            }
-            if prim.GetTypeName() == "Mesh":
-                record |= mesh_record(prim)
-            ask(**record)
+        if prim.GetTypeName() == "Mesh":
+            ask(mesh=str(prim.GetPath()), **mesh_record(prim))
 
 
 def mesh_record(prim: Any) -> dict[str, Any]:
@@ -366,7 +359,7 @@ def main() -> None:
 
     A line comes in: the file, folders, what is asked, and limits. Lines go out: `find`,
     a reference of a layer, which a line with a path or nothing answers; `mesh`, one of
-    the meshes, which an empty line answers; then `scene`, `done` or `error`.
+    the meshes, which an empty line answers; then `scene` or `error`.
     """
     warmed()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -386,11 +379,9 @@ def main() -> None:
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])
-        if request["asks"] == "scene":
-            answer(scene=Scene(stage, request["prims"]).record())
-        else:
+        if request["meshes"]:
             meshes(stage, ask, request["prims"])
-            answer(done=True)
+        answer(scene=Scene(stage, request["prims"]).record())
     except Refused as refusal:
         answer(error=list(refusal.args))
     except (Exception, RecursionError) as error:

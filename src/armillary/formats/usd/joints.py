@@ -97,7 +97,7 @@ class StageJoint:
         state: The coordinate that is authored for it, if any.
         collides: Whether the two bodies may touch.
         length: Of a distance joint that keeps one [m]; 0 for others.
-        place_of: For each of the two bodies, its pose in the joint's frame.
+        points: Poses of the joint in either body.
     """
 
     path: str
@@ -201,7 +201,7 @@ class _JointReader:
         turn = scene.turn(prim, f"physics:localRot{end}")
         local = (at[0], at[1], at[2])
         if target:
-            # The position is in the scaled axes of the prim, the rotation in rigid ones.
+            # The position is in the scaled axes of the prim, the rotation is not.
             affine = scene.affine(target)
             x, y, z = (affine.matrix @ np.array(local) + affine.origin).tolist()
             return Pose((scene.pose(target) @ turn).rotation, (x, y, z))
@@ -327,12 +327,12 @@ class _JointReader:
     def _effort(self, instance: str, *, slides: bool) -> float:
         scene, prim = self._scene, self._prim
         unit = self._force if slides else self._torque
-        names = [f"drive:{instance}:physics:maxForce"] if instance else []
-        found = [_bounded(scene.number(prim, n, INFINITE), INFINITE) for n in names]
-        found.append(
-            _bounded(scene.number(prim, "newton:effortLimit", INFINITE), INFINITE)
-        )
-        return abs(min(found)) * unit
+        name = f"drive:{instance}:physics:maxForce"
+        effort = _bounded(scene.number(prim, name, INFINITE), INFINITE)
+        if instance and effort < INFINITE:
+            return abs(effort) * unit
+        # What converters of URDF keep, in SI units.
+        return abs(_bounded(scene.number(prim, "urdf:limit:effort", INFINITE), INFINITE))
 
     def _dynamics(self, *, slides: bool) -> JointDynamics:
         """Return the losses of a joint; drives are controllers, and none of them."""
@@ -415,7 +415,7 @@ class _JointReader:
             scene.report.guessing("it is taken to move by itself").error(
                 scene.place,
                 "unknown-joint" if leader is None else "free-mimic",
-                f"joint {prim.label} follows <{of}>, which is no joint of one coordinate",
+                f"joint {prim.label} follows <{of}>, no joint of one coordinate",
                 hint=scene.report.hint(of, scene.prims),
             )
             return None

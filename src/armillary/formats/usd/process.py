@@ -6,7 +6,7 @@ import importlib.util
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -27,10 +27,9 @@ from armillary.limits import (
     USD_SECONDS,
 )
 
-__all__ = ["MeshRecord", "PrimRecord", "StageRecord", "mesh_records", "stage_record"]
+__all__ = ["MeshRecord", "PrimRecord", "StageRecord", "stage_meshes", "stage_record"]
 
 CHILD: Final = str(Path(__file__).with_name("child.py"))
-MISSING: Final = ("reference-missing", "reference-package")
 
 
 class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,11 +93,10 @@ class StageRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeshRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A prim with a pose, and the numbers of a mesh where it is one.
+    """The numbers of a mesh.
 
     Attributes:
-        mesh: The path of the prim.
-        pose: As of `PrimRecord`.
+        mesh: The path of its prim.
         points: Float32, three for each corner, in base 64.
         corners: Int32, of all polygons.
         sizes: Int32, how many corners each polygon has.
@@ -109,7 +107,6 @@ class MeshRecord(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     mesh: str
-    pose: tuple[float, ...]
     points: str = ""
     corners: str = ""
     sizes: str = ""
@@ -128,14 +125,13 @@ class UsdAnswer(msgspec.Struct, kw_only=True):
         layer: See there.
         scene: The stage.
         error: An id of diagnostics, a message, and the file that it is about.
-        done: Whether it is the last one.
+        mesh: The path of a mesh, whose `MeshRecord` the line is.
     """
 
     find: str = ""
     layer: str = ""
     scene: StageRecord | None = None
     error: tuple[str, str, str] | None = None
-    done: bool = False
     mesh: str = ""
 
 
@@ -154,27 +150,46 @@ def stage_record(
         FormatError: The library is not installed, the file is faulty, or it takes too
             much time or memory.
     """
-    for answer, _ in _answers(path, roots, report, asks="scene", variants=variants):
-        if answer.scene is not None:
-            return answer.scene
-    raise _ended(path, report.budget)
+    return _asked(path, roots, report, variants, meshes={}, with_meshes=False)
 
 
-def mesh_records(path: str, roots: Roots, report: Report) -> Iterator[MeshRecord]:
-    """Yield all prims of a stage that have a pose, with the numbers of meshes.
+def stage_meshes(
+    path: str, roots: Roots, report: Report
+) -> tuple[StageRecord, dict[str, MeshRecord]]:
+    """Return what is in a file of USD, and its meshes by the paths of their prims.
 
     Arguments and errors are those of `stage_record`.
     """
-    for answer, line in _answers(path, roots, report, asks="meshes", variants={}):
+    meshes: dict[str, MeshRecord] = {}
+    stage = _asked(path, roots, report, {}, meshes=meshes, with_meshes=True)
+    return stage, meshes
+
+
+def _asked(
+    path: str,
+    roots: Roots,
+    report: Report,
+    variants: Mapping[str, str],
+    *,
+    meshes: dict[str, MeshRecord],
+    with_meshes: bool,
+) -> StageRecord:
+    """Return a stage, and add its meshes to a dictionary."""
+    for answer, line in _answers(path, roots, report, variants, with_meshes):
+        if answer.scene is not None:
+            return answer.scene
         if answer.mesh:
-            yield cast(MeshRecord, _decoded(line, MeshRecord, path, report.budget))
-        if answer.done:
-            return
+            record = _decoded(line, MeshRecord, path, report.budget)
+            meshes[answer.mesh] = cast(MeshRecord, record)
     raise _ended(path, report.budget)
 
 
 def _answers(
-    path: str, roots: Roots, report: Report, *, asks: str, variants: Mapping[str, str]
+    path: str,
+    roots: Roots,
+    report: Report,
+    variants: Mapping[str, str],
+    with_meshes: bool,
 ) -> Iterator[tuple[UsdAnswer, bytes]]:
     """Yield the lines of a process, each answered with what it asks for."""
     if importlib.util.find_spec("pxr") is None:
@@ -192,7 +207,7 @@ def _answers(
         "path": real,
         "folders": [os.fspath(each) for each in files.folders if each.is_dir()],
         "variants": dict(variants),
-        "asks": asks,
+        "meshes": with_meshes,
         "memory": budget.most(USD_MEMORY),
         "prims": budget.most(USD_PRIMS),
         "layers": budget.most(USD_LAYERS),
@@ -240,7 +255,7 @@ def _error(code: str, text: str, where: str, path: str) -> FormatError:
     """Return the error that the process found, with the line where it says one."""
     place = Place(where)
     start, _, rest = text.partition(": ")
-    name, line, column = (start.rsplit(":", 2) + ["", ""])[:3]
+    name, line, column = [*start.rsplit(":", 2), "", ""][:3]
     if name and line.isdigit() and column.isdigit():
         place, text = Place(name, int(line), int(column)), rest
     hints = {
@@ -326,6 +341,3 @@ def is_inside(package: str, inside: str, reference: str) -> bool:
     name = os.path.normpath(os.path.join(os.path.dirname(inside), reference))
     is_plain = not any(mark in reference for mark in ("[", "]", "`", ":", "\0"))
     return is_plain and not os.path.isabs(name) and not name.startswith("..")
-
-
-Ask = Callable[..., Any]

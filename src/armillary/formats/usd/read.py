@@ -16,10 +16,9 @@ from armillary.formats.usd.bodies import inertia_of
 from armillary.formats.usd.joints import StageJoint, read_joints
 from armillary.formats.usd.process import stage_record
 from armillary.formats.usd.rules import read_rules
-from armillary.formats.usd.scene import Scene, parent_of
+from armillary.formats.usd.scene import ROOT, Scene, parent_of
 from armillary.formats.usd.shapes import ShapeReader, is_collider
 from armillary.formats.usd.trees import (
-    ROOT,
     Tree,
     TreeBuilder,
     groups_of,
@@ -182,9 +181,13 @@ class _CellReader:
         """Return what a tree is called: its component, what all its bodies are in."""
         scene = self._scene
         component = scene.component(bodies[0])
+        marked = [e for e in scene.above(bodies[0]) if e in scene.roots]
         common = os.path.commonpath(bodies) if len(bodies) > 1 else ""
         for each in (component, common.rstrip("/")):
             if each and taken.get(each, 0) == len(bodies):
+                return scene.name(each).replace("/", "_") or "robot"
+        for each in marked:
+            if each not in scene.bodies:
                 return scene.name(each).replace("/", "_") or "robot"
         return scene.name(root or bodies[0]).replace("/", "_") or "robot"
 
@@ -220,7 +223,7 @@ class _CellReader:
             below = scene.children.get(each, ())
             waiting.extend(reversed(below))
             prim = scene.prims[each]
-            name = scene.name(each).replace("/", "_")
+            name = scene.name(each)
             if prim.type == "Xform" and not below and name not in NO_FRAMES:
                 name = names.derive(name)
                 self._frames[each] = name
@@ -372,7 +375,7 @@ class _CellReader:
         at = os.path.commonpath(prims)
         at = parent_of(at) if at in prims else at
         name = self._free.derive(scene.name(path).replace("/", "_"))
-        link = self._link(at, scene.name(at).replace("/", "_"), prims)
+        link = self._link(at, scene.name(at), prims)
         if not (link.visuals or link.collisions):
             return
         names = FreeNames({link.name})
@@ -387,9 +390,8 @@ class _CellReader:
         name = self._free.derive(ENVIRONMENT)
         names = FreeNames({WORLD})
         links = [Link(name=WORLD)]
-        for first, prims in groups.items():
-            at = first if first not in prims else first
-            link = self._link(at, names.derive(scene.name(at).replace("/", "_")), prims)
+        for at, prims in groups.items():
+            link = self._link(at, names.derive(scene.name(at)), prims)
             if link.visuals or link.collisions:
                 joint = Fixed(precursor=scene.pose(at))
                 link = msgspec.structs.replace(link, parent=WORLD, joint=joint)

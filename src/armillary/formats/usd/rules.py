@@ -62,7 +62,7 @@ def read_rules(
 
 
 def _is_tested(scene: Scene, bodies: Sequence[str]) -> bool:
-    """Return whether a robot is tested against itself, as it is unless PhysX says no."""
+    """Return whether a robot is tested against itself: unless PhysX says no."""
     for body in bodies:
         for each in scene.above(body):
             prim = scene.prims.get(each)

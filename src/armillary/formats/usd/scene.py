@@ -29,6 +29,7 @@ SHEAR: Final = 1e-5
 """The largest cosine between axes that still counts as a right angle."""
 
 RIGID_BODY: Final = "PhysicsRigidBodyAPI"
+ROOT: Final = "PhysicsArticulationRootAPI"
 
 
 class Affine(NamedTuple):
@@ -118,6 +119,9 @@ class Scene:
             if has_schema(prim, RIGID_BODY)
             and prim.values.get("physics:rigidBodyEnabled") is not False
         }
+        self.roots: Final = {
+            path for path, prim in self.prims.items() if has_schema(prim, ROOT)
+        }
 
     def _unit(self, name: str, value: float) -> float:
         if 1e-9 <= value <= 1e9:
@@ -153,7 +157,8 @@ class Scene:
                 self.report.error(
                     self.place,
                     "bad-number",
-                    f"the pose of <{path}> has a number that is not finite or too large",
+                    f"the pose of <{path}> holds a number that is not finite, or too "
+                    "large",
                 )
                 numbers = np.eye(4)[:3]
             turned = self.metres * (self._up @ numbers)
@@ -172,7 +177,7 @@ class Scene:
         return self._placed[path]
 
     def pose(self, path: str) -> Pose:
-        """Return the rigid pose of a prim in the world; that of nothing is the world's."""
+        """Return the rigid pose of a prim in the world, which an empty path is."""
         return self.placed(path).pose if path else IDENTITY
 
     def body_of(self, path: str) -> str:

@@ -39,6 +39,7 @@ AXES: Final = {
 }
 """Poses whose z is that axis."""
 
+UPSIDE_DOWN: Final = Pose.from_matrix([[1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0]])
 EQUAL: Final = 1e-6
 """How much scales may differ, as a part of them, and still count as equal."""
 ROUND: Final = 0.005
@@ -278,8 +279,8 @@ class ShapeReader:
             self._scene.report.note(
                 self._scene.place,
                 "stretched-shape",
-                f"{prim.label} is a {prim.type} with unequal scales; it becomes a convex "
-                "polyhedron",
+                f"{prim.label} is a {prim.type} with unequal scales; it becomes a "
+                "convex polyhedron",
             )
         spread = float(np.ptp(points, axis=0).max())
         return ConvexPolyhedron.around(

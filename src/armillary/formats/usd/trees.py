@@ -33,7 +33,6 @@ LOOSE: Final = 1e-4
 """How far the two ends of a joint may be apart as a stage is placed [m and rad]."""
 SAME: Final = 2e-5
 """The same where poses of bodies, of double precision, replace those of joints."""
-ROOT: Final = "PhysicsArticulationRootAPI"
 ENDS_OF_NAMES: Final = {True: "slide", False: "turn"}
 
 
@@ -128,7 +127,7 @@ class TreeBuilder:
         self._frames: dict[str, list[Frame]] = {}
         names = FreeNames(set())
         for path in bodies:
-            tree.link_of[path] = names.derive(scene.name(path).replace("/", "_"))
+            tree.link_of[path] = names.derive(scene.name(path))
         self._names = names
         self._joint_names = FreeNames(set(tree.link_of.values()))
 
@@ -217,7 +216,7 @@ class TreeBuilder:
         X_PJ, X_CJ = joint.points[k], joint.points[1 - k]
         X_PC = scene.pose(parent).inverse() @ scene.pose(child)
         body = self._body_of(child, tree.link_of[child], self._names)
-        name = self._joint_names.derive(joint.name.replace("/", "_"))
+        name = self._joint_names.derive(joint.name)
         primary = self._primary[parent]
         p = X_CJ.position
         is_offset = dot(p, p) > NEAR * NEAR and bool(joint.freedoms)
@@ -359,6 +358,7 @@ class TreeBuilder:
         tree, scene = self._tree, self._scene
         ends: list[str] = []
         for k, body in enumerate(joint.bodies):
+            on, pose = body, joint.points[k]
             if body not in tree.link_of:
                 if body:
                     return
@@ -369,13 +369,11 @@ class TreeBuilder:
                     )
                     return
                 # The base stands still, and so a frame on it is one of the world.
-                body, pose = tree.root, joint.frames[k]
-                pose = scene.pose(tree.root).inverse() @ pose
-            else:
-                pose = joint.points[k]
+                on = tree.root
+                pose = scene.pose(on).inverse() @ joint.frames[k]
             name = self._names.derive(f"{joint.name.replace('/', '_')}_{k}")
             frame = Frame(name=name, pose=pose)
-            self._frames.setdefault(tree.link_of[body], []).append(frame)
+            self._frames.setdefault(tree.link_of[on], []).append(frame)
             ends.append(name)
         if joint.length > 0.0:
             tree.loops.append(
