@@ -117,6 +117,7 @@ USD_PACKED = Limit(10_000, "a package has {} files", "time", INCLUDE)
 USD_MEMORY = Limit(2 * GIB, "the process that reads USD has {} bytes", "memory")
 USD_SECONDS = Limit(60, "reading USD takes {} s", "time")
 USD_ANSWER = Limit(256 * MIB, "that process answers with {} bytes", "memory")
+USD_SAMPLES = Limit(20_000_000, "an animation has {} poses of links", "memory")
 
 # Collision rules, whose patterns stand for many pairs of links.
 

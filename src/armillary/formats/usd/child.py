@@ -247,9 +247,7 @@ class Scene:
         values = colour.Get(FIRST) if colour else None
         if not values or len(values) != 1:
             return None
-        opacity = primvars.FindPrimvarWithInheritance(
-            "displayOpacity"
-        )
+        opacity = primvars.FindPrimvarWithInheritance("displayOpacity")
         opaque = opacity.Get(FIRST) if opacity else None
         return [*plain(values[0]), float(opaque[0]) if opaque else 1.0]
 

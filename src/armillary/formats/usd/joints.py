@@ -332,7 +332,9 @@ class _JointReader:
         if instance and effort < INFINITE:
             return abs(effort) * unit
         # What converters of URDF keep, in SI units.
-        return abs(_bounded(scene.number(prim, "urdf:limit:effort", INFINITE), INFINITE))
+        return abs(
+            _bounded(scene.number(prim, "urdf:limit:effort", INFINITE), INFINITE)
+        )
 
     def _dynamics(self, *, slides: bool) -> JointDynamics:
         """Return the losses of a joint; drives are controllers, and none of them."""
