@@ -57,7 +57,7 @@ def animate(
         f"{cell.manipulators[owner].name}/{link.name}": link
         for owner, link in zip(cell.owners, cell.links, strict=True)
     }
-    named = [name for name in links if name in paths]
+    named = [name for name in links if paths.get(name)]
     moved = [poses(cell, played.state(k)) for k in range(len(times))]
     with Sdf.ChangeBlock():
         for name in named:

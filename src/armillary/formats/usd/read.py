@@ -149,7 +149,7 @@ class _CellReader:
             used = [joint for joint in own if not _holds(joint, root, is_fixed)]
             name = self._free.derive(self._tree_name(bodies, root, taken))
             tree = Tree(name=name, root=root, is_fixed=is_fixed, mount=mount)
-            TreeBuilder(scene, tree, bodies, used, self._body).build()
+            TreeBuilder(scene, tree, bodies, used, self._body, self._frames).build()
             trees.append((tree, used))
         return trees
 
@@ -245,17 +245,31 @@ class _CellReader:
             numbers = (gains.stiffness, gains.damping, gains.target)
             if any(numbers):
                 properties.append(Property(name=DRIVE, of=link, numbers=numbers))
-        fields: dict[str, Any] = {"properties": tuple(properties)}
+        plain: dict[str, Any] = {
+            "name": tree.name,
+            "links": tuple(links),
+            "properties": tuple(properties),
+        }
         try:
-            made = Manipulator(name=tree.name, links=tuple(links), **fields)
+            made = Manipulator(**plain)
             _ = made.limits
         except ModelError as error:
             message = str(error).removesuffix(".").replace("\n  ", " ")
             self._report.error(place, "bad-device", message)
             return None
-        if tree.loops:
-            made = self._closed(made, tree)
-        return self._at_home(made, tree)
+        if not tree.loops:
+            return made.replace(**_at_home(tree, made.joint_names))
+        try:
+            return made.replace(
+                links=_with_passive(tree, made.links),
+                loops=tuple(tree.loops),
+                **_at_home(tree, made.joint_names),
+            )
+        except ModelError as error:
+            message = f"{tree.name}: {error}".removesuffix(".")
+            view = self._report.guessing(OPEN)
+            view.error(self._scene.place, "bad-loop", message)
+            return made
 
     def _coupled(self, tree: Tree, joints: Sequence[StageJoint]) -> list[Link]:
         """Return the links of a tree, whose joints follow others without cycles."""
@@ -279,32 +293,6 @@ class _CellReader:
                 view = self._report.guessing("it is taken to move by itself")
                 view.error(self._scene.place, "unknown-joint", message)
         return with_couplings(tree.links, kept, tree.joint_of)
-
-    def _closed(self, made: Manipulator, tree: Tree) -> Manipulator:
-        """Return a manipulator with loops; report it if they cannot be closed."""
-        links = made.links
-        if tree.gains:  # joints without a drive follow
-            links = tuple(
-                msgspec.structs.replace(link, passive=True)
-                if link.moves and link.name not in tree.gains and link.coupling is None
-                else link
-                for link in links
-            )
-        try:
-            return msgspec.structs.replace(made, links=links, loops=tuple(tree.loops))
-        except ModelError as error:
-            message = f"{tree.name}: {error}".removesuffix(".")
-            view = self._report.guessing(OPEN)
-            view.error(self._scene.place, "bad-loop", message)
-            return made
-
-    def _at_home(self, made: Manipulator, tree: Tree) -> Manipulator:
-        """Return a manipulator that starts where the stage is placed."""
-        named = {n: q for n, q in tree.positions.items() if n in made.joint_names}
-        if not named:
-            return made
-        posture = Posture(name=STAGE, joints=tuple(named), q=tuple(named.values()))
-        return msgspec.structs.replace(made, postures=(posture,), home=STAGE)
 
     def _mount(self, tree: Tree, made: Manipulator) -> None:
         """Mount a manipulator where its base stands."""
@@ -400,6 +388,27 @@ class _CellReader:
         if len(links) > 1:
             self._made.append(Manipulator(name=name, links=tuple(links)))
             self._mounts.append(Mount(manipulator=name))
+
+
+def _at_home(tree: Tree, joints: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a manipulator that starts where the stage is placed."""
+    named = {name: q for name, q in tree.positions.items() if name in joints}
+    if not named:
+        return {}
+    posture = Posture(name=STAGE, joints=tuple(named), q=tuple(named.values()))
+    return {"postures": (posture,), "home": STAGE}
+
+
+def _with_passive(tree: Tree, links: Sequence[Link]) -> tuple[Link, ...]:
+    """Return links of which those without a drive follow, if any has one."""
+    if not tree.gains:
+        return tuple(links)
+    return tuple(
+        msgspec.structs.replace(link, passive=True)
+        if link.moves and link.name not in tree.gains and link.coupling is None
+        else link
+        for link in links
+    )
 
 
 def _holds(joint: StageJoint, root: str, is_fixed: bool) -> bool:

@@ -27,8 +27,8 @@ from armillary.spatial.vector import Vector3, dot, scale
 
 __all__ = ["Tree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
 
-NEAR: Final = 1e-9
-"""How far a joint may be from a body's origin, and the link still begins there [m]."""
+NEAR: Final = 2e-7
+"""How far single precision puts a joint from a body's origin that is there [m]."""
 LOOSE: Final = 1e-4
 """How far the two ends of a joint may be apart as a stage is placed [m and rad]."""
 SAME: Final = 2e-5
@@ -105,10 +105,7 @@ def is_mount(scene: Scene, joint: StageJoint) -> bool:
 
 
 class TreeBuilder:
-    """Makes the links of one group of bodies.
-
-    body_of: Makes the link of a body, with all but its joint.
-    """
+    """Makes the links of one group of bodies."""
 
     def __init__(
         self,
@@ -117,19 +114,31 @@ class TreeBuilder:
         bodies: Sequence[str],
         joints: Sequence[StageJoint],
         body_of: Callable[[str, str, FreeNames], Link],
+        frame_names: Mapping[str, str],
     ) -> None:
+        """Take the bodies and joints of a tree.
+
+        Args:
+            scene: The prims.
+            tree: With its base; links come here.
+            bodies: Paths, in the order of the stage.
+            joints: Between them, without the one that holds the base.
+            body_of: Makes the link of a body, of its path and name, but for its joint.
+            frame_names: Of the frames of bodies that were made, by their paths.
+        """
+        self._frame_names = frame_names
         self._scene = scene
         self._tree = tree
         self._joints = list(joints)
         self._body_of = body_of
         self._bodies = list(bodies)
-        self._primary: dict[str, Pose] = {}
+        self._hung: set[str] = set()
         self._frames: dict[str, list[Frame]] = {}
         names = FreeNames(set())
         for path in bodies:
             tree.link_of[path] = names.derive(scene.name(path))
         self._names = names
-        self._joint_names = FreeNames(set(tree.link_of.values()))
+        self._joint_names = FreeNames(set())
 
     def build(self) -> None:
         """Fill the tree."""
@@ -141,13 +150,13 @@ class TreeBuilder:
             base = Link(name=self._names.derive("base"))
             tree.link_of[""] = base.name
         tree.links.append(base)
-        self._primary[root] = IDENTITY
+        self._hung.add(root)
         used = self._grow(root)
         for joint in self._joints:
             if joint.path not in used:
                 self._close(joint)
         for path in self._bodies:  # those that only distance joints hold
-            if path not in self._primary:
+            if path not in self._hung:
                 self._scene.report.unsupported.add(
                     "that a body moves freely, which a loop holds", self._scene.place
                 )
@@ -176,7 +185,7 @@ class TreeBuilder:
                 at.setdefault(body, []).append(joint)
         used: set[str] = set()
         for may_loop in (False, True):
-            waiting = [(path, iter(at.get(path, ()))) for path in list(self._primary)]
+            waiting = [(path, iter(at.get(path, ()))) for path in tuple(self._hung)]
             while waiting:
                 body, joints = waiting[-1]
                 joint = next(joints, None)
@@ -185,7 +194,7 @@ class TreeBuilder:
                     continue
                 other = joint.bodies[1] if joint.bodies[0] == body else joint.bodies[0]
                 is_open = joint.kind == "distance" or (joint.is_loop and not may_loop)
-                if joint.path in used or other in self._primary or is_open:
+                if joint.path in used or other in self._hung or is_open:
                     continue
                 if not other:  # the world, where it is not the root
                     continue
@@ -199,7 +208,7 @@ class TreeBuilder:
         tree = self._tree
         link = self._body_of(path, tree.link_of[path], self._names)
         root = self._scene.pose(tree.root)
-        self._primary[path] = IDENTITY
+        self._hung.add(path)
         tree.links.append(
             msgspec.structs.replace(
                 link,
@@ -217,13 +226,11 @@ class TreeBuilder:
         X_PC = scene.pose(parent).inverse() @ scene.pose(child)
         body = self._body_of(child, tree.link_of[child], self._names)
         name = self._joint_names.derive(joint.name)
-        primary = self._primary[parent]
         p = X_CJ.position
         is_offset = dot(p, p) > NEAR * NEAR and bool(joint.freedoms)
         outer = Pose.translation(*p) if is_offset else IDENTITY  # in the child
         R_CJ = Pose(X_CJ.rotation, (0.0, 0.0, 0.0))
-        self._primary[child] = outer.inverse() if is_offset else IDENTITY
-        body = msgspec.structs.replace(body, primary=self._primary[child])
+        self._hung.add(child)
         freedoms = joint.freedoms[::-1] if is_turned else joint.freedoms
         steps: list[Joint] = []
         for freedom in freedoms:
@@ -245,14 +252,21 @@ class TreeBuilder:
             stated = self._stated(joint, position)
             if steps and stated:
                 tree.positions[name] = stated
-        at = primary @ X_P_outer
+        at = X_P_outer
+        if is_offset:
+            # The joint carries a bare link, on which the body is fixed.
+            pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
+            body = msgspec.structs.replace(
+                body, parent=pivot.name, joint=Fixed(precursor=outer.inverse())
+            )
+            body, fixed = pivot, body
         if not steps:
             tree.links.append(
                 msgspec.structs.replace(
                     body,
                     parent=tree.link_of[parent],
                     joint=Fixed(precursor=at),
-                    joint_name=name,
+                    joint_name=_unless(body.name, name),
                 )
             )
             return
@@ -265,13 +279,15 @@ class TreeBuilder:
                     body,
                     parent=tree.link_of[parent],
                     joint=steps[0].prepend(at),
-                    joint_name=name,
+                    joint_name=_unless(body.name, name),
                     limits=freedom.limits,
                     dynamics=freedom.dynamics,
                 )
             )
-            return
-        self._several(joint, freedoms, placed(at, steps), name, parent, body)
+        else:
+            self._several(joint, freedoms, placed(at, steps), name, parent, body)
+        if is_offset:
+            tree.links.append(fixed)
 
     def _several(
         self,
@@ -371,10 +387,7 @@ class TreeBuilder:
                 # The base stands still, and so a frame on it is one of the world.
                 on = tree.root
                 pose = scene.pose(on).inverse() @ joint.frames[k]
-            name = self._names.derive(f"{joint.name.replace('/', '_')}_{k}")
-            frame = Frame(name=name, pose=pose)
-            self._frames.setdefault(tree.link_of[on], []).append(frame)
-            ends.append(name)
+            ends.append(self._end(joint, k, tree.link_of[on], pose))
         if joint.length > 0.0:
             tree.loops.append(
                 Rod(ends[0], ends[1], length=joint.length, name=joint.name)
@@ -397,6 +410,18 @@ class TreeBuilder:
             ):
                 what = "the limits of a joint that closes a loop"
                 scene.report.unsupported.add(what, scene.place, Severity.WARNING)
+
+    def _end(self, joint: StageJoint, k: int, link: str, pose: Pose) -> str:
+        """Return the frame at one end of a loop, a new one unless the file has it."""
+        target = joint.targets[k]
+        known = self._frame_names.get(target)
+        if known is not None:
+            at = self._scene.pose(target).inverse() @ joint.frames[k]
+            if at.approx_equal(IDENTITY, 1e-9):
+                return known
+        name = self._names.derive(f"{joint.name}_{k}")
+        self._frames.setdefault(link, []).append(Frame(name=name, pose=pose))
+        return name
 
 
 def with_couplings(
@@ -421,6 +446,11 @@ def with_couplings(
         else link
         for link in links
     ]
+
+
+def _unless(link: str, joint: str) -> str:
+    """Return the name of a joint, empty where it is that of its link."""
+    return "" if joint == link else joint
 
 
 def _angle(X: Pose, axis: Vector3) -> float:

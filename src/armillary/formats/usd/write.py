@@ -150,6 +150,7 @@ class _StageWriter:
         self._paths: dict[str, str] = {}
         self._joints: dict[str, Any] = {}
         self._joint_writer = JointWriter(self._stage, report)
+        self._pivots: dict[str, dict[str, Link]] = {}
         self._mounts = {mount.manipulator: mount for mount in cell.mounts}
         root = self._identifier(cell.name or "cell")
         self._root = f"/{root}"
@@ -258,8 +259,12 @@ class _StageWriter:
             if len(manipulator.links) > 1:
                 self._physics.ArticulationRootAPI.Apply(prim)
         still = self._stands_still(manipulator)
+        self._pivots[manipulator.name] = pivots = self._pivots_of(manipulator)
         for k in manipulator.order:
             link = manipulator.links[k]
+            if link.name in pivots:
+                self._paths[f"{manipulator.name}/{link.name}"] = ""
+                continue
             if still and link.name == WORLD and len(manipulator.links) > 1:
                 continue
             full = f"{manipulator.name}/{link.name}"
@@ -279,6 +284,31 @@ class _StageWriter:
                     kind = pxr("Sdf").ValueTypeNames.Bool
                     made.CreateAttribute(END, kind, True).Set(True)
 
+    def _pivots_of(self, manipulator: Manipulator) -> dict[str, Link]:
+        """Return bare links, and the link that each carries, with which it is one body.
+
+        Readers put them between a joint and a link whose origin is beside its axis.
+        """
+        children: dict[str, list[Link]] = {}
+        for link in manipulator.links:
+            if link.parent is not None:
+                children.setdefault(link.parent, []).append(link)
+        named = {loop.a for loop in manipulator.loops}
+        named |= {loop.b for loop in manipulator.loops}
+        named |= {mount.on.partition("/")[2] for mount in self._cell.mounts}
+        return {
+            link.name: children[link.name][0]
+            for link in manipulator.links
+            if link.moves
+            and not link.inputs
+            and link.inertia is None
+            and not (link.visuals or link.collisions or link.frames)
+            and link.name not in named
+            and link.primary.is_identity
+            and len(children.get(link.name, ())) == 1
+            and not children[link.name][0].moves
+        }
+
     def _pose(self, full: str) -> Pose:
         X: Any = self._poses[full]
         return Pose.from_matrix(X)
@@ -287,11 +317,10 @@ class _StageWriter:
 
     def _join(self, manipulator: Manipulator) -> None:
         """Add the joints of a manipulator."""
-        above = self._path(self._root, "unused").rpartition("/")[0]
         base = manipulator.links[manipulator.base]
-        own = self._paths[f"{manipulator.name}/{base.name}"].rpartition("/")[0]
-        above = own
+        above = self._link(manipulator, base.name).rpartition("/")[0]
         links = {link.name: link for link in manipulator.links}
+        pivots = self._pivots[manipulator.name]
         gains = {
             each.of: each.numbers
             for each in manipulator.properties
@@ -304,14 +333,21 @@ class _StageWriter:
             if link.parent is None:
                 continue
             parent = links[link.parent]
+            if parent.name in pivots:
+                continue
+            body, primary = link, link.primary
+            if link.name in pivots:
+                body = pivots[link.name]
+                primary = body.joint.precursor @ body.primary
             ends = (
                 self._link(manipulator, parent.name),
-                self._link(manipulator, link.name),
+                self._link(manipulator, body.name),
             )
-            path = self._path(above, link.joint_name or f"{link.name}_joint")
+            path = self._path(above, link.coordinate)
             made = None
             if link.moves:
-                made = self._joint_writer.moving(link, path, ends, parent.primary)
+                at = (parent.primary, primary)
+                made = self._joint_writer.moving(link, path, ends, at)
             if made is None:
                 if link.moves:
                     self._report.warning(
@@ -321,13 +357,15 @@ class _StageWriter:
                         f"{type(link.joint).__name__}, which USD cannot hold; it is "
                         "fixed where it is at home",
                     )
-                self._fix(manipulator, parent.name, link.name, path)
+                self._fix(manipulator, parent.name, body.name, path)
             else:
                 prim = made.GetPrim()
                 self._keep_name(prim, link.coordinate)
                 self._joints[f"{manipulator.name}/{link.coordinate}"] = prim
                 numbers = gains.get(link.name, (0.0, 0.0, 0.0))
-                self._joint_writer.drive(prim, link, numbers)
+                if not link.passive:
+                    has_loops = bool(manipulator.loops) and link.coupling is None
+                    self._joint_writer.drive(prim, link, numbers, always=has_loops)
                 moved.append(link)
                 continue
             self._keep_name(self._stage.GetPrimAtPath(path), link.coordinate)
@@ -361,11 +399,10 @@ class _StageWriter:
         path, end = self._link(manipulator, base.name), ""
         full = f"{manipulator.name}/{base.name}"
         X_WB = self._pose(full) @ base.primary
-        if not mount.bolted:
-            if mount.on != WORLD:
-                what = "on what a part stands that may be moved"
-                self._report.unsupported.add(what)
+        if not mount.bolted and mount.on == WORLD:
             return
+        if not mount.bolted:
+            self._report.unsupported.add("that a part on another one may be moved")
         X_SB = X_WB
         if mount.on != WORLD:
             end = self._paths.get(mount.on, "")
@@ -398,8 +435,11 @@ class _StageWriter:
         for name in (loop.a, loop.b):
             at = manipulator.frame_refs[name]
             link = manipulator.links[at.link]
-            ends.append(self._link(manipulator, link.name))
-            frames.append(link.primary.inverse() @ at.pose)
+            end = self._paths.get(f"{manipulator.name}/{name}", "")
+            is_frame = bool(end) and name != link.name
+            ends.append(end if is_frame else self._link(manipulator, link.name))
+            pose = link.primary.inverse() @ at.pose
+            frames.append(IDENTITY if is_frame else pose)
         path = self._path(above, loop.name or f"{loop.a}_{loop.b}")
         is_made = self._joint_writer.close(
             loop, path, (ends[0], ends[1]), (frames[0], frames[1])
@@ -422,10 +462,12 @@ class _StageWriter:
             prim = self._stage.GetPrimAtPath(above)
             prim.CreateAttribute(SELF, kind, False).Set(False)
         for one, others in pairs.items():
-            if one in self._paths:
+            if self._paths.get(one):
                 prim = self._stage.GetPrimAtPath(self._paths[one])
                 api = self._physics.FilteredPairsAPI.Apply(prim)
-                targets = [self._paths[each] for each in others if each in self._paths]
+                targets = [
+                    self._paths[each] for each in others if self._paths.get(each)
+                ]
                 api.CreateFilteredPairsRel().SetTargets(targets)
 
 

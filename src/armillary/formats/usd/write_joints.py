@@ -89,19 +89,23 @@ class JointWriter:
         return self._gf.Quatf(*map(float, X.quaternion()))
 
     def moving(
-        self, link: Link, path: str, ends: tuple[str, str], parent: Pose
+        self, link: Link, path: str, ends: tuple[str, str], frames: tuple[Pose, Pose]
     ) -> Any | None:
         """Return the joint of a link that moves, None if USD has no such joint.
 
-        parent: The primary frame of the parent link.
+        Args:
+            link: That the joint carries.
+            path: Of the joint's prim.
+            ends: Paths of what it joins.
+            frames: Poses of these in the outer frames of the parent and of the link.
         """
         axis = None if link.inputs else joint_axis_of(link.joint)
         if axis is None:
             return None
         letter, turn = axis_turn(axis.axis)
         kind = "PrismaticJoint" if axis.slides else "RevoluteJoint"
-        before = parent.inverse() @ axis.before @ turn
-        after = (axis.after @ link.primary).inverse() @ turn
+        before = frames[0].inverse() @ axis.before @ turn
+        after = (axis.after @ frames[1]).inverse() @ turn
         joint = self.define(kind, path, ends, (before, after))
         joint.CreateAxisAttr(letter)
         self._limit(joint, link, axis)
@@ -123,13 +127,20 @@ class JointWriter:
         if math.isfinite(limits.acceleration):
             self._report.unsupported.add("a limit of acceleration")
 
-    def drive(self, prim: Any, link: Link, gains: tuple[float, ...]) -> None:
+    def drive(
+        self, prim: Any, link: Link, gains: tuple[float, ...], *, always: bool
+    ) -> None:
         """Add the drive of a joint, for its greatest effort and what was kept of it.
 
-        gains: Stiffness, damping and target in SI units; zero where nothing is kept.
+        Args:
+            prim: Of the joint.
+            link: That it carries.
+            gains: Stiffness, damping and target in SI units; zero where nothing is
+                kept.
+            always: Whether it has one without any, as a sign that it is not passive.
         """
         effort = link.limits.effort
-        if not math.isfinite(effort) and not any(gains):
+        if not (always or math.isfinite(effort) or any(gains)):
             return
         slides = prim.GetTypeName() == "PhysicsPrismaticJoint"
         unit = 1.0 if slides else DEGREE
