@@ -30,9 +30,10 @@ __all__ = ["Tree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
 NEAR: Final = 2e-7
 """How far single precision puts a joint from a body's origin that is there [m]."""
 LOOSE: Final = 1e-4
-"""How far the two ends of a joint may be apart as a stage is placed [m and rad]."""
-SAME: Final = 2e-5
-"""The same where poses of bodies, of double precision, replace those of joints."""
+"""How far the two ends of a joint may be apart as a stage is placed [m and rad].
+
+Up to that, poses of bodies, of double precision, count instead of those of joints.
+"""
 ENDS_OF_NAMES: Final = {True: "slide", False: "turn"}
 
 
@@ -198,8 +199,12 @@ class TreeBuilder:
                     continue
                 if not other:  # the world, where it is not the root
                     continue
-                used.add(joint.path)
-                self._carry(joint, body, other)
+                beside = [each for each in at[body] if _is_beside(each, joint)]
+                used.update(each.path for each in beside)
+                if len(beside) > 1:
+                    self._carry_all(beside, body, other)
+                else:
+                    self._carry(joint, body, other)
                 waiting.append((other, iter(at.get(other, ()))))
         return used
 
@@ -246,12 +251,16 @@ class TreeBuilder:
             position = self._position(joint, steps, X_P_outer, placed_now)
             moved = steps[0].transform(position) if steps else IDENTITY
             exact = placed_now @ moved.inverse()
-            size = 1.0 + max(map(abs, exact.position))
-            if exact.approx_equal(X_P_outer, SAME * size):
+            if exact.approx_equal(X_P_outer, LOOSE * self._size(exact)):
                 X_P_outer = exact
             stated = self._stated(joint, position)
             if steps and stated:
                 tree.positions[name] = stated
+        elif placed_now.approx_equal(X_P_outer, LOOSE * self._size(placed_now)):
+            X_P_outer = placed_now
+        else:
+            what = "how a joint of several coordinates is placed, which starts at zero"
+            self._scene.report.unsupported.add(what, self._scene.place)
         at = X_P_outer
         if is_offset:
             # The joint carries a bare link, on which the body is fixed.
@@ -288,6 +297,52 @@ class TreeBuilder:
             self._several(joint, freedoms, placed(at, steps), name, parent, body)
         if is_offset:
             tree.links.append(fixed)
+
+    def _carry_all(self, joints: Sequence[StageJoint], parent: str, child: str) -> None:
+        """Add the links behind several joints of the same two bodies.
+
+        Converters of MJCF write a body with several hinges so. Each joint moves the
+        body about its own axis, those before it first, from where the stage is placed.
+        """
+        scene, tree = self._scene, self._tree
+        body = self._body_of(child, tree.link_of[child], self._names)
+        self._hung.add(child)
+        back = scene.pose(parent).inverse() @ scene.pose(child)
+        steps: list[Step] = []
+        for joint in joints:
+            (freedom,) = joint.freedoms
+            k = joint.bodies.index(child)
+            X_CJ = joint.points[k]
+            at = Pose.translation(*X_CJ.position)
+            axis = Pose(X_CJ.rotation, (0.0, 0.0, 0.0)).rotate(AXES[freedom.axis])
+            axis = scale(-1.0, axis) if k == 0 else axis
+            kind = Prismatic if freedom.slides else Revolute
+            name = self._joint_names.derive(joint.name)
+            tree.joint_of[joint.path] = name
+            moved = kind(axis=_plain(axis), precursor=back @ at)
+            back = at.inverse()
+            steps.append(
+                Step(
+                    name=name,
+                    joint=moved,
+                    limits=freedom.limits,
+                    dynamics=freedom.dynamics,
+                )
+            )
+        offset = back.position
+        fixed = None
+        if dot(offset, offset) > NEAR * NEAR:
+            pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
+            fixed = msgspec.structs.replace(
+                body, parent=pivot.name, joint=Fixed(precursor=back)
+            )
+            body = pivot
+        made = links_behind(
+            steps, parent=tree.link_of[parent], body=body, names=self._names
+        )
+        for joint, link in zip(joints, made, strict=True):
+            self._note_gains(joint, link.name)
+        tree.links += made if fixed is None else [*made, fixed]
 
     def _several(
         self,
@@ -342,8 +397,7 @@ class TreeBuilder:
             rest = step.transform(position).inverse() @ between
         else:
             rest = between
-        size = 1.0 + max(map(abs, now.position))
-        if not rest.approx_equal(IDENTITY, LOOSE * size):
+        if not rest.approx_equal(IDENTITY, LOOSE * self._size(now)):
             self._scene.report.warning(
                 self._scene.place,
                 "loose-joint",
@@ -353,6 +407,11 @@ class TreeBuilder:
             )
             position = 0.0
         return position if abs(position) > 1e-6 else 0.0
+
+    @staticmethod
+    def _size(X: Pose) -> float:
+        """Return the size by which the errors of a pose count."""
+        return 1.0 + max(map(abs, X.position))
 
     def _stated(self, joint: StageJoint, position: float) -> float:
         """Return the coordinate that a stage says, by its state or how it is placed."""
@@ -422,6 +481,15 @@ class TreeBuilder:
         name = self._names.derive(f"{joint.name}_{k}")
         self._frames.setdefault(link, []).append(Frame(name=name, pose=pose))
         return name
+
+
+def _is_beside(one: StageJoint, other: StageJoint) -> bool:
+    """Return whether a joint is another one, or one beside it of the same bodies."""
+    if one is other:
+        return True
+    are_alike = len(one.freedoms) == len(other.freedoms) == 1
+    same = set(one.bodies) == set(other.bodies)
+    return are_alike and same and not one.is_loop and not other.is_loop
 
 
 def with_couplings(
