@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import os
 import platform
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-__all__ = ["ConfinedProcess", "confine"]
+__all__ = ["ConfinedProcess", "ForkServer", "confine", "serve_forks"]
 
 # System calls that are allowed, with their numbers on x86_64 and on aarch64. They
 # compute, allocate memory, wait, and use the three streams that are open; none of them
@@ -66,7 +68,8 @@ _ALL_RIGHTS: Final = (1 << 13) - 1  # of its first version: run, write, read, li
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _BENEATH: Final = 1
 
-_NO_NEW_PRIVILEGES: Final = 38  # of prctl
+_END_WITH_PARENT: Final = 1  # of prctl
+_NO_NEW_PRIVILEGES: Final = 38
 _SET_FILTER, _ALL_THREADS = 1, 1  # of seccomp
 
 # Audit events of Python that computing raises.
@@ -126,6 +129,145 @@ class ConfinedProcess:
                 return b""
             finally:
                 timer.cancel()
+
+
+class ForkServer:
+    """A process that has imported what others need, and forks one for each request.
+
+    The code that it runs calls `serve_forks`. Each process that it forks answers lines
+    with lines on a connection of its own, and has nothing else of the server's. The
+    server ends with this object, or when nobody has asked for a while.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Remember what Python runs, as `ConfinedProcess` does; it starts when asked."""
+        self._command = list(command)
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._control: socket.socket | None = None
+        self._end: Callable[[], Any] = _nothing
+
+    def forked(self) -> ForkedProcess:
+        """Return a new process of the server, which is started where it is not there.
+
+        Raises:
+            OSError: The system starts no more.
+        """
+        one, other = socket.socketpair()
+        with other, self._lock:
+            for _ in range(2):
+                if self._control is None or self._owner != os.getpid():
+                    self._start()
+                assert self._control is not None
+                try:
+                    socket.send_fds(self._control, [b"."], [other.fileno()])
+                    break
+                except OSError:  # it has ended since it was asked last
+                    self._control = None
+        return ForkedProcess(one, self.end)
+
+    def end(self) -> None:
+        """End it, and all that it has forked."""
+        with self._lock:
+            if self._owner == os.getpid():
+                self._end()
+            self._control = None
+
+    def _start(self) -> None:
+        one, other = socket.socketpair()
+        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        with other:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-X", "utf8", *self._command],
+                stdin=other,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        self._control, self._owner = one, os.getpid()
+        self._end = weakref.finalize(self, _end_server, process, one, os.getpid())
+
+
+class ForkedProcess:
+    """A process of a `ForkServer`, as `ConfinedProcess` is one."""
+
+    def __init__(self, connection: socket.socket, kill: Callable[[], None]) -> None:
+        self._connection = connection
+        self._kill = kill
+        self._lines = connection.makefile("rb")
+
+    def ask(self, message: bytes, *, seconds: float, longest: int) -> bytes:
+        """Return the line that answers a line, see `ConfinedProcess.ask`."""
+        timer = threading.Timer(max(0.0, seconds), self._kill)
+        timer.start()
+        try:
+            self._connection.sendall(message + b"\n")
+            return self._lines.readline(longest)
+        except OSError:
+            return b""
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """Close the connection, at which the process ends."""
+        with suppress(OSError):
+            self._lines.close()
+        self._connection.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _end_server(
+    process: subprocess.Popen[bytes], control: socket.socket, owner: int
+) -> None:
+    control.close()
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+
+
+def serve_forks(answer: Callable[[], None], *, idle: float) -> None:
+    """Fork a process for each request, which runs `answer`, and never return.
+
+    In it, standard input and output are the connection to the one who asked.
+
+    idle: After how many seconds without a request it ends.
+    """
+    control = socket.socket(fileno=os.dup(0))
+    control.settimeout(idle)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended leaves no trace
+    while True:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        except OSError:
+            os._exit(0)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            server = os.getppid()
+            control.close()
+            os.dup2(descriptors[0], 0)
+            os.dup2(descriptors[0], 1)
+            os.close(descriptors[0])
+            _end_with_parent(server)
+            try:
+                answer()
+            finally:
+                os._exit(1)
+        for each in descriptors:
+            os.close(each)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Let the kernel end this process with the one that forked it, where it can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_END_WITH_PARENT, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

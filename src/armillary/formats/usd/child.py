@@ -49,6 +49,10 @@ OF_MATERIALS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_
 OPACITY = ("opacity", "opacity_constant")
 
 
+CONFINED: dict[str, Any] = {}
+"""The functions of `confined_process`, by name."""
+
+
 class Refused(Exception):
     """A stage that is not read: an id of diagnostics, what is wrong, and where."""
 
@@ -72,12 +76,10 @@ def opened(path: str) -> Any:
 
 
 def reason(error: BaseException) -> str:
-    """Return what the library says, without its own file names."""
-    for line in str(error).splitlines():
-        text = line.rpartition(" : ")[2].strip().strip("'")
-        if "Error in" in line and text:
-            return text
-    return str(error).strip()[:300] or type(error).__name__
+    """Return what the library says first, without its own file names."""
+    first = str(error).strip().split("\n\tError in")[0]
+    text = " ".join(first.rpartition(" : '")[2].removesuffix("'").split())
+    return text[:500] or type(error).__name__
 
 
 def walked(root: str, ask: Callable[..., Any], most: int) -> list[Any]:
@@ -180,7 +182,9 @@ class Scene:
         record: dict[str, Any] = {"path": path, "type": kind}
         if prim.HasAuthoredDisplayName():
             record["name"] = str(prim.GetDisplayName())
-        schemas = [str(each) for each in prim.GetAppliedSchemas()]
+        # Also those that this library does not know itself.
+        applied = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
+        schemas = [str(each) for each in applied]
         if schemas:
             record["schemas"] = schemas
         if UsdGeom.Xformable(prim):
@@ -220,14 +224,13 @@ class Scene:
         for name in SHAPES[kind]:
             values[name] = plain(got(prim.GetAttribute(name)))
         if kind == "Mesh":
-            points = got(UsdGeom.Mesh(prim).GetPointsAttr())
-            record["points"] = len(points or ())
-            values["subdivision"] = got(UsdGeom.Mesh(prim).GetSubdivisionSchemeAttr())
+            points = UsdGeom.Mesh(prim).GetPointsAttr()
+            record["has_points"] = points.HasAuthoredValue()
             if values.get("physics:approximation", "") in {
                 "boundingCube",
                 "boundingSphere",
             }:
-                record["box"] = boxed(points)
+                record["box"] = boxed(got(points))
         colour = self._colour(prim)
         if colour is not None:
             record["colour"] = colour
@@ -359,7 +362,6 @@ def main() -> None:
     a reference of a layer, which a line with a path or nothing answers; `mesh`, one of
     the meshes, which an empty line answers; then `scene` or `error`.
     """
-    warmed()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     sys.stdout = sys.stderr
     request = json.loads(sys.stdin.readline())
@@ -373,7 +375,7 @@ def main() -> None:
         answers.write(json.dumps(fields) + "\n")
         answers.flush()
 
-    runpy.run_path(sys.argv[1])["confine"](request["memory"], request["folders"])
+    CONFINED["confine"](request["memory"], request["folders"])
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])
@@ -421,4 +423,8 @@ def composed(root: Any, variants: dict[str, str]) -> Any:
 
 
 if __name__ == "__main__":
+    CONFINED = runpy.run_path(sys.argv[1])
+    warmed()
+    if sys.argv[2:] == ["serve"]:
+        CONFINED["serve_forks"](main, idle=60.0)
     main()

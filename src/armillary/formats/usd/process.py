@@ -32,6 +32,15 @@ __all__ = ["MeshRecord", "PrimRecord", "StageRecord", "stage_meshes", "stage_rec
 CHILD: Final = str(Path(__file__).with_name("child.py"))
 
 
+# To import the library takes far longer than to read most stages, so that one process
+# imports it, and forks another for each.
+_SERVER: Final = (
+    confined_process.ForkServer([CHILD, confined_process.__file__, "serve"])
+    if hasattr(os, "fork")
+    else None
+)
+
+
 class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A prim, as far as it is read.
 
@@ -47,7 +56,7 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
         targets: Of relationships, by name.
         hidden: Whether it is not drawn.
         purpose: `guide`, `proxy`, `render`, or nothing.
-        points: How many a mesh has.
+        has_points: Whether a mesh has any.
         box: Ends of a box around a mesh and the radius about its middle.
         colour: Red, green, blue and opacity.
         drawn: Whether it is something to see.
@@ -63,7 +72,7 @@ class PrimRecord(msgspec.Struct, frozen=True, kw_only=True):
     targets: dict[str, tuple[str, ...]] = {}
     hidden: bool = False
     purpose: str = ""
-    points: int = 0
+    has_points: bool = False
     box: tuple[float, ...] = ()
     colour: tuple[float, ...] = ()
     drawn: bool = False
@@ -213,7 +222,7 @@ def _answers(
         "layers": budget.most(USD_LAYERS),
     }
     end = time.monotonic() + budget.most(USD_SECONDS)
-    process = confined_process.ConfinedProcess([CHILD, confined_process.__file__])
+    process = _process()
     try:
         while True:
             line = process.ask(
@@ -229,6 +238,13 @@ def _answers(
             yield answer, line
     finally:
         process.end()
+
+
+def _process() -> confined_process.ConfinedProcess | confined_process.ForkedProcess:
+    """Return a process for one request."""
+    if _SERVER is None:
+        return confined_process.ConfinedProcess([CHILD, confined_process.__file__])
+    return _SERVER.forked()
 
 
 def _decoded(line: bytes, kind: type[Any], path: str, budget: Budget) -> Any:

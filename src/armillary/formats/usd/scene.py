@@ -14,7 +14,7 @@ from armillary.formats.diagnostic import Place, Report
 from armillary.formats.usd.process import PrimRecord, StageRecord
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import nearest_rotation
-from armillary.spatial.vector import rows
+from armillary.spatial.vector import EYE, cross, dot, norm, rows, scale, snap_rows
 
 __all__ = ["Affine", "Placed", "Scene", "has_schema", "placed_of"]
 
@@ -63,20 +63,24 @@ def placed_of(affine: Affine) -> Placed:
 
     An axis without length gets that of a right-handed frame, and the scale 0.
     """
-    columns = affine.matrix.T
-    sizes: list[float] = [float(np.sqrt(column @ column)) for column in columns]
+    a, b, c = (_three(column) for column in affine.matrix.T.tolist())
+    x, y, z = affine.origin.tolist()
+    position = x + 0.0, y + 0.0, z + 0.0
+    sizes: list[float] = [float(norm(each)) for each in (a, b, c)]
     if min(sizes) == 0.0:
-        return Placed(Pose.translation(*affine.origin.tolist()), _three(sizes), False)
-    axes = [column / size for column, size in zip(columns, sizes, strict=True)]
-    if float(np.dot(np.cross(axes[0], axes[1]), axes[2])) < 0.0:
-        axes[0], sizes[0] = -axes[0], -sizes[0]
-    pairs = ((0, 1), (0, 2), (1, 2))
-    error = max(abs(float(axes[i] @ axes[j])) for i, j in pairs)
-    turn = rows(np.stack(axes, axis=1) + 0.0)
+        return Placed(Pose(EYE, position), _three(sizes), False)
+    a, b, c = (
+        scale(1.0 / size, each) for size, each in zip(sizes, (a, b, c), strict=True)
+    )
+    if dot(cross(a, b), c) < 0.0:
+        a, sizes[0] = scale(-1.0, a), -sizes[0]
+    error = max(abs(float(dot(u, v))) for u, v in ((a, b), (a, c), (b, c)))
+    turn = rows(
+        tuple((u + 0.0, v + 0.0, w + 0.0) for u, v, w in zip(a, b, c, strict=True))
+    )
     if error > 1e-12:
         turn = nearest_rotation(turn)
-    x, y, z = affine.origin.tolist()
-    return Placed(Pose(turn, (x + 0.0, y + 0.0, z + 0.0)), _three(sizes), error > SHEAR)
+    return Placed(Pose(snap_rows(turn), position), _three(sizes), error > SHEAR)
 
 
 def _three(values: Sequence[float]) -> tuple[float, float, float]:

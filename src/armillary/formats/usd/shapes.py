@@ -247,14 +247,15 @@ class ShapeReader:
         touches: bool,
     ) -> Shape | None:
         scene = self._scene
-        if not prim.points:
+        if not prim.has_points:
             scene.report.unsupported.add(
                 "a mesh without points", scene.place, Severity.NOTE
             )
             return None
         approximation = scene.text(prim, "physics:approximation", "none")
         if touches and prim.box and approximation.startswith("bounding"):
-            return _bounding(prim, at, looks, is_sphere=approximation.endswith("e"))
+            is_sphere = approximation == "boundingSphere"
+            return _bounding(prim, at, looks, is_sphere=is_sphere)
         if at.is_sheared:
             return Mesh(file=f"{self._file}#{prim.path}|{link}", **looks)
         scale = tuple(_one(each / scene.metres) for each in at.scale)
