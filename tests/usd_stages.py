@@ -51,7 +51,11 @@ def arm_text(*, metres: float = 1.0, up: str = "Z", joint: str = "") -> str:
     joint: What the second joint says besides.
     """
     m = 1.0 / metres
-    tilt = "(1, 0, 0, 0)" if up == "Z" else "(0.7071067811865476, -0.7071067811865476, 0, 0)"
+    tilt = (
+        "(1, 0, 0, 0)"
+        if up == "Z"
+        else "(0.7071067811865476, -0.7071067811865476, 0, 0)"
+    )
     return (
         HEAD.format(metres=metres, up=up)
         + f"""

@@ -330,7 +330,7 @@ def test_a_loop_is_closed_and_hinges_lie_one_behind_the_other(tmp_path: Path) ->
     joints = 'def PhysicsFixedJoint "f" {\nrel physics:body1 = </World/ground>\n}\n'
     for name, (one, other, at, to) in pairs.items():
         loop = "bool physics:excludeFromArticulation = true" if name == "d" else ""
-        schema = "(prepend apiSchemas = [\"PhysicsDriveAPI:angular\"])"
+        schema = '(prepend apiSchemas = ["PhysicsDriveAPI:angular"])'
         joints += (
             f'def PhysicsRevoluteJoint "{name}" {schema if name == "a" else ""}\n'
             f"{{\nrel physics:body0 = </World/{one}>\n"
@@ -417,14 +417,26 @@ def test_rules_are_those_of_filters_groups_and_articulations(tmp_path: Path) -> 
     [
         (("</World/arm/upper>", "</World/arm/uper>"), "unknown-body"),
         (("</World/arm/upper>", "</World/arm/base>"), "same-body"),
-        (("(0, 0, 0.5)\n            float physics:lower", "(0, 0, nan)\n            float physics:lower"), "bad-number"),
+        (
+            (
+                "(0, 0, 0.5)\n            float physics:lower",
+                "(0, 0, nan)\n            float physics:lower",
+            ),
+            "bad-number",
+        ),
         (("translate = (0, 0, 0.5)", "translate = (0, 0, inf)"), "bad-number"),
         (("lowerLimit = -90", "lowerLimit = 270"), "swapped-limits"),
         (("physics:mass = 2", "physics:mass = -2"), "bad-inertia"),
         (("double radius = 0.05", "double radius = -1"), "bad-shape"),
         (('upAxis = "Z"', 'upAxis = "X"'), "bad-unit"),
         (("metersPerUnit = 1.0", "metersPerUnit = 0"), "bad-unit"),
-        (("(0, 0, 0.5)\n            uniform token[] xformOpOrder = [\"xformOp:translate\"]\n            float physics:mass", "(0, 0, 0.9)\n            uniform token[] xformOpOrder = [\"xformOp:translate\"]\n            float physics:mass"), "loose-joint"),
+        (
+            (
+                '(0, 0, 0.5)\n            uniform token[] xformOpOrder = ["xformOp:translate"]\n            float physics:mass',
+                '(0, 0, 0.9)\n            uniform token[] xformOpOrder = ["xformOp:translate"]\n            float physics:mass',
+            ),
+            "loose-joint",
+        ),
     ],
 )
 def test_faults_are_named(tmp_path: Path, change: tuple[str, str], code: str) -> None:

@@ -55,7 +55,7 @@ def animate(
     stage.SetEndTimeCode(float(codes[-1]))
     links = {
         f"{cell.manipulators[owner].name}/{link.name}": link
-        for owner, link in zip(cell.owners, cell.links, strict=True)
+        for owner, link in zip(cell.owners, cell.links, strict=False)
     }
     named = [name for name in links if paths.get(name)]
     moved = [poses(cell, played.state(k)) for k in range(len(times))]

@@ -262,13 +262,9 @@ class TreeBuilder:
             what = "how a joint of several coordinates is placed, which starts at zero"
             self._scene.report.unsupported.add(what, self._scene.place)
         at = X_P_outer
+        fixed = None
         if is_offset:
-            # The joint carries a bare link, on which the body is fixed.
-            pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
-            body = msgspec.structs.replace(
-                body, parent=pivot.name, joint=Fixed(precursor=outer.inverse())
-            )
-            body, fixed = pivot, body
+            body, fixed = self._pivoted(body, outer.inverse())
         if not steps:
             tree.links.append(
                 msgspec.structs.replace(
@@ -295,8 +291,17 @@ class TreeBuilder:
             )
         else:
             self._several(joint, freedoms, placed(at, steps), name, parent, body)
-        if is_offset:
+        if fixed is not None:
             tree.links.append(fixed)
+
+    def _pivoted(self, body: Link, pose: Pose) -> tuple[Link, Link]:
+        """Return a bare link for a joint to carry, and the body that is fixed on it.
+
+        pose: Of the body in the outer frame of the joint, beside which it begins.
+        """
+        pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
+        joint = Fixed(precursor=pose)
+        return pivot, msgspec.structs.replace(body, parent=pivot.name, joint=joint)
 
     def _carry_all(self, joints: Sequence[StageJoint], parent: str, child: str) -> None:
         """Add the links behind several joints of the same two bodies.
@@ -332,11 +337,7 @@ class TreeBuilder:
         offset = back.position
         fixed = None
         if dot(offset, offset) > NEAR * NEAR:
-            pivot = Link(name=self._names.derive(f"{body.name}_pivot"))
-            fixed = msgspec.structs.replace(
-                body, parent=pivot.name, joint=Fixed(precursor=back)
-            )
-            body = pivot
+            body, fixed = self._pivoted(body, back)
         made = links_behind(
             steps, parent=tree.link_of[parent], body=body, names=self._names
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,46 @@ def set_pose(prim: Any, pose: Pose, scale: Sequence[float] | None = None) -> Non
     xform.AddOrientOp(double).Set(Gf.Quatd(w, x, y, z))
     if scale is not None:
         xform.AddScaleOp(double).Set(Gf.Vec3d(*scale))
+
+
+class GeometryKind(NamedTuple):
+    """What a shape is in a stage.
+
+    Attributes:
+        name: Of the schema.
+        values: Of its attributes, by their names.
+        scale: Along its axes, if it has one.
+    """
+
+    name: str
+    values: dict[str, float]
+    scale: tuple[float, float, float] | None = None
+
+
+def _kind_of(shape: Shape, *, is_collider: bool) -> GeometryKind | None:
+    """Return what a shape is in a stage, None for what is written as triangles."""
+    match shape:
+        case Box(size=(x, y, z)) if z == 0.0 and not is_collider:
+            return GeometryKind("Plane", {"Width": x, "Length": y})
+        case Box(size=size):
+            return GeometryKind("Cube", {"Size": 1.0}, size)
+        case Sphere(radius=radius):
+            return GeometryKind("Sphere", {"Radius": radius})
+        case Ellipsoid(radii=radii) if not is_collider:
+            return GeometryKind("Sphere", {"Radius": 1.0}, radii)
+        case Cylinder(radius=radius, length=length):
+            return GeometryKind("Cylinder", {"Radius": radius, "Height": length})
+        case Capsule(radius=radius, length=length):
+            return GeometryKind("Capsule", {"Radius": radius, "Height": length})
+        case Cone(bottom=bottom, top=top, length=length) if top == 0.0:
+            return GeometryKind("Cone", {"Radius": bottom, "Height": length})
+        case Cone(bottom=bottom, top=top, length=length):
+            values = {"RadiusBottom": bottom, "RadiusTop": top, "Height": length}
+            return GeometryKind("Cylinder_1", values)
+        case HalfSpace():
+            return GeometryKind("Plane", {"Width": WIDE, "Length": WIDE})
+        case _:
+            return None
 
 
 class ShapeWriter:
@@ -148,60 +188,23 @@ class ShapeWriter:
         return prim
 
     def _geometry(self, path: str, shape: Shape, kind: str) -> Any | None:
-        geom, stage, scale = self._geom, self._stage, None
-        made: Any
-        match shape:
-            case Box(size=(x, y, z)) if z == 0.0 and kind == "visual":
-                made = geom.Plane.Define(stage, path)
-                made.CreateWidthAttr(x)
-                made.CreateLengthAttr(y)
-                made.CreateAxisAttr("Z")
-            case Box(size=size):
-                made = geom.Cube.Define(stage, path)
-                made.CreateSizeAttr(1.0)
-                scale = size
-            case Sphere(radius=radius):
-                made = geom.Sphere.Define(stage, path)
-                made.CreateRadiusAttr(radius)
-            case Ellipsoid(radii=radii):
-                made = geom.Sphere.Define(stage, path)
-                made.CreateRadiusAttr(1.0)
-                scale = radii
-            case Cylinder(radius=radius, length=length):
-                made = geom.Cylinder.Define(stage, path)
-                made.CreateRadiusAttr(radius)
-                made.CreateHeightAttr(length)
-                made.CreateAxisAttr("Z")
-            case Capsule(radius=radius, length=length):
-                made = geom.Capsule.Define(stage, path)
-                made.CreateRadiusAttr(radius)
-                made.CreateHeightAttr(length)
-                made.CreateAxisAttr("Z")
-            case Cone(bottom=bottom, top=top, length=length) if top == 0.0:
-                made = geom.Cone.Define(stage, path)
-                made.CreateRadiusAttr(bottom)
-                made.CreateHeightAttr(length)
-                made.CreateAxisAttr("Z")
-            case Cone(bottom=bottom, top=top, length=length):
-                made = geom.Cylinder_1.Define(stage, path)
-                made.CreateRadiusBottomAttr(bottom)
-                made.CreateRadiusTopAttr(top)
-                made.CreateHeightAttr(length)
-                made.CreateAxisAttr("Z")
-            case HalfSpace():
-                made = geom.Plane.Define(stage, path)
-                made.CreateWidthAttr(WIDE)
-                made.CreateLengthAttr(WIDE)
-                made.CreateAxisAttr("Z")
-            case _:
-                made = self._triangles(path, shape)
-        if made is None:
-            return None
-        if scale is not None and 0.0 in scale:
-            stage.RemovePrim(path)
+        """Return the prim of a shape, None where there can be none."""
+        found = _kind_of(shape, is_collider=kind == "collision")
+        if found is None:
+            made = self._triangles(path, shape)
+            if made is None:
+                return None
+            set_pose(made.GetPrim(), shape.pose)
+            return made.GetPrim()
+        if found.scale is not None and 0.0 in found.scale:
             self._report.unsupported.add(f"a {kind} without volume")
             return None
-        set_pose(made.GetPrim(), shape.pose, scale)
+        made = getattr(self._geom, found.name).Define(self._stage, path)
+        for name, value in found.values.items():
+            getattr(made, f"Create{name}Attr")(value)
+        if found.name not in {"Cube", "Sphere"}:
+            made.CreateAxisAttr("Z")
+        set_pose(made.GetPrim(), shape.pose, found.scale)
         return made.GetPrim()
 
     def _triangles(self, path: str, shape: Shape) -> Any | None:
@@ -269,8 +272,9 @@ class ShapeWriter:
             if colours[0] is not None:
                 self._colour(mesh.GetPrim(), colours[0])
             return
-        Vt, UsdShade = pxr("Vt"), pxr("UsdShade")
-        UsdShade.MaterialBindingAPI.Apply(mesh.GetPrim())
+        Vt = pxr("Vt")
+        family = "materialBind", "nonOverlapping"
+        self._geom.Subset.SetFamilyType(mesh, *family)
         start = 0
         for k, part in enumerate(parts):
             end = start + len(part.triangles.faces)
