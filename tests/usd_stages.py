@@ -51,11 +51,9 @@ def arm_text(*, metres: float = 1.0, up: str = "Z", joint: str = "") -> str:
     joint: What the second joint says besides.
     """
     m = 1.0 / metres
-    tilt = (
-        "(1, 0, 0, 0)"
-        if up == "Z"
-        else "(0.7071067811865476, -0.7071067811865476, 0, 0)"
-    )
+    half = 0.7071067811865476
+    tilt = "(1, 0, 0, 0)" if up == "Z" else f"({half}, -{half}, 0, 0)"
+    moments = ", ".join(str(each * m * m) for each in (0.01, 0.02, 0.02))
     return (
         HEAD.format(metres=metres, up=up)
         + f"""
@@ -87,7 +85,7 @@ def Xform "World"
             uniform token[] xformOpOrder = ["xformOp:translate"]
             float physics:mass = 2
             point3f physics:centerOfMass = ({0.1 * m}, 0, 0)
-            float3 physics:diagonalInertia = ({0.01 * m * m}, {0.02 * m * m}, {0.02 * m * m})
+            float3 physics:diagonalInertia = ({moments})
             quatf physics:principalAxes = (1, 0, 0, 0)
             def Capsule "bone" (prepend apiSchemas = ["PhysicsCollisionAPI"])
             {{

@@ -140,7 +140,7 @@ class ForkServer:
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Remember what Python runs, as `ConfinedProcess` does; it starts when asked."""
+        """Remember what Python runs, see `ConfinedProcess`; it starts when asked."""
         self._command = list(command)
         self._lock = threading.Lock()
         self._owner = 0

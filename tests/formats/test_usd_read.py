@@ -299,7 +299,7 @@ def Xform "World"
     large = arm.load(path, arguments={"size": "large"}).workcell.manipulators[0]
     (leaf,) = large.links[1].collisions
     assert isinstance(leaf, Mesh) and leaf.scale == (2.0, 2.0, 2.0)
-    with pytest.raises(FormatError, match="it has small, large|it has large, small"):
+    with pytest.raises(FormatError, match="has no variant 'huge'"):
         registry.read(path, arguments={"size": "huge"})
 
 
@@ -413,36 +413,25 @@ def test_rules_are_those_of_filters_groups_and_articulations(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("change", "code"),
+    ("old", "new", "code"),
     [
-        (("</World/arm/upper>", "</World/arm/uper>"), "unknown-body"),
-        (("</World/arm/upper>", "</World/arm/base>"), "same-body"),
-        (
-            (
-                "(0, 0, 0.5)\n            float physics:lower",
-                "(0, 0, nan)\n            float physics:lower",
-            ),
-            "bad-number",
-        ),
-        (("translate = (0, 0, 0.5)", "translate = (0, 0, inf)"), "bad-number"),
-        (("lowerLimit = -90", "lowerLimit = 270"), "swapped-limits"),
-        (("physics:mass = 2", "physics:mass = -2"), "bad-inertia"),
-        (("double radius = 0.05", "double radius = -1"), "bad-shape"),
-        (('upAxis = "Z"', 'upAxis = "X"'), "bad-unit"),
-        (("metersPerUnit = 1.0", "metersPerUnit = 0"), "bad-unit"),
-        (
-            (
-                '(0, 0, 0.5)\n            uniform token[] xformOpOrder = ["xformOp:translate"]\n            float physics:mass',
-                '(0, 0, 0.9)\n            uniform token[] xformOpOrder = ["xformOp:translate"]\n            float physics:mass',
-            ),
-            "loose-joint",
-        ),
+        ("</World/arm/upper>", "</World/arm/uper>", "unknown-body"),
+        ("</World/arm/upper>", "</World/arm/base>", "same-body"),
+        ("localPos0 = (0, 0, 0.5)", "localPos0 = (0, 0, nan)", "bad-number"),
+        ("translate = (0, 0, 0.5)", "translate = (0, 0, inf)", "bad-number"),
+        ("translate = (0, 0, 0.5)", "translate = (0, 0, 1e300)", "bad-number"),
+        ("lowerLimit = -90", "lowerLimit = 270", "swapped-limits"),
+        ("physics:mass = 2", "physics:mass = -2", "bad-inertia"),
+        ("double radius = 0.05", "double radius = -1", "bad-shape"),
+        ('upAxis = "Z"', 'upAxis = "X"', "bad-unit"),
+        ("metersPerUnit = 1.0", "metersPerUnit = 0", "bad-unit"),
+        ("translate = (0, 0, 0.5)", "translate = (0, 0, 0.9)", "loose-joint"),
     ],
 )
-def test_faults_are_named(tmp_path: Path, change: tuple[str, str], code: str) -> None:
+def test_faults_are_named(tmp_path: Path, old: str, new: str, code: str) -> None:
     text = arm_text()
-    assert change[0] in text
-    path = save(tmp_path, text.replace(*change))
+    assert old in text
+    path = save(tmp_path, text.replace(old, new))
     try:
         _, report = registry.read(path)
         found = codes(report)
@@ -487,8 +476,8 @@ def test_the_stage_is_as_the_library_parses_it(tmp_path: Path) -> None:
         f"double3 xformOp:translate = (0, 0, {0.5})\n            uniform token[] "
         'xformOpOrder = ["xformOp:translate"]',
         f"double3 xformOp:translate = (0, 0, {0.5})\n            double3 xformOp:scale"
-        ' = (2, 1, 3)\n            uniform token[] xformOpOrder = ["xformOp:translate", '
-        '"xformOp:scale"]',
+        " = (2, 1, 3)\n            uniform token[] xformOpOrder = "
+        '["xformOp:translate", "xformOp:scale"]',
     )
     path = save(tmp_path, text)
     stage = pxr("Usd").Stage.Open(str(path))
@@ -498,11 +487,11 @@ def test_the_stage_is_as_the_library_parses_it(tmp_path: Path) -> None:
     from armillary.formats.format import ReadOptions
     from armillary.formats.usd.joints import read_joints
     from armillary.formats.usd.process import stage_record
-    from armillary.formats.usd.scene import Scene
+    from armillary.formats.usd.scene import StagePrims
 
     report = Report()
     record = stage_record(str(path), ReadOptions().roots, {}, report)
-    joints = {j.name: j for j in read_joints(Scene(record, str(path), report))}
+    joints = {j.name: j for j in read_joints(StagePrims(record, str(path), report))}
     ours = joints["slide"].points[0].position
     assert ours == pytest.approx(tuple(slide.localPose0Position), abs=1e-6)
     assert ours == pytest.approx((0.6, 0.0, 0.3), abs=1e-6)

@@ -18,7 +18,7 @@ from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Roots
 from armillary.formats.usd.process import MeshRecord, stage_meshes
-from armillary.formats.usd.scene import Affine, Scene
+from armillary.formats.usd.scene import Affine, StagePrims
 
 __all__ = ["StageMeshes"]
 
@@ -36,7 +36,7 @@ class StageMeshes:
         self._path = path
         self._report = report
         stage, self._meshes = stage_meshes(path, roots, report)
-        self._scene = Scene(stage, path, report)
+        self._scene = StagePrims(stage, path, report)
 
     def surface(self, inside: str) -> MeshSurface:
         """Return what is below a prim.

@@ -26,7 +26,7 @@ def motion_states(start: State, motion: Any, rate: float | None) -> PlayedMotion
     """Return the states of a motion.
 
     Raises:
-        ShapeError, ModelError, StateError: It is no motion of the cell, see
+        ShapeError, ModelError, StateError: It does not fit the cell, see
             `view.motion.motion_of`; or it has too many samples.
     """
     played = motion_of(start, motion, times=None, rate=rate)

@@ -11,7 +11,7 @@ from armillary.errors import ModelError
 from armillary.formats.diagnostic import Severity
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.usd.process import PrimRecord
-from armillary.formats.usd.scene import Scene
+from armillary.formats.usd.scene import StagePrims
 from armillary.model.link import Link
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
@@ -22,7 +22,7 @@ __all__ = ["inertia_of"]
 MASS: Final = "PhysicsMassAPI"
 
 
-def inertia_of(scene: Scene, path: str, link: Link) -> SpatialInertia | None:
+def inertia_of(scene: StagePrims, path: str, link: Link) -> SpatialInertia | None:
     """Return the inertia of a body about its origin, None where it is not known.
 
     What the file leaves out follows from the shapes of the body, as in simulators, but
@@ -62,7 +62,7 @@ def inertia_of(scene: Scene, path: str, link: Link) -> SpatialInertia | None:
     return _of_shapes(scene, prim, link, mass, density, centre)
 
 
-def _moments(scene: Scene, prim: PrimRecord) -> tuple[float, ...] | None:
+def _moments(scene: StagePrims, prim: PrimRecord) -> tuple[float, ...] | None:
     """Return the principal moments [kg m^2], None where they follow from shapes."""
     given = scene.numbers(prim, "physics:diagonalInertia", 3)
     if given is None or given == (0.0, 0.0, 0.0):
@@ -70,7 +70,7 @@ def _moments(scene: Scene, prim: PrimRecord) -> tuple[float, ...] | None:
     return tuple(each * scene.kilograms * scene.metres**2 for each in given)
 
 
-def _centre(scene: Scene, prim: PrimRecord) -> tuple[float, float, float] | None:
+def _centre(scene: StagePrims, prim: PrimRecord) -> tuple[float, float, float] | None:
     """Return the centre of mass in the rigid frame of a body [m]."""
     given = prim.values.get("physics:centerOfMass")
     if given is None or given == [-math.inf] * 3:  # the default: from shapes
@@ -84,7 +84,7 @@ def _centre(scene: Scene, prim: PrimRecord) -> tuple[float, float, float] | None
 
 
 def _of_shapes(
-    scene: Scene,
+    scene: StagePrims,
     prim: PrimRecord,
     link: Link,
     mass: float,

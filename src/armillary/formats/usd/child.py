@@ -136,7 +136,7 @@ def encoded(array: Any, kind: str) -> str:
     return base64.b64encode(np.asarray(array, dtype=kind).tobytes()).decode()
 
 
-class Scene:
+class StageReader:
     """All of a stage that is read, as plain data."""
 
     def __init__(self, stage: Any, most: int) -> None:
@@ -344,7 +344,7 @@ def warmed() -> None:
     layer = Sdf.Layer.CreateAnonymous(".usda")
     layer.ImportFromString(text)
     stage = Usd.Stage.Open(layer)
-    Scene(stage, 10).record()
+    StageReader(stage, 10).record()
     layer.ExportToString()
     for ending in (".usdc", ".usd"):
         Sdf.Layer.CreateAnonymous(ending)
@@ -381,7 +381,7 @@ def main() -> None:
         stage = composed(layers[0], request["variants"])
         if request["meshes"]:
             meshes(stage, ask, request["prims"])
-        answer(scene=Scene(stage, request["prims"]).record())
+        answer(scene=StageReader(stage, request["prims"]).record())
     except Refused as refusal:
         answer(error=list(refusal.args))
     except (Exception, RecursionError) as error:

@@ -12,7 +12,7 @@ import numpy as np
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import SWAPPED_LIMITS
 from armillary.formats.usd.process import PrimRecord
-from armillary.formats.usd.scene import Scene, snapped
+from armillary.formats.usd.scene import StagePrims, snapped
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, Limits
 from armillary.spatial.pose import Pose
@@ -91,7 +91,7 @@ class StageJoint:
         targets: Paths of the prims that it names, which are these or in them.
         frames: Poses of the joint in the world, as either body has it.
         freedoms: How it moves.
-        is_loop: Whether it is no part of the tree.
+        is_loop: Whether it closes a loop, outside of the tree.
         gains: Of its drive, if it has one.
         mimic: What it follows, if anything.
         state: The coordinate that is authored for it, if any.
@@ -121,7 +121,7 @@ class StageJoint:
         return self.kind != "distance" and not self.freedoms
 
 
-def read_joints(scene: Scene) -> list[StageJoint]:
+def read_joints(scene: StagePrims) -> list[StageJoint]:
     """Return the joints of a stage; each that cannot be read is in the report."""
     joints: list[StageJoint] = []
     prims = [prim for prim in scene.prims.values() if prim.type.endswith("Joint")]
@@ -142,7 +142,7 @@ def read_joints(scene: Scene) -> list[StageJoint]:
 class _JointReader:
     """Reads one joint."""
 
-    def __init__(self, scene: Scene, prim: PrimRecord) -> None:
+    def __init__(self, scene: StagePrims, prim: PrimRecord) -> None:
         self._scene = scene
         self._prim = prim
         self._kind = KINDS[prim.type]
@@ -291,7 +291,7 @@ class _JointReader:
         except ModelError as error:
             message = f"joint {self._prim.label}: {str(error).removesuffix('.')}"
             view = self._scene.report.tolerating("its limits and losses are left out")
-            view.error(self._scene.place, "bad-limits", message)
+            view.error(self._scene.place, "bad-limit", message)
             limits = Limits(lower=lower, upper=upper)
             return Freedom(
                 axis=axis, slides=slides, limits=limits, dynamics=NO_DYNAMICS
@@ -344,7 +344,7 @@ class _JointReader:
         armature = scene.number(prim, "newton:armature", 0.0)
         armature = armature or scene.number(prim, "physxJoint:armature", 0.0)
         if scene.number(prim, "physxJoint:jointFriction", 0.0):
-            what = "physxJoint:jointFriction, which is no effort"
+            what = "physxJoint:jointFriction, which has no unit of effort"
             scene.report.unsupported.add(what, scene.place)
         values = {
             "motor_inertia": armature * (scene.kilograms if slides else self._torque),

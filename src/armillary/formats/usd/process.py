@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -16,8 +17,9 @@ from armillary import confined_process
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.files import read_bytes
+from armillary.formats.mesh.words import STAGES
 from armillary.formats.paths import Roots
-from armillary.formats.usd.package import check_package
+from armillary.formats.usd.package import ARCHIVE, check_package
 from armillary.limits import (
     REFERENCE_LENGTH,
     USD_ANSWER,
@@ -109,7 +111,7 @@ class MeshRecord(msgspec.Struct, frozen=True, kw_only=True):
         points: Float32, three for each corner, in base 64.
         corners: Int32, of all polygons.
         sizes: Int32, how many corners each polygon has.
-        holes: Int32, polygons that are none.
+        holes: Int32, polygons that are left out.
         left: Whether polygons are clockwise from outside.
         colours, opacities: Float32, of each polygon, where they differ.
         subsets: Polygons that have colours of their own, and these.
@@ -210,10 +212,34 @@ def _answers(
         )
     budget = report.budget
     real = os.path.realpath(path)
-    check_package(read_bytes(real), path, budget)
+    data = read_bytes(real)
+    check_package(data, path, budget)
     files = _Layers(path, real, roots, report)
+    if not real.lower().endswith(STAGES):
+        # The library tells formats by endings: it gets a copy with the right one.
+        with tempfile.TemporaryDirectory() as folder:
+            named = os.path.join(os.path.realpath(folder), f"stage{_ending(data)}")
+            Path(named).write_bytes(data)
+            files.copy = named
+            yield from _talk(files, variants, budget, with_meshes)
+        return
+    yield from _talk(files, variants, budget, with_meshes)
+
+
+def _ending(data: bytes) -> str:
+    """Return the ending that fits the contents of a file."""
+    if data.startswith(ARCHIVE):
+        return ".usdz"
+    return ".usdc" if data.startswith(b"PXR-USDC") else ".usda"
+
+
+def _talk(
+    files: _Layers, variants: Mapping[str, str], budget: Budget, with_meshes: bool
+) -> Iterator[tuple[UsdAnswer, bytes]]:
+    """Yield the lines of a process about a file, each answered with what it asks."""
+    path = files.path
     message: Any = {
-        "path": real,
+        "path": files.copy or files.real,
         "folders": [os.fspath(each) for each in files.folders if each.is_dir()],
         "variants": dict(variants),
         "meshes": with_meshes,
@@ -233,7 +259,8 @@ def _answers(
             answer = cast(UsdAnswer, _decoded(line, UsdAnswer, path, budget))
             if answer.error is not None:
                 code, text, where = answer.error
-                raise _error(code, text, where or path, path)
+                where = path if where in {"", files.copy} else where
+                raise _error(code, text.replace(files.copy or "\0", path), where, path)
             message = files.found(answer.find, answer.layer) if answer.find else ""
             yield answer, line
     finally:
@@ -290,19 +317,26 @@ class _Layers:
     """Answer which file a reference of a layer is, if it may be read."""
 
     def __init__(self, path: str, real: str, roots: Roots, report: Report) -> None:
-        self._path, self._real = path, real
+        self.path, self.real = path, real
+        self.copy = ""
         self._roots, self._report = roots, report
-        self._told: set[tuple[str, str]] = set()
-        self.folders: Sequence[Path] = roots.allowed(os.path.dirname(real))
+        self._reported: set[tuple[str, str]] = set()
+
+    @property
+    def folders(self) -> list[Path]:
+        """Return the folders that may be read."""
+        own = [Path(os.path.dirname(self.copy))] if self.copy else []
+        return [*self._roots.allowed(os.path.dirname(self.real)), *own]
 
     def found(self, reference: str, layer: str) -> str:
         """Return the path of a file, empty if it is not followed."""
-        place = Place(self._path if layer == self._real else layer)
+        layer = self.real if layer == self.copy else layer
+        place = Place(self.path if layer == self.real else layer)
         found = self._followed(reference, layer, place)
         if not isinstance(found, Diagnostic):
             return found
-        if (reference, layer) not in self._told:
-            self._told.add((reference, layer))
+        if (reference, layer) not in self._reported:
+            self._reported.add((reference, layer))
             self._report.warning(
                 found.place,
                 found.code,

@@ -16,10 +16,10 @@ from armillary.formats.usd.bodies import inertia_of
 from armillary.formats.usd.joints import StageJoint, read_joints
 from armillary.formats.usd.process import stage_record
 from armillary.formats.usd.rules import read_rules
-from armillary.formats.usd.scene import ROOT, Scene, parent_of
-from armillary.formats.usd.shapes import ShapeReader, is_collider
+from armillary.formats.usd.scene import ROOT, StagePrims, parent_of
+from armillary.formats.usd.shapes import PrimShapes, is_collider
 from armillary.formats.usd.trees import (
-    Tree,
+    BodyTree,
     TreeBuilder,
     groups_of,
     is_mount,
@@ -39,7 +39,7 @@ from armillary.model.workcell import Workcell
 __all__ = ["DRIVE", "END", "ENVIRONMENT", "STAGE", "read"]
 
 ENVIRONMENT: Final = "environment"
-"""The manipulator of all that stands still and is no component of its own."""
+"""The manipulator of all that stands still outside of components."""
 STAGE: Final = "stage"
 """The posture in which a stage is placed."""
 END: Final = "armillary:endEffector"
@@ -57,19 +57,19 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     """
     del data  # the library reads the file itself, in a process of its own
     stage = stage_record(path, options.roots, options.arguments, report)
-    scene = Scene(stage, path, report)
-    cell = _CellReader(scene, path).cell()
+    scene = StagePrims(stage, path, report)
+    cell = _StageReader(scene, path).cell()
     report.raise_if_errors()
     return cell
 
 
-class _CellReader:
+class _StageReader:
     """Makes a cell of the prims of a stage."""
 
-    def __init__(self, scene: Scene, path: str) -> None:
+    def __init__(self, scene: StagePrims, path: str) -> None:
         self._scene = scene
         self._report = scene.report
-        self._shapes = ShapeReader(scene, path)
+        self._shapes = PrimShapes(scene, path)
         stem = os.path.basename(path).partition(".")[0]
         self._name = scene.name(scene.default) if scene.default else stem
         self._parts: dict[str, list[str]] = {}
@@ -122,7 +122,7 @@ class _CellReader:
 
     def _trees(
         self, joints: Sequence[StageJoint]
-    ) -> list[tuple[Tree, list[StageJoint]]]:
+    ) -> list[tuple[BodyTree, list[StageJoint]]]:
         """Return the trees, with their links."""
         scene = self._scene
         groups = groups_of(scene, joints)
@@ -134,7 +134,7 @@ class _CellReader:
                     taken[each] = taken.get(each, 0) + 1
         group_of = {b: k for k, (bodies, _) in enumerate(groups) for b in bodies}
         standing: set[tuple[int, int]] = set()
-        trees: list[tuple[Tree, list[StageJoint]]] = []
+        trees: list[tuple[BodyTree, list[StageJoint]]] = []
         for k, (bodies, own) in enumerate(groups):
             held = [
                 joint
@@ -148,7 +148,7 @@ class _CellReader:
                 standing.add((k, group_of[mount.bodies[0]]))
             used = [joint for joint in own if not _holds(joint, root, is_fixed)]
             name = self._free.derive(self._tree_name(bodies, root, taken))
-            tree = Tree(name=name, root=root, is_fixed=is_fixed, mount=mount)
+            tree = BodyTree(name=name, root=root, is_fixed=is_fixed, mount=mount)
             TreeBuilder(scene, tree, bodies, used, self._body, self._frames).build()
             trees.append((tree, used))
         return trees
@@ -234,7 +234,7 @@ class _CellReader:
                 )
 
     def _manipulator(
-        self, tree: Tree, joints: Sequence[StageJoint]
+        self, tree: BodyTree, joints: Sequence[StageJoint]
     ) -> Manipulator | None:
         links = self._coupled(tree, joints)
         place = self._scene.place
@@ -271,7 +271,7 @@ class _CellReader:
             view.error(self._scene.place, "bad-loop", message)
             return made
 
-    def _coupled(self, tree: Tree, joints: Sequence[StageJoint]) -> list[Link]:
+    def _coupled(self, tree: BodyTree, joints: Sequence[StageJoint]) -> list[Link]:
         """Return the links of a tree, whose joints follow others without cycles."""
         leaders = {
             joint.path: joint.mimic.of
@@ -294,7 +294,7 @@ class _CellReader:
                 view.error(self._scene.place, "unknown-joint", message)
         return with_couplings(tree.links, kept, tree.joint_of)
 
-    def _mount(self, tree: Tree, made: Manipulator) -> None:
+    def _mount(self, tree: BodyTree, made: Manipulator) -> None:
         """Mount a manipulator where its base stands."""
         scene = self._scene
         pose = scene.pose(tree.root)
@@ -317,7 +317,7 @@ class _CellReader:
     # What stands still
 
     def _add_still(self) -> None:
-        """Add what is no body: components of their own, and the environment."""
+        """Add what stands still: components, and the environment."""
         scene = self._scene
         if not self._still:
             return
@@ -390,7 +390,7 @@ class _CellReader:
             self._mounts.append(Mount(manipulator=name))
 
 
-def _at_home(tree: Tree, joints: Sequence[str]) -> dict[str, Any]:
+def _at_home(tree: BodyTree, joints: Sequence[str]) -> dict[str, Any]:
     """Return the fields of a manipulator that starts where the stage is placed."""
     named = {name: q for name, q in tree.positions.items() if name in joints}
     if not named:
@@ -399,7 +399,7 @@ def _at_home(tree: Tree, joints: Sequence[str]) -> dict[str, Any]:
     return {"postures": (posture,), "home": STAGE}
 
 
-def _with_passive(tree: Tree, links: Sequence[Link]) -> tuple[Link, ...]:
+def _with_passive(tree: BodyTree, links: Sequence[Link]) -> tuple[Link, ...]:
     """Return links of which those without a drive follow, if any has one."""
     if not tree.gains:
         return tuple(links)

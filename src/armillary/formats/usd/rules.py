@@ -10,7 +10,7 @@ import msgspec
 
 from armillary.formats.diagnostic import Severity
 from armillary.formats.usd.joints import StageJoint
-from armillary.formats.usd.scene import Scene
+from armillary.formats.usd.scene import StagePrims
 from armillary.limits import RULES
 from armillary.model.rules import Rule, Rules
 from armillary.model.workcell import DEFAULT_RULES
@@ -23,7 +23,7 @@ REASON: Final = "usd"
 
 
 def read_rules(
-    scene: Scene,
+    scene: StagePrims,
     owners: Mapping[str, str],
     robots: Mapping[str, Sequence[str]],
     joints: Iterable[StageJoint],
@@ -61,7 +61,7 @@ def read_rules(
     return msgspec.structs.replace(rules, rules=(*rules.rules, *listed))
 
 
-def _is_tested(scene: Scene, bodies: Sequence[str]) -> bool:
+def _is_tested(scene: StagePrims, bodies: Sequence[str]) -> bool:
     """Return whether a robot is tested against itself: unless PhysX says no."""
     for body in bodies:
         for each in scene.above(body):
@@ -74,7 +74,7 @@ def _is_tested(scene: Scene, bodies: Sequence[str]) -> bool:
 class _Finder:
     """Finds the links of what relationships name."""
 
-    def __init__(self, scene: Scene, owners: Mapping[str, str]) -> None:
+    def __init__(self, scene: StagePrims, owners: Mapping[str, str]) -> None:
         self._scene = scene
         self._owners = owners
         self._found: dict[str, tuple[str, ...]] = {}
@@ -101,7 +101,7 @@ class _Finder:
 
 
 def _add_group(
-    scene: Scene, finder: _Finder, pairs: dict[tuple[str, str], bool], path: str
+    scene: StagePrims, finder: _Finder, pairs: dict[tuple[str, str], bool], path: str
 ) -> None:
     """Add the pairs of a collision group and those that it filters."""
     prim = scene.prims[path]

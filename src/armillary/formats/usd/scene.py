@@ -16,7 +16,7 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.rotation import nearest_rotation
 from armillary.spatial.vector import EYE, cross, dot, norm, rows, scale, snap_rows
 
-__all__ = ["Affine", "Placed", "Scene", "has_schema", "placed_of"]
+__all__ = ["Affine", "PlacedPrim", "StagePrims", "has_schema", "placed_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class Affine(NamedTuple):
         return Affine(self.matrix @ inner.matrix, origin)
 
 
-class Placed(NamedTuple):
+class PlacedPrim(NamedTuple):
     """A map as a pose after a scale.
 
     Attributes:
@@ -58,7 +58,7 @@ class Placed(NamedTuple):
     is_sheared: bool
 
 
-def placed_of(affine: Affine) -> Placed:
+def placed_of(affine: Affine) -> PlacedPrim:
     """Return a map as a pose after a scale, nearly where it is sheared.
 
     An axis without length gets that of a right-handed frame, and the scale 0.
@@ -68,7 +68,7 @@ def placed_of(affine: Affine) -> Placed:
     position = x + 0.0, y + 0.0, z + 0.0
     sizes: list[float] = [float(norm(each)) for each in (a, b, c)]
     if min(sizes) == 0.0:
-        return Placed(Pose(EYE, position), _three(sizes), False)
+        return PlacedPrim(Pose(EYE, position), _three(sizes), False)
     a, b, c = (
         scale(1.0 / size, each) for size, each in zip(sizes, (a, b, c), strict=True)
     )
@@ -80,7 +80,7 @@ def placed_of(affine: Affine) -> Placed:
     )
     if error > 1e-12:
         turn = nearest_rotation(turn)
-    return Placed(Pose(snap_rows(turn), position), _three(sizes), error > SHEAR)
+    return PlacedPrim(Pose(snap_rows(turn), position), _three(sizes), error > SHEAR)
 
 
 def _three(values: Sequence[float]) -> tuple[float, float, float]:
@@ -93,13 +93,11 @@ def has_schema(prim: PrimRecord, schema: str) -> bool:
     return schema in prim.schemas
 
 
-class Scene:
+class StagePrims:
     """The prims of a stage by their paths.
 
     path: The file, for messages.
 
-    Raises:
-        FormatError: The units of the stage are none, with the other diagnostics.
     """
 
     def __init__(self, stage: StageRecord, path: str, report: Report) -> None:
@@ -116,7 +114,7 @@ class Scene:
         up = rows(self._up)
         self.up_pose: Final = Pose(up, (0.0, 0.0, 0.0)) if stage.up == "Y" else IDENTITY
         self._affine: dict[str, Affine] = {}
-        self._placed: dict[str, Placed] = {}
+        self._placed: dict[str, PlacedPrim] = {}
         self.bodies: Final = {
             path
             for path, prim in self.prims.items()
@@ -130,7 +128,7 @@ class Scene:
     def _unit(self, name: str, value: float) -> float:
         if 1e-9 <= value <= 1e9:
             return value
-        message = f"{name} is {value:g}, which is no unit"
+        message = f"{name} is {value:g}, not a unit"
         self.report.tolerating("it is read as 1").error(self.place, "bad-unit", message)
         return 1.0
 
@@ -169,7 +167,7 @@ class Scene:
             self._affine[path] = Affine(turned[:, :3], turned[:, 3])
         return self._affine[path]
 
-    def placed(self, path: str) -> Placed:
+    def placed(self, path: str) -> PlacedPrim:
         """Return the pose of a prim in the world, and the scale before it [m]."""
         if path not in self._placed:
             placed = placed_of(self.affine(path))
@@ -242,7 +240,7 @@ class Scene:
         return value if isinstance(value, str) else default
 
     def turn(self, prim: PrimRecord, name: str) -> Pose:
-        """Return the rotation of a quaternion, none where there is no good one."""
+        """Return the rotation of a quaternion, the identity without a valid one."""
         given = self.numbers(prim, name, 4)
         if given is None or given == (1.0, 0.0, 0.0, 0.0):
             return IDENTITY

@@ -13,7 +13,7 @@ import numpy as np
 from armillary.errors import ModelError
 from armillary.formats.diagnostic import Severity
 from armillary.formats.usd.process import PrimRecord
-from armillary.formats.usd.scene import Affine, Placed, Scene, placed_of
+from armillary.formats.usd.scene import Affine, PlacedPrim, StagePrims, placed_of
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import (
@@ -29,7 +29,7 @@ from armillary.model.shapes import (
 )
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["COLLIDER", "ShapeReader", "is_collider"]
+__all__ = ["COLLIDER", "PrimShapes", "is_collider"]
 
 COLLIDER: Final = "PhysicsCollisionAPI"
 AXES: Final = {
@@ -53,14 +53,14 @@ def is_collider(prim: PrimRecord) -> bool:
     return COLLIDER in prim.schemas and is_on
 
 
-class ShapeReader:
+class PrimShapes:
     """Makes shapes of prims.
 
     Attributes:
         collide_all: Whether all that is drawn may touch too.
     """
 
-    def __init__(self, scene: Scene, path: str) -> None:
+    def __init__(self, scene: StagePrims, path: str) -> None:
         self._scene = scene
         self._file = os.path.basename(path)
         self._report = scene.report.tolerating("the shape is left out")
@@ -114,12 +114,12 @@ class ShapeReader:
             if prim.type == "Mesh":
                 return self._mesh(prim, affine, placed, link, looks, touches)
             if placed.is_sheared:
-                still = Placed(IDENTITY, (1.0, 1.0, 1.0), False)
+                still = PlacedPrim(IDENTITY, (1.0, 1.0, 1.0), False)
                 shape = self._makers[prim.type](prim, still, looks, touches)
                 return self._stretched(prim, shape, affine)
             shape = self._makers[prim.type](prim, placed, looks, touches)
         except ModelError as error:
-            message = f"{prim.label} is no shape: {error}".removesuffix(".")
+            message = f"{prim.label} is not a shape: {error}".removesuffix(".")
             self._report.error(self._scene.place, "bad-shape", message)
             return None
         return shape
@@ -130,19 +130,21 @@ class ShapeReader:
             raise ModelError(f"Its {name} is {value:g}.")
         return value
 
-    def _cube(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Shape:
+    def _cube(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Shape:
         size = self._size(prim, "size", 2.0)
         sides = tuple(size * abs(each) for each in at.scale)
         return Box(size=sides, pose=at.pose, **looks)  # type: ignore[arg-type]
 
-    def _sphere(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Shape:
+    def _sphere(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Shape:
         radius = self._size(prim, "radius", 1.0)
         radii = tuple(radius * abs(each) for each in at.scale)
         if _are_equal(*radii):
             return Sphere(radius=radii[0], pose=at.pose, **looks)
         return Ellipsoid(radii=radii, pose=at.pose, **looks)  # type: ignore[arg-type]
 
-    def _along(self, prim: PrimRecord, at: Placed) -> tuple[Pose, float, float, float]:
+    def _along(
+        self, prim: PrimRecord, at: PlacedPrim
+    ) -> tuple[Pose, float, float, float]:
         """Return the pose whose z is the axis of a shape, and scales along its axes."""
         axis = self._scene.text(prim, "axis", "Z")
         if axis not in AXES:
@@ -152,7 +154,7 @@ class ShapeReader:
         return (at.pose @ AXES[axis], *across)
 
     def _turned(
-        self, prim: PrimRecord, at: Placed, make: Callable[[float, float], Shape]
+        self, prim: PrimRecord, at: PlacedPrim, make: Callable[[float, float], Shape]
     ) -> Shape | None:
         """Return a shape of a radius and a length, with its pose.
 
@@ -167,7 +169,7 @@ class ShapeReader:
         )
         return self._stretched(prim, make(1.0, 1.0), across)
 
-    def _cylinder(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Any:
+    def _cylinder(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Any:
         radius = self._size(prim, "radius", 1.0)
         length = self._size(prim, "height", 2.0)
         return self._turned(
@@ -176,16 +178,16 @@ class ShapeReader:
             lambda r, z: Cylinder(radius=radius * r, length=length * abs(z), **looks),
         )
 
-    def _cylinder_1(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Any:
+    def _cylinder_1(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Any:
         top = self._size(prim, "radiusTop", 1.0)
         bottom = self._size(prim, "radiusBottom", 1.0)
         return self._tapered(prim, at, looks, bottom, top)
 
-    def _cone(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Any:
+    def _cone(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Any:
         return self._tapered(prim, at, looks, self._size(prim, "radius", 1.0), 0.0)
 
     def _tapered(
-        self, prim: PrimRecord, at: Placed, looks: Any, bottom: float, top: float
+        self, prim: PrimRecord, at: PlacedPrim, looks: Any, bottom: float, top: float
     ) -> Any:
         length = self._size(prim, "height", 2.0)
 
@@ -197,12 +199,12 @@ class ShapeReader:
 
         return self._turned(prim, at, made)
 
-    def _capsule(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Any:
+    def _capsule(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Any:
         radius = self._size(prim, "radius", 0.5)
         length = self._size(prim, "height", 1.0)
         return self._rounded(prim, at, looks, radius, length)
 
-    def _capsule_1(self, prim: PrimRecord, at: Placed, looks: Any, _: bool) -> Any:
+    def _capsule_1(self, prim: PrimRecord, at: PlacedPrim, looks: Any, _: bool) -> Any:
         top = self._size(prim, "radiusTop", 0.5)
         bottom = self._size(prim, "radiusBottom", 0.5)
         if not _are_equal(top, bottom):
@@ -210,7 +212,7 @@ class ShapeReader:
         return self._rounded(prim, at, looks, top, self._size(prim, "height", 1.0))
 
     def _rounded(
-        self, prim: PrimRecord, at: Placed, looks: Any, radius: float, length: float
+        self, prim: PrimRecord, at: PlacedPrim, looks: Any, radius: float, length: float
     ) -> Any:
         pose, x, y, z = self._along(prim, at)
         if _are_equal(abs(x), abs(y), abs(z)):
@@ -222,7 +224,9 @@ class ShapeReader:
         shape = Capsule(radius=radius, length=length, **looks)
         return self._stretched(prim, shape, across)
 
-    def _plane(self, prim: PrimRecord, at: Placed, looks: Any, touches: bool) -> Shape:
+    def _plane(
+        self, prim: PrimRecord, at: PlacedPrim, looks: Any, touches: bool
+    ) -> Shape:
         pose, x, y, z = self._along(prim, at)
         if touches:
             if z < 0.0:
@@ -241,7 +245,7 @@ class ShapeReader:
         self,
         prim: PrimRecord,
         affine: Affine,
-        at: Placed,
+        at: PlacedPrim,
         link: str,
         looks: Any,
         touches: bool,
@@ -267,7 +271,7 @@ class ShapeReader:
     ) -> Shape | None:
         """Return the convex polyhedron of a shape that is stretched."""
         if not isinstance(shape, Primitive) or isinstance(shape, HalfSpace):
-            message = f"{prim.label} is scaled so that it is no {prim.type}"
+            message = f"{prim.label} is scaled too unevenly for a {prim.type}"
             self._report.error(self._scene.place, "stretched-shape", message)
             return None
         size = float(np.abs(shape.triangles(1.0).vertices).max(initial=0.0))
@@ -292,7 +296,9 @@ class ShapeReader:
         )
 
 
-def _bounding(prim: PrimRecord, at: Placed, looks: Any, *, is_sphere: bool) -> Shape:
+def _bounding(
+    prim: PrimRecord, at: PlacedPrim, looks: Any, *, is_sphere: bool
+) -> Shape:
     """Return the box or the sphere around a mesh."""
     low, high, radius = np.array(prim.box[:3]), np.array(prim.box[3:6]), prim.box[6]
     middle = (low + high) / 2.0 * np.array(at.scale)

@@ -13,7 +13,7 @@ from armillary.formats.diagnostic import Severity
 from armillary.formats.names import FreeNames
 from armillary.formats.several_joints import Step, links_behind, placed
 from armillary.formats.usd.joints import AXES, Freedom, StageJoint
-from armillary.formats.usd.scene import Scene
+from armillary.formats.usd.scene import StagePrims
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -25,7 +25,7 @@ from armillary.model.loops.loop import Closure, Rod
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, dot, scale
 
-__all__ = ["Tree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
+__all__ = ["BodyTree", "TreeBuilder", "groups_of", "is_mount", "with_couplings"]
 
 NEAR: Final = 2e-7
 """How far single precision puts a joint from a body's origin that is there [m]."""
@@ -38,7 +38,7 @@ ENDS_OF_NAMES: Final = {True: "slide", False: "turn"}
 
 
 @dataclass(slots=True, kw_only=True)
-class Tree:
+class BodyTree:
     """A tree of bodies.
 
     Attributes:
@@ -67,7 +67,7 @@ class Tree:
 
 
 def groups_of(
-    scene: Scene, joints: Sequence[StageJoint]
+    scene: StagePrims, joints: Sequence[StageJoint]
 ) -> list[tuple[list[str], list[StageJoint]]]:
     """Return the bodies that joints join, and these joints, in the order of the stage.
 
@@ -97,7 +97,7 @@ def groups_of(
     return [(bodies[first], own[first]) for first in bodies]
 
 
-def is_mount(scene: Scene, joint: StageJoint) -> bool:
+def is_mount(scene: StagePrims, joint: StageJoint) -> bool:
     """Return whether a joint fixes one component on another."""
     if "" in joint.bodies or joint.is_loop or joint.kind != "fixed":
         return False
@@ -110,8 +110,8 @@ class TreeBuilder:
 
     def __init__(
         self,
-        scene: Scene,
-        tree: Tree,
+        scene: StagePrims,
+        tree: BodyTree,
         bodies: Sequence[str],
         joints: Sequence[StageJoint],
         body_of: Callable[[str, str, FreeNames], Link],
@@ -243,25 +243,8 @@ class TreeBuilder:
             axis = scale(-1.0, axis) if is_turned else axis
             kind = Prismatic if freedom.slides else Revolute
             steps.append(kind(axis=_plain(axis)))
-        X_P_outer = X_PJ @ R_CJ.inverse()
-        if not is_offset and not joint.freedoms:
-            X_P_outer = X_PJ @ X_CJ.inverse()
-        placed_now = X_PC @ outer
-        if len(steps) <= 1:
-            position = self._position(joint, steps, X_P_outer, placed_now)
-            moved = steps[0].transform(position) if steps else IDENTITY
-            exact = placed_now @ moved.inverse()
-            if exact.approx_equal(X_P_outer, LOOSE * self._size(exact)):
-                X_P_outer = exact
-            stated = self._stated(joint, position)
-            if steps and stated:
-                tree.positions[name] = stated
-        elif placed_now.approx_equal(X_P_outer, LOOSE * self._size(placed_now)):
-            X_P_outer = placed_now
-        else:
-            what = "how a joint of several coordinates is placed, which starts at zero"
-            self._scene.report.unsupported.add(what, self._scene.place)
-        at = X_P_outer
+        X_P_outer = X_PJ @ (R_CJ if steps else X_CJ).inverse()
+        at = self._origin(joint, steps, X_P_outer, X_PC @ outer, name)
         fixed = None
         if is_offset:
             body, fixed = self._pivoted(body, outer.inverse())
@@ -293,6 +276,37 @@ class TreeBuilder:
             self._several(joint, freedoms, placed(at, steps), name, parent, body)
         if fixed is not None:
             tree.links.append(fixed)
+
+    def _origin(
+        self,
+        joint: StageJoint,
+        steps: Sequence[Joint],
+        at: Pose,
+        now: Pose,
+        name: str,
+    ) -> Pose:
+        """Return the outer frame of a joint in the parent with its coordinates at zero.
+
+        Args:
+            joint: As the stage has it.
+            steps: Its motions.
+            at: What the joint itself says, in single precision.
+            now: Where the frame is as the stage is placed, in double precision.
+            name: Of the coordinate, whose position is kept if it is not zero.
+        """
+        if len(steps) > 1:
+            if now.approx_equal(at, LOOSE * self._size(now)):
+                return now
+            what = "how a joint of several coordinates is placed, which starts at zero"
+            self._scene.report.unsupported.add(what, self._scene.place)
+            return at
+        position = self._position(joint, steps, at, now)
+        stated = self._stated(joint, position)
+        if steps and stated:
+            self._tree.positions[name] = stated
+        moved = steps[0].transform(position) if steps else IDENTITY
+        exact = now @ moved.inverse()
+        return exact if exact.approx_equal(at, LOOSE * self._size(exact)) else at
 
     def _pivoted(self, body: Link, pose: Pose) -> tuple[Link, Link]:
         """Return a bare link for a joint to carry, and the body that is fixed on it.

@@ -212,7 +212,7 @@ class _StageWriter:
         return f"{above}/{names.derive(self._identifier(name))}"
 
     def _keep_name(self, prim: Any, name: str) -> None:
-        """Keep a name that is no identifier."""
+        """Keep a name that is not an identifier."""
         if name and prim.GetName() != name:
             prim.SetDisplayName(name)
 
@@ -225,7 +225,7 @@ class _StageWriter:
     # Links
 
     def _stands_still(self, manipulator: Manipulator) -> bool:
-        """Return whether a manipulator is written as what is no body."""
+        """Return whether a manipulator is written without bodies."""
         return self._is_environment(manipulator) or self._is_fixture(manipulator)
 
     def _is_fixture(self, manipulator: Manipulator) -> bool:

@@ -67,6 +67,18 @@ class GeometryKind(NamedTuple):
     scale: tuple[float, float, float] | None = None
 
 
+_FIELDS: Final[dict[type[Shape], tuple[str, dict[str, str]]]] = {
+    Sphere: ("Sphere", {"Radius": "radius"}),
+    Cylinder: ("Cylinder", {"Radius": "radius", "Height": "length"}),
+    Capsule: ("Capsule", {"Radius": "radius", "Height": "length"}),
+    Cone: (
+        "Cylinder_1",
+        {"RadiusBottom": "bottom", "RadiusTop": "top", "Height": "length"},
+    ),
+}
+"""For shapes the schema, and the field of each of its attributes."""
+
+
 def _kind_of(shape: Shape, *, is_collider: bool) -> GeometryKind | None:
     """Return what a shape is in a stage, None for what is written as triangles."""
     match shape:
@@ -74,21 +86,16 @@ def _kind_of(shape: Shape, *, is_collider: bool) -> GeometryKind | None:
             return GeometryKind("Plane", {"Width": x, "Length": y})
         case Box(size=size):
             return GeometryKind("Cube", {"Size": 1.0}, size)
-        case Sphere(radius=radius):
-            return GeometryKind("Sphere", {"Radius": radius})
         case Ellipsoid(radii=radii) if not is_collider:
             return GeometryKind("Sphere", {"Radius": 1.0}, radii)
-        case Cylinder(radius=radius, length=length):
-            return GeometryKind("Cylinder", {"Radius": radius, "Height": length})
-        case Capsule(radius=radius, length=length):
-            return GeometryKind("Capsule", {"Radius": radius, "Height": length})
         case Cone(bottom=bottom, top=top, length=length) if top == 0.0:
             return GeometryKind("Cone", {"Radius": bottom, "Height": length})
-        case Cone(bottom=bottom, top=top, length=length):
-            values = {"RadiusBottom": bottom, "RadiusTop": top, "Height": length}
-            return GeometryKind("Cylinder_1", values)
         case HalfSpace():
             return GeometryKind("Plane", {"Width": WIDE, "Length": WIDE})
+        case _ if type(shape) in _FIELDS:
+            name, fields = _FIELDS[type(shape)]
+            values = {each: getattr(shape, field) for each, field in fields.items()}
+            return GeometryKind(name, values)
         case _:
             return None
 
