@@ -291,7 +291,7 @@ class _JointReader:
         except ModelError as error:
             message = f"joint {self._prim.label}: {str(error).removesuffix('.')}"
             view = self._scene.report.tolerating("its limits and losses are left out")
-            view.error(self._scene.place, "bad-limit", message)
+            view.error(self._scene.place, "bad-drive", message)
             limits = Limits(lower=lower, upper=upper)
             return Freedom(
                 axis=axis, slides=slides, limits=limits, dynamics=NO_DYNAMICS
