@@ -179,7 +179,7 @@ class ForkServer:
         with other:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-X", "utf8", *self._command],
-                stdin=other,
+                stdin=other.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,

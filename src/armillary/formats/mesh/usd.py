@@ -74,7 +74,7 @@ class StageMeshes:
             inverse = scene.pose(frame).inverse()
             return Affine(np.array(inverse.rotation), np.array(inverse.position))
         affine = scene.affine(prim)
-        inverse = np.linalg.inv(affine.matrix) * scene.metres
+        inverse = np.linalg.inv(affine.matrix).astype(np.float64) * scene.metres
         return Affine(inverse, -inverse @ affine.origin)
 
     def _add(

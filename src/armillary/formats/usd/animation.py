@@ -68,14 +68,14 @@ def animate(
                 stage.GetPrimAtPath(paths[name])
             ).GetOrderedXformOps()
             last: np.ndarray[Any, Any] | None = None
-            for k, row in enumerate(X):
+            for k, row in enumerate(rows):
                 pose = Pose.from_matrix(row) @ links[name].primary
                 q = np.array(pose.quaternion(), dtype=float)
                 # Of the two quaternions of a rotation the one that is near the last.
                 if last is not None and float(q @ last) < 0.0:
                     q = -q
                 last = q
-                at = () if len(X) == 1 else (float(codes[k]),)
+                at = () if len(rows) == 1 else (float(codes[k]),)
                 ops[0].Set(Gf.Vec3d(*map(float, pose.position)), *at)
                 ops[1].Set(Gf.Quatd(*q.tolist()), *at)
 

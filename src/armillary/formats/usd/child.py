@@ -15,7 +15,7 @@ import os
 import runpy
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 os.environ["PXR_WORK_THREAD_LIMIT"] = "1"  # threads could not be started
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -49,7 +49,7 @@ OF_MATERIALS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_
 OPACITY = ("opacity", "opacity_constant")
 
 
-CONFINED: dict[str, Any] = {}
+OF_CONFINED: dict[str, Any] = {}
 """The functions of `confined_process`, by name."""
 
 
@@ -273,9 +273,10 @@ def material_colour(material: Any) -> list[float] | None:
         value = given.Get(FIRST) if given else None
         if isinstance(value, float):
             opacity = value
-    if not isinstance(colour, list) or len(colour) < 3:
+    numbers: Any = colour
+    if not isinstance(numbers, list) or len(cast("list[Any]", numbers)) < 3:
         return None
-    return [*colour[:3], opacity]
+    return [*numbers[:3], opacity]
 
 
 def boxed(points: Any) -> list[float] | None:
@@ -306,7 +307,7 @@ def meshes(stage: Any, ask: Callable[..., Any], most: int) -> None:
 def mesh_record(prim: Any) -> dict[str, Any]:
     """Return the numbers of a mesh, and the colours of its polygons if they differ."""
     mesh = UsdGeom.Mesh(prim)
-    sizes = got(mesh.GetFaceVertexCountsAttr()) or []
+    sizes: Any = got(mesh.GetFaceVertexCountsAttr()) or ()
     record: dict[str, Any] = {
         "points": encoded(got(mesh.GetPointsAttr()) or [], "<f4"),
         "corners": encoded(got(mesh.GetFaceVertexIndicesAttr()) or [], "<i4"),
@@ -326,7 +327,7 @@ def mesh_record(prim: Any) -> dict[str, Any]:
     looks: list[Any] = []
     for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets():
         material = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
-        faces = got(subset.GetIndicesAttr()) or []
+        faces: Any = got(subset.GetIndicesAttr()) or ()
         colour = material_colour(material[0]) if material[0] else None
         looks.append([encoded(faces, "<i4"), colour])
     if looks:
@@ -375,7 +376,7 @@ def main() -> None:
         answers.write(json.dumps(fields) + "\n")
         answers.flush()
 
-    CONFINED["confine"](request["memory"], request["folders"])
+    OF_CONFINED["confine"](request["memory"], request["folders"])
     try:
         layers = walked(request["path"], ask, request["layers"])
         stage = composed(layers[0], request["variants"])
@@ -423,8 +424,8 @@ def composed(root: Any, variants: dict[str, str]) -> Any:
 
 
 if __name__ == "__main__":
-    CONFINED = runpy.run_path(sys.argv[1])
+    OF_CONFINED.update(runpy.run_path(sys.argv[1]))
     warmed()
     if sys.argv[2:] == ["serve"]:
-        CONFINED["serve_forks"](main, idle=60.0)
+        OF_CONFINED["serve_forks"](main, idle=60.0)
     main()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from armillary.formats.usd.process import PrimRecord
 from armillary.formats.usd.scene import StagePrims, snapped
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import INFINITE, Limits
-from armillary.spatial.pose import Pose
+from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import rows
 
 __all__ = ["AXES", "Freedom", "Gains", "Mimic", "StageJoint", "read_joints"]
@@ -113,7 +113,7 @@ class StageJoint:
     state: float | None = None
     collides: bool = False
     length: float = 0.0
-    points: tuple[Pose, Pose] = field(default_factory=lambda: (Pose.identity(),) * 2)
+    points: tuple[Pose, Pose] = (IDENTITY, IDENTITY)
 
     @property
     def is_rigid(self) -> bool:

@@ -303,7 +303,7 @@ def _error(code: str, text: str, where: str, path: str) -> FormatError:
         place, text = Place(name, int(line), int(column)), rest
     hints = {
         "bad-usd": "Export it again, or see what usdchecker says of it.",
-        "unknown-variant": "Choose another one in arguments=.",
+        "unknown-variant": "Choose one that is there.",
         "include-limit": "Flatten the stage: usdcat --flatten.",
         "too-many-prims": "Load a part of the stage.",
     }

@@ -426,7 +426,7 @@ class TreeBuilder:
     @staticmethod
     def _size(X: Pose) -> float:
         """Return the size by which the errors of a pose count."""
-        return 1.0 + max(map(abs, X.position))
+        return 1.0 + float(max(abs(each) for each in X.position))
 
     def _stated(self, joint: StageJoint, position: float) -> float:
         """Return the coordinate that a stage says, by its state or how it is placed."""

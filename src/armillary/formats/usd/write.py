@@ -233,8 +233,7 @@ class _StageWriter:
         mount = self._mounts.get(manipulator.name)
         if len(manipulator.links) > 1 or mount is None or mount.on != WORLD:
             return False
-        (link,) = manipulator.links
-        return mount.bolted and _is_still(link)
+        return mount.bolted and _is_still(manipulator.links[0])
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base, *others = manipulator.links
@@ -403,11 +402,9 @@ class _StageWriter:
             return
         if not mount.bolted:
             self._report.unsupported.add("that a part on another one may be moved")
-        X_SB = X_WB
         if mount.on != WORLD:
             end = self._paths.get(mount.on, "")
-        if end:
-            X_SB = self._world_pose(end).inverse() @ X_WB
+        X_SB = self._world_pose(end).inverse() @ X_WB if end else X_WB
         joint = self._path(above, f"{base.name}_mount")
         self._joint_writer.define("FixedJoint", joint, (end, path), (X_SB, IDENTITY))
 
