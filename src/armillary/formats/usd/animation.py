@@ -61,9 +61,9 @@ def animate(
     moved = [poses(cell, played.state(k)) for k in range(len(times))]
     with Sdf.ChangeBlock():
         for name in named:
-            X = np.stack([np.asarray(each[name]) for each in moved])
+            rows = np.stack([np.asarray(each[name]) for each in moved])
             if (X[0] == X).all():
-                X = X[:1]
+                rows = rows[:1]
             ops = UsdGeom.Xformable(
                 stage.GetPrimAtPath(paths[name])
             ).GetOrderedXformOps()
