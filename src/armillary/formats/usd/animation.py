@@ -62,7 +62,7 @@ def animate(
     with Sdf.ChangeBlock():
         for name in named:
             rows = np.stack([np.asarray(each[name]) for each in moved])
-            if (X[0] == X).all():
+            if bool(np.all(rows[0] == rows)):
                 rows = rows[:1]
             ops = UsdGeom.Xformable(
                 stage.GetPrimAtPath(paths[name])

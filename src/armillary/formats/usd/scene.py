@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -223,15 +223,15 @@ class StagePrims:
         self, prim: PrimRecord, name: str, count: int
     ) -> tuple[float, ...] | None:
         """Return finite numbers, None where there are none."""
-        given = prim.values.get(name)
+        given: Any = prim.values.get(name)
         if given is None:
             return None
-        values = cast("list[Any]", given) if isinstance(given, list) else []
+        values: list[Any] = given if isinstance(given, list) else []
         if len(values) == count and all(
             isinstance(each, (int, float)) and math.isfinite(each) for each in values
         ):
             return tuple(map(float, values))
-        self._refuse(prim, name, str(values or given))
+        self._refuse(prim, name, values or given)
         return None
 
     def text(self, prim: PrimRecord, name: str, default: str = "") -> str:

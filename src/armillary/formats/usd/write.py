@@ -233,7 +233,7 @@ class _StageWriter:
         mount = self._mounts.get(manipulator.name)
         if len(manipulator.links) > 1 or mount is None or mount.on != WORLD:
             return False
-        return mount.bolted and _is_still(manipulator.links[0])
+        return mount.bolted and all(map(_is_still, manipulator.links))
 
     def _is_environment(self, manipulator: Manipulator) -> bool:
         base, *others = manipulator.links
