@@ -163,14 +163,14 @@ class ForkServer:
                     socket.send_fds(self._control, [b"."], [other.fileno()])
                     break
                 except OSError:  # it has ended since it was asked last
+                    self._end()
                     self._control = None
         return ForkedProcess(one, self.end)
 
     def end(self) -> None:
         """End it, and all that it has forked."""
         with self._lock:
-            if self._owner == os.getpid():
-                self._end()
+            self._end()  # of a fork it closes the connection alone
             self._control = None
 
     def _start(self) -> None:
