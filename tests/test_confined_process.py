@@ -143,11 +143,12 @@ def test_a_server_forks_a_process_for_each_request(tmp_path):
     assert asked(one, "setattr(os, 'mark', 1)") == "None"
     assert asked(other, "hasattr(os, 'mark')") == "False"
     assert asked(other, "os._exit(3)") == ""  # it has ended
-    assert asked(server.forked(), "6 * 7") == "42"
+    fourth = server.forked()
+    assert asked(fourth, "6 * 7") == "42"
     # One that takes too long ends with all others; the next one has a new server.
     assert asked(one, "__import__('time').sleep(60)", seconds=0.2) == ""
     third = server.forked()
     assert asked(third, "os.getppid()") != parents[0]
-    for each in (one, other, third):
+    for each in (one, other, third, fourth):
         each.end()
     server.end()
