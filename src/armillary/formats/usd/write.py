@@ -36,6 +36,8 @@ __all__ = ["write", "write_files"]
 
 TEXT: Final = ".usda"
 PACKAGE: Final = ".usdz"
+EPOCH: Final = 315_619_200
+"""The time of files in packages, so that equal cells give equal bytes: 2 Jan 1980."""
 
 WRITTEN: Final[Written] = {
     Workcell: (
@@ -78,6 +80,7 @@ def _encoded(stage: Any, ending: str) -> bytes:
         path = os.path.join(folder, "stage.usdc")
         layer.Export(path)
         if ending == PACKAGE:
+            os.utime(path, (EPOCH, EPOCH))  # which the archive holds
             package = os.path.join(folder, "stage.usdz")
             pxr("UsdUtils").CreateNewUsdzPackage(pxr("Sdf").AssetPath(path), package)
             path = package
