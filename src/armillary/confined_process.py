@@ -12,6 +12,7 @@ has to start fast runs it by its path.
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import signal
@@ -235,6 +236,9 @@ def serve_forks(answer: Callable[[], None], *, idle: float) -> None:
 
     idle: After how many seconds without a request it ends.
     """
+    for name in ("ctypes", "resource"):  # or each process would import them
+        with suppress(ImportError):
+            importlib.import_module(name)
     control = socket.socket(fileno=os.dup(0))
     control.settimeout(idle)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended leaves no trace
