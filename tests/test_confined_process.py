@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from armillary import confined_process
-from armillary.confined_process import ConfinedProcess
+from armillary.confined_process import ConfinedProcess, ForkedProcess, ForkServer
 
 ECHO = """
 import sys, runpy
@@ -29,7 +31,9 @@ def process(folder: Path, code: str = ECHO) -> ConfinedProcess:
     return ConfinedProcess([str(path), confined_process.__file__])
 
 
-def asked(child: ConfinedProcess, text: str, seconds: float = 20.0) -> str:
+def asked(
+    child: ConfinedProcess | ForkedProcess, text: str, seconds: float = 20.0
+) -> str:
     return child.ask(text.encode(), seconds=seconds, longest=1000).decode().strip()
 
 
@@ -84,3 +88,67 @@ def test_it_has_no_environment_and_ends_with_its_object(tmp_path, monkeypatch):
     known: subprocess.Popen[bytes] = child._process
     child.end()
     assert known.returncode is not None
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's filter is of Linux")
+def test_a_process_may_read_some_folders_and_write_nothing(tmp_path):
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "text").write_text("read me")
+    (inside / "link").symlink_to(outside / "text")
+    code = "import os, _socket\n" + ECHO.replace(
+        "(1 << 30)", f"(1 << 30, [{str(inside)!r}])"
+    )
+    child = process(tmp_path, code)
+    assert asked(child, f"open({str(inside / 'text')!r}).read()") == "read me True"
+    refused = [text for text in REFUSED if "hostname" not in text]
+    for mode in ("w", "a", "r+", "x"):
+        refused.append(f"open({str(inside / 'mark')!r}, {mode!r})")
+    refused.append(f"open({str(inside / 'text')!r}, 'r+')")
+    for text in refused:
+        found = asked(child, text)
+        assert "Error" in found, text
+    assert sorted(path.name for path in inside.iterdir()) == ["link", "text"]
+    if has_landlock():
+        for path in (outside / "text", inside / "link", Path("/etc/hostname")):
+            assert asked(child, f"open({str(path)!r})").startswith("PermissionError")
+    assert asked(child, "2 + 2") == "4 True"
+
+
+def has_landlock() -> bool:
+    """Whether the kernel can keep a process to some folders."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
+
+
+SERVER = """
+import os, runpy, sys
+functions = runpy.run_path(sys.argv[1])
+def answer():
+    for line in sys.stdin:
+        print(eval(line), flush=True)
+functions["serve_forks"](answer, idle=20.0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_server_forks_a_process_for_each_request(tmp_path):
+    path = tmp_path / "server.py"
+    path.write_text(SERVER)
+    server = ForkServer([str(path), confined_process.__file__])
+    one, other = server.forked(), server.forked()
+    parents = [asked(each, "os.getppid()") for each in (one, other)]
+    assert parents[0] == parents[1] != str(os.getpid())
+    assert asked(one, "os.getpid()") != asked(other, "os.getpid()")
+    assert asked(one, "setattr(os, 'mark', 1)") == "None"
+    assert asked(other, "hasattr(os, 'mark')") == "False"
+    assert asked(other, "os._exit(3)") == ""  # it has ended
+    fourth = server.forked()
+    assert asked(fourth, "6 * 7") == "42"
+    # One that takes too long ends with all others; the next one has a new server.
+    assert asked(one, "__import__('time').sleep(60)", seconds=0.2) == ""
+    third = server.forked()
+    assert asked(third, "os.getppid()") != parents[0]
+    for each in (one, other, third, fourth):
+        each.end()
+    server.end()

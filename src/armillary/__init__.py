@@ -265,7 +265,8 @@ def load(  # noqa: PLR0913
         self_collision: Whether each robot is tested against itself, see
             `Rules.include_self`. By default the rules of the file decide; a robot whose
             file says nothing of collisions, such as a URDF without `srdf`, is tested.
-        arguments: Values for `$(arg name)` in a `.xacro` file. Such a file is a
+        arguments: Variants of a USD stage by the names of their sets; or values for
+            `$(arg name)` in a `.xacro` file. The latter is a
             program: it is run in a process of its own, which may only read files, in
             the folders that are allowed. Load only those that you trust.
         scripts: What happens to kinematics scripts in the file when they are first
@@ -315,6 +316,8 @@ def save(
     *,
     format: str | None = None,
     lossless: bool = False,
+    motion: Any = None,
+    rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -326,12 +329,16 @@ def save(
         path: The file, which is replaced where it exists.
         format: Name of the format; by default found from the ending of the path.
         lossless: Raise instead of writing where the format cannot hold everything.
+        motion: How the cell moves in the file, in a form that `cell.view` takes; USD
+            holds it as an animation.
+        rate: Samples of the motion a second, 30 where its times are not given.
 
     Returns:
         A warning for each thing that the format could not hold, in its `diagnostics`.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
+        ModelError: The format holds no motion.
         UnknownName: There is no such format.
     """
     with _import_lock():
@@ -342,7 +349,13 @@ def save(
         (cell.workcell, cell.meshes) if isinstance(cell, Cell) else (cell, None)
     )
     report = registry.save(
-        workcell, path, format=format, lossless=lossless, meshes=meshes
+        workcell,
+        path,
+        format=format,
+        lossless=lossless,
+        meshes=meshes,
+        motion=motion,
+        rate=rate,
     )
     registry.log(report)
     return report

@@ -12,17 +12,20 @@ has to start fast runs it by its path.
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
+import signal
+import socket
 import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Any, Final
 
-__all__ = ["ConfinedProcess", "confine"]
+__all__ = ["ConfinedProcess", "ForkServer", "confine", "serve_forks"]
 
 # System calls that are allowed, with their numbers on x86_64 and on aarch64. They
 # compute, allocate memory, wait, and use the three streams that are open; none of them
@@ -41,16 +44,33 @@ _CALLS: Final = {
     **{"getrandom": (318, 278), "getpid": (39, 172), "gettid": (186, 178)},
     **{"exit": (60, 93), "exit_group": (231, 94)},
 }
+# What reading files takes more, for processes that may read some folders.
+_READING: Final = {
+    **{"newfstatat": (262, 79), "statx": (332, 291)},
+    **{"pread64": (17, 67), "readlinkat": (267, 78), "faccessat": (269, 48)},
+    **{"faccessat2": (439, 439), "fcntl": (72, 25), "getdents64": (217, 61)},
+    **{"statfs": (137, 43), "fstatfs": (138, 44), "fadvise64": (221, 223)},
+}
+# Of x86_64 alone, which has older names for them.
+_OLDER: Final = (4, 6, 21, 89)  # stat, lstat, access, readlink
+_OPEN: Final = (257, 56)  # openat, to read alone
 # The column of a machine in that table, the kernel's number of its architecture, and
 # that of the call `seccomp`.
 _MACHINES: Final = {"x86_64": (0, 0xC000003E, 317), "aarch64": (1, 0xC00000B7, 277)}
 
 # Instructions of the filter, and its verdicts.
-_LOAD, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT = 0, 4
+_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER_AT, _ARCHITECTURE_AT, _FLAGS_AT = 0, 4, 32  # flags are the third argument
 _KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050000 | 1, 0x7FFF0000  # refuse with EPERM
 
-_NO_NEW_PRIVILEGES: Final = 38  # of prctl
+# Landlock: its calls, the rights that it takes away, and those that reading needs.
+_CREATE_RULES, _ADD_RULE, _RESTRICT = 444, 445, 446
+_ALL_RIGHTS: Final = (1 << 13) - 1  # of its first version: run, write, read, list, ...
+_READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
+_BENEATH: Final = 1
+
+_END_WITH_PARENT: Final = 1  # of prctl
+_NO_NEW_PRIVILEGES: Final = 38
 _SET_FILTER, _ALL_THREADS = 1, 1  # of seccomp
 
 # Audit events of Python that computing raises.
@@ -112,6 +132,148 @@ class ConfinedProcess:
                 timer.cancel()
 
 
+class ForkServer:
+    """A process that has imported what others need, and forks one for each request.
+
+    The code that it runs calls `serve_forks`. Each process that it forks answers lines
+    with lines on a connection of its own, and has nothing else of the server's. The
+    server ends with this object, or when nobody has asked for a while.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        """Remember what Python runs, see `ConfinedProcess`; it starts when asked."""
+        self._command = list(command)
+        self._lock = threading.Lock()
+        self._owner = 0
+        self._control: socket.socket | None = None
+        self._end: Callable[[], Any] = _nothing
+
+    def forked(self) -> ForkedProcess:
+        """Return a new process of the server, which is started where it is not there.
+
+        Raises:
+            OSError: The system starts no more.
+        """
+        one, other = socket.socketpair()
+        with other, self._lock:
+            for _ in range(2):
+                if self._control is None or self._owner != os.getpid():
+                    self._start()
+                assert self._control is not None
+                try:
+                    socket.send_fds(self._control, [b"."], [other.fileno()])
+                    break
+                except OSError:  # it has ended since it was asked last
+                    self._end()
+                    self._control = None
+        return ForkedProcess(one, self.end)
+
+    def end(self) -> None:
+        """End it, and all that it has forked."""
+        with self._lock:
+            self._end()  # of a fork it closes the connection alone
+            self._control = None
+
+    def _start(self) -> None:
+        one, other = socket.socketpair()
+        environment = {k: os.environ[k] for k in ("SYSTEMROOT",) if k in os.environ}
+        with other:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-X", "utf8", *self._command],
+                stdin=other.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+            )
+        self._control, self._owner = one, os.getpid()
+        self._end = weakref.finalize(self, _end_server, process, one, os.getpid())
+
+
+class ForkedProcess:
+    """A process of a `ForkServer`, as `ConfinedProcess` is one."""
+
+    def __init__(self, connection: socket.socket, kill: Callable[[], None]) -> None:
+        self._connection = connection
+        self._kill = kill
+        self._lines = connection.makefile("rb")
+
+    def ask(self, message: bytes, *, seconds: float, longest: int) -> bytes:
+        """Return the line that answers a line, see `ConfinedProcess.ask`."""
+        timer = threading.Timer(max(0.0, seconds), self._kill)
+        timer.start()
+        try:
+            self._connection.sendall(message + b"\n")
+            return self._lines.readline(longest)
+        except OSError:
+            return b""
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """Close the connection, at which the process ends."""
+        with suppress(OSError):
+            self._lines.close()
+        self._connection.close()
+
+
+def _nothing() -> None:
+    pass
+
+
+def _end_server(
+    process: subprocess.Popen[bytes], control: socket.socket, owner: int
+) -> None:
+    control.close()
+    if os.getpid() == owner:
+        process.kill()
+        process.wait()
+
+
+def serve_forks(answer: Callable[[], None], *, idle: float) -> None:
+    """Fork a process for each request, which runs `answer`, and never return.
+
+    In it, standard input and output are the connection to the one who asked.
+
+    idle: After how many seconds without a request it ends.
+    """
+    for name in ("ctypes", "resource"):  # or each process would import them
+        with suppress(ImportError):
+            importlib.import_module(name)
+    control = socket.socket(fileno=os.dup(0))
+    control.settimeout(idle)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # what has ended leaves no trace
+    while True:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+        except OSError:
+            os._exit(0)
+        if not message:
+            os._exit(0)
+        if os.fork() == 0:
+            server = os.getppid()
+            control.close()
+            os.dup2(descriptors[0], 0)
+            os.dup2(descriptors[0], 1)
+            os.close(descriptors[0])
+            _end_with_parent(server)
+            try:
+                answer()
+            finally:
+                os._exit(1)
+        for each in descriptors:
+            os.close(each)
+
+
+def _end_with_parent(parent: int) -> None:
+    """Let the kernel end this process with the one that forked it, where it can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_END_WITH_PARENT, int(signal.SIGKILL), 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
@@ -121,10 +283,13 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 stream.close()
 
 
-def confine(memory: int) -> bool:
+def confine(memory: int, folders: Sequence[str] = ()) -> bool:
     """Give up, for good, all that this process can do but compute and answer.
 
-    memory: How much it may have [bytes], where the system limits that.
+    Args:
+        memory: How much it may have [bytes], where the system limits that.
+        folders: In which it may still read files, by Landlock. A kernel without that
+            lets it read what the user may read, and nothing else.
 
     Returns:
         Whether the kernel enforces it. Elsewhere an audit hook of Python refuses the
@@ -142,8 +307,10 @@ def confine(memory: int) -> bool:
         ):
             with suppress(OSError, ValueError):  # systems differ in what they limit
                 resource.setrlimit(kind, (most, most))
-    if _set_filter():
+    if _set_filter(folders):
         return True
+    if folders:  # other code than Python reads the files, which no hook of it sees
+        return False
     harmless = _HARMLESS
 
     def check(event: str, args: tuple[Any, ...]) -> None:
@@ -155,7 +322,44 @@ def confine(memory: int) -> bool:
     return False
 
 
-def _set_filter() -> bool:
+def _keep_folders(folders: Sequence[str], library: Any) -> None:
+    """Let the kernel refuse to open files outside of some folders, if it can."""
+    import ctypes
+
+    rights = ctypes.c_uint64(_ALL_RIGHTS)
+    rules = library.syscall(
+        _CREATE_RULES, ctypes.byref(rights), ctypes.sizeof(rights), 0
+    )
+    if rules < 0:
+        return
+
+    class FolderRule(ctypes.Structure):
+        _pack_ = 1
+        _fields_ = (("rights", ctypes.c_uint64), ("folder", ctypes.c_int32))
+
+    for path in folders:
+        folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        rule = FolderRule(_READ_FILE | _READ_FOLDER, folder)
+        library.syscall(_ADD_RULE, rules, _BENEATH, ctypes.byref(rule), 0)
+        os.close(folder)
+    library.syscall(_RESTRICT, rules, 0)
+    os.close(rules)
+
+
+def _opening_to_read(call: int) -> list[tuple[int, int, int, int]]:
+    """Return instructions that allow to open files, but none to be written."""
+    writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+    return [
+        (_JUMP_IF_EQUAL, 0, 5, call),
+        (_LOAD, 0, 0, _FLAGS_AT),
+        (_AND, 0, 0, writes),
+        (_JUMP_IF_EQUAL, 1, 0, 0),
+        (_RETURN, 0, 0, _REFUSE),
+        (_RETURN, 0, 0, _ALLOW),
+    ]
+
+
+def _set_filter(folders: Sequence[str]) -> bool:
     """Let the kernel refuse all other system calls, and return whether it does."""
     machine = _MACHINES.get(platform.machine())
     if sys.platform != "linux" or machine is None or sys.maxsize < 2**32:
@@ -163,7 +367,9 @@ def _set_filter() -> bool:
     import ctypes
 
     column, architecture, seccomp = machine
-    allowed = [numbers[column] for numbers in _CALLS.values()]
+    calls = {**_CALLS, **_READING} if folders else _CALLS
+    allowed = [numbers[column] for numbers in calls.values()]
+    allowed += _OLDER if folders and column == 0 else ()
 
     class FilterInstruction(ctypes.Structure):
         _fields_ = (
@@ -183,6 +389,7 @@ def _set_filter() -> bool:
         (_JUMP_IF_EQUAL, 1, 0, architecture),
         (_RETURN, 0, 0, _KILL),
         (_LOAD, 0, 0, _NUMBER_AT),
+        *(_opening_to_read(_OPEN[column]) if folders else ()),
         *((_JUMP_IF_EQUAL, count - k, 0, call) for k, call in enumerate(allowed)),
         (_RETURN, 0, 0, _REFUSE),
         (_RETURN, 0, 0, _ALLOW),
@@ -192,6 +399,8 @@ def _set_filter() -> bool:
     library = ctypes.CDLL(None)
     if library.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         return False
+    if folders:
+        _keep_folders(folders, library)
     return not library.syscall(
         seccomp, _SET_FILTER, _ALL_THREADS, ctypes.byref(program)
     )

@@ -95,7 +95,7 @@ FILE_OPTIONS = (
     ),
     option(
         "--argument NAME=VALUE",
-        "a value for $(arg NAME) in a xacro file; may be repeated",
+        "a value for $(arg NAME) in a xacro file, or a variant of USD; may be repeated",
         type=_argument,
         action="append",
         default=[],

@@ -11,9 +11,10 @@ from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
 from armillary.model.joint import Joint
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
-__all__ = ["Format", "ReadOptions", "later"]
+__all__ = ["Format", "ReadOptions", "WriteOptions", "later"]
 
 
 def later(module: str, name: str) -> Callable[..., Any]:
@@ -45,7 +46,8 @@ class ReadOptions:
             is looked up.
         strict_order: Whether to refuse a link that comes before its parent, as the
             format's original reader does.
-        arguments: Values for the arguments of a xacro file.
+        arguments: Values for the arguments of a xacro file; variants of a USD stage by
+            the names of their sets.
     """
 
     roots: Roots = field(default_factory=Roots)
@@ -53,6 +55,21 @@ class ReadOptions:
     plugins: Mapping[str, type[Joint]] = field(default_factory=dict[str, type[Joint]])
     strict_order: bool = False
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """The options of writing a file, for formats that take them.
+
+    Attributes:
+        meshes: What reads the meshes of the cell, whose triangles the file holds.
+        motion: How the cell moves in the file, in a form that `Cell.view` takes.
+        rate: Samples of it a second, where nothing else says when they are.
+    """
+
+    meshes: MeshSource | None = None
+    motion: Any = None
+    rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +94,9 @@ class Format:
             robot is tested against itself.
         names_pairs: Whether files name the pairs that are not tested, so that those
             that touch at home are looked for before one is written.
+        takes_arguments: Whether the caller may give `arguments=`.
+        takes_options: Whether `WriteOptions` are the last argument of `write` and
+            `write_files`.
     """
 
     name: str
@@ -84,7 +104,9 @@ class Format:
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
     read: Callable[[bytes, str, ReadOptions, Report], Workcell]
-    write: Callable[[Workcell, Report], bytes]
-    write_files: Callable[[Workcell, str, Report], Mapping[str, bytes]] | None = None
+    write: Callable[..., bytes]
+    write_files: Callable[..., Mapping[str, bytes]] | None = None
     tests_itself: bool = False
     names_pairs: bool = False
+    takes_arguments: bool = False
+    takes_options: bool = False

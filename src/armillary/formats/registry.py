@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf, xacro
+from armillary.formats import actin, isaac, native, robwork, urdf, usd, xacro
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -22,7 +22,7 @@ from armillary.formats.diagnostic import (
     fault,
 )
 from armillary.formats.files import read_bytes, write_bytes
-from armillary.formats.format import Format, ReadOptions
+from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
@@ -44,6 +44,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     urdf.FORMAT,
     actin.FORMAT,
     robwork.FORMAT,
+    usd.FORMAT,
 )
 
 # Recognised by the ending only: an SRDF is read onto a cell, and a xacro file is a
@@ -85,13 +86,6 @@ UNREAD: Final = (
         "Load the URDF or xacro that it was made from, or export URDF where it was "
         "made.",
     ),
-    _Unread(
-        "USD",
-        (".usd", ".usda", ".usdc", ".usdz"),
-        (),
-        (b"#usda", b"PXR-USDC"),
-        "Convert it to URDF, for example with the package nvidia-srl-usd-to-urdf.",
-    ),
 )
 
 
@@ -132,7 +126,8 @@ def read(  # noqa: PLR0913
         self_collision: Whether each robot is tested against itself, whatever the file
             says, see `Rules.include_self`. By default as the rules of the file say; a
             robot whose file says nothing of collisions is tested.
-        arguments: Values for `$(arg name)` in a xacro file.
+        arguments: Values for `$(arg name)` in a xacro file; variants of a USD stage by
+            the names of their sets.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
@@ -160,8 +155,10 @@ def read(  # noqa: PLR0913
     data = read_bytes(name)
     with gc_paused():
         chosen = chosen or _recognised(name, data)
-        if arguments and chosen is not xacro.FORMAT:
-            raise ModelError(f"arguments= is for xacro files; {name} is not one.")
+        if arguments and not chosen.takes_arguments:
+            raise ModelError(
+                f"arguments= is for xacro files and variants of USD; {name} is neither."
+            )
         try:
             cell = chosen.read(data, name, options, report)
         except ModelError as error:  # such as products of numbers that overflow
@@ -247,6 +244,8 @@ def save(
     format: str | None = None,
     lossless: bool = False,
     meshes: MeshSource | None = None,
+    motion: Any = None,
+    rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -258,14 +257,17 @@ def save(
         path: The file, which is replaced if it exists.
         format: Name of the format; by default that of the ending of the path.
         lossless: Raise instead of writing if the format cannot hold everything.
-        meshes: What reads the meshes of the cell, for pairs that touch at home.
+        meshes: What reads the meshes of the cell, for pairs that touch at home, and
+            for formats that hold their triangles.
+        motion: How the cell moves in the file, in a form that `Cell.view` takes.
+        rate: Samples of it a second.
 
     Returns:
         A warning for each thing that the format could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
-        ModelError: `cell` is not a cell.
+        ModelError: `cell` is not a cell, or the format holds no motion.
         UnknownName: There is no such format.
     """
     _check_cell(cell)
@@ -281,14 +283,15 @@ def save(
         )
     folder, file_name = os.path.split(name)
     report = Report()
+    options = _write_options(chosen, meshes, motion, rate)
     if chosen.names_pairs:
         from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
-        files = chosen.write_files(cell, file_name, report)
+        files = chosen.write_files(cell, file_name, report, *options)
     else:
-        files = {file_name: chosen.write(cell, report)}
+        files = {file_name: chosen.write(cell, report, *options)}
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)
@@ -319,7 +322,7 @@ def write(
 
         cell = with_home_pairs(cell, meshes)
     with gc_paused():
-        data = chosen.write(cell, report)
+        data = chosen.write(cell, report, *_write_options(chosen, meshes))
     _check_losses(cell, chosen, report, lossless=lossless)
     return data, report
 
@@ -338,6 +341,24 @@ def gc_paused() -> Generator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _write_options(
+    chosen: Format,
+    meshes: MeshSource | None,
+    motion: Any = None,
+    rate: float | None = None,
+) -> tuple[WriteOptions, ...]:
+    """Return the last argument of a writer, if it takes one."""
+    if chosen.takes_options:
+        return (WriteOptions(meshes=meshes, motion=motion, rate=rate),)
+    if motion is not None or rate is not None:
+        able = ", ".join(each.title for each in FORMATS if each.takes_options)
+        raise ModelError(
+            f"motion= and rate= are for formats that hold a motion: {able}; "
+            f"{chosen.title} does not. motion.write(path) writes the motion alone."
+        )
+    return ()
 
 
 def _check_cell(cell: Any) -> None:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from armillary.disk_cache import cached_arrays
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
+from armillary.formats.mesh.words import STAGES, split_reference
 from armillary.formats.paths import Roots
 from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
 from armillary.model.distinct_numbers import distinct_numbers
@@ -24,6 +25,7 @@ from armillary.model.shapes.mesh import MeshPart
 
 if TYPE_CHECKING:
     from armillary.formats.mesh.surface import MeshSurface
+    from armillary.formats.mesh.usd import StageMeshes
 
 __all__ = ["MeshFiles", "mesh_files"]
 
@@ -66,6 +68,8 @@ class MeshFiles:
         self._size_cap = size_cap
         self._read: dict[Path, MeshSurface] = {}
         self._known_coarse: dict[Path, MeshPart | None] = {}
+        self._stages: dict[Path, StageMeshes] = {}
+        self._in_stages: dict[tuple[Path, str], MeshSurface] = {}
         self._hulls: dict[tuple[Any, ...], ConvexPolyhedron] = {}
         # Files that are read in pieces may be larger, by as much as declared.
         pieces = size_cap * (COARSE_STL.most // FILE_SIZE.most)
@@ -122,7 +126,7 @@ class MeshFiles:
         surface = self._surface(mesh, place)
         if surface is None:
             return None
-        key = (surface.path, mesh.scale, tolerance)
+        key = (surface.path, split_reference(mesh.file)[1], mesh.scale, tolerance)
         if key not in self._hulls:
             triangles = surface.triangles().scaled(mesh.scale)
             self._hulls[key] = _hull(triangles, tolerance)
@@ -162,10 +166,13 @@ class MeshFiles:
         return self._known_coarse[path]
 
     def _surface(self, mesh: Mesh, place: Place | None) -> MeshSurface | None:
-        path = self._roots.find(mesh.file, base=self._base, place=place or Place())
+        file, inside = split_reference(mesh.file)
+        path = self._roots.find(file, base=self._base, place=place or Place())
         if isinstance(path, Diagnostic):
             self._refuse(path)
             return None
+        if path.suffix.lower() in STAGES:
+            return self._of_stage(path, inside)
         if path not in self._read:
             from armillary.formats.mesh.read import read_surface  # for all kinds
 
@@ -173,6 +180,18 @@ class MeshFiles:
                 path, roots=self._roots, report=self._report
             )
         return self._read[path]
+
+    def _of_stage(self, path: Path, inside: str) -> MeshSurface:
+        """Return the meshes in a prim of a stage of USD."""
+        key = path, inside
+        if key not in self._in_stages:
+            from armillary.formats.mesh.usd import StageMeshes  # for USD alone
+
+            if path not in self._stages:
+                name = os.fspath(path)
+                self._stages[path] = StageMeshes(name, self._roots, self._report)
+            self._in_stages[key] = self._stages[path].surface(inside)
+        return self._in_stages[key]
 
     def _refuse(self, found: Diagnostic) -> None:
         """Warn of a file that is missing, where that is allowed; raise otherwise."""

@@ -1,8 +1,9 @@
-"""Words and numbers of meshes in text."""
+"""Words and numbers of meshes in text, and what references to meshes name."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -13,7 +14,17 @@ import numpy.typing as npt
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, fault
 
-__all__ = ["floats", "place_of_word", "shown", "whole_numbers"]
+__all__ = [
+    "STAGES",
+    "floats",
+    "place_of_word",
+    "shown",
+    "split_reference",
+    "whole_numbers",
+]
+
+STAGES: Final = (".usd", ".usda", ".usdc", ".usdz")
+"""Endings of stages of USD, which hold many meshes."""
 
 DTYPES: Final = {float: np.float64, int: np.int64}
 MOST: Final = {float: math.inf, int: 1 << 63}
@@ -82,3 +93,11 @@ def _is_number(word: bytes, kind: type[float]) -> bool:
         return b"_" not in word and abs(kind(word)) < MOST[kind]
     except ValueError:
         return False
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Return the file of a reference, and which prim of a stage it names, if any."""
+    file, mark, inside = reference.rpartition("#")
+    if mark and os.path.splitext(file)[1].lower() in STAGES:
+        return file, inside
+    return reference, ""

@@ -39,4 +39,5 @@ FORMAT = Format(
     read=_read,
     write=_write,
     tests_itself=True,
+    takes_arguments=True,
 )

@@ -1,0 +1,431 @@
+"""Read stages of USD; run by its path in a process of its own, by `process.py`.
+
+The library that reads USD is not made for hostile files: some end the process. So it
+runs here, confined before it reads any, and what it finds goes out as plain data, which
+`process.py` checks and all others read.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import math
+import os
+import runpy
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+os.environ["PXR_WORK_THREAD_LIMIT"] = "1"  # threads could not be started
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+# pxr is imported where it is known to be there; it has no types.
+Sdf: Any = importlib.import_module("pxr.Sdf")
+Tf: Any = importlib.import_module("pxr.Tf")
+Usd: Any = importlib.import_module("pxr.Usd")
+UsdGeom: Any = importlib.import_module("pxr.UsdGeom")
+UsdPhysics: Any = importlib.import_module("pxr.UsdPhysics")
+UsdShade: Any = importlib.import_module("pxr.UsdShade")
+Vt: Any = importlib.import_module("pxr.Vt")
+
+FIRST = Usd.TimeCode.EarliestTime()
+"""Values are those at the start of an animation, or those without one."""
+
+ATTRIBUTES = ("physics", "physx", "state:", "drive:", "limit:", "newton:", "armillary:")
+"""What names of attributes begin with that are passed on, where they are authored."""
+SHAPES = {
+    "Cube": ("size",),
+    "Sphere": ("radius",),
+    "Cylinder": ("radius", "height", "axis"),
+    "Cylinder_1": ("radiusTop", "radiusBottom", "height", "axis"),
+    "Capsule": ("radius", "height", "axis"),
+    "Capsule_1": ("radiusTop", "radiusBottom", "height", "axis"),
+    "Cone": ("radius", "height", "axis"),
+    "Plane": ("width", "length", "axis"),
+    "Mesh": (),
+}
+OF_MATERIALS = ("diffuseColor", "diffuse_color_constant", "diffuse_tint", "base_color")
+OPACITY = ("opacity", "opacity_constant")
+
+
+OF_CONFINED: dict[str, Any] = {}
+"""The functions of `confined_process`, by name."""
+
+
+class Refused(Exception):
+    """A stage that is not read: an id of diagnostics, what is wrong, and where."""
+
+
+# Layers
+
+
+def opened(path: str) -> Any:
+    """Return a layer.
+
+    Raises:
+        Refused: It is faulty.
+    """
+    try:
+        layer = Sdf.Layer.FindOrOpen(path)
+    except Tf.ErrorException as error:
+        raise Refused("bad-usd", reason(error), path) from error
+    if layer is None:
+        raise Refused("bad-usd", "this is not a layer of USD", path)
+    return layer
+
+
+def reason(error: BaseException) -> str:
+    """Return what the library says first, without its own file names."""
+    first = str(error).strip().split("\n\tError in")[0]
+    text = " ".join(first.rpartition(" : '")[2].removesuffix("'").split())
+    return text[:500] or type(error).__name__
+
+
+def walked(root: str, ask: Callable[..., Any], most: int) -> list[Any]:
+    """Return all layers of a stage, each reference of which the asker allows.
+
+    Each reference becomes the absolute path that the asker says, or nothing. All layers
+    are open when the stage is composed, so that it opens no others.
+    """
+    layers: dict[str, Any] = {}
+    waiting = [root]
+    while waiting:
+        path = waiting.pop()
+        if path in layers:
+            continue
+        if len(layers) >= most:
+            raise Refused("include-limit", f"more than {most} layers", path)
+        layers[path] = layer = opened(path)
+        for reference in sorted(layer.GetCompositionAssetDependencies()):
+            found = ask(find=reference, layer=path) if reference else ""
+            if found:
+                waiting.append(found)
+            if found != reference:
+                layer.UpdateCompositionAssetDependency(reference, found)
+    return list(layers.values())
+
+
+# Values as plain data
+
+
+def plain(value: Any) -> Any:
+    """Return a value as what JSON holds; None for others."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Sdf.AssetPath):
+        return value.path
+    if hasattr(value, "GetReal"):
+        imaginary = value.GetImaginary()
+        return [float(value.GetReal()), *(float(each) for each in imaginary)]
+    try:
+        return [plain(each) for each in value][:1000]
+    except TypeError:
+        return None
+
+
+def got(attribute: Any) -> Any:
+    """Return the value of an attribute, None without one."""
+    return attribute.Get(FIRST) if attribute else None
+
+
+def encoded(array: Any, kind: str) -> str:
+    """Return an array of numbers as text."""
+    import numpy as np
+
+    return base64.b64encode(np.asarray(array, dtype=kind).tobytes()).decode()
+
+
+class StageReader:
+    """All of a stage that is read, as plain data."""
+
+    def __init__(self, stage: Any, most: int) -> None:
+        self._stage = stage
+        self._most = most
+        self._poses = UsdGeom.XformCache(FIRST)
+        self._colours: dict[str, Any] = {}
+
+    def record(self) -> dict[str, Any]:
+        """Return what is of the stage as a whole, and its prims."""
+        stage = self._stage
+        default = stage.GetDefaultPrim()
+        return {
+            "metres": float(UsdGeom.GetStageMetersPerUnit(stage)),
+            "kilograms": float(UsdPhysics.GetStageKilogramsPerUnit(stage)),
+            "up": str(UsdGeom.GetStageUpAxis(stage)),
+            "default": str(default.GetPath()) if default else "",
+            "prims": list(self._prims()),
+        }
+
+    def _prims(self) -> Iterator[dict[str, Any]]:
+        # A stack of what is inherited: each prim is visited after its parent.
+        hidden: dict[str, tuple[bool, str]] = {}
+        proxies = Usd.TraverseInstanceProxies()
+        for count, prim in enumerate(Usd.PrimRange.Stage(self._stage, proxies)):
+            if count >= self._most:
+                raise Refused("too-many-prims", f"more than {self._most} prims", "")
+            path = str(prim.GetPath())
+            above = hidden.get(path.rpartition("/")[0], (False, ""))
+            image = UsdGeom.Imageable(prim)
+            if image:
+                is_hidden = above[0] or got(image.GetVisibilityAttr()) == "invisible"
+                purpose = image.GetPurposeAttr()
+                own = got(purpose) if purpose.HasAuthoredValue() else ""
+                above = is_hidden, own or above[1]
+            hidden[path] = above
+            yield self._prim(prim, path, is_hidden=above[0], purpose=above[1])
+
+    def _prim(
+        self, prim: Any, path: str, *, is_hidden: bool, purpose: str
+    ) -> dict[str, Any]:
+        kind = str(prim.GetTypeName())
+        record: dict[str, Any] = {"path": path, "type": kind}
+        if prim.HasAuthoredDisplayName():
+            record["name"] = str(prim.GetDisplayName())
+        # Also those that this library does not know itself.
+        applied = prim.GetPrimTypeInfo().GetAppliedAPISchemas()
+        schemas = [str(each) for each in applied]
+        if schemas:
+            record["schemas"] = schemas
+        if UsdGeom.Xformable(prim):
+            matrix = self._poses.GetLocalToWorldTransform(prim)
+            record["pose"] = [float(matrix[k][j]) for j in range(3) for k in range(4)]
+        if str(Usd.ModelAPI(prim).GetKind()) in {"component", "assembly"}:
+            record["kind"] = str(Usd.ModelAPI(prim).GetKind())
+        values: dict[str, Any] = {}
+        for attribute in prim.GetAuthoredAttributes():
+            name = str(attribute.GetName())
+            if name.startswith(ATTRIBUTES):
+                values[name] = plain(got(attribute))
+        if "Joint" in kind:
+            for name in ("axis", "lowerLimit", "upperLimit"):
+                attribute = prim.GetAttribute(f"physics:{name}")
+                values.setdefault(f"physics:{name}", plain(got(attribute)))
+        links = {
+            str(each.GetName()): [str(target) for target in each.GetTargets()]
+            for each in prim.GetAuthoredRelationships()
+            if str(each.GetName()).startswith(("physics", "physx", "newton", "coll"))
+        }
+        if links:
+            record["targets"] = links
+        if kind in SHAPES:
+            record["hidden"] = is_hidden
+            record["purpose"] = purpose
+            self._add_shape(prim, kind, values, record)
+        if prim.IsA(UsdGeom.Gprim) or prim.IsA(UsdGeom.PointInstancer):
+            record["drawn"] = True
+        if values:
+            record["values"] = values
+        return record
+
+    def _add_shape(
+        self, prim: Any, kind: str, values: dict[str, Any], record: dict[str, Any]
+    ) -> None:
+        for name in SHAPES[kind]:
+            values[name] = plain(got(prim.GetAttribute(name)))
+        if kind == "Mesh":
+            points = UsdGeom.Mesh(prim).GetPointsAttr()
+            record["has_points"] = points.HasAuthoredValue()
+            if values.get("physics:approximation", "") in {
+                "boundingCube",
+                "boundingSphere",
+            }:
+                record["box"] = boxed(got(points))
+        colour = self._colour(prim)
+        if colour is not None:
+            record["colour"] = colour
+
+    def _colour(self, prim: Any) -> list[float] | None:
+        """Return the colour of a prim: of its bound material, or its own."""
+        binding: Any = UsdShade.MaterialBindingAPI(prim)
+        material = binding.ComputeBoundMaterial()[0]
+        if material:
+            path = str(material.GetPath())
+            if path not in self._colours:
+                self._colours[path] = material_colour(material)
+            if self._colours[path] is not None:
+                return self._colours[path]
+        primvars = UsdGeom.PrimvarsAPI(prim)
+        colour = primvars.FindPrimvarWithInheritance("displayColor")
+        values = colour.Get(FIRST) if colour else None
+        if not values or len(values) != 1:
+            return None
+        opacity = primvars.FindPrimvarWithInheritance("displayOpacity")
+        opaque = opacity.Get(FIRST) if opacity else None
+        return [*plain(values[0]), float(opaque[0]) if opaque else 1.0]
+
+
+def material_colour(material: Any) -> list[float] | None:
+    """Return the plain colour of a material, None without one."""
+    source = material.ComputeSurfaceSource("")[0]
+    if not source:
+        source = material.ComputeSurfaceSource("mdl")[0]
+    if not source:
+        return None
+    colour, opacity = None, 1.0
+    for name in OF_MATERIALS:
+        given = source.GetInput(name)
+        if given and not given.HasConnectedSource() and given.Get(FIRST) is not None:
+            colour = plain(given.Get(FIRST))
+            break
+    for name in OPACITY:
+        given = source.GetInput(name)
+        value = given.Get(FIRST) if given else None
+        if isinstance(value, float):
+            opacity = value
+    numbers: Any = colour
+    if not isinstance(numbers, list) or len(cast("list[Any]", numbers)) < 3:
+        return None
+    return [*numbers[:3], opacity]
+
+
+def boxed(points: Any) -> list[float] | None:
+    """Return the ends of the box around points, and the radius about its middle."""
+    if not points:
+        return None
+    import numpy as np
+
+    rows = np.asarray(points, dtype=float)
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    radius = float(np.sqrt(((rows - (low + high) / 2) ** 2).sum(axis=1).max()))
+    return [*low.tolist(), *high.tolist(), radius]
+
+
+# Meshes
+
+
+def meshes(stage: Any, ask: Callable[..., Any], most: int) -> None:
+    """Send the numbers and colours of each mesh of a stage."""
+    proxies = Usd.TraverseInstanceProxies()
+    for count, prim in enumerate(Usd.PrimRange.Stage(stage, proxies)):
+        if count >= most:
+            raise Refused("too-many-prims", f"more than {most} prims", "")
+        if prim.GetTypeName() == "Mesh":
+            ask(mesh=str(prim.GetPath()), **mesh_record(prim))
+
+
+def mesh_record(prim: Any) -> dict[str, Any]:
+    """Return the numbers of a mesh, and the colours of its polygons if they differ."""
+    mesh = UsdGeom.Mesh(prim)
+    sizes: Any = got(mesh.GetFaceVertexCountsAttr()) or ()
+    record: dict[str, Any] = {
+        "points": encoded(got(mesh.GetPointsAttr()) or [], "<f4"),
+        "corners": encoded(got(mesh.GetFaceVertexIndicesAttr()) or [], "<i4"),
+        "sizes": encoded(sizes, "<i4"),
+        "holes": encoded(got(mesh.GetHoleIndicesAttr()) or [], "<i4"),
+        "left": got(mesh.GetOrientationAttr()) == "leftHanded",
+    }
+    colours = UsdGeom.PrimvarsAPI(prim).GetPrimvar("displayColor")
+    if colours and str(colours.GetInterpolation()) == "uniform":
+        flat = colours.ComputeFlattened(FIRST)
+        opaque = UsdGeom.PrimvarsAPI(prim).GetPrimvar("displayOpacity")
+        opacity = opaque.ComputeFlattened(FIRST) if opaque else None
+        if flat is not None and len(flat) == len(sizes):
+            record["colours"] = encoded(flat, "<f4")
+            if opacity is not None and len(opacity) == len(sizes):
+                record["opacities"] = encoded(opacity, "<f4")
+    looks: list[Any] = []
+    for subset in UsdShade.MaterialBindingAPI(prim).GetMaterialBindSubsets():
+        material = UsdShade.MaterialBindingAPI(subset.GetPrim()).ComputeBoundMaterial()
+        faces: Any = got(subset.GetIndicesAttr()) or ()
+        colour = material_colour(material[0]) if material[0] else None
+        looks.append([encoded(faces, "<i4"), colour])
+    if looks:
+        record["subsets"] = looks
+    return record
+
+
+# The process
+
+
+def warmed() -> None:
+    """Have the library read what it needs of its own: later it may open nothing."""
+    text = '#usda 1.0\ndef Xform "a" {\ndef Mesh "m" {}\n'
+    text += 'def PhysicsRevoluteJoint "j" {}\n}\n'
+    layer = Sdf.Layer.CreateAnonymous(".usda")
+    layer.ImportFromString(text)
+    stage = Usd.Stage.Open(layer)
+    StageReader(stage, 10).record()
+    layer.ExportToString()
+    for ending in (".usdc", ".usd"):
+        Sdf.Layer.CreateAnonymous(ending)
+    Sdf.FileFormat.FindByExtension("usdz")
+    Usd.SchemaRegistry()
+    Vt.FloatArray([1.0])
+    math.sqrt(1.0)
+    mesh_record(stage.GetPrimAtPath("/a/m"))
+
+
+def main() -> None:
+    """Answer one request on the standard input.
+
+    A line comes in: the file, folders, what is asked, and limits. Lines go out: `find`,
+    a reference of a layer, which a line with a path or nothing answers; `mesh`, one of
+    the meshes, which an empty line answers; then `scene` or `error`.
+    """
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    sys.stdout = sys.stderr
+    request = json.loads(sys.stdin.readline())
+
+    def ask(**fields: Any) -> Any:
+        answers.write(json.dumps(fields) + "\n")
+        answers.flush()
+        return json.loads(sys.stdin.readline())
+
+    def answer(**fields: Any) -> None:
+        answers.write(json.dumps(fields) + "\n")
+        answers.flush()
+
+    OF_CONFINED["confine"](request["memory"], request["folders"])
+    try:
+        layers = walked(request["path"], ask, request["layers"])
+        stage = composed(layers[0], request["variants"])
+        if request["meshes"]:
+            meshes(stage, ask, request["prims"])
+        answer(scene=StageReader(stage, request["prims"]).record())
+    except Refused as refusal:
+        answer(error=list(refusal.args))
+    except (Exception, RecursionError) as error:
+        answer(error=["bad-usd", reason(error), request["path"]])
+    sys.stderr.flush()
+    os._exit(0)  # what else Python does at its end is not allowed
+
+
+def composed(root: Any, variants: dict[str, str]) -> Any:
+    """Return the stage of a layer with some variants chosen.
+
+    variants: By the names of sets.
+
+    Raises:
+        Refused: A set or a variant does not exist.
+    """
+    stage = Usd.Stage.Open(root)
+    left = dict(variants)
+    session = stage.GetSessionLayer()
+    with Usd.EditContext(stage, session):
+        for prim in stage.Traverse() if left else ():
+            for name in prim.GetVariantSets().GetNames():
+                if name not in variants:
+                    continue
+                chosen = prim.GetVariantSet(name)
+                known = list(chosen.GetVariantNames())
+                if variants[name] not in known:
+                    message = (
+                        f"variant set {name!r} of {prim.GetPath()} has no variant "
+                        f"{variants[name]!r}; it has {', '.join(known)}"
+                    )
+                    raise Refused("unknown-variant", message, "")
+                chosen.SetVariantSelection(variants[name])
+                left.pop(name, None)
+    if left:
+        message = f"no prim has a variant set {next(iter(left))!r}"
+        raise Refused("unknown-variant", message, "")
+    return stage
+
+
+if __name__ == "__main__":
+    OF_CONFINED.update(runpy.run_path(sys.argv[1]))
+    warmed()
+    if sys.argv[2:] == ["serve"]:
+        OF_CONFINED["serve_forks"](main, idle=60.0)
+    main()
