@@ -25,7 +25,7 @@ from armillary.trajectories.jerk_spline import (
     SIMPSON,
     TINY,
     GridInterval,
-    PathEnds,
+    SplineEnds,
     spline_at,
 )
 
@@ -54,7 +54,7 @@ START_RATIO: Final = 0.8
 # The grid
 
 
-class JointLimits(NamedTuple):
+class GridLimits(NamedTuple):
     """The greatest rates, accelerations and jerks of joints."""
 
     velocity: Matrix
@@ -88,7 +88,7 @@ class Graded(NamedTuple):
     h_end: Number
 
 
-def grade(knots: OuterKnots, limits: JointLimits, start: Number, end: Number) -> Graded:
+def grade(knots: OuterKnots, limits: GridLimits, start: Number, end: Number) -> Graded:
     """Return where the grid is finer, and how long jerk is constant at ends at rest.
 
     That is half of the way in which a constant jerk alone would raise the acceleration
@@ -182,7 +182,7 @@ class IntervalMade(NamedTuple):
 
 
 def grid_interval(
-    knots: BetweenKnots, limits: JointLimits, steepest: Number
+    knots: BetweenKnots, limits: GridLimits, steepest: Number
 ) -> IntervalMade:
     """Return what limits at places of an interval are made of."""
     velocity, acceleration, jerk = limits
@@ -353,7 +353,9 @@ def greatest_ratio(interval: GridInterval, ratio: Vector) -> Vector:
     return straight, of_jerk, lasts
 
 
-def end_ratio(b_first: Number, b_last: Number, ends: PathEnds, ratio: Vector) -> Vector:
+def end_ratio(
+    b_first: Number, b_last: Number, ends: SplineEnds, ratio: Vector
+) -> Vector:
     """Return the same with the constant jerks at both ends."""
     straight, of_jerk, lasts = ratio
     points = b_first, b_last

@@ -16,7 +16,7 @@ __all__ = [
     "SIMPSON",
     "TINY",
     "GridInterval",
-    "PathEnds",
+    "SplineEnds",
     "spline_at",
     "spline_start",
 ]
@@ -68,7 +68,7 @@ class GridInterval(NamedTuple):
         return spline_start(self.h_before, self.h_here, self.h_after, points)
 
 
-class PathEnds(NamedTuple):
+class SplineEnds(NamedTuple):
     """How the path begins and ends: at rest, or in motion."""
 
     special: Vector
