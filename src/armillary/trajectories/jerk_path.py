@@ -24,7 +24,7 @@ from armillary.trajectories.limits import limits_of
 from armillary.trajectories.path_parts import Curves, PathLimits
 from armillary.trajectories.timed_path import PathReason
 
-__all__ = ["JerkTimed", "SplineEnds", "jerk_limits", "within_jerk"]
+__all__ = ["JerkTimed", "PathEnds", "jerk_limits", "within_jerk"]
 
 Array = npt.NDArray[np.float64]
 
@@ -47,7 +47,7 @@ EXCESS: Final = 1e-3
 """By how much motions may exceed limits between places of the grid."""
 
 
-class SplineEnds(NamedTuple):
+class PathEnds(NamedTuple):
     """Path speeds and path accelerations at both ends, shape (...) each."""
 
     start: Array
@@ -92,7 +92,7 @@ def within_jerk(
     intervals: Any,
     limits: PathLimits,
     jerk: Array,
-    ends: SplineEnds,
+    ends: PathEnds,
 ) -> JerkTimed:
     """Return the fastest motion along paths within limits, of jerk too.
 
@@ -222,7 +222,7 @@ def _tightened(
     velocity: Array,
     acceleration: Array,
     jerk: Array,
-    ends: SplineEnds,
+    ends: PathEnds,
     found: Any,
 ) -> Any:
     """Return the motion with limits tightened by what it exceeds them, in motion.
