@@ -24,8 +24,8 @@ from armillary.trajectories.jerk_spline import (
     PLACE,
     SIMPSON,
     TINY,
+    GridEnds,
     GridInterval,
-    SplineEnds,
     spline_at,
 )
 
@@ -353,9 +353,7 @@ def greatest_ratio(interval: GridInterval, ratio: Vector) -> Vector:
     return straight, of_jerk, lasts
 
 
-def end_ratio(
-    b_first: Number, b_last: Number, ends: SplineEnds, ratio: Vector
-) -> Vector:
+def end_ratio(b_first: Number, b_last: Number, ends: GridEnds, ratio: Vector) -> Vector:
     """Return the same with the constant jerks at both ends."""
     straight, of_jerk, lasts = ratio
     points = b_first, b_last

@@ -14,8 +14,8 @@ from armillary.trajectories.jerk_spline import (
     FAST,
     PLACE,
     SIMPSON,
+    GridEnds,
     GridInterval,
-    SplineEnds,
     spline_at,
     spline_start,
 )
@@ -130,7 +130,7 @@ def _inverses(numbers: Vector) -> list[Number]:
 
 def open_sums(
     b_first: Number,
-    ends: SplineEnds,
+    ends: GridEnds,
     relax: Number,
     relaxing: Number,
     lasts: Number,
@@ -324,7 +324,7 @@ class EndsSolved(NamedTuple):
 
 def close_sums(
     b_last: Number,
-    ends: SplineEnds,
+    ends: GridEnds,
     folds: Vector,
     relax: Number,
     weight: Number,
@@ -357,7 +357,7 @@ class OuterPoints(NamedTuple):
     d_last: Number
 
 
-def end_share(points: OuterPoints, ends: SplineEnds, relax: Number) -> Number:
+def end_share(points: OuterPoints, ends: GridEnds, relax: Number) -> Number:
     """Return what the change takes of slacks at both ends."""
     most: Number = 0.0
     for x, change, row in zip(points[:2], points[2:], ends.rows(), strict=True):

@@ -15,8 +15,8 @@ __all__ = [
     "PLACE",
     "SIMPSON",
     "TINY",
+    "GridEnds",
     "GridInterval",
-    "SplineEnds",
     "spline_at",
     "spline_start",
 ]
@@ -68,7 +68,7 @@ class GridInterval(NamedTuple):
         return spline_start(self.h_before, self.h_here, self.h_after, points)
 
 
-class SplineEnds(NamedTuple):
+class GridEnds(NamedTuple):
     """How the path begins and ends: at rest, or in motion."""
 
     special: Vector
