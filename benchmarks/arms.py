@@ -9,6 +9,7 @@ import numpy as np
 
 import armillary as arm
 from armillary.cell.device import Device
+from benchmarks.measure import fewer
 from benchmarks.robots import SHARE, panda, ur5, urdf_files
 
 # Each arm once: the file, and the frame at the end of 5 to 8 joints.
@@ -41,7 +42,7 @@ ARMS = {
     "xArm 7": ("xarm7", "link_eef"),
     "Z1": ("z1", "gripperMover"),
 }
-MANY = 100_000
+MANY = fewer(100_000)
 HARD = 2_000
 BOUNDS = np.pi  # where a joint has no nearer limit [rad]
 HEADER = f"{'':48}{'solved':>10}{'mean time':>12}   reasons"

@@ -14,10 +14,10 @@ import numpy as np
 
 import armillary as arm
 from armillary.kernel.jit import host
-from benchmarks.measure import Figure, within
+from benchmarks.measure import Figure, fewer, within
 from benchmarks.robots import ROBOTS, SHARE, panda, talos
 
-ROUNDS = 5
+ROUNDS = fewer(5)
 
 
 def figures() -> Iterator[Figure]:

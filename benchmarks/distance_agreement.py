@@ -37,6 +37,7 @@ from armillary.model.shapes import (
     TriangularLozenge,
 )
 from armillary.shapes import Distance, distance
+from benchmarks.measure import fewer
 
 Array = np.ndarray
 Rng = np.random.Generator
@@ -52,7 +53,7 @@ CORNERS = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.1], [0.2, 1.0, 0.0], [0.1, 0.2
 
 def report() -> Iterator[str]:
     """Yield a line for each pair of kinds of shapes."""
-    count = int(os.environ.get("ARMILLARY_POSES", "2000"))
+    count = int(os.environ.get("ARMILLARY_POSES", fewer(2000)))
     for number, kinds in enumerate(pairs()):
         rng = np.random.default_rng(number)
         found = sum(

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 import armillary as arm
 from benchmarks.measure import Figure, best_times, medians, within
-from benchmarks.robots import Robot, panda, ur5
+from benchmarks.robots import SHARE, Robot, panda, ur5
 
 Array = npt.NDArray[np.float64]
 
@@ -116,6 +116,9 @@ def pinocchio_line(robot: Robot, start: Array, way: Array) -> Array:
 def toolbox_line(robot: Robot, start: Array, way: Array) -> Callable[[], Array]:
     """Return the same by `ctraj` and `ik_LM` of the Robotics Toolbox for Python."""
     toolbox: Any = import_module("roboticstoolbox")
+    if find_spec("xacrodoc"):  # by which it finds packages since 1.5
+        packages: Any = import_module("xacrodoc.packages")
+        packages.update_package_cache({"example-robot-data": str(SHARE)})
     se3: Any = import_module("spatialmath").SE3
     model = toolbox.Robot.URDF(str(robot.path))
     end = next(link for link in model.links if link.name == robot.tip)

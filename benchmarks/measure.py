@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,6 +10,13 @@ from importlib.util import find_spec
 from statistics import median
 
 TURNS = 12
+QUICK = "ARMILLARY_QUICK_BENCHMARKS"
+"""Set, in the environment, for one turn of each task: to see whether groups run."""
+
+
+def fewer(count: int) -> int:
+    """Return how many of something to measure: a twentieth where it is to be quick."""
+    return max(1, count // 20) if os.environ.get(QUICK) else count
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ def best_times(
     for task in tasks:
         task()
     best = [float("inf")] * len(tasks)
-    for _ in range(turns):
+    for _ in range(fewer(turns)):
         for k, task in enumerate(tasks):
             start = clock()
             task()
@@ -95,7 +103,9 @@ def medians(
         task()
         return time.perf_counter() - start
 
-    took = [[seconds(task) for task in (ours, *peers)] for _ in range(turns + 1)][1:]
+    took = [
+        [seconds(task) for task in (ours, *peers)] for _ in range(fewer(turns) + 1)
+    ][1:]
     return [
         Turns(
             median(times[0] for times in took),

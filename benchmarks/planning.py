@@ -26,7 +26,15 @@ from armillary.planning.plan import Plan
 from armillary.planning.planner import Planner
 from armillary.shapes import Box, Primitive
 from benchmarks.learned_rules import panda_urdf
-from benchmarks.measure import Figure, absent, cheaper, duration, faster, within
+from benchmarks.measure import (
+    Figure,
+    absent,
+    cheaper,
+    duration,
+    faster,
+    fewer,
+    within,
+)
 from benchmarks.planning_judges import CoalJudge, SphereJudge, samples
 from benchmarks.planning_peers import (
     CAGE_GOAL,
@@ -42,7 +50,7 @@ from benchmarks.planning_peers import (
 )
 from benchmarks.planning_sets import MAKERS, hulls, scenes_of, setting
 
-SEEDS = 100
+SEEDS = fewer(100)
 TURNS = 3
 FEW = 5
 PROBLEMS = int(os.environ.get("ARMILLARY_PROBLEMS", "25"))

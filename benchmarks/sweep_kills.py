@@ -16,8 +16,9 @@ from pathlib import Path
 import numpy as np
 
 import armillary as arm
+from benchmarks.measure import fewer
 
-KILLS = 50
+KILLS = fewer(50)
 ROWS, CHUNK = 2_000_000, 20_000
 SEED = 7
 LATEST = 0.8  # of the time that an undisturbed sweep takes

@@ -14,13 +14,18 @@ from pathlib import Path
 from types import MappingProxyType
 
 import hypothesis
+import llvmlite.binding
 import pytest
 
+from armillary.kernel import compiler
+from armillary.kernel.pipeline import Pipeline
+from armillary.trace import Program
 from random_cells import random_cell
 
 __all__ = ["random_cell"]
 
 ROOT = Path(__file__).resolve().parents[1]
+LEVEL_OF = compiler.level_of
 
 # The same examples in every run; a busy machine is no failure.
 hypothesis.settings.register_profile(
@@ -35,6 +40,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption(
         "--seed", type=int, default=0, help="draws which cases are tried of many"
+    )
+    parser.addoption(
+        "--optimise",
+        action="store_true",
+        help="compile every kernel as for users, not only one in eight",
     )
 
 
@@ -101,12 +111,43 @@ def cache(pytestconfig: pytest.Config) -> Iterator[Path]:
     Keys hold the fingerprint of the compiler, so code of an older one is never loaded.
     `pytest --cache-clear` empties it.
     """
-    assert pytestconfig.cache is not None
-    folder = pytestconfig.cache.mkdir("armillary")
+    is_optimised = pytestconfig.getoption("optimise")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ARMILLARY_CACHE", str(folder))
         patch.setenv("ARMILLARY_CONFIG", "off")  # the user's own allows no plug-in here
-        yield folder
+        if not is_optimised:
+            for choice in ("-fast-isel=false", "-global-isel=false"):
+                llvmlite.binding.set_option("", choice)  # others round otherwise
+            patch.setattr(compiler, "level_of", quick_level)
+        yield use_cache(pytestconfig, patch, is_optimised=is_optimised)
+
+
+def use_cache(
+    config: pytest.Config, patch: pytest.MonkeyPatch, *, is_optimised: bool
+) -> Path:
+    """Keep compiled code in a folder of its own, and return it."""
+    assert config.cache is not None
+    folder = config.cache.mkdir("armillary-optimised" if is_optimised else "armillary")
+    patch.setenv("ARMILLARY_CACHE", str(folder))
+    return folder
+
+
+def quick_level(program: Program | Pipeline) -> int:
+    """Let LLVM optimise one kernel in eight as for users, and the others not at all.
+
+    To allocate registers well and to schedule take three quarters of the time to
+    compile. Without it the instructions are chosen by the same rules, which decide what
+    is rounded: results are the same, bit for bit. `--optimise` optimises all.
+    """
+    return LEVEL_OF(program) if int(program.fingerprint[:8], 16) % 8 == 0 else 0
+
+
+@pytest.fixture(scope="module")
+def optimised(pytestconfig: pytest.Config) -> Iterator[None]:
+    """Compile as for users: in tests of kernels, of examples and of pages."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "level_of", LEVEL_OF)
+        use_cache(pytestconfig, patch, is_optimised=True)
+        yield
 
 
 @pytest.fixture

@@ -192,7 +192,7 @@ def test_scales_are_those_of_a_linear_program(
     p = KINDS[kind](1000, m, n, k)
     x, scales, finished, *_ = kernel_of((m,), n, k)(*inputs_of(p, False))
     check_limits(p, x)
-    some = range(0, len(x), 3)
+    some = range(0, len(x), 6)
     wanted = np.array([greatest_scale(p, i) for i in some])
     wrong = np.abs(scales[some, 0] - wanted) > 1e-9
     assert not (wrong & (finished[some] > 0)).any()
@@ -208,7 +208,7 @@ def test_what_is_left_comes_nearest_to_given_rates(kind: str) -> None:
     x, scales, finished, *_ = kernel_of((m,), n, k, null=True)(*inputs_of(p, True))
     check_limits(p, x)
     assert (finished > 0).mean() >= 0.995
-    for i in np.flatnonzero(finished > 0).tolist():
+    for i in np.flatnonzero(finished > 0)[::2].tolist():
         # x is best where no motion within the limits leads down the gradient.
         slope, J = x[i] - p.r[i], p.J[i]
         achieved = scales[i, 0] * filtered(J, p.v[i])
@@ -220,7 +220,7 @@ def test_what_is_left_comes_nearest_to_given_rates(kind: str) -> None:
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("limit", range(1, 8))
+@pytest.mark.parametrize("limit", [1, 2, 4, 7])
 def test_limits_hold_wherever_it_is_cut_short(limit: int) -> None:
     m, n, k = 3, 7, 20
     p = degenerate_problems(500, m, n, k, seed=limit)

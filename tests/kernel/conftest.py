@@ -56,6 +56,11 @@ def long_chain(q: Any) -> Any:
     return [total[-1], total[3], links[0] + links[-1], q[3]]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def as_for_users(optimised: None) -> None:
+    """What is made of kernels is what users run."""
+
+
 @pytest.fixture(scope="session")
 def arm() -> Program:
     """Pose (4, 4) of q (7,)."""

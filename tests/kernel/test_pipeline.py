@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError, ShapeError, UnknownName
-from armillary.kernel import pipeline_code, vectorize
+from armillary.kernel import compiler, pipeline_code, vectorize
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline import At, Each, Pipeline, Stage, When, While
 from armillary.kernel.pipeline_kernel import compile_pipeline
@@ -62,6 +62,32 @@ def counting(limit: int = 100) -> Pipeline:
     )
     stages = (begin, While("going", (count_up(),), limit))
     return Pipeline("counting", (Port("q", ()),), (), stages, ("n", "last"))
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_code_that_is_not_optimised_rounds_alike(
+    lanes: int, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+):
+    """Most tests run such code, see `conftest.py`."""
+    if pytestconfig.getoption("optimise"):
+        pytest.skip("all code is optimised")
+    monkeypatch.setenv("ARMILLARY_CACHE", "off")
+
+    def step(n: Any, q: Any, last: Any) -> Any:
+        going = select(n + 1.0 < 20.0, 1.0, 0.0)
+        return n + 1.0, going, q * last + np.cos(n) * q
+
+    begin = trace(
+        lambda q: (0.0, 1.0, q), name="begin", outputs=("n", "going", "last"), q=()
+    )
+    outputs = ("n", "going", "last")
+    again = trace(step, name="step", outputs=outputs, n=(), q=(), last=())
+    stages = (begin, While("going", (again,), 20))
+    sums = Pipeline("sums", (Port("q", ()),), (), stages, ("last",))
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, 53)
+    optimised = compile_pipeline(sums, lanes=lanes)()(q)
+    monkeypatch.setattr(compiler, "level_of", lambda program: 0)
+    np.testing.assert_array_equal(compile_pipeline(sums, lanes=lanes)()(q), optimised)
 
 
 @pytest.mark.sampled(4)

@@ -18,7 +18,7 @@ import armillary as arm
 SCENES = "table", "shelf", "box", "cage"
 # Capsules are too thick for both cages at once: no target is known to be reached.
 SETS = [(a, b) for a in MAKERS for b in SCENES if (a, b) != ("two", "cage")]
-COUNT = 3
+COUNT = 2
 STEP = 0.01
 
 

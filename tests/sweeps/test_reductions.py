@@ -79,9 +79,10 @@ def best(name, values, groups, first):
 
 
 @pytest.mark.sampled(1)
-@pytest.mark.parametrize("chunk", [None, 333])
-@pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_they_are_what_rows_come_to(cell: arm.Cell, chunk, executor):
+@pytest.mark.parametrize(
+    ("executor", "chunk"), [("threads", None), ("threads", 333), ("processes", 333)]
+)
+def test_they_are_what_rows_come_to(cell: arm.Cell, executor, chunk):
     samples = cell.samples(COUNT)
     found = arm.sweep(
         asked(cell), samples, reduce=reductions(), chunk=chunk, executor=executor

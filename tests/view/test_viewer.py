@@ -12,6 +12,7 @@ import pytest
 
 import armillary as arm
 from armillary.view.panel.events import by_people
+from armillary.view.panel.joint_sliders import slider_of
 from people import Person, part, until
 
 pytest.importorskip("viser")
@@ -216,6 +217,25 @@ def test_a_motion_pauses_where_something_else_changes_the_state(alone: Any) -> N
     assert alone.state == home
     playback._switch()
     until(lambda: alone.state.q[0] > 0.02)
+
+
+def test_sliders_stop_where_limits_couple_joints() -> None:
+    cell = arm.example("palletiser")
+    rows, home = cell.workcell.limit_rows, cell.home.q
+    k = int(np.flatnonzero(rows.joints)[0])
+    assert rows.labels[0] in slider_of(cell.workcell, k, 0.0)["hint"]
+    stopped = 0
+    with cell.view() as viewer:
+        slider = part(viewer, "JointSliders")._sliders[k]
+        for wanted in cell.limits[0][k], cell.limits[1][k]:
+            slider._impl.value = float(wanted)  # as a browser sets it
+            slider._impl.update_cb[0](Person())
+            q = viewer.state.q
+            assert rows.holds(q, 1e-12)
+            assert np.array_equal(np.delete(q, k), np.delete(home, k))
+            stopped += q[k] != wanted
+            until(lambda: slider.value == viewer.state.q[k])
+    assert stopped
 
 
 def test_a_slider_that_is_refused_goes_back() -> None:

@@ -121,6 +121,22 @@ class LimitRows:
         labels = [label for label, k in zip(self.labels, kept, strict=True) if k]
         return LimitRows.of(self.A[kept][:, columns], b[kept], labels, len(columns))
 
+    def ends(self, k: int, q: npt.ArrayLike) -> tuple[float, float]:
+        """Return the least and the greatest of a coordinate, the others as they are.
+
+        Infinite where no row ends it; the least is above the greatest where the others
+        leave it no room.
+
+        Args:
+            k: The coordinate.
+            q: All coordinates, shape (n,).
+        """
+        rows = self.of_joints([k], q)
+        slopes = rows.A[:, 0]
+        at = rows.b / slopes
+        least = at[slopes < 0.0].max(initial=-np.inf)
+        return float(least), float(at[slopes > 0.0].min(initial=np.inf))
+
     def others(self, chosen: Sequence[int]) -> tuple[int, ...]:
         """Return the coordinates that share rows with chosen ones, these left out."""
         columns = list(chosen)

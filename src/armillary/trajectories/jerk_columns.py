@@ -141,14 +141,8 @@ class JerkColumns(PathColumns):
     )
 
     # Both ends.
-    knot_first, knot_second = (
-        entry(PathColumns.knots, of="first"),
-        entry(PathColumns.knots, 1, of="first"),
-    )
-    knot_last, knot_before = (
-        entry(PathColumns.knots, of="last_knot"),
-        entry(PathColumns.knots, -1, of="last_knot"),
-    )
+    knot_first = entry(PathColumns.knots, of="first")
+    knot_last = entry(PathColumns.knots, of="last_knot")
     s_first, s_second = (
         entry(PathColumns.at, of="first"),
         entry(PathColumns.at, 1, of="first"),
@@ -167,7 +161,7 @@ class JerkColumns(PathColumns):
     count = Column("how many intervals there are")
     BOTH_ENDS = Steps(
         "both_ends",
-        *(knot_first, knot_second, knot_last, knot_before),
+        *(knot_first, knot_last),
         *(s_first, s_second, s_last, s_before, parts),
         *(b_first, b_second, b_last, b_before, d_first, d_second, d_last, d_before),
         *(h_zero, h_first, h_end, h_last, count),

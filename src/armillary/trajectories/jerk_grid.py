@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """The grid of paths within limits of jerk, and where iterations begin.
 
 Symbols are those of `jerk_stages.py`.
@@ -25,9 +24,9 @@ from armillary.trajectories.jerk_spline import (
     PLACE,
     SIMPSON,
     TINY,
-    end_rows,
+    GridEnds,
+    GridInterval,
     spline_at,
-    spline_start,
 )
 
 __all__ = [
@@ -55,6 +54,26 @@ START_RATIO: Final = 0.8
 # The grid
 
 
+class GridLimits(NamedTuple):
+    """The greatest rates, accelerations and jerks of joints."""
+
+    velocity: Matrix
+    acceleration: Matrix
+    jerk: Vector
+
+
+class OuterKnots(NamedTuple):
+    """The first and the last knot, where these and their neighbours are, and parts."""
+
+    knot_first: Matrix
+    knot_last: Matrix
+    s_first: Number
+    s_second: Number
+    s_last: Number
+    s_before: Number
+    parts: Number
+
+
 class Graded(NamedTuple):
     """How both ends of the grid are."""
 
@@ -69,33 +88,20 @@ class Graded(NamedTuple):
     h_end: Number
 
 
-def grade(
-    knot_first: Matrix,
-    knot_second: Matrix,
-    knot_last: Matrix,
-    knot_before: Matrix,
-    s_first: Number,
-    s_second: Number,
-    s_last: Number,
-    s_before: Number,
-    parts: Number,
-    velocity: Matrix,
-    acceleration: Matrix,
-    jerk: Vector,
-    start: Number,
-    end: Number,
-) -> Graded:
+def grade(knots: OuterKnots, limits: GridLimits, start: Number, end: Number) -> Graded:
     """Return where the grid is finer, and how long jerk is constant at ends at rest.
 
     That is half of the way in which a constant jerk alone would raise the acceleration
     or the rate to what limits allow, or a 64th of the path.
     """
+    velocity, acceleration, jerk = limits
+    length = knots.s_last - knots.s_first
     shares: list[Number] = []
     lengths: list[Number] = []
     slopes: list[list[Number]] = []
     for knot, width, speed in (
-        (knot_first, (s_second - s_first) / parts, start),
-        (knot_last, (s_last - s_before) / parts, end),
+        (knots.knot_first, (knots.s_second - knots.s_first) / knots.parts, start),
+        (knots.knot_last, (knots.s_last - knots.s_before) / knots.parts, end),
     ):
         rate, push, more = FAST, FAST, FAST
         slope = [absolute(m) for m in knot[1]]
@@ -107,7 +113,7 @@ def grade(
             push = minimum(push, minimum(-low2, high2) * over)
             more = minimum(more, j * over)
         t = minimum(push / more, sqrt(rate / more))
-        way = minimum(more * t * t * t / 6.0, (s_last - s_first) / 32.0)
+        way = minimum(more * t * t * t / 6.0, length / 32.0)
         special = minimum(0.5 * way, 0.8 * width)
         part = special / width
         root = sqrt(sqrt(part))
@@ -141,7 +147,29 @@ def _scales(acceleration: Matrix, jerk: Vector) -> Matrix:
     return factors, middles
 
 
-class GridInterval(NamedTuple):
+class BetweenKnots(NamedTuple):
+    """The knots around an interval, and where in between it starts and ends."""
+
+    from_knot: Matrix
+    to_knot: Matrix
+    s_from: Number
+    s_to: Number
+    graded_from: Number
+    graded_to: Number
+    base_from: Number
+    scale_from: Number
+    base_to: Number
+    scale_to: Number
+
+    def parts(self) -> tuple[Number, Number]:
+        """Return its start and its end, as parts of the way between the knots."""
+        return (
+            self.base_from + self.scale_from * self.graded_from,
+            self.base_to + self.scale_to * self.graded_to,
+        )
+
+
+class IntervalMade(NamedTuple):
     """An interval of the grid."""
 
     h_here: Number
@@ -154,25 +182,13 @@ class GridInterval(NamedTuple):
 
 
 def grid_interval(
-    from_knot: Matrix,
-    to_knot: Matrix,
-    s_from: Number,
-    s_to: Number,
-    graded_from: Number,
-    graded_to: Number,
-    base_from: Number,
-    scale_from: Number,
-    base_to: Number,
-    scale_to: Number,
-    velocity: Matrix,
-    acceleration: Matrix,
-    jerk: Vector,
-    steepest: Number,
-) -> GridInterval:
+    knots: BetweenKnots, limits: GridLimits, steepest: Number
+) -> IntervalMade:
     """Return what limits at places of an interval are made of."""
+    velocity, acceleration, jerk = limits
+    from_knot, to_knot, s_from, s_to, *_ = knots
     h = s_to - s_from
-    r0 = base_from + scale_from * graded_from
-    r1 = base_to + scale_to * graded_to
+    r0, r1 = knots.parts()
     inverse = 1.0 / h
     square = inverse * inverse
     polynomials: list[list[Number]] = []
@@ -220,7 +236,7 @@ def grid_interval(
             least = maximum(least, v * v)
         caps.append(least)
         ceiling = minimum(ceiling, 1.0 / least)
-    return GridInterval(
+    return IntervalMade(
         (r1 - r0) * h,
         places,
         caps,
@@ -318,21 +334,11 @@ def no_ratio(start: Number) -> Vector:
     return [0.0 * start] * 3
 
 
-def greatest_ratio(
-    h_before: Number,
-    h_here: Number,
-    h_after: Number,
-    b0: Number,
-    b1: Number,
-    b2: Number,
-    deriv: Matrix,
-    cap: Vector,
-    scales: Matrix,
-    ratio: Vector,
-) -> Vector:
+def greatest_ratio(interval: GridInterval, ratio: Vector) -> Vector:
     """Return the greatest parts of limits and the duration, as far as here."""
     straight, of_jerk, lasts = ratio
-    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    _, h_here, *_, deriv, cap, scales = interval
+    begin = interval.start()
     for k, (tau, rows) in enumerate(zip(PLACE, deriv, strict=True)):
         x, y, c = spline_at(begin, h_here, tau)
         root = sqrt(maximum(x, TINY))
@@ -347,19 +353,11 @@ def greatest_ratio(
     return straight, of_jerk, lasts
 
 
-def end_ratio(
-    b_first: Number,
-    b_last: Number,
-    special: Vector,
-    moving: Vector,
-    first_slopes: Vector,
-    last_slopes: Vector,
-    ratio: Vector,
-) -> Vector:
+def end_ratio(b_first: Number, b_last: Number, ends: GridEnds, ratio: Vector) -> Vector:
     """Return the same with the constant jerks at both ends."""
     straight, of_jerk, lasts = ratio
-    rows = end_rows(special, moving, (first_slopes, last_slopes))
-    for x, row, hs in zip((b_first, b_last), rows, special, strict=True):
+    points = b_first, b_last
+    for x, row, hs in zip(points, ends.rows(), ends.special, strict=True):
         root = sqrt(maximum(x, TINY))
         lasts = lasts + 3.0 * hs / root
         for u in row:
@@ -383,6 +381,15 @@ def lowered_point(b1: Number, step: Number) -> Number:
     return b1 * step
 
 
+class GivenMotion(NamedTuple):
+    """The path speed and acceleration that are given at both ends."""
+
+    start: Number
+    end: Number
+    start_acceleration: Number
+    end_acceleration: Number
+
+
 class Started(NamedTuple):
     """The first iterate at both ends."""
 
@@ -399,12 +406,10 @@ def start_ends(
     moving: Vector,
     h_first: Number,
     h_last: Number,
-    start: Number,
-    end: Number,
-    start_acceleration: Number,
-    end_acceleration: Number,
+    given: GivenMotion,
 ) -> Started:
     """Return outer control points: of given speeds and accelerations, or at rest."""
+    start, end, start_acceleration, end_acceleration = given
     is_moving, ends_moving = moving[0] > 0.0, moving[1] > 0.0
     x0, x1 = start * start, end * end
     first = select(is_moving, x0, folds[0] * b_second)

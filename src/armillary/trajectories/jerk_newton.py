@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """An iteration of Newton's method for paths within limits of jerk.
 
 Symbols are those of `jerk_stages.py`.
@@ -8,14 +7,15 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import absolute, maximum, minimum, select, sqrt
 from armillary.trajectories.jerk_columns import PLACES, RATES
 from armillary.trajectories.jerk_spline import (
     FAST,
     PLACE,
     SIMPSON,
-    end_rows,
+    GridEnds,
+    GridInterval,
     spline_at,
     spline_start,
 )
@@ -56,13 +56,19 @@ RELAXED_WEIGHT: Final = 1e-4
 # Newton's method
 
 
-class Opened(NamedTuple):
-    """Sums at the start of the grid."""
+class NewtonSums(NamedTuple):
+    """Newton's equations of three control points, as far as they are summed."""
 
     hess: Vector
     grad: Vector
     decrement: Number
     total: Number
+
+
+class Opened(NamedTuple):
+    """Sums at the start of the grid."""
+
+    sums: NewtonSums
     weight: Number
 
 
@@ -80,10 +86,10 @@ def _end_terms(x: Number, row: Vector, relax: Number) -> tuple[Number, Number]:
         p = 1.0 / (1.0 - v * v)
         # w = u x and m = 1 / f: of w / m = v
         gradient = gradient + 2.0 * v * p * (u * f) + (p - 1.0) * inverse
-        sums = (1.0 + v * v) * p * p
+        both = (1.0 + v * v) * p * p
         curvature = (
             curvature
-            + sums * (2.0 * u * u * f * f + 0.5 * inverse * inverse)
+            + both * (2.0 * u * u * f * f + 0.5 * inverse * inverse)
             + 4.0 * v * p * p * f * u * inverse
             + inverse * inverse
         )
@@ -124,65 +130,48 @@ def _inverses(numbers: Vector) -> list[Number]:
 
 def open_sums(
     b_first: Number,
-    special: Vector,
-    moving: Vector,
-    first_slopes: Vector,
-    last_slopes: Vector,
+    ends: GridEnds,
     relax: Number,
     relaxing: Number,
     lasts: Number,
     count: Number,
 ) -> Opened:
     """Return the sums before the grid: of the end at the start."""
-    rows = end_rows(special, moving, (first_slopes, last_slopes))
-    gradient, curvature = _end_terms(b_first, rows[0], relax)
+    gradient, curvature = _end_terms(b_first, ends.rows()[0], relax)
     # first of all within limits: then what is farthest from them is looked for
     over = count / (GAP * lasts) * select(relaxing > 0.0, RELAXED_WEIGHT, 1.0)
     root = 1.0 / sqrt(b_first)
-    value, slope, bend = _of_duration(root, root * root, 3.0 * special[0], over)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[0], over)
     zeros = [0.0] * 5
-    return Opened(
-        [curvature + bend, *zeros], [gradient + slope, 0.0, 0.0], 0.0, value, over
-    )
+    grad = [gradient + slope, 0.0, 0.0]
+    return Opened(NewtonSums([curvature + bend, *zeros], grad, 0.0, value), over)
 
 
 class PointEliminated(NamedTuple):
     """Sums, with one more control point eliminated."""
 
     factor: Vector
-    hess: Vector
-    grad: Vector
-    decrement: Number
-    total: Number
+    sums: NewtonSums
 
 
 def newton_interval(  # noqa: PLR0915
-    h_before: Number,
-    h_here: Number,
-    h_after: Number,
-    b0: Number,
-    b1: Number,
-    b2: Number,
-    deriv: Matrix,
-    cap: Vector,
-    scales: Matrix,
+    interval: GridInterval,
     is_first: Number,
     is_second: Number,
     moving: Vector,
     folds: Vector,
     relax: Number,
     weight: Number,
-    hess: Vector,
-    grad: Vector,
-    decrement: Number,
-    total: Number,
+    sums: NewtonSums,
 ) -> PointEliminated:
     """Add an interval to Newton's equations, and eliminate its first control point.
 
     Sums are in x, y and c at a place, then in those at the start of the interval, then
     in its three control points.
     """
-    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    h_before, h_here, h_after, *_, deriv, cap, scales = interval
+    begin = interval.start()
+    hess, grad, decrement, total = sums
     # g and H in (x0, y0, c)
     G: list[Number] = [0.0, 0.0, 0.0]
     S: list[Number] = [0.0] * 6  # xx, xy, xc, yy, yc, cc
@@ -315,10 +304,12 @@ def newton_interval(  # noqa: PLR0915
     l1, l2, z = h01 * inverse, h02 * inverse, -g0 * inverse
     return PointEliminated(
         [select(opens, -fold, l1), l2, z],
-        [h11 - l1 * h01, h12 - l1 * h02, 0.0, h22 - l2 * h02, 0.0, 0.0],
-        [g1 - l1 * g0, g2 - l2 * g0, 0.0],
-        decrement - z * g0,
-        total,
+        NewtonSums(
+            [h11 - l1 * h01, h12 - l1 * h02, 0.0, h22 - l2 * h02, 0.0, 0.0],
+            [g1 - l1 * g0, g2 - l2 * g0, 0.0],
+            decrement - z * g0,
+            total,
+        ),
     )
 
 
@@ -333,28 +324,21 @@ class EndsSolved(NamedTuple):
 
 def close_sums(
     b_last: Number,
-    special: Vector,
-    moving: Vector,
+    ends: GridEnds,
     folds: Vector,
-    first_slopes: Vector,
-    last_slopes: Vector,
     relax: Number,
-    lasts: Number,
     weight: Number,
-    hess: Vector,
-    grad: Vector,
-    decrement: Number,
-    total: Number,
+    sums: NewtonSums,
 ) -> EndsSolved:
     """Return the change of the last two control points, which is left to solve."""
-    rows = end_rows(special, moving, (first_slopes, last_slopes))
-    gradient, curvature = _end_terms(b_last, rows[1], relax)
+    hess, grad, decrement, total = sums
+    gradient, curvature = _end_terms(b_last, ends.rows()[1], relax)
     root = 1.0 / sqrt(b_last)
-    value, slope, bend = _of_duration(root, root * root, 3.0 * special[1], weight)
+    value, slope, bend = _of_duration(root, root * root, 3.0 * ends.special[1], weight)
     fold = folds[1]
     H = hess[0] + fold * (2.0 * hess[1] + fold * (hess[3] + curvature + bend))
     g = grad[0] + fold * (grad[1] + gradient + slope)
-    z = select(moving[1] > 0.5, 0.0, -g / H)
+    z = select(ends.moving[1] > 0.5, 0.0, -g / H)
     return EndsSolved(z, fold * z, total + value, decrement - z * g)
 
 
@@ -364,21 +348,19 @@ def back_substituted(back_factor: Vector, back1: Number, back2: Number) -> Numbe
     return z - l1 * back1 - l2 * back2
 
 
-def end_share(
-    b_first: Number,
-    b_last: Number,
-    d_first: Number,
-    d_last: Number,
-    special: Vector,
-    moving: Vector,
-    first_slopes: Vector,
-    last_slopes: Vector,
-    relax: Number,
-) -> Number:
+class OuterPoints(NamedTuple):
+    """The first and the last control point, and their change."""
+
+    b_first: Number
+    b_last: Number
+    d_first: Number
+    d_last: Number
+
+
+def end_share(points: OuterPoints, ends: GridEnds, relax: Number) -> Number:
     """Return what the change takes of slacks at both ends."""
     most: Number = 0.0
-    rows = end_rows(special, moving, (first_slopes, last_slopes))
-    for x, change, row in zip((b_first, b_last), (d_first, d_last), rows, strict=True):
+    for x, change, row in zip(points[:2], points[2:], ends.rows(), strict=True):
         inverse = 1.0 / x
         f = sqrt(x) / relax
         shrink = 0.5 * change * inverse
@@ -398,25 +380,21 @@ def _taken(v: Number, dv: Number, shrink: Number, p: Number) -> Number:
     return maximum((dv + shrink) * (1.0 + v), (shrink - dv) * (1.0 - v)) * p
 
 
+class PointsChange(NamedTuple):
+    """The change of the control points of an interval."""
+
+    d0: Number
+    d1: Number
+    d2: Number
+
+
 def greatest_share(
-    h_before: Number,
-    h_here: Number,
-    h_after: Number,
-    b0: Number,
-    b1: Number,
-    b2: Number,
-    d0: Number,
-    d1: Number,
-    d2: Number,
-    deriv: Matrix,
-    cap: Vector,
-    scales: Matrix,
-    relax: Number,
-    most: Number,
+    interval: GridInterval, change: PointsChange, relax: Number, most: Number
 ) -> Number:
     """Return the greatest share of a slack that the change takes, as far as here."""
-    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
-    changed = spline_start(h_before, h_here, h_after, (d0, d1, d2))
+    h_before, h_here, h_after, *_, deriv, cap, scales = interval
+    begin = interval.start()
+    changed = spline_start(h_before, h_here, h_after, change)
     tight = 1.0 / relax
     for k, tau in enumerate(PLACE):
         x, y, c = spline_at(begin, h_here, tau)
@@ -482,10 +460,9 @@ class EndsMoved(NamedTuple):
     b_last: Number
 
 
-def move_ends(
-    b_first: Number, b_last: Number, d_first: Number, d_last: Number, step: Number
-) -> EndsMoved:
+def move_ends(points: OuterPoints, step: Number) -> EndsMoved:
     """Return the first and the last control point after a step."""
+    b_first, b_last, d_first, d_last = points
     return EndsMoved(b_first + step * d_first, b_last + step * d_last)
 
 

@@ -1,13 +1,25 @@
-"""The quadratic spline x(s) of `jerk_stages.py`, and jerks at ends at rest."""
+"""The quadratic spline x(s) of `jerk_stages.py`, and jerks at ends at rest.
+
+Its classes group the columns of `jerk_columns.py` that formulas read together.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
-from armillary.spatial.vector import Number, Vector
+from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace.functions import select
 
-__all__ = ["FAST", "PLACE", "SIMPSON", "TINY", "end_rows", "spline_at", "spline_start"]
+__all__ = [
+    "FAST",
+    "PLACE",
+    "SIMPSON",
+    "TINY",
+    "GridEnds",
+    "GridInterval",
+    "spline_at",
+    "spline_start",
+]
 
 FAST: Final = 1e24
 
@@ -37,17 +49,43 @@ def spline_at(start: Vector, h: Number, tau: float) -> tuple[Number, Number, Num
     return x + way * (y + 0.5 * way * c), y + way * c, c
 
 
-def end_rows(
-    special: Vector, moving: Vector, slopes: tuple[Vector, Vector]
-) -> list[list[Number]]:
-    """Return w / x over limits of the constant jerks at both ends, 0 in motion.
+class GridInterval(NamedTuple):
+    """An interval of the grid: lengths, control points of x, and what limits are of."""
 
-    The path jerk is 2/9 x1^(3/2) / hs^2.
-    """
-    rows: list[list[Number]] = []
-    for hs, moves, slope in zip(special, moving, slopes, strict=True):
-        is_moving = moves > 0.0
-        factor = select(is_moving, 0.0, 2.0 / 9.0)
-        safe = select(is_moving, 1.0, hs)
-        rows.append([factor / (safe * safe) * m for m in slope])
-    return rows
+    h_before: Number
+    h_here: Number
+    h_after: Number
+    b0: Number
+    b1: Number
+    b2: Number
+    deriv: Matrix
+    cap: Vector
+    scales: Matrix
+
+    def start(self) -> tuple[Number, Number, Number]:
+        """Return x and y at its start, and c in it."""
+        points = self.b0, self.b1, self.b2
+        return spline_start(self.h_before, self.h_here, self.h_after, points)
+
+
+class GridEnds(NamedTuple):
+    """How the path begins and ends: at rest, or in motion."""
+
+    special: Vector
+    moving: Vector
+    first_slopes: Vector
+    last_slopes: Vector
+
+    def rows(self) -> list[list[Number]]:
+        """Return w / x over limits of the constant jerks at both ends, 0 in motion.
+
+        The path jerk is 2/9 x1^(3/2) / hs^2.
+        """
+        found: list[list[Number]] = []
+        slopes = self.first_slopes, self.last_slopes
+        for hs, moves, slope in zip(self.special, self.moving, slopes, strict=True):
+            is_moving = moves > 0.0
+            factor = select(is_moving, 0.0, 2.0 / 9.0)
+            safe = select(is_moving, 1.0, hs)
+            found.append([factor / (safe * safe) * m for m in slope])
+        return found

@@ -1,4 +1,3 @@
-# ruff: noqa: PLR0913, PLR0917 - columns by the names of parameters
 """The stages that find the fastest motion along paths within limits of jerk.
 
 With x = s'^2 as a function of s, y = dx/ds and c = dy/ds, path acceleration and path
@@ -31,7 +30,7 @@ import numpy as np
 
 from armillary.kernel.columns import repeat, when
 from armillary.kernel.pipeline import Pipeline, Stage
-from armillary.spatial.vector import Matrix, Number, Vector
+from armillary.spatial.vector import Number, Vector
 from armillary.trace.functions import (
     absolute,
     maximum,
@@ -72,8 +71,8 @@ from armillary.trajectories.jerk_newton import (
 from armillary.trajectories.jerk_spline import (
     FAST,
     TINY,
+    GridInterval,
     spline_at,
-    spline_start,
 )
 from armillary.trajectories.path_columns import Records
 from armillary.trajectories.spline_stages import (
@@ -272,15 +271,7 @@ class Results(NamedTuple):
 
 
 def _result(
-    h_before: Number,
-    h_here: Number,
-    h_after: Number,
-    b0: Number,
-    b1: Number,
-    b2: Number,
-    deriv: Matrix,
-    cap: Vector,
-    scales: Matrix,
+    interval: GridInterval,
     is_first: Number,
     is_last: Number,
     special: Vector,
@@ -291,7 +282,8 @@ def _result(
     Between the three places derivatives of q are taken as parabolas of s, which they
     are along cubic splines.
     """
-    begin = spline_start(h_before, h_here, h_after, (b0, b1, b2))
+    _, h_here, *_, deriv, cap, scales = interval
+    begin = interval.start()
     time = 0.0
     for node, weight in zip(NODES, WEIGHTS, strict=True):
         x = spline_at(begin, h_here, node)[0]

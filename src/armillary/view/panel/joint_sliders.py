@@ -37,7 +37,10 @@ OPEN_AT_FIRST: Final = 12
 
 
 class JointSliders:
-    """The joints of a cell; sliders end at their limits."""
+    """The joints of a cell; sliders end at their limits.
+
+    Where limits couple joints, a slider goes back to where the others let its joint be.
+    """
 
     def __init__(self, session: Session) -> None:
         """Add a folder for each manipulator with joints."""
@@ -71,9 +74,15 @@ class JointSliders:
         self._agreed.append(q)
 
     def _moved(self, k: int) -> None:
-        q = self._session.state.q.tolist()
-        q[k] = self._agreed[k] = float(self._sliders[k].value)
-        self._session.change(self._session.state.replace(q=q))
+        state = self._session.state
+        q = state.q.tolist()
+        wanted = self._agreed[k] = float(self._sliders[k].value)
+        least, most = self._session.cell.limit_rows.ends(k, state.q)
+        if least <= most:  # else other joints, which are not moved, leave it no room
+            q[k] = min(max(wanted, least), most)
+        else:
+            q[k] = wanted
+        self._session.change(state.replace(q=q))
 
     def _add_postures(self, manipulator: Manipulator) -> None:
         postures = postures_of(manipulator)
@@ -104,7 +113,7 @@ def joint_folders(
 
 def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
     """Return the arguments of the slider of a joint, which is now at q [m or rad]."""
-    unit = _unit_of(cell, k)
+    unit, name = _unit_of(cell, k), cell.joint_names[k]
     lower, upper = (float(each[k]) for each in cell.limits)
     most = WIDEST[unit]
     ends = -most, most
@@ -120,7 +129,7 @@ def slider_of(cell: Workcell, k: int, q: float) -> dict[str, Any]:
         "max": max(ends[1], q),
         "step": min(STEPS[unit], (ends[1] - ends[0]) / 100) or STEPS[unit],
         "initial_value": q,
-        "hint": f"{cell.joint_names[k]}: {_range(unit, lower, upper)}",
+        "hint": f"{name}: {_range(unit, lower, upper)}{_coupled(cell, k)}",
     }
 
 
@@ -153,6 +162,14 @@ def _range(unit: Unit, lower: float, upper: float) -> str:
     if unit is not Unit.RADIAN:
         return text
     return f"{text} ({math.degrees(lower):g} to {math.degrees(upper):g} degrees)"
+
+
+def _coupled(cell: Workcell, k: int) -> str:
+    """Return the limits that couple a joint with others, as the end of a hint."""
+    rows = cell.limit_rows
+    counts = zip(rows.labels, rows.A[:, k] != 0.0, strict=True)
+    labels = dict.fromkeys(label for label, is_one in counts if is_one)
+    return f"; with others: {', '.join(labels)}" if labels else ""
 
 
 def _make_room(slider: Any, q: float) -> None:
