@@ -1,0 +1,189 @@
+"""The closed chain of an arm of six revolute joints, cut in one of two orders.
+
+T = base Rz(t_1) K_1 Rz(t_2) ... K_5 Rz(t_6) tool, with z along each axis. With
+X = base^-1 T tool^-1 the chain is closed by X^-1, and is written as
+
+    R(u_2) [L_1 R(u_3) L_2 R(u_4) L_3 R(u_5) L_4] = G R(-u_1) L_5^-1 R(-u_6)
+
+where G is X and L are K for the order that hides joint 2, u = t_6, t_1, ..., t_5; or G
+is X^-1 and L are the inverses of K, last first, for the order that hides joint 5,
+u = -(t_1, t_6, t_5, t_4, t_3, t_2). As G lies between u_1 and u_2, these two are never
+parallel or meeting for a generic target, whatever the arm is.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
+
+__all__ = ["SixAxes", "WEIGHTS", "axes_of"]
+
+Array = npt.NDArray[np.float64]
+
+THIRDS = np.array([0.0, 2.0, 4.0]) * np.pi / 3.0
+FIT = np.linalg.inv(np.stack([np.sin(THIRDS), np.cos(THIRDS), np.ones(3)], axis=-1))
+"""Values of a function of an angle at `THIRDS` -> its parts of sin, cos, 1."""
+
+HALF = np.array([[0.0, 2.0, 0.0], [-1.0, 0.0, 1.0], [1.0, 0.0, 1.0]])
+"""Rows sin, cos, 1 -> parts of S^2, S C, C^2 of the half angle."""
+
+WEIGHTS = 1.0, 1.0 / np.sqrt(2.0), 1.0
+"""Of S^2, S C, C^2 of the half of u_5: they are a unit vector then for every angle."""
+
+SMALL = 1e-9
+"""Part of the distance of the axes below which a length is no length."""
+
+
+class SixAxes(NamedTuple):
+    """An arm of six revolute joints.
+
+    Attributes:
+        base: The frame of the first axis in that of the targets, shape (4, 4).
+        links: K, shape (5, 4, 4).
+        tool: The carried frame in that of the last axis, shape (4, 4).
+        places: Which joint of q drives each axis.
+        gains: Angle per unit of q of each, shape (6,).
+        scale: The length in which the elimination counts [m].
+    """
+
+    base: Array
+    links: Array
+    tool: Array
+    places: tuple[int, ...]
+    gains: Array
+    scale: float
+
+    def pose(self, q: Array) -> Array:
+        """Return the poses (..., 4, 4) at joint positions q (..., 6)."""
+        X: Array = self.base
+        for k, link in enumerate([*self.links, self.tool]):
+            X = X @ turned(q[..., self.places[k]] * self.gains[k]) @ link
+        return X
+
+    def inner(self, targets: Array) -> Array:
+        """Return X of targets (..., 4, 4), lengths in units of `scale`."""
+        X = inverse(self.base) @ targets @ inverse(self.tool)
+        X[..., :3, 3] /= self.scale
+        return X
+
+    @property
+    def scaled(self) -> Array:
+        """Return the links, lengths in units of `scale`."""
+        K = self.links.copy()
+        K[:, :3, 3] /= self.scale
+        return K
+
+    def order(self, *, hides_five: bool) -> dict[str, Array]:
+        """Return the constants of an order, as the fields of its record.
+
+        Returns:
+            `links`, L_1 to L_5 as (5, 3, 4); `left`, the rows of the left side
+            (3, 9, 14), see `left_rows`; `flip`, 1 for the order that hides joint 5.
+        """
+        K = self.scaled
+        L = inverse(K[::-1]) if hides_five else K
+        return {
+            "links": L[:, :3],
+            "left": left_rows(L),
+            "flip": np.array(float(hides_five)),
+        }
+
+
+def axes_of(chain: Chain) -> SixAxes:
+    """Return the axes of a chain of six revolute joints, each with a frame.
+
+    Raises:
+        NotApplicable: All axes meet in a point or are parallel, so that no length
+            says how large the arm is.
+    """
+    screws = chain.screws
+    centre = _centre(screws)
+    frames = np.array([_frame(screw, centre) for screw in screws])
+    links = np.array(
+        [inverse(a) @ b for a, b in zip(frames[:-1], frames[1:], strict=True)]
+    )
+    tool = inverse(frames[-1]) @ chain.home
+    scale = float(np.mean(np.linalg.norm(links[:, :3, 3], axis=1)))
+    reach = float(np.abs(frames[:, :3, 3] - centre).max()) + scale
+    if scale <= SMALL * max(reach, 1e-300):
+        raise NotApplicable("all its axes meet in one point")
+    return SixAxes(
+        frames[0],
+        links,
+        tool,
+        tuple(screw.place for screw in screws),
+        np.array([screw.gain for screw in screws]),
+        scale,
+    )
+
+
+def turned(angle: Array) -> Array:
+    """Return rotations about z, shape (..., 4, 4)."""
+    X = np.zeros((*np.shape(angle), 4, 4))
+    X[..., 0, 0] = X[..., 1, 1] = np.cos(angle)
+    X[..., 1, 0] = np.sin(angle)
+    X[..., 0, 1] = -X[..., 1, 0]
+    X[..., 2, 2] = X[..., 3, 3] = 1.0
+    return X
+
+
+def inverse(X: Array) -> Array:
+    """Return the inverse of poses, shape (..., 4, 4)."""
+    Y = np.zeros_like(X)
+    R = np.swapaxes(X[..., :3, :3], -1, -2)
+    Y[..., :3, :3] = R
+    Y[..., :3, 3] = -(R @ X[..., :3, 3:])[..., 0]
+    Y[..., 3, 3] = 1.0
+    return Y
+
+
+def left_rows(L: Array) -> Array:
+    """Return what the left side is made of, for a frame's z = (x, y, z) and origin p.
+
+    They are linear in sin, cos, 1 of u_3 and quadratic in the half angles of u_4, u_5:
+    (3, 9, 14). Rows are the z of p, z, m = p x z and w = (p p) z - 2 (p z) p, then p p
+    and p z; the x of these four; the y (Raghavan and Roth 1993).
+
+    L: The links, shape (5, 4, 4).
+    """
+    at = turned(THIRDS)
+    third, fourth, fifth = at[:, None, None], at[None, :, None], at[None, None]
+    X = L[0] @ third @ L[1] @ fourth @ L[2] @ fifth @ L[3]
+    z, p = X[..., :3, 2], X[..., :3, 3]
+    pp, pz = (p * p).sum(-1, keepdims=True), (p * z).sum(-1, keepdims=True)
+    four = np.stack([p, z, np.cross(p, z), pp * z - 2.0 * pz * p], axis=-1)
+    rows = np.concatenate(
+        [four[..., 2, :], pp, pz, four[..., 0, :], four[..., 1, :]], axis=-1
+    )
+    parts = np.einsum("ab,cd,ef,bdfk->acek", FIT, FIT, FIT, rows)
+    halves = np.einsum("acek,cd,ef->adfk", parts, HALF, HALF)
+    halves = halves * np.array(WEIGHTS)[:, None]
+    return np.ascontiguousarray(halves.reshape(3, 9, rows.shape[-1]))
+
+
+def _centre(screws: tuple[ScrewAxis, ...]) -> Array:
+    """Return the point whose distances from the axes have the least squares."""
+    across = [np.eye(3) - np.outer(screw.axis, screw.axis) for screw in screws]
+    sums = np.sum([P @ s.point for P, s in zip(across, screws, strict=True)], axis=0)
+    mean = np.mean([screw.point for screw in screws], axis=0)
+    # along parallel axes it is the mean of the points that the model gives
+    least, *_ = np.linalg.lstsq(
+        np.sum(across, axis=0), sums - np.sum(across, axis=0) @ mean, rcond=1e-9
+    )
+    return np.asarray(mean + least)
+
+
+def _frame(screw: ScrewAxis, centre: Array) -> Array:
+    """Return a frame with z along an axis, its origin nearest to a point."""
+    z = screw.axis / np.linalg.norm(screw.axis)
+    x = np.cross(np.eye(3)[np.abs(z).argmin()], z)
+    x /= np.linalg.norm(x)
+    X = np.eye(4)
+    X[:3, :3] = np.stack([x, np.cross(z, x), z], axis=1)
+    X[:3, 3] = screw.point + z * ((centre - screw.point) @ z)
+    return X
