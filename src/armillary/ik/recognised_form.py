@@ -78,18 +78,14 @@ class RecognisedForm:
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    def __init__(self, problem: IKProblem) -> None:
-        """Recognise the arm.
+    def __init__(self, problem: IKProblem, arm: ArmProblem) -> None:
+        """Prepare for a problem.
 
-        Raises:
-            NotApplicable: It belongs to no family; the message says why.
+        Args:
+            problem: What is solved.
+            arm: Its arm, see `arm_problem`.
         """
-        arm = problem.once("closed form", _arm_of)
-        self._is_shared = arm is not None
-        if arm is None:  # what the state decides lies among the joints of the form
-            arm = _arm_within(problem)
-        if isinstance(arm, str):
-            raise NotApplicable(arm)
+        self._is_shared = arm is problem.once("closed form", _arm_of)
         self._problem = problem
         self.values = problem.values if arm.selection.shapes else []
         self._arm, closed = arm, arm.closed
@@ -391,13 +387,9 @@ class RecognisedForm:
         """Return the numbers of `Allowed` that belong to a tolerance."""
         allowed = self._tolerances.get(tolerance)
         if allowed is None:
-            distance, angle = tolerance
-            relative = distance / self._arm.closed.arm.size
-            slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
-            excess = max(angle, distance, relative, SLACK)
             if len(self._tolerances) >= MOST_TOLERANCES:
                 self._tolerances.clear()
-            allowed = np.array([*squares_of(tolerance), slack, excess])
+            allowed = allowed_of(tolerance, self._arm.closed.arm.size)
             self._tolerances[tolerance] = allowed
         return allowed
 
@@ -434,6 +426,29 @@ class RecognisedForm:
 
     def __repr__(self) -> str:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
+
+
+def allowed_of(tolerance: Tolerance, size: float) -> Array:
+    """Return the numbers of `Allowed` of a tolerance, for an arm of a size [m]."""
+    distance, angle = tolerance
+    relative = distance / size
+    slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
+    excess = max(angle, distance, relative, SLACK)
+    return np.array([*squares_of(tolerance), slack, excess])
+
+
+def arm_problem(problem: IKProblem) -> ArmProblem:
+    """Return the arm of a problem with its closed form.
+
+    Raises:
+        NotApplicable: It belongs to no family; the message says why.
+    """
+    arm = problem.once("closed form", _arm_of)
+    if arm is None:  # what the state decides lies among the joints of the form
+        arm = _arm_within(problem)
+    if isinstance(arm, str):
+        raise NotApplicable(arm)
+    return arm
 
 
 def _arm_of(problem: IKProblem) -> ArmProblem | str | None:

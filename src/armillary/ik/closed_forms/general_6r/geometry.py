@@ -13,15 +13,20 @@ parallel or meeting for a generic target, whatever the arm is.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.screw_axes import Chain, ScrewAxis
+from armillary.ik.closed_forms.subproblems import Turn
+from armillary.model.drive import Drive
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import Number
 
-__all__ = ["SixAxes", "WEIGHTS", "axes_of"]
+__all__ = ["WEIGHTS", "SixAxes", "axes_of"]
 
 Array = npt.NDArray[np.float64]
 
@@ -40,40 +45,36 @@ SMALL = 1e-9
 
 
 class SixAxes(NamedTuple):
-    """An arm of six revolute joints.
+    """An arm of six revolute joints, by any frames with z along its axes.
 
     Attributes:
-        base: The frame of the first axis in that of the targets, shape (4, 4).
+        base: The frame of the first axis in that of the targets.
         links: K, shape (5, 4, 4).
-        tool: The carried frame in that of the last axis, shape (4, 4).
-        places: Which joint of q drives each axis.
-        gains: Angle per unit of q of each, shape (6,).
+        tool: The carried frame in that of the last axis.
+        drives: For each axis.
+        size: Sum of the distances between origins of its frames [m].
         scale: The length in which the elimination counts [m].
+        rails: Empty: no joint slides.
     """
 
-    base: Array
+    base: Pose
     links: Array
-    tool: Array
-    places: tuple[int, ...]
-    gains: Array
+    tool: Pose
+    drives: tuple[Drive, ...]
+    size: float
     scale: float
+    rails: tuple[Drive, ...] = ()
 
-    def pose(self, q: Array) -> Array:
-        """Return the poses (..., 4, 4) at joint positions q (..., 6)."""
-        X: Array = self.base
-        for k, link in enumerate([*self.links, self.tool]):
-            X = X @ turned(q[..., self.places[k]] * self.gains[k]) @ link
-        return X
-
-    def inner(self, targets: Array) -> Array:
-        """Return X of targets (..., 4, 4), lengths in units of `scale`."""
-        X = inverse(self.base) @ targets @ inverse(self.tool)
-        X[..., :3, 3] /= self.scale
-        return X
+    def pose(self, turns: Sequence[Turn], _: Sequence[Number] = ()) -> Pose:
+        """Return the pose of the carried frame."""
+        pose = self.base
+        for turn, link in zip(turns[:-1], self.links, strict=True):
+            pose = pose @ turn.pose @ Pose.from_matrix(link)
+        return pose @ turns[-1].pose @ self.tool
 
     @property
     def scaled(self) -> Array:
-        """Return the links, lengths in units of `scale`."""
+        """Return the links, lengths in units of `scale`, (5, 4, 4)."""
         K = self.links.copy()
         K[:, :3, 3] /= self.scale
         return K
@@ -97,29 +98,28 @@ class SixAxes(NamedTuple):
 def axes_of(chain: Chain) -> SixAxes:
     """Return the axes of a chain of six revolute joints, each with a frame.
 
-    Raises:
-        NotApplicable: All axes meet in a point or are parallel, so that no length
-            says how large the arm is.
+    Of axes that meet in one point the size is 0.
     """
     screws = chain.screws
     centre = _centre(screws)
     frames = np.array([_frame(screw, centre) for screw in screws])
-    links = np.array(
-        [inverse(a) @ b for a, b in zip(frames[:-1], frames[1:], strict=True)]
-    )
-    tool = inverse(frames[-1]) @ chain.home
-    scale = float(np.mean(np.linalg.norm(links[:, :3, 3], axis=1)))
-    reach = float(np.abs(frames[:, :3, 3] - centre).max()) + scale
-    if scale <= SMALL * max(reach, 1e-300):
-        raise NotApplicable("all its axes meet in one point")
+    pairs = itertools.pairwise(frames)
+    links = np.array([inverse(a) @ b for a, b in pairs])
+    size = float(np.linalg.norm(links[:, :3, 3], axis=1).sum())
+    reach = float(np.abs(chain.home[:3, 3] - centre).max()) + size
+    size = size if size > SMALL * reach else 0.0
     return SixAxes(
-        frames[0],
-        links,
-        tool,
-        tuple(screw.place for screw in screws),
-        np.array([screw.gain for screw in screws]),
-        scale,
+        base=_rigid(frames[0]),
+        links=links,
+        tool=_rigid(inverse(frames[-1]) @ chain.home),
+        drives=tuple(Drive(screw.place, screw.gain, 0.0) for screw in screws),
+        size=size,
+        scale=size / len(links) or 1.0,
     )
+
+
+def _rigid(X: Array) -> Pose:
+    return Pose.from_rotation_position(X[:3, :3], X[:3, 3]).normalised()
 
 
 def turned(angle: Array) -> Array:

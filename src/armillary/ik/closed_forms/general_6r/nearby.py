@@ -125,7 +125,9 @@ def candidates_program() -> Program:
         fifth: Any,
     ) -> Any:
         G = given_pose(target[:3], flip)
-        known = Equations([], *([list(row) for row in part] for part in (reals, xs, ys)))
+        known = Equations(
+            [], *([list(row) for row in part] for part in (reals, xs, ys))
+        )
         rows: list[list[Any]] = []
         errors: list[Any] = []
         for k in range(FOUND):
@@ -224,8 +226,14 @@ def _half_angles(span: list[list[Any]]) -> list[tuple[Any, Any]]:
 def _times_tangent(a: Any, b: Any, turn: float) -> list[list[Any]]:
     """Return m (2, 2) with (sin a + cos b) m = cos a - sin b, of columns a and b."""
     s, c = float(np.sin(turn)), float(np.cos(turn))
-    left = [[s * x + c * y for x, y in zip(p, q, strict=True)] for p, q in zip(a, b, strict=True)]
-    right = [[c * x - s * y for x, y in zip(p, q, strict=True)] for p, q in zip(a, b, strict=True)]
+    left = [
+        [s * x + c * y for x, y in zip(p, q, strict=True)]
+        for p, q in zip(a, b, strict=True)
+    ]
+    right = [
+        [c * x - s * y for x, y in zip(p, q, strict=True)]
+        for p, q in zip(a, b, strict=True)
+    ]
     rows = [list(row) for row in zip(*left, *right, strict=True)]
     reflect(rows, 2)
     r00, r01, r11 = rows[0][0], rows[0][1], rows[1][1]

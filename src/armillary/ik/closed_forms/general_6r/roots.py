@@ -165,9 +165,7 @@ def _aberth() -> Program:
         # Sum of 1 / (z - others); two fractions at a time share a division.
         gaps = [(x - z[j][0], y - z[j][1]) for j in range(ROOTS)]
         # of itself and of equal ones nothing: 1 / large
-        gaps = [
-            (select(absolute(u) + absolute(v) > 0.0, u, 1e100), v) for u, v in gaps
-        ]
+        gaps = [(select(absolute(u) + absolute(v) > 0.0, u, 1e100), v) for u, v in gaps]
         total = (0.0, 0.0)
         for u, v in zip(gaps[::2], gaps[1::2], strict=True):
             total = _plus(total, _divided(_plus(u, v), _times(u, v)))

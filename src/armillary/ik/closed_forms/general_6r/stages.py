@@ -25,7 +25,6 @@ from armillary.ik.closed_forms.general_6r.nearby import (
     nearby_program,
 )
 from armillary.ik.closed_forms.general_6r.roots import (
-    ROOTS,
     TABLE_ROWS,
     TABLES,
     root_stages,
@@ -39,17 +38,19 @@ from armillary.trace import Port, Program
 from armillary.trace.functions import (
     absolute,
     cos,
-    floor,
     maximum,
     minimum,
     select,
     sin,
 )
 
-__all__ = ["SLOTS", "apart_kernel", "near_kernel", "polish_kernel", "roots_kernel"]
+__all__ = ["KEYS", "apart_kernel", "near_kernel", "polish_kernel", "roots_kernel"]
 
-SLOTS = 64
-"""Solutions of a target that are compared, copies among them."""
+KEYS = 3
+"""Numbers of a solution that differ where it does, and not by whole turns."""
+
+_KEY_ROWS = np.random.default_rng(3).normal(size=(KEYS, 12))
+_KEY_ROWS /= np.linalg.norm(_KEY_ROWS, axis=1, keepdims=True)
 
 MOST_STEPS = 6
 EXACT = 1e-14
@@ -85,16 +86,20 @@ def near_kernel(order: dict[str, Any], passes: int) -> Kernel:
 
 
 def polish_kernel(links: Any) -> Kernel:
-    """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `pivot`.
+    """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`.
 
     links: K in units of the scale, shape (5, 3, 4).
     """
     return _polish()({"arm": {"links": np.asarray(links)[np.newaxis]}})
 
 
-def apart_kernel() -> Kernel:
-    """Return the kernel `q` (SLOTS, 6), `count`, `within` -> `new` (SLOTS,)."""
-    return _apart()({"slots": {"row": np.arange(SLOTS), "is_new": np.arange(SLOTS)}})
+def apart_kernel(slots: int) -> Kernel:
+    """Return the kernel `keys` (slots, 3), `count`, `within` -> `new` (slots,).
+
+    It is 1 for each of the first `count` that is not within so much of one before it.
+    """
+    numbers = np.arange(slots)
+    return _apart(slots)({"slots": {"key": numbers, "is_new": numbers}})
 
 
 def _one(order: dict[str, Any]) -> dict[str, Any]:
@@ -145,7 +150,7 @@ def _near() -> CompiledPipeline:
 
 @cache
 def _polish() -> CompiledPipeline:
-    begin = program(lambda q: (1.0, 0.0, 0.0), "active error pivot", q=(6,))
+    begin = program(lambda q: (1.0, 0.0, [0.0] * KEYS), "active error keys", q=(6,))
     stages = (
         begin,
         Each("arm", (While("active", (_newton(),), limit=MOST_STEPS),)),
@@ -156,46 +161,44 @@ def _polish() -> CompiledPipeline:
             (Port("target", (4, 4)), Port("q", (6,))),
             (ARM,),
             stages,
-            ("q", "error", "pivot"),
+            ("q", "error", "keys"),
         )
     )
 
 
 @cache
-def _apart() -> CompiledPipeline:
-    def formula(q: Any, count: Any, within: Any, row: Any, is_new: Any, turn: Any) -> Any:
+def _apart(slots: int) -> CompiledPipeline:
+    def formula(
+        keys: Any, count: Any, within: Any, key: Any, is_new: Any, turn: Any
+    ) -> Any:
         """Compare a row with those before it."""
         del is_new
         copies: Any = 0.0
-        for j in range(SLOTS):
+        for j in range(slots - 1):
             most: Any = 0.0
-            for k in range(6):
-                gap = row[k] - q[j][k]
-                gap = gap - TURN * floor(gap / TURN + 0.5)
-                most = maximum(most, absolute(gap))
-            same = (most <= within) & (turn > j)
+            for a, b in zip(key, keys[j], strict=True):
+                most = maximum(most, absolute(a - b))
+            same = (most <= within) & (turn > float(j))
             copies = copies + select(same, 1.0, 0.0)
-        return select((copies > 0.0) | (turn >= count), 0.0, 1.0), turn + 1.0
+        is_copy = (copies > 0.0) | (turn >= count)
+        return select(is_copy, 0.0, 1.0), turn + 1.0
 
-    compare = replace(
-        program(
-            formula,
-            "is_new turn",
-            q=(SLOTS, 6),
-            count=(),
-            within=(),
-            row=(6,),
-            is_new=(),
-            turn=(),
-        ),
-        is_loose=True,
+    compare = _loose(
+        formula,
+        "is_new turn",
+        keys=(slots, KEYS),
+        count=(),
+        within=(),
+        key=(KEYS,),
+        is_new=(),
+        turn=(),
     )
-    begin = program(lambda count: ([0.0] * SLOTS, 0.0), "new turn", count=())
-    table = Table("slots", (index("row", "q"), index("is_new", "new")))
+    begin = program(lambda count: ([0.0] * slots, 0.0), "new turn", count=())
+    table = Table("slots", (index("key", "keys"), index("is_new", "new")))
     return compile_pipeline(
         Pipeline(
             "six_axes_apart",
-            (Port("q", (SLOTS, 6)), Port("count", ()), Port("within", ())),
+            (Port("keys", (slots, KEYS)), Port("count", ()), Port("within", ())),
             (table,),
             (begin, Each("slots", (compare,))),
             ("new",),
@@ -203,18 +206,17 @@ def _apart() -> CompiledPipeline:
     )
 
 
-TURN = float(2.0 * np.pi)
-
-
 def _newton() -> Program:
     """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
 
     def formula(q: Any, target: Any, links: Any) -> Any:
         axes: list[Any] = []
+        turns: list[Any] = []
         x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
         for k in range(6):
             axes.append((z, p))
             s, c = sin(q[k]), cos(q[k])
+            turns += [s, c]
             x, y = add(scale(c, x), scale(s, y)), subtract(scale(c, y), scale(s, x))
             if k == 5:
                 break
@@ -244,13 +246,11 @@ def _newton() -> Program:
             row.append(number)
         reflect(rows, 6)
         step: list[Any] = [0.0] * 6
-        least: Any = 1e300
         for k in reversed(range(6)):
             total = rows[k][6]
             for j in range(k + 1, 6):
                 total = total - rows[k][j] * step[j]
             pivot = rows[k][k]
-            least = minimum(least, absolute(pivot))
             pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
             step[k] = total / pivot
         moves = error > EXACT
@@ -258,11 +258,17 @@ def _newton() -> Program:
             select(moves, a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP), a)
             for a, b in zip(q, step, strict=True)
         ]
-        return ahead, error, least, select(moves, 1.0, 0.0)
+        keys = [
+            sum((w * x for w, x in zip(row, turns, strict=True)), 0.0)
+            for row in _KEY_ROWS.tolist()
+        ]
+        return ahead, error, keys, select(moves, 1.0, 0.0)
 
-    return replace(
-        program(
-            formula, "q error pivot active", q=(6,), target=(4, 4), links=(5, 3, 4)
-        ),
-        is_loose=True,
+    return _loose(
+        formula, "q error keys active", q=(6,), target=(4, 4), links=(5, 3, 4)
     )
+
+
+def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
+    """Return a program whose products and sums may be rounded as one."""
+    return replace(program(formula, outputs, **inputs), is_loose=True)
