@@ -31,7 +31,9 @@ __all__ = ["ROOTS", "TABLES", "TABLE_ROWS", "root_stages"]
 
 DEGREE = 8
 ROOTS = 2 * DEGREE
-SAMPLES = ROOTS + 1
+WAVES = DEGREE + 2
+SAMPLES = 2 * WAVES - 1
+"""So many that the first harmonic beyond the degree is known: it is rounding alone."""
 
 ROUNDS = 24
 CLOSE = 1e-3
@@ -43,16 +45,24 @@ BAND = 0.06
 CROWD = 0.05
 """Three roots as close as this are a crowd."""
 
+TWINS = 3e-3
+"""Of two roots as close as this a look at one finds both."""
+
+LONE, MEMBER, TWIN = 1.0, 2.0, 0.5
+"""What is said of a root that may be real: alone, of a crowd, or close to another."""
+
 MOST_STEP = 0.5
 
 TABLES = (
-    Table("samples", (reals("basis", (3,)), reals("waves", (DEGREE + 1, 2)))),
+    Table("samples", (reals("basis", (3,)), reals("waves", (WAVES, 2)))),
     Table("roots", (index("root", "z"),)),
-    Table("ends", (index("end", "z"), index("angle", "angles"))),
+    Table(
+        "ends", (index("end", "z"), index("angle", "angles"), index("mark", "marks"))
+    ),
 )
 
 _angles = 2.0 * np.pi * np.arange(SAMPLES) / SAMPLES
-_waves = np.arange(DEGREE + 1) * _angles[:, None]
+_waves = np.arange(WAVES) * _angles[:, None]
 
 TABLE_ROWS: dict[str, dict[str, Any]] = {
     "samples": {
@@ -63,21 +73,21 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
         "waves": np.stack([np.cos(_waves), -np.sin(_waves)], axis=-1) / SAMPLES,
     },
     "roots": {"root": np.arange(ROOTS)},
-    "ends": {"end": np.arange(ROOTS), "angle": np.arange(ROOTS)},
+    "ends": dict.fromkeys(("end", "angle", "mark"), np.arange(ROOTS)),
 }
 
 
 def root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` to `angles`.
 
-    Those are the u_3 of roots that may be real, (16,), NaN in place of the others;
-    `crowded` is 1 where three roots are close, one of them such a one; `largest` is
-    the largest sample of det M, by its sign the answer to how far from zero it is.
+    Those are the u_3 of all roots, (16,). `marks` are LONE, MEMBER or TWIN where a root
+    may be real, else 0. `blur` is the largest error of such a root [rad], from how much
+    of det M is rounding and how close all roots are.
     """
     return (
-        _loose(_begin, "spectrum largest turning", E=(3, 6, 9)),
+        _loose(_begin, "spectrum turning", E=(3, 6, 9)),
         Each("samples", (_sample(),)),
-        _loose(_scaled, "spectrum z", spectrum=(DEGREE + 1, 2), largest=()),
+        _loose(_scaled, "spectrum noise z", spectrum=(WAVES, 2)),
         While(
             "turning",
             (
@@ -86,7 +96,7 @@ def root_stages() -> tuple[Stage, ...]:
             ),
             limit=ROUNDS,
         ),
-        _loose(_no_crowd, "crowded angles", turning=()),
+        _loose(_unmarked, "place blur angles marks", turning=()),
         Each("ends", (_angle(),)),
     )
 
@@ -97,27 +107,24 @@ def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
 
 
 def _begin(E: Any) -> Any:
-    zeros = [[0.0, 0.0] for _ in range(DEGREE + 1)]
-    return zeros, 0.0, 1.0
+    del E
+    return [[0.0, 0.0] for _ in range(WAVES)], 1.0
 
 
 def _sample() -> Program:
-    def formula(E: Any, basis: Any, waves: Any, spectrum: Any, largest: Any) -> Any:
+    def formula(E: Any, basis: Any, waves: Any, spectrum: Any) -> Any:
         d = determinant(at_angle(E, basis))
-        sums = [
-            [spectrum[k][x] + d * waves[k][x] for x in range(2)]
-            for k in range(DEGREE + 1)
+        return [
+            [spectrum[k][x] + d * waves[k][x] for x in range(2)] for k in range(WAVES)
         ]
-        return sums, maximum(largest, absolute(d))
 
     return _loose(
         formula,
-        "spectrum largest",
+        "spectrum",
         E=(3, 6, 9),
         basis=(3,),
-        waves=(DEGREE + 1, 2),
-        spectrum=(DEGREE + 1, 2),
-        largest=(),
+        waves=(WAVES, 2),
+        spectrum=(WAVES, 2),
     )
 
 
@@ -132,14 +139,20 @@ def at_angle(E: Any, basis: Any) -> list[list[Any]]:
     ]
 
 
-def _scaled(spectrum: Any, largest: Any) -> Any:
-    """Return the series in parts of its largest value, and where roots start."""
-    factor = 1.0 / maximum(largest, TINY)
+def _scaled(spectrum: Any) -> Any:
+    """Return the series in parts of its largest, its noise, and where roots start."""
+    largest: Any = TINY
+    for row in spectrum[: DEGREE + 1]:
+        for x in row:
+            largest = maximum(largest, absolute(x))
+    factor = 1.0 / largest
+    u, v = spectrum[WAVES - 1]
+    noise = factor * maximum(absolute(u), absolute(v))
     z: list[list[float]] = []
     for k in range(ROOTS):
         turn, radius = 2.0 * math.pi * k / ROOTS + 0.4, (0.9, 1.05)[k % 2]
         z.append([radius * math.cos(turn), radius * math.sin(turn)])
-    return [[factor * x for x in row] for row in spectrum], z
+    return [[factor * x for x in row] for row in spectrum], noise, z
 
 
 def _still(turning: Any) -> Any:
@@ -191,36 +204,65 @@ def _aberth() -> Program:
     return _loose(
         formula,
         "root turning",
-        spectrum=(DEGREE + 1, 2),
+        spectrum=(WAVES, 2),
         z=(ROOTS, 2),
         root=(2,),
         turning=(),
     )
 
 
+ROUNDING = 1e-15
+"""Least error of the series, in parts of its largest."""
+
 FAR = 4.0
 """Square of the radius beyond which a root is far from the unit circle."""
 
 
-def _no_crowd(turning: Any) -> Any:
+def _unmarked(turning: Any) -> Any:
     del turning
-    return 0.0, [math.nan] * ROOTS
+    return 0.0, 0.0, [0.0] * ROOTS, [0.0] * ROOTS
 
 
 def _angle() -> Program:
-    def formula(z: Any, end: Any, crowded: Any) -> Any:
+    def formula(  # noqa: PLR0913, PLR0917 - columns of a stage
+        z: Any, end: Any, place: Any, blur: Any, spectrum: Any, noise: Any
+    ) -> Any:
         x, y = end
         square = x * x + y * y
         least, most = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
         is_real = (square > least) & (square < most)
-        near: Any = 0.0
+        near = twins = earlier = 0.0
         for j in range(ROOTS):
             u, v = x - z[j][0], y - z[j][1]
-            near = near + select(u * u + v * v < CROWD * CROWD, 1.0, 0.0)
-        is_crowd = is_real & (near > 2.5)
-        return select(is_real, atan2(y, x), math.nan), select(is_crowd, 1.0, crowded)
+            gap = u * u + v * v
+            near = near + select(gap < CROWD * CROWD, 1.0, 0.0)
+            is_twin = gap < TWINS * TWINS
+            twins = twins + select(is_twin, 1.0, 0.0)
+            earlier = earlier + select(is_twin & (place > float(j)), 1.0, 0.0)
+        is_later = (twins < 2.5) & (earlier > 0.5)
+        mark = select(near > 2.5, MEMBER, select(is_later, TWIN, LONE))
+        # an error e of the series, whose largest is 1, moves a root by e / |P'|
+        p = d = (0.0, 0.0)
+        for k in reversed(range(-DEGREE, DEGREE + 1)):
+            d = _plus(_times(d, (x, y)), p)
+            sign = 1.0 if k >= 0 else -1.0
+            p = _times(p, (x, y))
+            p = _plus(p, (spectrum[abs(k)][0], sign * spectrum[abs(k)][1]))
+        slope = sqrt(maximum(d[0] * d[0] + d[1] * d[1], TINY))
+        error = maximum(noise, ROUNDING) / slope
+        blur = maximum(blur, select(is_real, error, 0.0))
+        return atan2(y, x), select(is_real, mark, 0.0), blur, place + 1.0
 
-    return _loose(formula, "angle crowded", z=(ROOTS, 2), end=(2,), crowded=())
+    return _loose(
+        formula,
+        "angle mark blur place",
+        z=(ROOTS, 2),
+        end=(2,),
+        place=(),
+        blur=(),
+        spectrum=(WAVES, 2),
+        noise=(),
+    )
 
 
 def _times(a: Any, b: Any) -> tuple[Any, Any]:

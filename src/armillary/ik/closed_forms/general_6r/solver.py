@@ -1,8 +1,11 @@
 """All answers of an arm of six revolute joints, in stages that run where needed.
 
-Every target is solved in the better order of the arm, with one look at each root. Where
-roots crowd, where something near a solution did not become one, or where the number of
-solutions is odd, both orders are tried, and angles corrected first.
+1. Every target in the better order of the arm, one look at each root.
+2. Where three roots are close, something near a solution did not become one, or the
+   number of solutions is odd: the roots of the crowd again, their angles corrected
+   first, and all roots of the other order.
+3. Where det M is lost in rounding in both orders, or the number is odd still: the
+   angles of all roots, real or not, and others next to them, corrected more often.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
-from armillary.ik.closed_forms.general_6r.roots import ROOTS
+from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, ROOTS
 from armillary.ik.closed_forms.general_6r.stages import (
     KEYS,
     apart_kernel,
@@ -43,14 +46,19 @@ CLOSE = 1e-4
 ERROR = 1e-9
 """Largest error of a solution, of the pose in units of the arm."""
 
-APART = 1.5e-4
+APART = 5e-6
 """Keys of different solutions differ by more."""
 
-SAMPLES = 64
-FLAT = 1e-9
-"""Part of the usual det M below which a target has solutions everywhere, or nowhere."""
+SAMPLES = 128
+SAME, MOST_LOST = 1e-3, 6
+BLUR = 1e-3
+"""Largest error of a root that shows where to look [rad]."""
 
-FEW, MANY = ROOTS * FOUND, 3 * ROOTS * FOUND
+SHIFTS = -0.03, 0.0, 0.03
+PASSES = 1, 2, 6
+"""Corrections of the angle of a root in each of the three stages."""
+
+SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
 class Solutions(NamedTuple):
@@ -68,21 +76,23 @@ class Solutions(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The kernels of one order of an arm."""
+    """The kernels of one order of an arm: of roots, and of looks with `PASSES`."""
 
     roots: Kernel
-    once: Kernel
-    twice: Kernel
+    looks: tuple[Kernel, ...]
 
 
 class _Found(NamedTuple):
-    """What is found of targets, copies among it; `again` are those to look at again."""
+    """Solutions: targets, angles and keys of each; targets that are in doubt."""
 
     rows: Whole
     angles: Array
     keys: Array
-    again: Truths
-    flat: Truths
+    doubt: Truths
+
+    @property
+    def parts(self) -> tuple[Whole, Array, Array]:
+        return self[:3]
 
 
 class SixAxesSolver:
@@ -94,120 +104,180 @@ class SixAxesSolver:
         Raises:
             NotApplicable: Known joint angles are not found at their own poses.
         """
-        self._arm = arm
         links = arm.scaled
         self._polish = polish_kernel(links[:, :3])
         orders: list[_Order] = []
         for hides_five in (True, False):
             order = arm.order(hides_five=hides_five)
-            orders.append(
-                _Order(
-                    roots_kernel(order), near_kernel(order, 1), near_kernel(order, 2)
-                )
-            )
-        angles = np.random.default_rng(99).uniform(-np.pi, np.pi, (SAMPLES, 6))
-        X = np.broadcast_to(np.eye(4), (SAMPLES, 4, 4))
-        for k in range(6):
-            X = X @ turned(angles[:, k])
-            X = X @ links[k] if k < len(links) else X
-        poses = np.ascontiguousarray(X)
-        usual = [float(np.median(order.roots(poses)[2])) for order in orders]
-        self._orders = list(zip(orders, usual, strict=True))
-        counts: list[int] = []
-        for each in self._orders:
-            found = self._distinct(self._found(poses, each, passes=1), SAMPLES, FEW)
-            counts.append(len(found[0]))
-        if counts[1] > counts[0]:
-            self._orders.reverse()
-        found = self.solve(poses)
-        gap = np.abs(_wrapped(found.angles - angles[found.rows])).max(axis=1)
+            looks = tuple(near_kernel(order, passes) for passes in PASSES)
+            orders.append(_Order(roots_kernel(order), looks))
+        self._orders = orders
+        angles, poses = _samples(links)
+        whole = self.solve(poses)
+        gap = np.abs(_wrapped(whole.angles - angles[whole.rows])).max(axis=1)
         own = np.full(SAMPLES, np.inf)
-        np.minimum.at(own, found.rows, gap)
+        np.minimum.at(own, whole.rows, gap)
         lost = int((own > SAME).sum())
         require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
+        counts = np.bincount(whole.rows, minlength=SAMPLES)
+        costs: list[tuple[int, int]] = []
+        for order in orders:
+            found = self._first(order, poses, None)
+            alone = np.bincount(found.rows, minlength=SAMPLES)
+            again = found.doubt | (alone % 2 == 1)
+            costs.append((int(((alone < counts) & ~again).sum()), int(again.sum())))
+        if costs[1] < costs[0]:
+            self._orders.reverse()
 
     def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
         """Return all solutions of targets.
 
         Args:
             inner: The last axis's frame in that of the first, lengths in units of the
-                arm's `scale`, shape (count, 4, 4); NaN has none.
+                arm's `scale`, shape (count, 4, 4).
             threads: As for kernels.
         """
         count = len(inner)
-        found = self._found(inner, self._orders[0], passes=1, threads=threads)
-        rows, angles, keys = self._distinct(found, count, FEW)
-        odd = np.bincount(rows, minlength=count) % 2 == 1
-        again = np.flatnonzero(found.again | odd)
+        found = self._first(self._orders[0], inner, threads)
         unsure = np.zeros(count, np.bool_)
-        if not again.size:
-            return Solutions(rows, angles, unsure)
-        part = np.ascontiguousarray(inner[again])
-        more = [
-            self._found(part, each, passes=2, threads=threads) for each in self._orders
-        ]
-        place = np.full(count, -1)
-        place[again] = np.arange(len(again))
-        is_again = place[rows] >= 0
-        parts = [(place[rows[is_again]], angles[is_again], keys[is_again])]
-        parts += [each[:3] for each in more]
-        joined = [np.concatenate(x) for x in zip(*parts, strict=True)]
-        order = np.argsort(joined[0], kind="stable")
-        flat = np.logical_and.reduce([each.flat for each in more])
-        doubt = np.logical_and.reduce([each.again for each in more])
-        everything = _Found(*(x[order] for x in joined), doubt, flat)
-        new_rows, new_angles, new_keys = self._distinct(everything, len(again), MANY)
-        odd = np.bincount(new_rows, minlength=len(again)) % 2 == 1
-        unsure[again] = flat | odd
-        rows = np.concatenate([rows[~is_again], again[new_rows]])
-        angles = np.concatenate([angles[~is_again], new_angles])
-        order = np.argsort(rows, kind="stable")
-        return Solutions(rows[order], angles[order], unsure)
+        for stage in (self._second, self._third):
+            odd = np.bincount(found.rows, minlength=count) % 2 == 1
+            again = np.flatnonzero(found.doubt | odd)
+            unsure[:] = False
+            if not again.size:
+                break
+            unsure[again] = True
+            more = stage(np.ascontiguousarray(inner[again]), threads)
+            found = self._joined(found, again, more)
+        else:
+            odd = np.bincount(found.rows, minlength=count) % 2 == 1
+            unsure = found.doubt | odd
+        return Solutions(found.rows, found.angles, unsure)
 
-    def _found(
+    def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
+        """Return what one look at each root finds; crowds are in doubt."""
+        angles, marks, blur = order.roots(inner, threads=threads)
+        rows, which = np.nonzero(marks >= LONE)
+        starts = rows, angles[rows, which]
+        found = self._looked(order, 0, inner, starts, threads)
+        doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR)
+        return self._distinct([found._replace(doubt=found.doubt | doubt)])
+
+    def _second(self, inner: Array, threads: int | None) -> list[_Found]:
+        """Return what crowds hold, and what the other order finds."""
+        parts: list[_Found] = []
+        lost_in: list[Truths] = []
+        for k, order in enumerate(self._orders):
+            angles, marks, blur = order.roots(inner, threads=threads)
+            rows, which = np.nonzero(marks >= (LONE if k else MEMBER))
+            starts = rows, angles[rows, which]
+            parts.append(self._looked(order, 1, inner, starts, threads))
+            lost_in.append(~(blur < BLUR))
+        lost = lost_in[0] & lost_in[1]
+        return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+
+    def _third(self, inner: Array, threads: int | None) -> list[_Found]:
+        """Return what is found from all roots and next to them."""
+        parts: list[_Found] = []
+        lost_in: list[Truths] = []
+        for order in self._orders:
+            angles, _, blur = order.roots(inner, threads=threads)
+            lost_in.append(~(blur < BLUR))
+            for shift in SHIFTS:
+                rows = np.repeat(np.arange(len(inner)), ROOTS)
+                starts = rows, angles.ravel() + shift
+                parts.append(self._looked(order, 2, inner, starts, threads))
+        lost = lost_in[0] & lost_in[1]
+        return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+
+    def _looked(
         self,
+        order: _Order,
+        stage: int,
         inner: Array,
-        order: tuple[_Order, float],
-        *,
-        passes: int,
-        threads: int | None = None,
+        starts: tuple[Whole, Array],
+        threads: int | None,
     ) -> _Found:
-        """Return what one order finds of targets."""
-        kernels, usual = order
-        near = kernels.once if passes == 1 else kernels.twice
-        angles, crowded, largest = kernels.roots(inner, threads=threads)
-        rows, which = np.nonzero(np.isfinite(angles))
-        at, missed = near(inner[rows], angles[rows, which], threads=threads)
+        """Return what is found next to angles of targets, copies among it.
+
+        In doubt are those in which something misses little, and leads nowhere.
+        """
+        rows, angles = starts
+        at, missed = order.looks[stage](inner[rows], angles, threads=threads)
         missed = missed.ravel()
         kept = np.flatnonzero(missed < MISSED)
         rows = rows[kept // FOUND]
-        missed = missed[kept]
         q, error, keys = self._polish(
             inner[rows], at.reshape(-1, 6)[kept], threads=threads
         )
         good = error < ERROR
-        flat = ~(largest > FLAT * usual)
-        again = (crowded > 0.0) | flat
-        again[rows[~good & (missed < CLOSE)]] = True
-        return _Found(rows[good], q[good], keys[good], again, flat)
+        doubt = np.zeros(len(inner), np.bool_)
+        doubt[rows[~good & (missed[kept] < CLOSE)]] = True
+        if good.all():
+            return _Found(rows, q, keys, doubt)
+        return _Found(rows[good], q[good], keys[good], doubt)
 
-    def _distinct(
-        self, found: _Found, count: int, slots: int
-    ) -> tuple[Whole, Array, Array]:
-        """Return what is found without copies: targets, angles, keys."""
-        rows = found.rows
+    def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
+        """Return what is found, with more of some targets."""
+        doubt = np.logical_or.reduce([each.doubt for each in more])
+        place = np.full(len(found.doubt), -1)
+        place[again] = np.arange(len(again))
+        is_again = place[found.rows] >= 0
+        before = _Found(
+            place[found.rows[is_again]],
+            found.angles[is_again],
+            found.keys[is_again],
+            doubt,
+        )
+        new = self._distinct([before, *more])
+        whole = np.zeros(len(found.doubt), np.bool_)
+        whole[again] = doubt
+        parts = (
+            np.concatenate([a[~is_again], b])
+            for a, b in zip(
+                found.parts, (again[new.rows], new.angles, new.keys), strict=True
+            )
+        )
+        rows, angles, keys = parts
+        order = np.argsort(rows, kind="stable")
+        return _Found(rows[order], angles[order], keys[order], whole)
+
+    @staticmethod
+    def _distinct(parts: list[_Found]) -> _Found:
+        """Return what is found without copies, by targets."""
+        rows, angles, keys = parts[0].parts
+        if len(parts) > 1:
+            joined = (
+                np.concatenate(arrays)
+                for arrays in zip(*(each.parts for each in parts), strict=True)
+            )
+            rows, angles, keys = joined
+            order = np.argsort(rows, kind="stable")
+            rows, angles, keys = rows[order], angles[order], keys[order]
+        doubt = np.logical_or.reduce([each.doubt for each in parts])
+        count = len(doubt)
         counts = np.bincount(rows, minlength=count)
-        first = np.cumsum(counts) - counts
-        slot = np.arange(len(rows)) - first[rows]
-        keys = np.zeros((count, slots, KEYS))
-        keys[rows, slot] = found.keys
-        new = apart_of(slots)(keys, counts.astype(np.float64), APART)
+        slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
+        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        # more than all slots are copies, nearly all of them
+        if counts.max(initial=0) > slots:
+            fits = slot < slots
+            rows, angles, keys, slot = rows[fits], angles[fits], keys[fits], slot[fits]
+            counts = np.minimum(counts, slots)
+        table = np.zeros((count, slots, KEYS))
+        table[rows, slot] = keys
+        new = apart_of(slots)(table, counts.astype(np.float64), APART)
         kept = new[rows, slot] > 0.0
-        return rows[kept], found.angles[kept], found.keys[kept]
+        return _Found(rows[kept], angles[kept], keys[kept], doubt)
 
 
-SAME = 1e-3
-MOST_LOST = 3
+def _samples(links: Array) -> tuple[Array, Array]:
+    """Return random angles (SAMPLES, 6) of an arm, and the poses that they lead to."""
+    angles = np.random.default_rng(99).uniform(-np.pi, np.pi, (SAMPLES, 6))
+    X = turned(angles[:, 0])
+    for k, link in enumerate(links):
+        X = X @ link @ turned(angles[:, k + 1])
+    return angles, np.ascontiguousarray(X)
 
 
 def apart_of(slots: int) -> Kernel:

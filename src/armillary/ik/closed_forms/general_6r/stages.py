@@ -69,7 +69,7 @@ PASSES = Table("passes", (reals("number"),))
 
 
 def roots_kernel(order: dict[str, Any]) -> Kernel:
-    """Return the kernel `target` (4, 4) -> `angles` (16,), `crowded`, `largest`.
+    """Return the kernel `target` (4, 4) -> `angles`, `marks` (16,), `blur`.
 
     order: The constants of `SixAxes.order`.
     """
@@ -115,7 +115,7 @@ def _roots() -> CompiledPipeline:
             (Port("target", (4, 4)),),
             (ORDER, *TABLES),
             stages,
-            ("angles", "crowded", "largest"),
+            ("angles", "marks", "blur"),
         )
     )
 
