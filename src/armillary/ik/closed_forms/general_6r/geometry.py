@@ -142,6 +142,31 @@ def inverse(X: Array) -> Array:
     return Y
 
 
+def weakest(links: Array, angles: Array) -> tuple[Array, Array]:
+    """Return the two directions of angles that move the last axis's frame least.
+
+    Args:
+        links: K, shape (5, 4, 4).
+        angles: Of the axes, shape (m, 6).
+
+    Returns:
+        Unit vectors, shape (m, 6) each, of the least and the second singular value.
+    """
+    X = np.broadcast_to(np.eye(4), (len(angles), 4, 4))
+    axes: list[Array] = []
+    for k in range(angles.shape[1]):
+        axes.append(X)
+        X = X @ turned(angles[:, k])
+        X = X @ links[k] if k < len(links) else X
+    columns = [
+        np.concatenate([np.cross(A[:, :3, 2], X[:, :3, 3] - A[:, :3, 3]), A[:, :3, 2]], 1)
+        for A in axes
+    ]
+    J = np.stack(columns, axis=-1)
+    V = np.linalg.svd(J)[2]
+    return V[:, 5], V[:, 4]
+
+
 def left_rows(L: Array) -> Array:
     """Return what the left side is made of, for a frame's z = (x, y, z) and origin p.
 

@@ -48,8 +48,9 @@ CROWD = 0.05
 TWINS = 3e-3
 """Of two roots as close as this a look at one finds both."""
 
-LONE, MEMBER, TWIN = 1.0, 2.0, 0.5
-"""What is said of a root that may be real: alone, of a crowd, or close to another."""
+LONE, PAIR, MEMBER, TWIN = 1.0, 1.5, 2.0, 0.5
+"""What is said of a root that may be real: alone, the first of two that are close, of a
+crowd, or the second of two."""
 
 MOST_STEP = 0.5
 
@@ -80,8 +81,8 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
 def root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` to `angles`.
 
-    Those are the u_3 of all roots, (16,). `marks` are LONE, MEMBER or TWIN where a root
-    may be real, else 0. `blur` is the largest error of such a root [rad], from how much
+    Those are the u_3 of all roots, (16,). `marks` are LONE, PAIR, MEMBER or TWIN where a
+    root may be real, else 0. `blur` is the largest error of such a root [rad], from how much
     of det M is rounding and how close all roots are.
     """
     return (
@@ -240,7 +241,8 @@ def _angle() -> Program:
             twins = twins + select(is_twin, 1.0, 0.0)
             earlier = earlier + select(is_twin & (place > float(j)), 1.0, 0.0)
         is_later = (twins < 2.5) & (earlier > 0.5)
-        mark = select(near > 2.5, MEMBER, select(is_later, TWIN, LONE))
+        mark = select(is_later, TWIN, select(twins > 1.5, PAIR, LONE))
+        mark = select(near > 2.5, MEMBER, mark)
         # an error e of the series, whose largest is 1, moves a root by e / |P'|
         p = d = (0.0, 0.0)
         for k in reversed(range(-DEGREE, DEGREE + 1)):

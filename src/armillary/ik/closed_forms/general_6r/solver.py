@@ -5,7 +5,9 @@
    number of solutions is odd: the roots of the crowd again, their angles corrected
    first, and all roots of the other order.
 3. Where det M is lost in rounding in both orders, or the number is odd still: the
-   angles of all roots, real or not, and others next to them, corrected more often.
+   angles of all roots, real or not, and many next to those that may be.
+4. Where that leaves a doubt: Newton's method from next to each solution, along both
+   directions in which the arm moves least.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.closed_forms.family import require
-from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned, weakest
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
-from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, ROOTS
+from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS
 from armillary.ik.closed_forms.general_6r.stages import (
     KEYS,
     apart_kernel,
@@ -51,12 +53,15 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 1e-3
-"""Largest error of a root that shows where to look [rad]."""
+BLUR = 1e-3, 1e-4
+"""Largest error of a root that shows where to look, first and where roots crowd."""
 
-SHIFTS = -0.03, 0.0, 0.03
-PASSES = 1, 2, 6
-"""Corrections of the angle of a root in each of the three stages."""
+SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1
+"""How far from solutions others are looked for [rad]."""
+
+SHIFTS = 0.0, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
+PASSES = 1, 2
+"""Looks at a root, each from where the one before saw the nearest solution."""
 
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
@@ -82,17 +87,39 @@ class _Order(NamedTuple):
     looks: tuple[Kernel, ...]
 
 
+NONE = np.zeros(0, np.bool_)
+
+
 class _Found(NamedTuple):
-    """Solutions: targets, angles and keys of each; targets that are in doubt."""
+    """Solutions: targets, angles and keys of each; targets that are in doubt.
+
+    `alone` are looks that found fewer solutions than they can.
+    """
 
     rows: Whole
     angles: Array
     keys: Array
     doubt: Truths
+    alone: Truths = NONE
 
     @property
     def parts(self) -> tuple[Whole, Array, Array]:
         return self[:3]
+
+    def ordered(self) -> _Found:
+        """Return the same by targets, in order."""
+        order = np.argsort(self.rows, kind="stable")
+        return _Found(*(array[order] for array in self.parts), self.doubt)
+
+    def of(self, targets: Whole) -> _Found:
+        """Return what is found of some targets, as the targets of their own."""
+        place = np.full(len(self.doubt), -1)
+        place[targets] = np.arange(len(targets))
+        rows = place[self.rows]
+        kept = rows >= 0
+        return _Found(
+            rows[kept], self.angles[kept], self.keys[kept], self.doubt[targets]
+        )
 
 
 class SixAxesSolver:
@@ -105,6 +132,7 @@ class SixAxesSolver:
             NotApplicable: Known joint angles are not found at their own poses.
         """
         links = arm.scaled
+        self._links = links
         self._polish = polish_kernel(links[:, :3])
         orders: list[_Order] = []
         for hides_five in (True, False):
@@ -140,15 +168,17 @@ class SixAxesSolver:
         count = len(inner)
         found = self._first(self._orders[0], inner, threads)
         unsure = np.zeros(count, np.bool_)
-        for stage in (self._second, self._third):
+        for stage in (self._second, self._third, self._fourth):
             odd = np.bincount(found.rows, minlength=count) % 2 == 1
             again = np.flatnonzero(found.doubt | odd)
             unsure[:] = False
             if not again.size:
                 break
             unsure[again] = True
-            more = stage(np.ascontiguousarray(inner[again]), threads)
-            found = self._joined(found, again, more)
+            part = np.ascontiguousarray(inner[again])
+            before = found.of(again)
+            more = stage(part, before, threads)
+            found = self._joined(found, again, [before, *more])
         else:
             odd = np.bincount(found.rows, minlength=count) % 2 == 1
             unsure = found.doubt | odd
@@ -160,11 +190,16 @@ class SixAxesSolver:
         rows, which = np.nonzero(marks >= LONE)
         starts = rows, angles[rows, which]
         found = self._looked(order, 0, inner, starts, threads)
-        doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR)
+        doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR[0])
+        pairs = np.flatnonzero(marks[rows, which] == PAIR)
+        doubt[rows[pairs[found.alone[pairs]]]] = True
         return self._distinct([found._replace(doubt=found.doubt | doubt)])
 
-    def _second(self, inner: Array, threads: int | None) -> list[_Found]:
+    def _second(
+        self, inner: Array, before: _Found, threads: int | None
+    ) -> list[_Found]:
         """Return what crowds hold, and what the other order finds."""
+        del before
         parts: list[_Found] = []
         lost_in: list[Truths] = []
         for k, order in enumerate(self._orders):
@@ -172,23 +207,42 @@ class SixAxesSolver:
             rows, which = np.nonzero(marks >= (LONE if k else MEMBER))
             starts = rows, angles[rows, which]
             parts.append(self._looked(order, 1, inner, starts, threads))
-            lost_in.append(~(blur < BLUR))
+            lost_in.append(~(blur < BLUR[1]))
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
 
-    def _third(self, inner: Array, threads: int | None) -> list[_Found]:
+    def _third(
+        self, inner: Array, before: _Found, threads: int | None
+    ) -> list[_Found]:
         """Return what is found from all roots and next to them."""
+        del before
         parts: list[_Found] = []
         lost_in: list[Truths] = []
         for order in self._orders:
-            angles, _, blur = order.roots(inner, threads=threads)
-            lost_in.append(~(blur < BLUR))
-            for shift in SHIFTS:
-                rows = np.repeat(np.arange(len(inner)), ROOTS)
-                starts = rows, angles.ravel() + shift
-                parts.append(self._looked(order, 2, inner, starts, threads))
+            angles, marks, blur = order.roots(inner, threads=threads)
+            lost_in.append(~(blur < BLUR[1]))
+            for shift in (*SHIFTS, *(-x for x in SHIFTS[1:])):
+                rows, which = np.nonzero(marks > 0.0 if shift else marks >= 0.0)
+                starts = rows, angles[rows, which] + shift
+                found = self._looked(order, 0, inner, starts, threads)
+                parts.append(self._distinct([found]))
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+
+    def _fourth(
+        self, inner: Array, before: _Found, threads: int | None
+    ) -> list[_Found]:
+        """Return what is found from next to solutions: of close ones each finds all."""
+        parts: list[_Found] = []
+        one, two = weakest(self._links, before.angles)
+        ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
+        for scale in SCALES:
+            starts = (before.angles + scale * ways).reshape(-1, 6)
+            rows = np.tile(before.rows, len(ways))
+            q, error, keys = self._polish(inner[rows], starts, threads=threads)
+            good = error < ERROR
+            parts.append(_Found(rows[good], q[good], keys[good], before.doubt))
+        return [self._distinct([each.ordered()]) for each in parts]
 
     def _looked(
         self,
@@ -213,23 +267,18 @@ class SixAxesSolver:
         good = error < ERROR
         doubt = np.zeros(len(inner), np.bool_)
         doubt[rows[~good & (missed[kept] < CLOSE)]] = True
-        if good.all():
-            return _Found(rows, q, keys, doubt)
-        return _Found(rows[good], q[good], keys[good], doubt)
+        both = np.full((len(angles), FOUND, KEYS), np.nan)
+        both.reshape(-1, KEYS)[kept[good]] = keys[good]
+        alone = ~(np.abs(both[:, 0] - both[:, 1]).max(axis=1) > APART)
+        return _Found(rows[good], q[good], keys[good], doubt, alone)
 
     def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
         """Return what is found, with more of some targets."""
-        doubt = np.logical_or.reduce([each.doubt for each in more])
-        place = np.full(len(found.doubt), -1)
-        place[again] = np.arange(len(again))
-        is_again = place[found.rows] >= 0
-        before = _Found(
-            place[found.rows[is_again]],
-            found.angles[is_again],
-            found.keys[is_again],
-            doubt,
-        )
-        new = self._distinct([before, *more])
+        doubt = more[-1].doubt
+        is_new = np.zeros(len(found.doubt), np.bool_)
+        is_new[again] = True
+        is_again = is_new[found.rows]
+        new = self._distinct(more)
         whole = np.zeros(len(found.doubt), np.bool_)
         whole[again] = doubt
         parts = (
@@ -238,9 +287,7 @@ class SixAxesSolver:
                 found.parts, (again[new.rows], new.angles, new.keys), strict=True
             )
         )
-        rows, angles, keys = parts
-        order = np.argsort(rows, kind="stable")
-        return _Found(rows[order], angles[order], keys[order], whole)
+        return _Found(*parts, whole).ordered()
 
     @staticmethod
     def _distinct(parts: list[_Found]) -> _Found:
@@ -251,10 +298,8 @@ class SixAxesSolver:
                 np.concatenate(arrays)
                 for arrays in zip(*(each.parts for each in parts), strict=True)
             )
-            rows, angles, keys = joined
-            order = np.argsort(rows, kind="stable")
-            rows, angles, keys = rows[order], angles[order], keys[order]
-        doubt = np.logical_or.reduce([each.doubt for each in parts])
+            rows, angles, keys = _Found(*joined, parts[0].doubt).ordered().parts
+        doubt = parts[-1].doubt
         count = len(doubt)
         counts = np.bincount(rows, minlength=count)
         slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
