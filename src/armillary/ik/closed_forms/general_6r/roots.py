@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from armillary.ik.closed_forms.general_6r.eliminant import TINY, determinant
-from armillary.kernel.pipeline import Each, Stage, While, program
+from armillary.kernel.pipeline import Each, Stage, When, While, program
 from armillary.kernel.tables import Table, index, reals
 from armillary.trace import Program
 from armillary.trace.functions import (
@@ -36,7 +36,7 @@ SAMPLES = 2 * WAVES - 1
 """So many that the first harmonic beyond the degree is known: it is rounding alone."""
 
 ROUNDS = 24
-CLOSE = 1e-3
+CLOSE = 3e-4
 """Roots that move by less are found: the next step of a simple one is exact."""
 
 BAND = 0.06
@@ -56,7 +56,7 @@ MOST_STEP = 0.5
 
 TABLES = (
     Table("samples", (reals("basis", (3,)), reals("waves", (WAVES, 2)))),
-    Table("roots", (index("root", "z"),)),
+    Table("roots", (index("root", "z"), index("mover", "movers"))),
     Table(
         "ends", (index("end", "z"), index("angle", "angles"), index("mark", "marks"))
     ),
@@ -73,7 +73,7 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
         # c_k = sum_j d_j exp(-i k t_j) / 17
         "waves": np.stack([np.cos(_waves), -np.sin(_waves)], axis=-1) / SAMPLES,
     },
-    "roots": {"root": np.arange(ROOTS)},
+    "roots": dict.fromkeys(("root", "mover"), np.arange(ROOTS)),
     "ends": dict.fromkeys(("end", "angle", "mark"), np.arange(ROOTS)),
 }
 
@@ -88,12 +88,18 @@ def root_stages() -> tuple[Stage, ...]:
     return (
         _loose(_begin, "spectrum turning", E=(3, 6, 9)),
         Each("samples", (_sample(),)),
-        _loose(_scaled, "spectrum noise z", spectrum=(WAVES, 2)),
+        _loose(_scaled, "spectrum noise z movers", spectrum=(WAVES, 2)),
         While(
             "turning",
             (
                 _loose(_still, "turning", turning=()),
-                Each("roots", (_aberth(),)),
+                Each(
+                    "roots",
+                    (
+                        _loose(_of_mover, "moves", mover=()),
+                        When("moves", (_aberth(),), together=True),
+                    ),
+                ),
             ),
             limit=ROUNDS,
         ),
@@ -153,7 +159,12 @@ def _scaled(spectrum: Any) -> Any:
     for k in range(ROOTS):
         turn, radius = 2.0 * math.pi * k / ROOTS + 0.4, (0.9, 1.05)[k % 2]
         z.append([radius * math.cos(turn), radius * math.sin(turn)])
-    return [[factor * x for x in row] for row in spectrum], noise, z
+    scaled = [[factor * x for x in row] for row in spectrum]
+    return scaled, noise, z, [1.0] * ROOTS
+
+
+def _of_mover(mover: Any) -> Any:
+    return mover + 0.0
 
 
 def _still(turning: Any) -> Any:
@@ -162,7 +173,8 @@ def _still(turning: Any) -> Any:
 
 
 def _aberth() -> Program:
-    def formula(spectrum: Any, z: Any, root: Any, turning: Any) -> Any:
+    def formula(spectrum: Any, z: Any, root: Any, mover: Any, turning: Any) -> Any:
+        del mover
         x, y = root
         square = x * x + y * y
         outside = square > 1.0
@@ -199,15 +211,16 @@ def _aberth() -> Program:
         u, v = select(is_finite, u, x), select(is_finite, v, y)
         # far from the circle no root is real, and none is waited for
         far = (square > FAR) | (square < 1.0 / FAR)
-        moves = select((length > CLOSE) & ~far, 1.0, turning)
-        return [u, v], moves
+        moves = select((length > CLOSE) & ~far, 1.0, 0.0)
+        return [u, v], moves, maximum(turning, moves)
 
     return _loose(
         formula,
-        "root turning",
+        "root mover turning",
         spectrum=(WAVES, 2),
         z=(ROOTS, 2),
         root=(2,),
+        mover=(),
         turning=(),
     )
 

@@ -56,7 +56,7 @@ SAME, MOST_LOST = 1e-3, 6
 BLUR = 1e-3, 1e-4
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
-SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1
+SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
 SHIFTS = 0.0, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2

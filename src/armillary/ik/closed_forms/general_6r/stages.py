@@ -180,12 +180,11 @@ def _apart(slots: int) -> CompiledPipeline:
                 most = maximum(most, absolute(a - b))
             same = (most <= within) & (turn > float(j))
             copies = copies + select(same, 1.0, 0.0)
-        is_copy = (copies > 0.0) | (turn >= count)
-        return select(is_copy, 0.0, 1.0), turn + 1.0
+        return select(copies > 0.0, 0.0, 1.0), turn + 1.0, count - turn - 1.0
 
     compare = _loose(
         formula,
-        "is_new turn",
+        "is_new turn left",
         keys=(slots, KEYS),
         count=(),
         within=(),
@@ -193,14 +192,16 @@ def _apart(slots: int) -> CompiledPipeline:
         is_new=(),
         turn=(),
     )
-    begin = program(lambda count: ([0.0] * slots, 0.0), "new turn", count=())
+    begin = program(
+        lambda count: ([0.0] * slots, 0.0, count), "new turn left", count=()
+    )
     table = Table("slots", (index("key", "keys"), index("is_new", "new")))
     return compile_pipeline(
         Pipeline(
             "six_axes_apart",
             (Port("keys", (slots, KEYS)), Port("count", ()), Port("within", ())),
             (table,),
-            (begin, Each("slots", (compare,))),
+            (begin, Each("slots", (compare,), active="left")),
             ("new",),
         )
     )
