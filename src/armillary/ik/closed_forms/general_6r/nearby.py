@@ -79,21 +79,23 @@ def equations_program(name: str = "E reals xs ys") -> Program:
     )
 
 
-def nearby_program() -> Program:
-    """Return the program from a root to the nearest solutions.
+def nearby_program(count: int = FOUND) -> Program:
+    """Return the program from a root to the nearest solutions, one or two.
 
-    Its outputs are `steps` (2,), how far u_3 is on from there; `fourth` and `fifth`,
-    sines and cosines of u_4 and u_5, (2, 2); and `angle`, moved by the least step.
+    Its outputs are `third`, their u_3, (count,); `fourth` and `fifth`, sines and
+    cosines of u_4 and u_5, (count, 2); and `angle`, moved by the least step.
     """
 
     def formula(E: Any, angle: Any) -> Any:
         s, c = sin(angle), cos(angle)
         M = at_angle(E, (s, c, 1.0))
         D = at_angle(E, (c, 0.0 - s, 0.0))
-        span = _span(factored(M), D)
+        span = _span(factored(M), D, count)
         halves = _half_angles(span)
         steps = [_step(M, D, four, five) for four, five in halves]
-        least = select(absolute(steps[0]) <= absolute(steps[1]), steps[0], steps[1])
+        least = steps[0]
+        for step in steps[1:]:
+            least = select(absolute(least) <= absolute(step), least, step)
         turns = [[_doubled(half) for half in pair] for pair in halves]
         fourth = [list(pair[0]) for pair in turns]
         fifth = [list(pair[1]) for pair in turns]
@@ -106,11 +108,11 @@ def nearby_program() -> Program:
     )
 
 
-def candidates_program() -> Program:
+def candidates_program(count: int = FOUND) -> Program:
     """Return the program from solutions in u_3, u_4, u_5 to joint angles.
 
-    Its outputs are `found` (2, 6), angles of the axes in their order, and `missed`
-    (2,), the square of what closes the chain no more.
+    Its outputs are `found` (count, 6), angles of the axes in their order, and `missed`
+    (count,), the square of what closes the chain no more.
     """
 
     def formula(  # noqa: PLR0913 - columns of a stage
@@ -130,7 +132,7 @@ def candidates_program() -> Program:
         )
         rows: list[list[Any]] = []
         errors: list[Any] = []
-        for k in range(FOUND):
+        for k in range(count):
             turns = [(sin(third[k]), cos(third[k])), tuple(fourth[k]), tuple(fifth[k])]
             found, missed = back(turns, G, links, known)
             u = [atan2(s, c) for s, c in found]
@@ -155,16 +157,21 @@ def candidates_program() -> Program:
             reals=(3, 6),
             xs=(3, 4),
             ys=(3, 4),
-            third=(FOUND,),
-            fourth=(FOUND, 2),
-            fifth=(FOUND, 2),
+            third=(count,),
+            fourth=(count, 2),
+            fifth=(count, 2),
         ),
         is_loose=True,
     )
 
 
-def _span(M: Factored, D: list[list[Any]]) -> list[list[Any]]:
-    """Return two vectors (12,) that span those of the nearest roots."""
+def _span(M: Factored, D: list[list[Any]], count: int) -> list[list[Any]]:
+    """Return vectors (12,) that span those of the nearest roots, as many."""
+    if count == 1:
+        one: list[Any] = START[0]
+        for _ in range(ITERATIONS - 1):
+            one = _unit(solve(M, product(D, one)))
+        return [one]
     span: list[list[Any]] = START
     for _ in range(ITERATIONS):
         span = [solve(M, product(D, y)) for y in span]
@@ -191,7 +198,7 @@ def _unit(y: Sequence[Any]) -> list[Any]:
 
 
 def _half_angles(span: list[list[Any]]) -> list[tuple[Any, Any]]:
-    """Return the half angles of u_4 and u_5, sine and cosine, of both eigenvectors."""
+    """Return the half angles of u_4 and u_5, sine and cosine, of each solution."""
     plain = [[y[k] * WEIGHTS[k % 3] for k in range(12)] for y in span]
     pairs = [
         ([v[:9] for v in plain], [v[3:] for v in plain]),
@@ -200,6 +207,22 @@ def _half_angles(span: list[list[Any]]) -> list[tuple[Any, Any]]:
             [[v[3 * d + f + 1] for d in range(4) for f in range(2)] for v in plain],
         ),
     ]
+    weights = [(1.0,)] if len(span) == 1 else _eigenvectors(_tangents(pairs))
+    found: list[tuple[Any, Any]] = []
+    for w in weights:
+        halves: list[Any] = []
+        for a, b in pairs:
+            x, y = ([_dot(w, row) for row in zip(*v, strict=True)] for v in (a, b))
+            xx, yy, xy = _dot(x, x), _dot(y, y), _dot(x, y)
+            factor = 1.0 / sqrt(maximum(xx + yy, TINY))
+            side = select(xy < 0.0, -1.0, 1.0)
+            halves.append((side * sqrt(xx) * factor, sqrt(yy) * factor))
+        found.append((halves[0], halves[1]))
+    return found
+
+
+def _tangents(pairs: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
+    """Return a matrix (2, 2) that has the eigenvectors of both "times tan"."""
     T: list[list[Any]] = [[0.0, 0.0], [0.0, 0.0]]
     for (a, b), turn, part in zip(pairs, TURNED, PARTS, strict=True):
         m = _times_tangent(a, b, turn)
@@ -209,18 +232,7 @@ def _half_angles(span: list[list[Any]]) -> list[tuple[Any, Any]]:
                 most = maximum(most, absolute(x))
         factor = part / (1.0 + most)
         T = [[T[i][j] + factor * m[i][j] for j in range(2)] for i in range(2)]
-    found: list[tuple[Any, Any]] = []
-    for w in _eigenvectors(T):
-        halves: list[Any] = []
-        for a, b in pairs:
-            x = [w[0] * p + w[1] * q for p, q in zip(*a, strict=True)]
-            y = [w[0] * p + w[1] * q for p, q in zip(*b, strict=True)]
-            xx, yy, xy = _dot(x, x), _dot(y, y), _dot(x, y)
-            factor = 1.0 / sqrt(maximum(xx + yy, TINY))
-            side = select(xy < 0.0, -1.0, 1.0)
-            halves.append((side * sqrt(xx) * factor, sqrt(yy) * factor))
-        found.append((halves[0], halves[1]))
-    return found
+    return T
 
 
 def _times_tangent(a: Any, b: Any, turn: float) -> list[list[Any]]:

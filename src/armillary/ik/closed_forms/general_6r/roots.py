@@ -48,9 +48,12 @@ CROWD = 0.05
 TWINS = 3e-3
 """Of two roots as close as this a look at one finds both."""
 
-LONE, PAIR, MEMBER, TWIN = 1.0, 1.5, 2.0, 0.5
-"""What is said of a root that may be real: alone, the first of two that are close, of a
-crowd, or the second of two."""
+CLEAR = 0.2
+"""A root that is farther from all others has one solution, for sure."""
+
+SINGLE, LONE, PAIR, MEMBER, TWIN = 1.0, 2.0, 3.0, 4.0, 0.5
+"""What is said of a root that may be real: all are far from it, one is not, it is the
+first of two that are close, one of a crowd, or the second of two."""
 
 MOST_STEP = 0.5
 
@@ -81,8 +84,8 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
 def root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` to `angles`.
 
-    Those are the u_3 of all roots, (16,). `marks` are LONE, PAIR, MEMBER or TWIN where a
-    root may be real, else 0. `blur` is the largest error of such a root [rad], from how much
+    Those are the u_3 of all roots, (16,). `marks` are SINGLE, LONE, PAIR, MEMBER or TWIN
+    where a root may be real, else 0. `blur` is the largest error of such a root [rad], from how much
     of det M is rounding and how close all roots are.
     """
     return (
@@ -211,8 +214,9 @@ def _aberth() -> Program:
         u, v = select(is_finite, u, x), select(is_finite, v, y)
         # far from the circle no root is real, and none is waited for
         far = (square > FAR) | (square < 1.0 / FAR)
-        moves = select((length > CLOSE) & ~far, 1.0, 0.0)
-        return [u, v], moves, maximum(turning, moves)
+        is_moving = length > CLOSE
+        waits = select(is_moving & ~far, 1.0, turning)
+        return [u, v], select(is_moving, 1.0, 0.0), waits
 
     return _loose(
         formula,
@@ -228,7 +232,7 @@ def _aberth() -> Program:
 ROUNDING = 1e-15
 """Least error of the series, in parts of its largest."""
 
-FAR = 4.0
+FAR = 1e4
 """Square of the radius beyond which a root is far from the unit circle."""
 
 
@@ -245,16 +249,18 @@ def _angle() -> Program:
         square = x * x + y * y
         least, most = math.exp(-2.0 * BAND), math.exp(2.0 * BAND)
         is_real = (square > least) & (square < most)
-        near = twins = earlier = 0.0
+        around = near = twins = earlier = 0.0
         for j in range(ROOTS):
             u, v = x - z[j][0], y - z[j][1]
             gap = u * u + v * v
+            around = around + select(gap < CLEAR * CLEAR, 1.0, 0.0)
             near = near + select(gap < CROWD * CROWD, 1.0, 0.0)
             is_twin = gap < TWINS * TWINS
             twins = twins + select(is_twin, 1.0, 0.0)
             earlier = earlier + select(is_twin & (place > float(j)), 1.0, 0.0)
         is_later = (twins < 2.5) & (earlier > 0.5)
-        mark = select(is_later, TWIN, select(twins > 1.5, PAIR, LONE))
+        mark = select(around > 1.5, LONE, SINGLE)
+        mark = select(is_later, TWIN, select(twins > 1.5, PAIR, mark))
         mark = select(near > 2.5, MEMBER, mark)
         # an error e of the series, whose largest is 1, moves a root by e / |P'|
         p = d = (0.0, 0.0)

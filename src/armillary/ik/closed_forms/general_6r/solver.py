@@ -20,7 +20,7 @@ import numpy.typing as npt
 from armillary.ik.closed_forms.family import require
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned, weakest
 from armillary.ik.closed_forms.general_6r.nearby import FOUND
-from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS
+from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS, SINGLE
 from armillary.ik.closed_forms.general_6r.stages import (
     KEYS,
     apart_kernel,
@@ -60,8 +60,9 @@ SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
 SHIFTS = 0.0, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
-PASSES = 1, 2
-"""Looks at a root, each from where the one before saw the nearest solution."""
+LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "count": 2}
+ONE, TWO, AGAIN = range(3)
+"""How to look at a root: for one solution, for two, for two and from there again."""
 
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
@@ -81,7 +82,7 @@ class Solutions(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The kernels of one order of an arm: of roots, and of looks with `PASSES`."""
+    """The kernels of one order of an arm: of roots, and of `LOOKS`."""
 
     roots: Kernel
     looks: tuple[Kernel, ...]
@@ -137,7 +138,7 @@ class SixAxesSolver:
         orders: list[_Order] = []
         for hides_five in (True, False):
             order = arm.order(hides_five=hides_five)
-            looks = tuple(near_kernel(order, passes) for passes in PASSES)
+            looks = tuple(near_kernel(order, **how) for how in LOOKS)
             orders.append(_Order(roots_kernel(order), looks))
         self._orders = orders
         angles, poses = _samples(links)
@@ -187,13 +188,21 @@ class SixAxesSolver:
     def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
         """Return what one look at each root finds; crowds are in doubt."""
         angles, marks, blur = order.roots(inner, threads=threads)
-        rows, which = np.nonzero(marks >= LONE)
-        starts = rows, angles[rows, which]
-        found = self._looked(order, 0, inner, starts, threads)
         doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR[0])
-        pairs = np.flatnonzero(marks[rows, which] == PAIR)
-        doubt[rows[pairs[found.alone[pairs]]]] = True
-        return self._distinct([found._replace(doubt=found.doubt | doubt)])
+        single = np.nonzero(marks == SINGLE)
+        starts = single[0], angles[single]
+        parts = [self._looked(order, ONE, inner, starts, threads)]
+        others = np.nonzero(marks > SINGLE)
+        if others[0].size:
+            starts = others[0], angles[others]
+            found = self._looked(order, TWO, inner, starts, threads)
+            pairs = np.flatnonzero(marks[others] == PAIR)
+            doubt[others[0][pairs[found.alone[pairs]]]] = True
+            parts.append(found)
+        for each in parts:
+            doubt |= each.doubt
+        parts[-1] = parts[-1]._replace(doubt=doubt)
+        return self._distinct(parts)
 
     def _second(
         self, inner: Array, before: _Found, threads: int | None
@@ -204,9 +213,9 @@ class SixAxesSolver:
         lost_in: list[Truths] = []
         for k, order in enumerate(self._orders):
             angles, marks, blur = order.roots(inner, threads=threads)
-            rows, which = np.nonzero(marks >= (LONE if k else MEMBER))
-            starts = rows, angles[rows, which]
-            parts.append(self._looked(order, 1, inner, starts, threads))
+            some = np.nonzero(marks >= (SINGLE if k else MEMBER))
+            starts = some[0], angles[some]
+            parts.append(self._looked(order, AGAIN, inner, starts, threads))
             lost_in.append(~(blur < BLUR[1]))
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
@@ -222,9 +231,9 @@ class SixAxesSolver:
             angles, marks, blur = order.roots(inner, threads=threads)
             lost_in.append(~(blur < BLUR[1]))
             for shift in (*SHIFTS, *(-x for x in SHIFTS[1:])):
-                rows, which = np.nonzero(marks > 0.0 if shift else marks >= 0.0)
-                starts = rows, angles[rows, which] + shift
-                found = self._looked(order, 0, inner, starts, threads)
+                some = np.nonzero(marks >= LONE if shift else marks >= 0.0)
+                starts = some[0], angles[some] + shift
+                found = self._looked(order, TWO, inner, starts, threads)
                 parts.append(self._distinct([found]))
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
@@ -247,7 +256,7 @@ class SixAxesSolver:
     def _looked(
         self,
         order: _Order,
-        stage: int,
+        how: int,
         inner: Array,
         starts: tuple[Whole, Array],
         threads: int | None,
@@ -257,19 +266,22 @@ class SixAxesSolver:
         In doubt are those in which something misses little, and leads nowhere.
         """
         rows, angles = starts
-        at, missed = order.looks[stage](inner[rows], angles, threads=threads)
+        count = LOOKS[how]["count"]
+        at, missed = order.looks[how](inner[rows], angles, threads=threads)
         missed = missed.ravel()
         kept = np.flatnonzero(missed < MISSED)
-        rows = rows[kept // FOUND]
+        rows = rows[kept // count]
         q, error, keys = self._polish(
             inner[rows], at.reshape(-1, 6)[kept], threads=threads
         )
         good = error < ERROR
         doubt = np.zeros(len(inner), np.bool_)
         doubt[rows[~good & (missed[kept] < CLOSE)]] = True
-        both = np.full((len(angles), FOUND, KEYS), np.nan)
-        both.reshape(-1, KEYS)[kept[good]] = keys[good]
-        alone = ~(np.abs(both[:, 0] - both[:, 1]).max(axis=1) > APART)
+        alone = NONE
+        if how == TWO:
+            both = np.full((len(angles), FOUND, KEYS), np.nan)
+            both.reshape(-1, KEYS)[kept[good]] = keys[good]
+            alone = ~(np.abs(both[:, 0] - both[:, 1]).max(axis=1) > APART)
         return _Found(rows[good], q[good], keys[good], doubt, alone)
 
     def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:

@@ -19,7 +19,6 @@ import numpy as np
 
 from armillary.ik.closed_forms.general_6r.eliminant import reflect
 from armillary.ik.closed_forms.general_6r.nearby import (
-    FOUND,
     candidates_program,
     equations_program,
     nearby_program,
@@ -76,13 +75,16 @@ def roots_kernel(order: dict[str, Any]) -> Kernel:
     return _roots()({**TABLE_ROWS, "order": _one(order)})
 
 
-def near_kernel(order: dict[str, Any], passes: int) -> Kernel:
-    """Return the kernel `target` (4, 4), `angle` -> `found` (2, 6), `missed` (2,).
+def near_kernel(order: dict[str, Any], *, passes: int, count: int) -> Kernel:
+    """Return the kernel `target` (4, 4), `angle` -> `found`, `missed`.
 
-    passes: How often the angle is corrected.
+    Args:
+        order: As for the roots.
+        passes: Looks, each from where the one before saw the nearest solution.
+        count: How many solutions it finds, one or two: (count, 6) and (count,).
     """
     tables = {"order": _one(order), "passes": {"number": np.arange(passes)}}
-    return _near()(tables)
+    return _near(count)(tables)
 
 
 def polish_kernel(links: Any) -> Kernel:
@@ -121,14 +123,14 @@ def _roots() -> CompiledPipeline:
 
 
 @cache
-def _near() -> CompiledPipeline:
+def _near(count: int) -> CompiledPipeline:
     stages = (
         Each(
             "order",
             (
                 equations_program(),
-                Each("passes", (nearby_program(),)),
-                candidates_program(),
+                Each("passes", (nearby_program(count),)),
+                candidates_program(count),
             ),
         ),
     )
@@ -140,9 +142,9 @@ def _near() -> CompiledPipeline:
             stages,
             ("found", "missed"),
             scratch=(
-                Port("third", (FOUND,)),
-                Port("fourth", (FOUND, 2)),
-                Port("fifth", (FOUND, 2)),
+                Port("third", (count,)),
+                Port("fourth", (count, 2)),
+                Port("fifth", (count, 2)),
             ),
         )
     )
