@@ -100,7 +100,7 @@ def root_stages() -> tuple[Stage, ...]:
                     "roots",
                     (
                         _loose(_of_mover, "moves", mover=()),
-                        When("moves", (_aberth(),), together=True),
+                        When("moves", (_aberth(),)),
                     ),
                 ),
             ),

@@ -124,7 +124,11 @@ class _Found(NamedTuple):
 
 
 class SixAxesSolver:
-    """The kernels of an arm, and in which order it is cut."""
+    """The kernels of an arm, and in which order it is cut.
+
+    Attributes:
+        arm: Its axes.
+    """
 
     def __init__(self, arm: SixAxes) -> None:
         """Choose the order of an arm by what is found at some of its poses.
@@ -132,6 +136,7 @@ class SixAxesSolver:
         Raises:
             NotApplicable: Known joint angles are not found at their own poses.
         """
+        self.arm = arm
         links = arm.scaled
         self._links = links
         self._polish = polish_kernel(links[:, :3])
@@ -146,9 +151,9 @@ class SixAxesSolver:
         gap = np.abs(_wrapped(whole.angles - angles[whole.rows])).max(axis=1)
         own = np.full(SAMPLES, np.inf)
         np.minimum.at(own, whole.rows, gap)
-        lost = int((own > SAME).sum())
-        require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
         counts = np.bincount(whole.rows, minlength=SAMPLES)
+        lost = int(((own > SAME) | (counts > MOST)).sum())
+        require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
         costs: list[tuple[int, int]] = []
         for order in orders:
             found = self._first(order, poses, None)
