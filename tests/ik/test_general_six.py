@@ -223,9 +223,7 @@ def _sharp(axes: Axes, X: Array, start: Array) -> Array:
             p = Y * mpmath.matrix(end)
             R = mpmath.matrix(X[:3, :3].tolist())
             turn = [
-                sum(
-                    Y[i, c] * R[j, c] - Y[j, c] * R[i, c] for c in range(3)
-                )
+                sum(Y[i, c] * R[j, c] - Y[j, c] * R[i, c] for c in range(3))
                 for i, j in ((2, 1), (0, 2), (1, 0))
             ]
             return [*(p[i] - mpmath.mpf(float(X[i, 3])) for i in range(3)), *turn]
@@ -275,7 +273,7 @@ def test_one_target_has_the_answers_of_its_row() -> None:
         assert np.array_equal(one.q, rows.q[k], equal_nan=True)
         assert np.array_equal(one.reason, rows.reason[k])
     path = ik.path(axes.poses(np.linspace(0.1, 0.4, 40)[:, None] * np.ones(6)))
-    assert path.success.all() and not path.jumps.size
+    assert path.answer.success.all() and not path.jumps.size
 
 
 class Cam(arm.Joint):

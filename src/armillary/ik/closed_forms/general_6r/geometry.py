@@ -159,7 +159,9 @@ def weakest(links: Array, angles: Array) -> tuple[Array, Array]:
         X = X @ turned(angles[:, k])
         X = X @ links[k] if k < len(links) else X
     columns = [
-        np.concatenate([np.cross(A[:, :3, 2], X[:, :3, 3] - A[:, :3, 3]), A[:, :3, 2]], 1)
+        np.concatenate(
+            [np.cross(A[:, :3, 2], X[:, :3, 3] - A[:, :3, 3]), A[:, :3, 2]], 1
+        )
         for A in axes
     ]
     J = np.stack(columns, axis=-1)

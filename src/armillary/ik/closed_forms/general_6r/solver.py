@@ -4,10 +4,12 @@
 2. Where three roots are close, something near a solution did not become one, or the
    number of solutions is odd: the roots of the crowd again, their angles corrected
    first, and all roots of the other order.
-3. Where det M is lost in rounding in both orders, or the number is odd still: the
-   angles of all roots, real or not, and many next to those that may be.
-4. Where that leaves a doubt: Newton's method from next to each solution, along both
-   directions in which the arm moves least.
+3. Where roots are inexact in both orders, or the number is odd still: the angles of all
+   roots, real or not, and many next to those that may be.
+4. Where that finds more, or leaves the number odd: Newton's method from next to each
+   solution, along both directions in which the arm moves least.
+
+What the last stage that runs leaves odd, or finds, is in doubt.
 """
 
 from __future__ import annotations
@@ -53,13 +55,13 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 1e-3, 1e-4
+BLUR = 1e-3, 5e-4
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
 """How far from solutions others are looked for [rad]."""
 
-SHIFTS = 0.0, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
+SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
 LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "count": 2}
 ONE, TWO, AGAIN = range(3)
 """How to look at a root: for one solution, for two, for two and from there again."""
@@ -111,6 +113,12 @@ class _Found(NamedTuple):
         """Return the same by targets, in order."""
         order = np.argsort(self.rows, kind="stable")
         return _Found(*(array[order] for array in self.parts), self.doubt)
+
+    def thinned(self) -> _Found:
+        """Return the same by targets, in order, without most of the copies."""
+        table = np.column_stack([self.rows, np.rint(self.keys / APART)])
+        _, first = np.unique(table, axis=0, return_index=True)
+        return _Found(*(array[first] for array in self.parts), self.doubt)
 
     def of(self, targets: Whole) -> _Found:
         """Return what is found of some targets, as the targets of their own."""
@@ -175,16 +183,17 @@ class SixAxesSolver:
         found = self._first(self._orders[0], inner, threads)
         unsure = np.zeros(count, np.bool_)
         for stage in (self._second, self._third, self._fourth):
-            odd = np.bincount(found.rows, minlength=count) % 2 == 1
-            again = np.flatnonzero(found.doubt | odd)
-            unsure[:] = False
+            counts = np.bincount(found.rows, minlength=count)
+            unsure = found.doubt | (counts % 2 == 1)
+            again = np.flatnonzero(unsure)
             if not again.size:
                 break
-            unsure[again] = True
-            part = np.ascontiguousarray(inner[again])
             before = found.of(again)
-            more = stage(part, before, threads)
+            more = stage(np.ascontiguousarray(inner[again]), before, threads)
             found = self._joined(found, again, [before, *more])
+            if stage != self._second:  # what finds nothing more leaves no doubt
+                grown = np.bincount(found.rows, minlength=count) > counts
+                found = found._replace(doubt=grown)
         else:
             odd = np.bincount(found.rows, minlength=count) % 2 == 1
             unsure = found.doubt | odd
@@ -225,23 +234,23 @@ class SixAxesSolver:
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
 
-    def _third(
-        self, inner: Array, before: _Found, threads: int | None
-    ) -> list[_Found]:
+    def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
         """Return what is found from all roots and next to them."""
         del before
         parts: list[_Found] = []
-        lost_in: list[Truths] = []
         for order in self._orders:
-            angles, marks, blur = order.roots(inner, threads=threads)
-            lost_in.append(~(blur < BLUR[1]))
-            for shift in (*SHIFTS, *(-x for x in SHIFTS[1:])):
-                some = np.nonzero(marks >= LONE if shift else marks >= 0.0)
-                starts = some[0], angles[some] + shift
-                found = self._looked(order, TWO, inner, starts, threads)
-                parts.append(self._distinct([found]))
-        lost = lost_in[0] & lost_in[1]
-        return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+            angles, marks, _ = order.roots(inner, threads=threads)
+            near, at = np.nonzero(marks >= LONE)
+            every, which = np.nonzero(marks >= 0.0)
+            ways = [x for shift in SHIFTS for x in (shift, -shift)]
+            shifted = (angles[near, at] + np.array(ways)[:, np.newaxis]).ravel()
+            starts = (
+                np.concatenate([every, np.tile(near, len(ways))]),
+                np.concatenate([angles[every, which], shifted]),
+            )
+            found = self._looked(order, TWO, inner, starts, threads)
+            parts.append(found.thinned())
+        return [self._distinct([each]) for each in parts]
 
     def _fourth(
         self, inner: Array, before: _Found, threads: int | None
@@ -255,8 +264,9 @@ class SixAxesSolver:
             rows = np.tile(before.rows, len(ways))
             q, error, keys = self._polish(inner[rows], starts, threads=threads)
             good = error < ERROR
-            parts.append(_Found(rows[good], q[good], keys[good], before.doubt))
-        return [self._distinct([each.ordered()]) for each in parts]
+            found = _Found(rows[good], q[good], keys[good], before.doubt)
+            parts.append(found.thinned())
+        return [self._distinct([each]) for each in parts]
 
     def _looked(
         self,
