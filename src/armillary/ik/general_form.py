@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from armillary.ik.avoidance import marked, nearest_free
 from armillary.ik.closed_forms.branch import SLACK, ArmProblem
+from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.general_6r.solver import MOST, SixAxesSolver
 from armillary.ik.closed_forms.program import OUTSIDE, checked_program, inner_program
@@ -63,7 +64,11 @@ class GeneralForm:
         self.values = problem.values if arm.selection.shapes else []
         axes = arm.closed.arm
         assert isinstance(axes, SixAxes)
-        self._solver = SixAxesSolver(axes)
+        try:
+            self._solver = SixAxesSolver(axes)
+        except NotApplicable as unfit:
+            reasons = (*arm.closed.others, str(unfit))
+            raise NotApplicable("; ".join(reasons)) from unfit
 
     def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
         """Return every answer for each target; reasons as of other closed forms."""

@@ -77,6 +77,7 @@ class Closed(NamedTuple):
         backwards: Whether the chain was taken from its other end.
         point: Whether it places a point, whatever the rotation.
         accuracy: How far the formula's geometry is from the model's [m, 1].
+        others: Why it belongs to no family that was tried before.
     """
 
     family: Family[Any]
@@ -85,6 +86,7 @@ class Closed(NamedTuple):
     backwards: bool
     point: bool
     accuracy: float
+    others: tuple[str, ...] = ()
 
     @property
     def branches(self) -> tuple[tuple[str, ...], ...]:
@@ -140,7 +142,7 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
         closed = Closed(family, arm, formula, backwards, point, math.inf)
         error = _error(tree, goal, selection, closed)
         require(error <= ACCURACY * arm.size, "the axes are not rigid lines")
-        return closed._replace(accuracy=error)
+        return closed._replace(accuracy=error, others=tuple(dict.fromkeys(reasons)))
     raise NotApplicable("; ".join(dict.fromkeys(reasons)))
 
 
