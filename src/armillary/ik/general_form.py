@@ -6,6 +6,7 @@ within limits, verified on the model, as those of every closed form.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -18,12 +19,30 @@ from armillary.ik.closed_forms.branch import SLACK, ArmProblem
 from armillary.ik.closed_forms.family import NotApplicable
 from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.general_6r.solver import MOST, SixAxesSolver
-from armillary.ik.closed_forms.program import OUTSIDE, checked_program, inner_program
+from armillary.ik.closed_forms.program import (
+    LEAST_STEP,
+    NEARBY,
+    OUTSIDE,
+    STEEP,
+    checked_program,
+    inner_program,
+)
 from armillary.ik.method import Candidates, residual_of
 from armillary.ik.problem import IKProblem
-from armillary.ik.query import IKQuery
-from armillary.ik.reason import INVALID_TARGET, NOT_FOUND, OUT_OF_REACH
-from armillary.ik.recognised_form import allowed_of
+from armillary.ik.query import (
+    TOLERANCE,
+    IKQuery,
+    is_plain_matrix,
+    is_plain_vector,
+)
+from armillary.ik.reason import (
+    INVALID_TARGET,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    SINGULAR,
+    SOLVED,
+)
+from armillary.ik.recognised_form import allowed_of, candidate_of
 from armillary.ik.solution import Answers, Solution
 from armillary.kernel import shared_kernel
 from armillary.kinematics.bound_kernel import AnyKernel, bind
@@ -99,14 +118,75 @@ class GeneralForm:
     def answered(
         self, target: Any, near: Any, local: Callable[[Any, Any], Solution | None]
     ) -> Solution | None:
-        """Return None: there is no quick way for one target yet."""
-        del target, near, local
-        return None
+        """Return the answer to one target where nothing else is to be tried.
+
+        It equals what `candidates` and `answer.py` lead to, with the usual options. None
+        where the arguments are not plain arrays, or the answer is not settled.
+
+        Args:
+            target: As for a call of `InverseKinematics`.
+            near: The same.
+            local: Not asked.
+        """
+        del local
+        problem = self._problem
+        wanted = problem.home if near is None else near
+        if not (is_plain_matrix(target) and is_plain_vector(wanted, problem.home)):
+            return None
+        if len(problem.rows):
+            return None
+        wanted = np.clip(wanted, *problem.finite_limits)
+        found = self._answers_to_one(target, wanted)
+        if found is None:
+            return None
+        rows, n = found[0], len(wanted)
+        met = rows[(rows[:, n + 2] == SOLVED) | (rows[:, n + 2] == SINGULAR)]
+        if not len(met):
+            return None
+        steps = ((met[:, :n] - wanted) ** 2).sum(axis=1)
+        k = int(steps.argmin())
+        if near is not None and steps[k] > LEAST_STEP**2:
+            squares = problem.squares(wanted, target)
+            apart = squares[0] / problem.size**2 + squares[1]
+            if apart < min(steps[k] / STEEP, NEARBY):
+                return None
+        return Solution.of_row(met[k], n, candidate_of)
 
     def all_answered(self, target: Any) -> Answers | None:
-        """Return None, as `answered`."""
-        del target
-        return None
+        """Return all answers to one target, None as for `answered`."""
+        if not is_plain_matrix(target) or self._problem.has_coupled_turns:
+            return None
+        n = len(self._problem.joints)
+        found = self._answers_to_one(target, np.zeros(n))
+        if found is None or found[1]:
+            return None
+        answer = found[0]
+        rows = np.full((MOST, n + BEHIND_Q), np.nan)
+        rows[:, n + 2] = OUT_OF_REACH
+        rows[: len(answer)] = answer
+        arrays = rows[:, :n], rows[:, n : n + 2], rows[:, n + 2]
+        return Answers.of_branches(arrays, self._problem, self.branches)
+
+    def _answers_to_one(self, target: Array, near: Array) -> tuple[Array, bool] | None:
+        """Return rows of `checked_program`, and whether there may be others.
+
+        It is None where the target is no pose, or a row is not settled.
+        """
+        inner = self._inner(target)
+        if not math.isfinite(inner.sum()):
+            return None
+        angles, unsure = self._solver.solve_one(inner)
+        if len(angles) > MOST:
+            return None
+        answer = self._checked(target, self._usual, near, angles)
+        reason = answer[:, -1]
+        if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
+            return None
+        return answer, unsure
+
+    @cached_property
+    def _usual(self) -> Array:
+        return self._allowed(TOLERANCE)
 
     def _allowed(self, tolerance: tuple[float, float]) -> Array:
         return allowed_of(tolerance, self._arm.closed.arm.size)

@@ -207,7 +207,7 @@ class RecognisedForm:
             steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
             if steps[0] < steps[1]:
                 return other
-        return Solution.of_row(row, n, _candidate)
+        return Solution.of_row(row, n, candidate_of)
 
     def _unreached(self, target: Array, q: Array, near: Array) -> Solution:
         """Return the nearest within limits to a target that is out of reach."""
@@ -484,7 +484,7 @@ def _arm(
     return ArmProblem(problem.tree, goal, selection, limits, closed, outer, rows=rows)
 
 
-def _candidate(row: Array) -> Candidates:
+def candidate_of(row: Array) -> Candidates:
     """Return the candidate that is a row of `best_program` with an answer."""
     n = len(row) - BEHIND_Q
     return Candidates(

@@ -199,6 +199,50 @@ class SixAxesSolver:
             unsure = found.doubt | odd
         return Solutions(found.rows, found.angles, unsure)
 
+    def solve_one(self, inner: Array) -> tuple[Array, bool]:
+        """Return what `solve` does of one target: angles (m, 6), whether unsure.
+
+        inner: Shape (4, 4).
+        """
+        order = self._orders[0]
+        angles, marks, blur = order.roots(inner)
+        if blur < BLUR[0] and not (marks == MEMBER).any():
+            found = self._looks_at_one(order, inner, angles, marks)
+            if found is not None:
+                return found, False
+        solved = self.solve(inner[np.newaxis])
+        return solved.angles, bool(solved.unsure[0])
+
+    def _looks_at_one(
+        self, order: _Order, inner: Array, angles: Array, marks: Array
+    ) -> Array | None:
+        """Return the angles that looks at roots find, None where that leaves a doubt.
+
+        They are those of `_first`, in the order of these.
+        """
+        starts: list[Array] = []
+        misses: list[Array] = []
+        for how, some in ((ONE, marks == SINGLE), (TWO, marks > SINGLE)):
+            if not some.any():
+                continue
+            if how == TWO and (marks == PAIR).any():
+                return None
+            at, missed = order.looks[how](inner, angles[some])
+            starts.append(at.reshape(-1, 6))
+            misses.append(missed.ravel())
+        if not starts:
+            return np.empty((0, 6))
+        missed = np.concatenate(misses)
+        kept = missed < MISSED
+        q, error, keys = self._polish(inner, np.concatenate(starts)[kept])
+        good = error < ERROR
+        if (~good & (missed[kept] < CLOSE)).any():
+            return None
+        q, keys = q[good], keys[good]
+        same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
+        q = q[same.argmax(axis=1) == np.arange(len(q))]
+        return q if len(q) % 2 == 0 else None
+
     def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
         """Return what one look at each root finds; crowds are in doubt."""
         angles, marks, blur = order.roots(inner, threads=threads)
