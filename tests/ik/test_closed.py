@@ -12,7 +12,7 @@ import pytest
 
 import armillary as arm
 from armillary import Cell, Link, Manipulator, Pose
-from armillary.errors import ModelError, ShapeError, UnknownName
+from armillary.errors import ShapeError, UnknownName
 from armillary.ik.closed_forms.recognise import FAMILIES, GENERAL_SIX
 from armillary.ik.reason import Reason
 from armillary.kernel.references import vectorize

@@ -120,8 +120,8 @@ class GeneralForm:
     ) -> Solution | None:
         """Return the answer to one target where nothing else is to be tried.
 
-        It equals what `candidates` and `answer.py` lead to, with the usual options. None
-        where the arguments are not plain arrays, or the answer is not settled.
+        It equals what `candidates` and `answer.py` lead to, with the usual options.
+        None where arguments are not plain arrays, or the answer is not settled.
 
         Args:
             target: As for a call of `InverseKinematics`.
@@ -244,7 +244,7 @@ class GeneralForm:
         angles: Array,
         threads: int | None,
     ) -> Array:
-        """Return the rows of `checked_program`, put at limits where they are outside."""
+        """Return the rows of `checked_program`, put at limits where OUTSIDE."""
         n = len(self._problem.joints)
         targets = targets[rows]
         near = near if near.ndim == 1 else near[rows]

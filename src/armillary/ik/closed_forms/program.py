@@ -26,6 +26,7 @@ from armillary.ik.closed_forms.branch import (
     within_limits,
 )
 from armillary.ik.closed_forms.family import FormulaAnswer
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
 from armillary.ik.closed_forms.subproblems import Turn
 from armillary.ik.reason import Reason
 from armillary.ik.targets import is_rigid
@@ -147,7 +148,9 @@ def inner_program(problem: ArmProblem) -> Program:
         Inputs those of `selection.shapes`, and `target` (4, 4). Output `inner` (4, 4),
         lengths in units of the arm's `scale`, NaN where the target is not a pose.
     """
-    scale = 1.0 / problem.closed.arm.scale
+    axes = problem.closed.arm
+    assert isinstance(axes, SixAxes)
+    scale = 1.0 / axes.scale
 
     def of_inputs(*inputs: Any) -> Any:
         *values, matrix = inputs
@@ -155,7 +158,7 @@ def inner_program(problem: ArmProblem) -> Program:
         target = Pose.from_matrix(matrix)
         inner = placed.closed.inner(placed_target(placed, target))
         rigid = is_rigid(target, matrix[3])
-        rows = [
+        rows: list[list[Number]] = [
             [*row, scale * x]
             for row, x in zip(inner.rotation, inner.position, strict=True)
         ]
@@ -203,9 +206,9 @@ def checked_program(problem: ArmProblem) -> Program:
         "angles": (len(problem.closed.arm.drives),),
     }
 
-    def of_inputs(*inputs: Any) -> Any:
-        k = len(problem.selection.shapes)
-        return equations(*inputs[k:], problem.placed(inputs[:k]))
+    def of_inputs(*inputs: Any) -> list[Number]:
+        *values, matrix, allowed, near, angles = inputs
+        return equations(matrix, allowed, near, angles, problem.placed(values))
 
     return trace(of_inputs, name="ik_checked", outputs=("answer",), **shapes)
 

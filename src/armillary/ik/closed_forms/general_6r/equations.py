@@ -249,10 +249,10 @@ def back(
         known: Of the target.
     """
     L = [_rigid(link) for link in links]
-    A = L[3]
+    side = L[3]
     for k in (2, 1, 0):
-        A = _product(L[k], on_z(turns[k], A))
-    R, p = A
+        side = _product(L[k], on_z(turns[k], side))
+    R, p = side
     z: Vector3 = tuple(row[2] for row in R)  # type: ignore[assignment]
     pp, pz = dot(p, p), dot(p, z)
     m = cross(p, z)
@@ -274,7 +274,7 @@ def back(
     cosine = _dot(there[0], xs) + _dot(there[1], ys)
     sine = _dot(there[1], xs) - _dot(there[0], ys)
     second = turn_of(sine, cosine)
-    A = on_z(second, A)
+    A = on_z(second, side)
     B = _product(G, on_z((0.0 - first[0], first[1]), _inverse(L[4])))
     # B R(-u_6) = A
     x, y = ([row[k] for row in A[0]] for k in range(2))

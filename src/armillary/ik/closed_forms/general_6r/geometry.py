@@ -152,16 +152,15 @@ def weakest(links: Array, angles: Array) -> tuple[Array, Array]:
     Returns:
         Unit vectors, shape (m, 6) each, of the least and the second singular value.
     """
-    X = np.broadcast_to(np.eye(4), (len(angles), 4, 4))
+    pose = np.broadcast_to(np.eye(4), (len(angles), 4, 4))
     axes: list[Array] = []
     for k in range(angles.shape[1]):
-        axes.append(X)
-        X = X @ turned(angles[:, k])
-        X = X @ links[k] if k < len(links) else X
+        axes.append(pose)
+        pose = pose @ turned(angles[:, k])
+        pose = pose @ links[k] if k < len(links) else pose
+    end = pose[:, :3, 3]
     columns = [
-        np.concatenate(
-            [np.cross(A[:, :3, 2], X[:, :3, 3] - A[:, :3, 3]), A[:, :3, 2]], 1
-        )
+        np.concatenate([np.cross(A[:, :3, 2], end - A[:, :3, 3]), A[:, :3, 2]], axis=1)
         for A in axes
     ]
     J = np.stack(columns, axis=-1)
@@ -199,10 +198,10 @@ def _centre(screws: tuple[ScrewAxis, ...]) -> Array:
     sums = np.sum([P @ s.point for P, s in zip(across, screws, strict=True)], axis=0)
     mean = np.mean([screw.point for screw in screws], axis=0)
     # along parallel axes it is the mean of the points that the model gives
-    least, *_ = np.linalg.lstsq(
-        np.sum(across, axis=0), sums - np.sum(across, axis=0) @ mean, rcond=1e-9
-    )
-    return np.asarray(mean + least)
+    total = np.sum(across, axis=0)
+    spread: Array = np.asarray(np.linalg.pinv(total, rcond=1e-9), np.float64)
+    least: Array = spread @ (sums - total @ mean)
+    return np.asarray(mean + least, np.float64)
 
 
 def _frame(screw: ScrewAxis, centre: Array) -> Array:

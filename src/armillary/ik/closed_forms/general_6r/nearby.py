@@ -50,6 +50,9 @@ __all__ = ["FOUND", "candidates_program", "equations_program", "nearby_program"]
 FOUND = 2
 """Solutions that are looked for at each root."""
 
+_PARTS = range(6), range(6, 10), range(10, 14)
+"""Columns of `right`: the rows of z, the x and the y of the others."""
+
 ITERATIONS = 3
 MOST_STEP = 0.1
 START = np.random.default_rng(7).normal(size=(FOUND, 12)).tolist()
@@ -59,17 +62,24 @@ TURNED = (0.7, 1.1)
 PARTS = (1.0, 0.618)
 
 
-def equations_program(name: str = "E reals xs ys") -> Program:
-    """Return the program from the inner target to its equations."""
+def equations_program() -> Program:
+    """Return the program from the inner target to its equations and the right side.
+
+    Its outputs are `E` (3, 6, 9) and `right` (3, 14); see `Equations`.
+    """
 
     def formula(target: Any, links: Any, left: Any, flip: Any) -> Any:
         known = equations(given_pose(target[:3], flip), links[4], left)
-        return known.E, known.reals, known.xs, known.ys
+        right = [
+            [*a, *b, *c]
+            for a, b, c in zip(known.reals, known.xs, known.ys, strict=True)
+        ]
+        return known.E, right
 
     return replace(
         program(
             formula,
-            name,
+            "E right",
             target=(4, 4),
             links=(5, 3, 4),
             left=(3, 9, 14),
@@ -115,21 +125,18 @@ def candidates_program(count: int = FOUND) -> Program:
     (count,), the square of what closes the chain no more.
     """
 
-    def formula(  # noqa: PLR0913 - columns of a stage
+    def formula(
         target: Any,
         links: Any,
         flip: Any,
-        reals: Any,
-        xs: Any,
-        ys: Any,
+        right: Any,
         third: Any,
         fourth: Any,
         fifth: Any,
     ) -> Any:
         G = given_pose(target[:3], flip)
-        known = Equations(
-            [], *([list(row) for row in part] for part in (reals, xs, ys))
-        )
+        parts = ([[row[k] for k in part] for row in right] for part in _PARTS)
+        known = Equations([], *parts)
         rows: list[list[Any]] = []
         errors: list[Any] = []
         for k in range(count):
@@ -154,9 +161,7 @@ def candidates_program(count: int = FOUND) -> Program:
             target=(4, 4),
             links=(5, 3, 4),
             flip=(),
-            reals=(3, 6),
-            xs=(3, 4),
-            ys=(3, 4),
+            right=(3, 14),
             third=(count,),
             fourth=(count, 2),
             fifth=(count, 2),
@@ -223,7 +228,7 @@ def _half_angles(span: list[list[Any]]) -> list[tuple[Any, Any]]:
 
 def _tangents(pairs: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
     """Return a matrix (2, 2) that has the eigenvectors of both "times tan"."""
-    T: list[list[Any]] = [[0.0, 0.0], [0.0, 0.0]]
+    total: list[list[Any]] = [[0.0, 0.0], [0.0, 0.0]]
     for (a, b), turn, part in zip(pairs, TURNED, PARTS, strict=True):
         m = _times_tangent(a, b, turn)
         most: Any = 0.0
@@ -231,8 +236,8 @@ def _tangents(pairs: Sequence[tuple[Any, Any]]) -> list[list[Any]]:
             for x in row:
                 most = maximum(most, absolute(x))
         factor = part / (1.0 + most)
-        T = [[T[i][j] + factor * m[i][j] for j in range(2)] for i in range(2)]
-    return T
+        total = [[total[i][j] + factor * m[i][j] for j in range(2)] for i in range(2)]
+    return total
 
 
 def _times_tangent(a: Any, b: Any, turn: float) -> list[list[Any]]:
@@ -263,8 +268,8 @@ def _eigenvectors(T: list[list[Any]]) -> list[tuple[Any, Any]]:
     half = 0.5 * (a - d)
     root = sqrt(maximum(half * half + b * c, 0.0))
     big = half + select(half < 0.0, 0.0 - root, root)
-    # (T - x) v = 0 with x = a - half + ...: rows (half -+ root, b) and (c, -half -+ root)
-    # the eigenvalue on the side of `half` has v = (big, c), the other (b, -big)
+    # With x = (a + d) / 2 -+ root, a v = (x - d, c) or (b, x - a) has T v = x v: that
+    # of the eigenvalue on the side of `half` is (big, c), the other (b, -big).
     tiny = absolute(big) + absolute(b) + absolute(c) < 1e-15
     one = select(tiny, 1.0, big), select(tiny, 0.0, c)
     other = select(tiny, 0.0, b), select(tiny, 1.0, 0.0 - big)

@@ -84,9 +84,9 @@ TABLE_ROWS: dict[str, dict[str, Any]] = {
 def root_stages() -> tuple[Stage, ...]:
     """Return the stages from `E` to `angles`.
 
-    Those are the u_3 of all roots, (16,). `marks` are SINGLE, LONE, PAIR, MEMBER or TWIN
-    where a root may be real, else 0. `blur` is the largest error of such a root [rad], from how much
-    of det M is rounding and how close all roots are.
+    Those are the u_3 of all roots, (16,). `marks` are SINGLE, LONE, PAIR, MEMBER or
+    TWIN where a root may be real, else 0. `blur` is the largest error of such a root
+    [rad], from how much of det M is rounding and how close all roots are.
     """
     return (
         _loose(_begin, "spectrum turning", E=(3, 6, 9)),
@@ -242,7 +242,7 @@ def _unmarked(turning: Any) -> Any:
 
 
 def _angle() -> Program:
-    def formula(  # noqa: PLR0913, PLR0917 - columns of a stage
+    def formula(
         z: Any, end: Any, place: Any, blur: Any, spectrum: Any, noise: Any
     ) -> Any:
         x, y = end

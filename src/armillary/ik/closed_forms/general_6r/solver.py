@@ -109,16 +109,21 @@ class _Found(NamedTuple):
     def parts(self) -> tuple[Whole, Array, Array]:
         return self[:3]
 
+    def picked(self, which: Whole) -> _Found:
+        """Return some of it, by positions."""
+        rows, angles, keys = self.parts
+        return _Found(rows[which], angles[which], keys[which], self.doubt)
+
     def ordered(self) -> _Found:
         """Return the same by targets, in order."""
         order = np.argsort(self.rows, kind="stable")
-        return _Found(*(array[order] for array in self.parts), self.doubt)
+        return self.picked(order)
 
     def thinned(self) -> _Found:
         """Return the same by targets, in order, without most of the copies."""
         table = np.column_stack([self.rows, np.rint(self.keys / APART)])
         _, first = np.unique(table, axis=0, return_index=True)
-        return _Found(*(array[first] for array in self.parts), self.doubt)
+        return self.picked(first)
 
     def of(self, targets: Whole) -> _Found:
         """Return what is found of some targets, as the targets of their own."""
@@ -352,24 +357,26 @@ class SixAxesSolver:
         new = self._distinct(more)
         whole = np.zeros(len(found.doubt), np.bool_)
         whole[again] = doubt
-        parts = (
-            np.concatenate([a[~is_again], b])
-            for a, b in zip(
-                found.parts, (again[new.rows], new.angles, new.keys), strict=True
-            )
-        )
-        return _Found(*parts, whole).ordered()
+        rest = found.picked(np.flatnonzero(~is_again))
+        return _Found(
+            np.concatenate([rest.rows, again[new.rows]]),
+            np.concatenate([rest.angles, new.angles]),
+            np.concatenate([rest.keys, new.keys]),
+            whole,
+        ).ordered()
 
     @staticmethod
     def _distinct(parts: list[_Found]) -> _Found:
         """Return what is found without copies, by targets."""
         rows, angles, keys = parts[0].parts
         if len(parts) > 1:
-            joined = (
-                np.concatenate(arrays)
-                for arrays in zip(*(each.parts for each in parts), strict=True)
+            joined = _Found(
+                np.concatenate([each.rows for each in parts]),
+                np.concatenate([each.angles for each in parts]),
+                np.concatenate([each.keys for each in parts]),
+                parts[0].doubt,
             )
-            rows, angles, keys = _Found(*joined, parts[0].doubt).ordered().parts
+            rows, angles, keys = joined.ordered().parts
         doubt = parts[-1].doubt
         count = len(doubt)
         counts = np.bincount(rows, minlength=count)
@@ -390,10 +397,10 @@ class SixAxesSolver:
 def _samples(links: Array) -> tuple[Array, Array]:
     """Return random angles (SAMPLES, 6) of an arm, and the poses that they lead to."""
     angles = np.random.default_rng(99).uniform(-np.pi, np.pi, (SAMPLES, 6))
-    X = turned(angles[:, 0])
+    poses = turned(angles[:, 0])
     for k, link in enumerate(links):
-        X = X @ link @ turned(angles[:, k + 1])
-    return angles, np.ascontiguousarray(X)
+        poses = poses @ link @ turned(angles[:, k + 1])
+    return angles, np.ascontiguousarray(poses)
 
 
 def apart_of(slots: int) -> Kernel:

@@ -48,8 +48,8 @@ __all__ = ["KEYS", "apart_kernel", "near_kernel", "polish_kernel", "roots_kernel
 KEYS = 3
 """Numbers of a solution that differ where it does, and not by whole turns."""
 
-_KEY_ROWS = np.random.default_rng(3).normal(size=(KEYS, 12))
-_KEY_ROWS /= np.linalg.norm(_KEY_ROWS, axis=1, keepdims=True)
+_RANDOM = np.random.default_rng(3).normal(size=(KEYS, 12))
+_KEY_ROWS = _RANDOM / np.linalg.norm(_RANDOM, axis=1, keepdims=True)
 
 MOST_STEPS = 6
 EXACT = 1e-14
@@ -152,7 +152,7 @@ def _near(count: int) -> CompiledPipeline:
 
 @cache
 def _polish() -> CompiledPipeline:
-    begin = program(lambda q: (1.0, 0.0, [0.0] * KEYS), "active error keys", q=(6,))
+    begin = program(_unpolished, "active error keys", q=(6,))
     stages = (
         begin,
         Each("arm", (While("active", (_newton(),), limit=MOST_STEPS),)),
@@ -166,6 +166,11 @@ def _polish() -> CompiledPipeline:
             ("q", "error", "keys"),
         )
     )
+
+
+def _unpolished(q: Any) -> Any:
+    del q
+    return 1.0, 0.0, [0.0] * KEYS
 
 
 @cache
@@ -194,9 +199,11 @@ def _apart(slots: int) -> CompiledPipeline:
         is_new=(),
         turn=(),
     )
-    begin = program(
-        lambda count: ([0.0] * slots, 0.0, count), "new turn left", count=()
-    )
+
+    def none_yet(count: Any) -> Any:
+        return [0.0] * slots, 0.0, count
+
+    begin = program(none_yet, "new turn left", count=())
     table = Table("slots", (index("key", "keys"), index("is_new", "new")))
     return compile_pipeline(
         Pipeline(
