@@ -170,7 +170,7 @@ class GeneralForm:
     def _answers_to_one(self, target: Array, near: Array) -> tuple[Array, bool] | None:
         """Return rows of `checked_program`, and whether there may be others.
 
-        It is None where the target is no pose, or a row is not settled.
+        It is None where the target is not a pose, or a row is not settled.
         """
         inner = self._inner(target)
         if not math.isfinite(inner.sum()):

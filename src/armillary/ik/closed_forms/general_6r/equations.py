@@ -260,7 +260,7 @@ def back(
     four = p, z, m, w
     real = [*(v[2] for v in four), pp, pz]
     real = [a - b for a, b in zip(real, known.reals[2], strict=True)]
-    # sin, cos of u_1 by least squares: columns of different length are no harm
+    # Sine and cosine of u_1 by least squares; the lengths of columns do not matter.
     s_row, c_row = known.reals[:2]
     ss, sc, cc = _dot(s_row, s_row), _dot(s_row, c_row), _dot(c_row, c_row)
     rs, rc = _dot(s_row, real), _dot(c_row, real)

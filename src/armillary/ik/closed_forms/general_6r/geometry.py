@@ -41,7 +41,7 @@ WEIGHTS = 1.0, 1.0 / np.sqrt(2.0), 1.0
 """Of S^2, S C, C^2 of the half of u_5: they are a unit vector then for every angle."""
 
 SMALL = 1e-9
-"""Part of the distance of the axes below which a length is no length."""
+"""Part of the distance of the axes below which a length counts as zero."""
 
 
 class SixAxes(NamedTuple):

@@ -57,7 +57,7 @@ ITERATIONS = 3
 MOST_STEP = 0.1
 START = np.random.default_rng(7).normal(size=(FOUND, 12)).tolist()
 
-# Tangents are of half angles less these, whose poles are no special angles.
+# Tangents are of half angles less these: their poles are at angles that are rare.
 TURNED = (0.7, 1.1)
 PARTS = (1.0, 0.618)
 
