@@ -262,8 +262,9 @@ def test_limits_reasons_and_whole_turns() -> None:
     assert (reason[1:] == Reason.INVALID_TARGET).all()
 
 
-def test_one_target_has_the_answers_of_its_row() -> None:
-    axes = ARMS["random 1"]
+@pytest.mark.parametrize("name", ["random 1", "offset wrist", "three parallel"])
+def test_one_target_has_the_answers_of_its_row(name: str) -> None:
+    axes = ARMS[name]
     ik = axes.cell().ik("tool")
     X = axes.poses(np.random.default_rng(4).uniform(-np.pi, np.pi, (20, 6)))
     rows, nothing = ik.all(X), ik.all(X[:0])

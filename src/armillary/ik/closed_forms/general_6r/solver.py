@@ -228,24 +228,25 @@ class SixAxesSolver:
         starts: list[Array] = []
         misses: list[Array] = []
         for how, some in ((ONE, marks == SINGLE), (TWO, marks > SINGLE)):
-            if not some.any():
-                continue
-            if how == TWO and (marks == PAIR).any():
-                return None
             at, missed = order.looks[how](inner, angles[some])
             starts.append(at.reshape(-1, 6))
             misses.append(missed.ravel())
-        if not starts:
-            return np.empty((0, 6))
         missed = np.concatenate(misses)
-        kept = missed < MISSED
+        kept = np.flatnonzero(missed < MISSED)
         q, error, keys = self._polish(inner, np.concatenate(starts)[kept])
         good = error < ERROR
-        if (~good & (missed[kept] < CLOSE)).any():
+        if (missed[kept[~good]] < CLOSE).any():
             return None
-        q, keys = q[good], keys[good]
+        kept, q, keys = kept[good], q[good], keys[good]
+        others = marks[marks > SINGLE]
+        if (others == PAIR).any():
+            every = np.full((len(missed), KEYS), np.nan)
+            every[kept] = keys
+            both = every[len(misses[0]) :].reshape(-1, FOUND, KEYS)
+            if (_are_alone(both) & (others == PAIR)).any():
+                return None
         same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
-        q = q[same.argmax(axis=1) == np.arange(len(q))]
+        q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
         return q if len(q) % 2 == 0 else None
 
     def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
@@ -345,7 +346,7 @@ class SixAxesSolver:
         if how == TWO:
             both = np.full((len(angles), FOUND, KEYS), np.nan)
             both.reshape(-1, KEYS)[kept[good]] = keys[good]
-            alone = ~(np.abs(both[:, 0] - both[:, 1]).max(axis=1) > APART)
+            alone = _are_alone(both)
         return _Found(rows[good], q[good], keys[good], doubt, alone)
 
     def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
@@ -411,6 +412,11 @@ def apart_of(slots: int) -> Kernel:
 
 
 _APART: dict[int, Kernel] = {}
+
+
+def _are_alone(keys: Array) -> Truths:
+    """Return which looks for two solutions did not find two: keys (m, 2, 3)."""
+    return ~(np.abs(keys[:, 0] - keys[:, 1]).max(axis=1) > APART)
 
 
 def _wrapped(angles: Array) -> Array:
