@@ -55,7 +55,7 @@ APART = 5e-6
 
 SAMPLES = 128
 SAME, MOST_LOST = 1e-3, 6
-BLUR = 1e-3, 5e-4
+BLUR = 1e-3, 5e-5
 """Largest error of a root that shows where to look, first and where roots crowd."""
 
 SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
@@ -277,10 +277,13 @@ class SixAxesSolver:
         lost_in: list[Truths] = []
         for k, order in enumerate(self._orders):
             angles, marks, blur = order.roots(inner, threads=threads)
-            some = np.nonzero(marks >= (SINGLE if k else MEMBER))
-            starts = some[0], angles[some]
-            parts.append(self._looked(order, AGAIN, inner, starts, threads))
             lost_in.append(~(blur < BLUR[1]))
+            # a second look may leave for another solution, so it replaces none
+            looks = [(AGAIN, MEMBER), (TWO, SINGLE)] if k else [(AGAIN, MEMBER)]
+            for how, least in looks:
+                some = np.nonzero(marks >= least)
+                starts = some[0], angles[some]
+                parts.append(self._looked(order, how, inner, starts, threads))
         lost = lost_in[0] & lost_in[1]
         return [self._distinct([each._replace(doubt=lost)]) for each in parts]
 
