@@ -27,6 +27,7 @@ GROUPS = {
     "costs": "costs",
     "inverse": "inverse",
     "closed": "closed",
+    "six-axes": "six_axes",
     "cells": "cells",
     "loops": "loops",
     "distances": "distances",

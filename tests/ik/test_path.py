@@ -522,14 +522,14 @@ def _offset_wrist() -> arm.Cell:
 
 
 @pytest.mark.sampled(1)
+@pytest.mark.parametrize("method", ["numeric", None])
 @pytest.mark.parametrize("seed", [0, 1, 3])
-def test_without_a_closed_form_several_ways_are_compared(seed: int):
+def test_several_ways_of_an_offset_wrist_are_compared(seed: int, method: str | None):
     wrist = _offset_wrist()
     ik = wrist.ik("tool")
-    assert ik.closed is None
     a, b = np.random.default_rng(100 + seed).uniform(-1, 1, (2, 6)) * wrist.limits[1]
     X = wrist.fk("tool")(a + (b - a) * np.linspace(0.0, 1.0, 400)[:, None])
-    path = ik.path(X)
+    path = ik.path(X, method=method)
     assert path.answer.success.all()
     assert path.jumps.size == 0
     assert np.abs(wrist.fk("tool")(path.answer.q) - X).max() < 5e-6

@@ -13,6 +13,8 @@ from armillary.errors import ModelError, ShapeError, unknown
 from armillary.ik.answer import answer
 from armillary.ik.avoidance import Avoidance
 from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.recognise import GENERAL_SIX
+from armillary.ik.general_form import GeneralForm
 from armillary.ik.legs import rod_form
 from armillary.ik.moved_bases import with_bases
 from armillary.ik.numeric import NumericSearch
@@ -21,7 +23,7 @@ from armillary.ik.path import Path
 from armillary.ik.path_planner import PathPlanner
 from armillary.ik.problem import IKProblem
 from armillary.ik.query import TOLERANCE, Tolerance, joint_vectors, query_of
-from armillary.ik.recognised_form import RecognisedForm, has_free_elbow
+from armillary.ik.recognised_form import RecognisedForm, arm_problem, has_free_elbow
 from armillary.ik.solution import Answers, Solution
 from armillary.ik.user_form import UserForm
 from armillary.kernel import Kernel
@@ -105,7 +107,7 @@ class InverseKinematics:
         return self._problem.tree.cell
 
     @property
-    def closed(self) -> RecognisedForm | UserForm | None:
+    def closed(self) -> RecognisedForm | GeneralForm | UserForm | None:
         """Return the closed form of the arm, None where it has none."""
         return None if isinstance(self._form, str) else self._form
 
@@ -124,21 +126,24 @@ class InverseKinematics:
         return method.answered(target, near, self.numeric.answered)
 
     @cached_property
-    def _quick_method(self) -> RecognisedForm | NumericSearch | None:
+    def _quick_method(self) -> RecognisedForm | GeneralForm | NumericSearch | None:
         """Return what may answer single targets at once, if anything."""
         if self.avoid is not None or isinstance(self._form, UserForm):
             return None
         return self.numeric if isinstance(self._form, str) else self._form
 
     @cached_property
-    def _form(self) -> RecognisedForm | UserForm | str:
+    def _form(self) -> RecognisedForm | GeneralForm | UserForm | str:
         if self._user_form is not None:
             return self._user_form
         problem = self._problem
         try:
             if problem.selection.passive:
                 return UserForm(problem, rod_form(problem))
-            return RecognisedForm(problem)
+            arm = arm_problem(problem)
+            if arm.closed.family is GENERAL_SIX:
+                return GeneralForm(problem, arm)
+            return RecognisedForm(problem, arm)
         except NotApplicable as unfit:
             return str(unfit)
 
@@ -266,7 +271,7 @@ class InverseKinematics:
         plain = near is arm_angle is method is timeout is bases is None
         if plain and tolerance is TOLERANCE:
             quick = self._quick_method
-            if isinstance(quick, RecognisedForm):
+            if isinstance(quick, RecognisedForm | GeneralForm):
                 answers = quick.all_answered(targets)
                 if answers is not None:
                     return answers
@@ -415,7 +420,7 @@ class InverseKinematics:
 
     def _forms(
         self, method: str | None, arm_angle: Any
-    ) -> list[RecognisedForm | UserForm]:
+    ) -> list[RecognisedForm | GeneralForm | UserForm]:
         """Return the closed forms that are tried before the search, in order."""
         if method is not None and method not in METHODS:
             raise unknown("method", method, METHODS, owner="ik")

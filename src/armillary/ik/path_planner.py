@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.ik.answer import answer
+from armillary.ik.general_form import GeneralForm
 from armillary.ik.method import Candidates
 from armillary.ik.numeric import NumericSearch
 from armillary.ik.path import Path, best_of, judged
@@ -62,7 +63,7 @@ class PathPlanner:
         largest_step: Above which a step is a jump [m or rad].
     """
 
-    forms: Sequence[RecognisedForm | UserForm]
+    forms: Sequence[RecognisedForm | GeneralForm | UserForm]
     numeric: NumericSearch
     query: IKQuery
     largest_step: float

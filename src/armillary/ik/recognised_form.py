@@ -78,18 +78,14 @@ class RecognisedForm:
         values: Of the first inputs of its programs: what else the state decides.
     """
 
-    def __init__(self, problem: IKProblem) -> None:
-        """Recognise the arm.
+    def __init__(self, problem: IKProblem, arm: ArmProblem) -> None:
+        """Prepare for a problem.
 
-        Raises:
-            NotApplicable: It belongs to no family; the message says why.
+        Args:
+            problem: What is solved.
+            arm: Its arm, see `arm_problem`.
         """
-        arm = problem.once("closed form", _arm_of)
-        self._is_shared = arm is not None
-        if arm is None:  # what the state decides lies among the joints of the form
-            arm = _arm_within(problem)
-        if isinstance(arm, str):
-            raise NotApplicable(arm)
+        self._is_shared = arm is problem.once("closed form", _arm_of)
         self._problem = problem
         self.values = problem.values if arm.selection.shapes else []
         self._arm, closed = arm, arm.closed
@@ -211,7 +207,7 @@ class RecognisedForm:
             steps = [((q - there) ** 2).sum() for q in (other.q, row[:n])]
             if steps[0] < steps[1]:
                 return other
-        return Solution.of_row(row, n, _candidate)
+        return Solution.of_row(row, n, candidate_of)
 
     def _unreached(self, target: Array, q: Array, near: Array) -> Solution:
         """Return the nearest within limits to a target that is out of reach."""
@@ -391,13 +387,9 @@ class RecognisedForm:
         """Return the numbers of `Allowed` that belong to a tolerance."""
         allowed = self._tolerances.get(tolerance)
         if allowed is None:
-            distance, angle = tolerance
-            relative = distance / self._arm.closed.arm.size
-            slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
-            excess = max(angle, distance, relative, SLACK)
             if len(self._tolerances) >= MOST_TOLERANCES:
                 self._tolerances.clear()
-            allowed = np.array([*squares_of(tolerance), slack, excess])
+            allowed = allowed_of(tolerance, self._arm.closed.arm.size)
             self._tolerances[tolerance] = allowed
         return allowed
 
@@ -436,6 +428,29 @@ class RecognisedForm:
         return f"<closed form, {self.family}, {len(self.branches)} branches>"
 
 
+def allowed_of(tolerance: Tolerance, size: float) -> Array:
+    """Return the numbers of `Allowed` of a tolerance, for an arm of a size [m]."""
+    distance, angle = tolerance
+    relative = distance / size
+    slack = min(0.5 * angle, 0.5 * relative, MOST_SLACK)
+    excess = max(angle, distance, relative, SLACK)
+    return np.array([*squares_of(tolerance), slack, excess])
+
+
+def arm_problem(problem: IKProblem) -> ArmProblem:
+    """Return the arm of a problem with its closed form.
+
+    Raises:
+        NotApplicable: It belongs to no family; the message says why.
+    """
+    arm = problem.once("closed form", _arm_of)
+    if arm is None:  # what the state decides lies among the joints of the form
+        arm = _arm_within(problem)
+    if isinstance(arm, str):
+        raise NotApplicable(arm)
+    return arm
+
+
 def _arm_of(problem: IKProblem) -> ArmProblem | str | None:
     """Return the arm of a problem, or why there is no closed form.
 
@@ -469,7 +484,7 @@ def _arm(
     return ArmProblem(problem.tree, goal, selection, limits, closed, outer, rows=rows)
 
 
-def _candidate(row: Array) -> Candidates:
+def candidate_of(row: Array) -> Candidates:
     """Return the candidate that is a row of `best_program` with an answer."""
     n = len(row) - BEHIND_Q
     return Candidates(

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.errors import ModelError
+from armillary.ik.general_form import GeneralForm
 from armillary.ik.inverse_kinematics import InverseKinematics
 from armillary.ik.loop_search import loop_constants, loop_tolerances
 from armillary.ik.method import squares_of
@@ -337,7 +338,9 @@ def _float64(values: npt.ArrayLike) -> str:
     return f"Float64Array.of({literals(values)})"
 
 
-def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str) -> str:
+def _form(
+    form: RecognisedForm | GeneralForm | UserForm | None, problem: IKProblem, name: str
+) -> str:
     """Return a closed form as an expression, `null` where there is none to print."""
 
     def printed(program: Program, suffix: str) -> str:
@@ -351,7 +354,7 @@ def _form(form: RecognisedForm | UserForm | None, problem: IKProblem, name: str)
         shown = "null" if angle is None else printed(angle, "ArmAngle")
         best, allowed = printed(form.best, "Best"), _float64(form.allowed(TOLERANCE))
         return f"recognisedForm({n}, [{values}], {allowed}, {best}, {shown})"
-    if form is None or not form.compiled:
+    if form is None or isinstance(form, GeneralForm) or not form.compiled:
         return "null"
     # Of closed loops the form picks one answer, which the search verifies.
     if problem.selection.passive:

@@ -137,13 +137,18 @@ def branches_of(
     if near is not None:
         turns, _ = problem.closed.parts(near)
     preferred = Preferred(turns, arm_angle)
-    inner = _orthonormal(target)
-    if problem.outer is not None:
-        inner = problem.before.inverse() @ inner @ problem.behind.inverse()
     return [
         _branch(problem, answer, target, allowed, near)
-        for answer in problem.closed.solve(inner, preferred)
+        for answer in problem.closed.solve(placed_target(problem, target), preferred)
     ]
+
+
+def placed_target(problem: ArmProblem, target: Pose) -> Pose:
+    """Return the target of the closed form, of one for the goal of the problem."""
+    inner = _orthonormal(target)
+    if problem.outer is None:
+        return inner
+    return problem.before.inverse() @ inner @ problem.behind.inverse()
 
 
 def square_from(problem: ArmProblem, target: Pose, q: Sequence[Number]) -> Number:

@@ -20,16 +20,20 @@ from armillary.ik.closed_forms.branch import (
     CheckedBranch,
     branches_of,
     is_within,
+    placed_target,
     rows_hold,
     square_from,
     within_limits,
 )
+from armillary.ik.closed_forms.family import FormulaAnswer
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
+from armillary.ik.closed_forms.subproblems import Turn
 from armillary.ik.reason import Reason
 from armillary.ik.targets import is_rigid
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import Matrix, Number, Vector
 from armillary.trace import Program, trace
-from armillary.trace.functions import absolute, minimum, select
+from armillary.trace.functions import absolute, cos, minimum, select, sin
 
 SOLVED, NOT_FOUND = float(Reason.SOLVED), float(Reason.NOT_FOUND)
 INVALID, OUT_OF_REACH = float(Reason.INVALID_TARGET), float(Reason.OUT_OF_REACH)
@@ -135,6 +139,78 @@ def best_program(problem: ArmProblem, *, compared: bool = False) -> Program:
         return [*(select(rigid, x, math.nan) for x in q), distance, chord, reason]
 
     return _trace(equations, problem, ("answer",), True)
+
+
+def inner_program(problem: ArmProblem) -> Program:
+    """Return the program of a target as the last axis's frame in that of the first.
+
+    Returns:
+        Inputs those of `selection.shapes`, and `target` (4, 4). Output `inner` (4, 4),
+        lengths in units of the arm's `scale`, NaN where the target is not a pose.
+    """
+    axes = problem.closed.arm
+    assert isinstance(axes, SixAxes)
+    scale = 1.0 / axes.scale
+
+    def of_inputs(*inputs: Any) -> Any:
+        *values, matrix = inputs
+        placed = problem.placed(values)
+        target = Pose.from_matrix(matrix)
+        inner = placed.closed.inner(placed_target(placed, target))
+        rigid = is_rigid(target, matrix[3])
+        rows: list[list[Number]] = [
+            [*row, scale * x]
+            for row, x in zip(inner.rotation, inner.position, strict=True)
+        ]
+        return [
+            *([select(rigid, x, math.nan) for x in row] for row in rows),
+            [0.0, 0.0, 0.0, 1.0],
+        ]
+
+    shapes = {**problem.selection.shapes, "target": (4, 4)}
+    return trace(of_inputs, name="inner", outputs=("inner",), **shapes)
+
+
+def checked_program(problem: ArmProblem) -> Program:
+    """Return the program of one answer of which the angles of the axes are given.
+
+    Returns:
+        Inputs as for the best branch, then `angles` (6,) [rad]. One output `answer`
+        (n + 3,), as that: q near `near`, what remains, and the reason: NOT_FOUND where
+        the target is missed.
+    """
+
+    def equations(
+        matrix: Matrix,
+        allowed: Vector,
+        near: Vector,
+        angles: Vector,
+        placed: ArmProblem,
+    ) -> list[Number]:
+        turns = [Turn(cos(x), sin(x), x) for x in angles]
+
+        def given(*_: Any) -> list[FormulaAnswer]:
+            return [FormulaAnswer(turns, False, loose=True)]
+
+        target, there = Pose.from_matrix(matrix), within_limits(problem, near)
+        placed = placed._replace(closed=problem.closed._replace(formula=given))
+        (b,) = branches_of(placed, target, Allowed(*allowed), there, 0.0)
+        return [*b.q, b.distance, b.chord, _reason(b, is_rigid(target, matrix[3]))]
+
+    n = len(problem.selection.inputs)
+    shapes: dict[str, tuple[int, ...]] = {
+        **problem.selection.shapes,
+        "target": (4, 4),
+        "allowed": (len(Allowed._fields),),
+        "near": (n,),
+        "angles": (len(problem.closed.arm.drives),),
+    }
+
+    def of_inputs(*inputs: Any) -> list[Number]:
+        *values, matrix, allowed, near, angles = inputs
+        return equations(matrix, allowed, near, angles, problem.placed(values))
+
+    return trace(of_inputs, name="ik_checked", outputs=("answer",), **shapes)
 
 
 def arm_angle_program(problem: ArmProblem) -> Program:

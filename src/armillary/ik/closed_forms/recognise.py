@@ -19,6 +19,7 @@ from armillary.ik.closed_forms.family import (
     Preferred,
     require,
 )
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes, axes_of
 from armillary.ik.closed_forms.planar import PLANAR_SLIDING, PLANAR_THREE, PLANAR_TWO
 from armillary.ik.closed_forms.point import POINT, POINT_TURNS
 from armillary.ik.closed_forms.prismatic_arm import PrismaticArm, prismatic_arm_of
@@ -37,6 +38,20 @@ from armillary.trace.functions import cos, sin
 
 FAMILIES: tuple[Family[Arm], ...] = (*SPHERICAL_WRIST, THREE_PARALLEL)
 """Arms of six joints that turn; tried in this order."""
+
+
+def _of_kernels(arm: SixAxes) -> Formula:
+    """Return what stands for the formula of arms that kernels solve in stages."""
+    require(arm.size > 0.0, "all its axes meet in one point")
+
+    def formula(target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
+        raise AssertionError("solved by the kernels of general_6r/stages.py")
+
+    return formula
+
+
+GENERAL_SIX: Family[SixAxes] = Family("six revolute joints", _of_kernels, ())
+"""Any other arm of six joints that turn: it has no formula, see `general_form.py`."""
 
 FEWER: tuple[tuple[Family[PrismaticArm], ...], ...] = (
     (ORIENTING,),
@@ -62,14 +77,16 @@ class Closed(NamedTuple):
         backwards: Whether the chain was taken from its other end.
         point: Whether it places a point, whatever the rotation.
         accuracy: How far the formula's geometry is from the model's [m, 1].
+        others: Why it belongs to no family that was tried before.
     """
 
     family: Family[Any]
-    arm: Arm | PrismaticArm
+    arm: Arm | PrismaticArm | SixAxes
     formula: Formula
     backwards: bool
     point: bool
     accuracy: float
+    others: tuple[str, ...] = ()
 
     @property
     def branches(self) -> tuple[tuple[str, ...], ...]:
@@ -79,12 +96,14 @@ class Closed(NamedTuple):
 
     def solve(self, target: Pose, preferred: Preferred) -> list[FormulaAnswer]:
         """Return the answer of each branch, by the numbers of `arm.drives`."""
+        return self.formula(self.inner(target), preferred)
+
+    def inner(self, target: Pose) -> Pose:
+        """Return a target as the last axis's frame in that of the first."""
         if self.point:
-            inner = self.arm.base.inverse() @ Pose.translation(*target.position)
-            return self.formula(inner, preferred)
+            return self.arm.base.inverse() @ Pose.translation(*target.position)
         X = target.inverse() if self.backwards else target
-        inner = self.arm.base.inverse() @ X @ self.arm.tool.inverse()
-        return self.formula(inner, preferred)
+        return self.arm.base.inverse() @ X @ self.arm.tool.inverse()
 
     @property
     def exact(self) -> bool:
@@ -123,11 +142,13 @@ def recognise(tree: Tree, goal: Goal, selection: Inputs) -> Closed:
         closed = Closed(family, arm, formula, backwards, point, math.inf)
         error = _error(tree, goal, selection, closed)
         require(error <= ACCURACY * arm.size, "the axes are not rigid lines")
-        return closed._replace(accuracy=error)
+        return closed._replace(accuracy=error, others=tuple(dict.fromkeys(reasons)))
     raise NotApplicable("; ".join(dict.fromkeys(reasons)))
 
 
-def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:
+def _candidates(
+    chain: Chain,
+) -> list[tuple[Family[Any], Arm | PrismaticArm | SixAxes, bool]]:
     """Return the families that a chain may belong to, each with its geometry.
 
     Those of six joints that turn are tried on the chain from its other end, too.
@@ -143,7 +164,8 @@ def _candidates(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, boo
         mixed = prismatic_arm_of(chain)
         return [(family, mixed, False) for family in FEWER[turning]]
     arms = [(arm_of(chain), False), (arm_of(chain.reversed()), True)]
-    return [(family, *arm) for family in FAMILIES for arm in arms]
+    known = [(family, *arm) for family in FAMILIES for arm in arms]
+    return [*known, (GENERAL_SIX, axes_of(chain), False)]
 
 
 def _placing(chain: Chain) -> list[tuple[Family[Any], Arm | PrismaticArm, bool]]:

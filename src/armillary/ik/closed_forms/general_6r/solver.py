@@ -1,0 +1,426 @@
+"""All answers of an arm of six revolute joints, in stages that run where needed.
+
+1. Every target in the better order of the arm, one look at each root.
+2. Where three roots are close, something near a solution did not become one, or the
+   number of solutions is odd: the roots of the crowd again, their angles corrected
+   first, and all roots of the other order.
+3. Where roots are inexact in both orders, or the number is odd still: the angles of all
+   roots, real or not, and many next to those that may be.
+4. Where that finds more, or leaves the number odd: Newton's method from next to each
+   solution, along both directions in which the arm moves least.
+
+What the last stage that runs leaves odd, or finds, is in doubt.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.closed_forms.family import require
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes, turned, weakest
+from armillary.ik.closed_forms.general_6r.nearby import FOUND
+from armillary.ik.closed_forms.general_6r.roots import LONE, MEMBER, PAIR, ROOTS, SINGLE
+from armillary.ik.closed_forms.general_6r.stages import (
+    KEYS,
+    apart_kernel,
+    near_kernel,
+    polish_kernel,
+    roots_kernel,
+)
+from armillary.kernel import Kernel
+
+__all__ = ["SixAxesSolver", "Solutions"]
+
+Array = npt.NDArray[np.float64]
+Truths = npt.NDArray[np.bool_]
+Whole = npt.NDArray[np.int64]
+
+MOST = 16
+"""Solutions of a generic target, at most (Lee and Liang 1988)."""
+
+MISSED = 0.09
+"""Square of what may miss before Newton's method: nothing worse has led anywhere."""
+
+CLOSE = 1e-4
+"""Square of what misses so little that a solution must be near."""
+
+ERROR = 1e-9
+"""Largest error of a solution, of the pose in units of the arm."""
+
+APART = 5e-6
+"""Keys of different solutions differ by more."""
+
+SAMPLES = 128
+SAME, MOST_LOST = 1e-3, 6
+BLUR = 1e-3, 5e-5
+"""Largest error of a root that shows where to look, first and where roots crowd."""
+
+SCALES = 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0
+"""How far from solutions others are looked for [rad]."""
+
+SHIFTS = 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 2e-2, 4e-2
+LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "count": 2}
+ONE, TWO, AGAIN = range(3)
+"""How to look at a root: for one solution, for two, for two and from there again."""
+
+SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
+
+
+class Solutions(NamedTuple):
+    """The solutions of targets, one behind the other.
+
+    Attributes:
+        rows: The target of each, in order, shape (m,).
+        angles: Of the axes [rad], shape (m, 6).
+        unsure: Which targets may have others, shape (count,).
+    """
+
+    rows: Whole
+    angles: Array
+    unsure: Truths
+
+
+class _Order(NamedTuple):
+    """The kernels of one order of an arm: of roots, and of `LOOKS`."""
+
+    roots: Kernel
+    looks: tuple[Kernel, ...]
+
+
+NONE = np.zeros(0, np.bool_)
+
+
+class _Found(NamedTuple):
+    """Solutions: targets, angles and keys of each; targets that are in doubt.
+
+    `alone` are looks that found fewer solutions than they can.
+    """
+
+    rows: Whole
+    angles: Array
+    keys: Array
+    doubt: Truths
+    alone: Truths = NONE
+
+    @property
+    def parts(self) -> tuple[Whole, Array, Array]:
+        return self[:3]
+
+    def picked(self, which: Whole) -> _Found:
+        """Return some of it, by positions."""
+        rows, angles, keys = self.parts
+        return _Found(rows[which], angles[which], keys[which], self.doubt)
+
+    def ordered(self) -> _Found:
+        """Return the same by targets, in order."""
+        order = np.argsort(self.rows, kind="stable")
+        return self.picked(order)
+
+    def thinned(self) -> _Found:
+        """Return the same by targets, in order, without most of the copies."""
+        table = np.column_stack([self.rows, np.rint(self.keys / APART)])
+        _, first = np.unique(table, axis=0, return_index=True)
+        return self.picked(first)
+
+    def of(self, targets: Whole) -> _Found:
+        """Return what is found of some targets, as the targets of their own."""
+        place = np.full(len(self.doubt), -1)
+        place[targets] = np.arange(len(targets))
+        rows = place[self.rows]
+        kept = rows >= 0
+        return _Found(
+            rows[kept], self.angles[kept], self.keys[kept], self.doubt[targets]
+        )
+
+
+class SixAxesSolver:
+    """The kernels of an arm, and in which order it is cut.
+
+    Attributes:
+        arm: Its axes.
+    """
+
+    def __init__(self, arm: SixAxes) -> None:
+        """Choose the order of an arm by what is found at some of its poses.
+
+        Raises:
+            NotApplicable: Known joint angles are not found at their own poses.
+        """
+        self.arm = arm
+        links = arm.scaled
+        self._links = links
+        self._polish = polish_kernel(links[:, :3])
+        orders: list[_Order] = []
+        for hides_five in (True, False):
+            order = arm.order(hides_five=hides_five)
+            looks = tuple(near_kernel(order, **how) for how in LOOKS)
+            orders.append(_Order(roots_kernel(order), looks))
+        self._orders = orders
+        angles, poses = _samples(links)
+        whole = self.solve(poses)
+        gap = np.abs(_wrapped(whole.angles - angles[whole.rows])).max(axis=1)
+        own = np.full(SAMPLES, np.inf)
+        np.minimum.at(own, whole.rows, gap)
+        counts = np.bincount(whole.rows, minlength=SAMPLES)
+        lost = int(((own > SAME) | (counts > MOST)).sum())
+        require(lost <= MOST_LOST, "its axes leave infinitely many answers to a pose")
+        costs: list[tuple[int, int]] = []
+        for order in orders:
+            found = self._first(order, poses, None)
+            alone = np.bincount(found.rows, minlength=SAMPLES)
+            again = found.doubt | (alone % 2 == 1)
+            costs.append((int(((alone < counts) & ~again).sum()), int(again.sum())))
+        if costs[1] < costs[0]:
+            self._orders.reverse()
+
+    def solve(self, inner: Array, *, threads: int | None = None) -> Solutions:
+        """Return all solutions of targets.
+
+        Args:
+            inner: The last axis's frame in that of the first, lengths in units of the
+                arm's `scale`, shape (count, 4, 4).
+            threads: As for kernels.
+        """
+        count = len(inner)
+        found = self._first(self._orders[0], inner, threads)
+        unsure = np.zeros(count, np.bool_)
+        for stage in (self._second, self._third, self._fourth):
+            counts = np.bincount(found.rows, minlength=count)
+            unsure = found.doubt | (counts % 2 == 1)
+            again = np.flatnonzero(unsure)
+            if not again.size:
+                break
+            before = found.of(again)
+            more = stage(np.ascontiguousarray(inner[again]), before, threads)
+            found = self._joined(found, again, [before, *more])
+            if stage != self._second:  # what finds nothing more leaves no doubt
+                grown = np.bincount(found.rows, minlength=count) > counts
+                found = found._replace(doubt=grown)
+        else:
+            odd = np.bincount(found.rows, minlength=count) % 2 == 1
+            unsure = found.doubt | odd
+        return Solutions(found.rows, found.angles, unsure)
+
+    def solve_one(self, inner: Array) -> tuple[Array, bool]:
+        """Return what `solve` does of one target: angles (m, 6), whether unsure.
+
+        inner: Shape (4, 4).
+        """
+        order = self._orders[0]
+        angles, marks, blur = order.roots(inner)
+        if blur < BLUR[0] and not (marks == MEMBER).any():
+            found = self._looks_at_one(order, inner, angles, marks)
+            if found is not None:
+                return found, False
+        solved = self.solve(inner[np.newaxis])
+        return solved.angles, bool(solved.unsure[0])
+
+    def _looks_at_one(
+        self, order: _Order, inner: Array, angles: Array, marks: Array
+    ) -> Array | None:
+        """Return the angles that looks at roots find, None where that leaves a doubt.
+
+        They are those of `_first`, in the order of these.
+        """
+        starts: list[Array] = []
+        misses: list[Array] = []
+        for how, some in ((ONE, marks == SINGLE), (TWO, marks > SINGLE)):
+            at, missed = order.looks[how](inner, angles[some])
+            starts.append(at.reshape(-1, 6))
+            misses.append(missed.ravel())
+        missed = np.concatenate(misses)
+        kept = np.flatnonzero(missed < MISSED)
+        q, error, keys = self._polish(inner, np.concatenate(starts)[kept])
+        good = error < ERROR
+        if (missed[kept[~good]] < CLOSE).any():
+            return None
+        kept, q, keys = kept[good], q[good], keys[good]
+        others = marks[marks > SINGLE]
+        if (others == PAIR).any():
+            every = np.full((len(missed), KEYS), np.nan)
+            every[kept] = keys
+            both = every[len(misses[0]) :].reshape(-1, FOUND, KEYS)
+            if (_are_alone(both) & (others == PAIR)).any():
+                return None
+        same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
+        q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
+        return q if len(q) % 2 == 0 else None
+
+    def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
+        """Return what one look at each root finds; crowds are in doubt."""
+        angles, marks, blur = order.roots(inner, threads=threads)
+        doubt = (marks == MEMBER).any(axis=1) | ~(blur < BLUR[0])
+        single = np.nonzero(marks == SINGLE)
+        starts = single[0], angles[single]
+        parts = [self._looked(order, ONE, inner, starts, threads)]
+        others = np.nonzero(marks > SINGLE)
+        if others[0].size:
+            starts = others[0], angles[others]
+            found = self._looked(order, TWO, inner, starts, threads)
+            pairs = np.flatnonzero(marks[others] == PAIR)
+            doubt[others[0][pairs[found.alone[pairs]]]] = True
+            parts.append(found)
+        for each in parts:
+            doubt |= each.doubt
+        parts[-1] = parts[-1]._replace(doubt=doubt)
+        return self._distinct(parts)
+
+    def _second(
+        self, inner: Array, before: _Found, threads: int | None
+    ) -> list[_Found]:
+        """Return what crowds hold, and what the other order finds."""
+        del before
+        parts: list[_Found] = []
+        lost_in: list[Truths] = []
+        for k, order in enumerate(self._orders):
+            angles, marks, blur = order.roots(inner, threads=threads)
+            lost_in.append(~(blur < BLUR[1]))
+            # a second look may leave for another solution, so it replaces none
+            looks = [(AGAIN, MEMBER), (TWO, SINGLE)] if k else [(AGAIN, MEMBER)]
+            for how, least in looks:
+                some = np.nonzero(marks >= least)
+                starts = some[0], angles[some]
+                parts.append(self._looked(order, how, inner, starts, threads))
+        lost = lost_in[0] & lost_in[1]
+        return [self._distinct([each._replace(doubt=lost)]) for each in parts]
+
+    def _third(self, inner: Array, before: _Found, threads: int | None) -> list[_Found]:
+        """Return what is found from all roots and next to them."""
+        del before
+        parts: list[_Found] = []
+        for order in self._orders:
+            angles, marks, _ = order.roots(inner, threads=threads)
+            near, at = np.nonzero(marks >= LONE)
+            every, which = np.nonzero(marks >= 0.0)
+            ways = [x for shift in SHIFTS for x in (shift, -shift)]
+            shifted = (angles[near, at] + np.array(ways)[:, np.newaxis]).ravel()
+            starts = (
+                np.concatenate([every, np.tile(near, len(ways))]),
+                np.concatenate([angles[every, which], shifted]),
+            )
+            found = self._looked(order, TWO, inner, starts, threads)
+            parts.append(found.thinned())
+        return [self._distinct([each]) for each in parts]
+
+    def _fourth(
+        self, inner: Array, before: _Found, threads: int | None
+    ) -> list[_Found]:
+        """Return what is found from next to solutions: of close ones each finds all."""
+        parts: list[_Found] = []
+        one, two = weakest(self._links, before.angles)
+        ways = np.array([one, -one, two, -two, one + two, -one - two, one - two])
+        for scale in SCALES:
+            starts = (before.angles + scale * ways).reshape(-1, 6)
+            rows = np.tile(before.rows, len(ways))
+            q, error, keys = self._polish(inner[rows], starts, threads=threads)
+            good = error < ERROR
+            found = _Found(rows[good], q[good], keys[good], before.doubt)
+            parts.append(found.thinned())
+        return [self._distinct([each]) for each in parts]
+
+    def _looked(
+        self,
+        order: _Order,
+        how: int,
+        inner: Array,
+        starts: tuple[Whole, Array],
+        threads: int | None,
+    ) -> _Found:
+        """Return what is found next to angles of targets, copies among it.
+
+        In doubt are those in which something misses little, and leads nowhere.
+        """
+        rows, angles = starts
+        count = LOOKS[how]["count"]
+        at, missed = order.looks[how](inner[rows], angles, threads=threads)
+        missed = missed.ravel()
+        kept = np.flatnonzero(missed < MISSED)
+        rows = rows[kept // count]
+        q, error, keys = self._polish(
+            inner[rows], at.reshape(-1, 6)[kept], threads=threads
+        )
+        good = error < ERROR
+        doubt = np.zeros(len(inner), np.bool_)
+        doubt[rows[~good & (missed[kept] < CLOSE)]] = True
+        alone = NONE
+        if how == TWO:
+            both = np.full((len(angles), FOUND, KEYS), np.nan)
+            both.reshape(-1, KEYS)[kept[good]] = keys[good]
+            alone = _are_alone(both)
+        return _Found(rows[good], q[good], keys[good], doubt, alone)
+
+    def _joined(self, found: _Found, again: Whole, more: list[_Found]) -> _Found:
+        """Return what is found, with more of some targets."""
+        doubt = more[-1].doubt
+        is_new = np.zeros(len(found.doubt), np.bool_)
+        is_new[again] = True
+        is_again = is_new[found.rows]
+        new = self._distinct(more)
+        whole = np.zeros(len(found.doubt), np.bool_)
+        whole[again] = doubt
+        rest = found.picked(np.flatnonzero(~is_again))
+        return _Found(
+            np.concatenate([rest.rows, again[new.rows]]),
+            np.concatenate([rest.angles, new.angles]),
+            np.concatenate([rest.keys, new.keys]),
+            whole,
+        ).ordered()
+
+    @staticmethod
+    def _distinct(parts: list[_Found]) -> _Found:
+        """Return what is found without copies, by targets."""
+        rows, angles, keys = parts[0].parts
+        if len(parts) > 1:
+            joined = _Found(
+                np.concatenate([each.rows for each in parts]),
+                np.concatenate([each.angles for each in parts]),
+                np.concatenate([each.keys for each in parts]),
+                parts[0].doubt,
+            )
+            rows, angles, keys = joined.ordered().parts
+        doubt = parts[-1].doubt
+        count = len(doubt)
+        counts = np.bincount(rows, minlength=count)
+        slots = SLOTS[0] if counts.max(initial=0) <= SLOTS[0] else SLOTS[1]
+        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        # more than all slots are copies, nearly all of them
+        if counts.max(initial=0) > slots:
+            fits = slot < slots
+            rows, angles, keys, slot = rows[fits], angles[fits], keys[fits], slot[fits]
+            counts = np.minimum(counts, slots)
+        table = np.zeros((count, slots, KEYS))
+        table[rows, slot] = keys
+        new = apart_of(slots)(table, counts.astype(np.float64), APART)
+        kept = new[rows, slot] > 0.0
+        return _Found(rows[kept], angles[kept], keys[kept], doubt)
+
+
+def _samples(links: Array) -> tuple[Array, Array]:
+    """Return random angles (SAMPLES, 6) of an arm, and the poses that they lead to."""
+    angles = np.random.default_rng(99).uniform(-np.pi, np.pi, (SAMPLES, 6))
+    poses = turned(angles[:, 0])
+    for k, link in enumerate(links):
+        poses = poses @ link @ turned(angles[:, k + 1])
+    return angles, np.ascontiguousarray(poses)
+
+
+def apart_of(slots: int) -> Kernel:
+    """Return the kernel that finds copies among so many solutions."""
+    if slots not in _APART:
+        _APART[slots] = apart_kernel(slots)
+    return _APART[slots]
+
+
+_APART: dict[int, Kernel] = {}
+
+
+def _are_alone(keys: Array) -> Truths:
+    """Return which looks for two solutions did not find two: keys (m, 2, 3)."""
+    return ~(np.abs(keys[:, 0] - keys[:, 1]).max(axis=1) > APART)
+
+
+def _wrapped(angles: Array) -> Array:
+    return (angles + np.pi) % (2.0 * np.pi) - np.pi

@@ -1,0 +1,284 @@
+"""The kernels of arms of six revolute joints: one code for all of them.
+
+1. `roots`: a target to the angles u_3 at which solutions may be.
+2. `near`: a target and such an angle to two solutions near there, not yet exact.
+3. `polish`: joint angles to those that Newton's method leads to.
+4. `apart`: which of a target's solutions are those of others again.
+
+Between them lanes are regrouped: the second and the third take one root and one
+solution in each, of whatever target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from armillary.ik.closed_forms.general_6r.eliminant import reflect
+from armillary.ik.closed_forms.general_6r.nearby import (
+    candidates_program,
+    equations_program,
+    nearby_program,
+)
+from armillary.ik.closed_forms.general_6r.roots import (
+    TABLE_ROWS,
+    TABLES,
+    root_stages,
+)
+from armillary.kernel import Kernel
+from armillary.kernel.pipeline import Each, Pipeline, While, program
+from armillary.kernel.pipeline_kernel import CompiledPipeline, compile_pipeline
+from armillary.kernel.tables import Table, index, reals
+from armillary.spatial.vector import add, cross, dot, scale, subtract
+from armillary.trace import Port, Program
+from armillary.trace.functions import (
+    absolute,
+    cos,
+    maximum,
+    minimum,
+    select,
+    sin,
+)
+
+__all__ = ["KEYS", "apart_kernel", "near_kernel", "polish_kernel", "roots_kernel"]
+
+KEYS = 3
+"""Numbers of a solution that differ where it does, and not by whole turns."""
+
+_RANDOM = np.random.default_rng(3).normal(size=(KEYS, 12))
+_KEY_ROWS = _RANDOM / np.linalg.norm(_RANDOM, axis=1, keepdims=True)
+
+MOST_STEPS = 6
+EXACT = 1e-14
+"""Error of the inner pose below which no step is taken."""
+
+LONGEST_STEP = 0.5
+PIVOT = 1e-13
+
+ORDER = Table(
+    "order",
+    (reals("links", (5, 3, 4)), reals("left", (3, 9, 14)), reals("flip")),
+    is_single=True,
+)
+ARM = Table("arm", (reals("links", (5, 3, 4)),), is_single=True)
+PASSES = Table("passes", (reals("number"),))
+
+
+def roots_kernel(order: dict[str, Any]) -> Kernel:
+    """Return the kernel `target` (4, 4) -> `angles`, `marks` (16,), `blur`.
+
+    order: The constants of `SixAxes.order`.
+    """
+    return _roots()({**TABLE_ROWS, "order": _one(order)})
+
+
+def near_kernel(order: dict[str, Any], *, passes: int, count: int) -> Kernel:
+    """Return the kernel `target` (4, 4), `angle` -> `found`, `missed`.
+
+    Args:
+        order: As for the roots.
+        passes: Looks, each from where the one before saw the nearest solution.
+        count: How many solutions it finds, one or two: (count, 6) and (count,).
+    """
+    tables = {"order": _one(order), "passes": {"number": np.arange(passes)}}
+    return _near(count)(tables)
+
+
+def polish_kernel(links: Any) -> Kernel:
+    """Return the kernel `target` (4, 4), `q` (6,) -> `q`, `error`, `keys`.
+
+    links: K in units of the scale, shape (5, 3, 4).
+    """
+    return _polish()({"arm": {"links": np.asarray(links)[np.newaxis]}})
+
+
+def apart_kernel(slots: int) -> Kernel:
+    """Return the kernel `keys` (slots, 3), `count`, `within` -> `new` (slots,).
+
+    It is 1 for each of the first `count` that is not within so much of one before it.
+    """
+    numbers = np.arange(slots)
+    return _apart(slots)({"slots": {"key": numbers, "is_new": numbers}})
+
+
+def _one(order: dict[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(value)[np.newaxis] for name, value in order.items()}
+
+
+@cache
+def _roots() -> CompiledPipeline:
+    stages = (Each("order", (equations_program(),)), *root_stages())
+    return compile_pipeline(
+        Pipeline(
+            "six_axes_roots",
+            (Port("target", (4, 4)),),
+            (ORDER, *TABLES),
+            stages,
+            ("angles", "marks", "blur"),
+        )
+    )
+
+
+@cache
+def _near(count: int) -> CompiledPipeline:
+    stages = (
+        Each(
+            "order",
+            (
+                equations_program(),
+                Each("passes", (nearby_program(count),)),
+                candidates_program(count),
+            ),
+        ),
+    )
+    return compile_pipeline(
+        Pipeline(
+            "six_axes_near",
+            (Port("target", (4, 4)), Port("angle", ())),
+            (ORDER, PASSES),
+            stages,
+            ("found", "missed"),
+            scratch=(
+                Port("third", (count,)),
+                Port("fourth", (count, 2)),
+                Port("fifth", (count, 2)),
+            ),
+        )
+    )
+
+
+@cache
+def _polish() -> CompiledPipeline:
+    begin = program(_unpolished, "active error keys", q=(6,))
+    stages = (
+        begin,
+        Each("arm", (While("active", (_newton(),), limit=MOST_STEPS),)),
+    )
+    return compile_pipeline(
+        Pipeline(
+            "six_axes_polish",
+            (Port("target", (4, 4)), Port("q", (6,))),
+            (ARM,),
+            stages,
+            ("q", "error", "keys"),
+        )
+    )
+
+
+def _unpolished(q: Any) -> Any:
+    del q
+    return 1.0, 0.0, [0.0] * KEYS
+
+
+@cache
+def _apart(slots: int) -> CompiledPipeline:
+    def formula(
+        keys: Any, count: Any, within: Any, key: Any, is_new: Any, turn: Any
+    ) -> Any:
+        """Compare a row with those before it."""
+        del is_new
+        copies: Any = 0.0
+        for j in range(slots - 1):
+            most: Any = 0.0
+            for a, b in zip(key, keys[j], strict=True):
+                most = maximum(most, absolute(a - b))
+            same = (most <= within) & (turn > float(j))
+            copies = copies + select(same, 1.0, 0.0)
+        return select(copies > 0.0, 0.0, 1.0), turn + 1.0, count - turn - 1.0
+
+    compare = _loose(
+        formula,
+        "is_new turn left",
+        keys=(slots, KEYS),
+        count=(),
+        within=(),
+        key=(KEYS,),
+        is_new=(),
+        turn=(),
+    )
+
+    def none_yet(count: Any) -> Any:
+        return [0.0] * slots, 0.0, count
+
+    begin = program(none_yet, "new turn left", count=())
+    table = Table("slots", (index("key", "keys"), index("is_new", "new")))
+    return compile_pipeline(
+        Pipeline(
+            "six_axes_apart",
+            (Port("keys", (slots, KEYS)), Port("count", ()), Port("within", ())),
+            (table,),
+            (begin, Each("slots", (compare,), active="left")),
+            ("new",),
+        )
+    )
+
+
+def _newton() -> Program:
+    """Return a step of Newton's method on the chain X = R(q_1) K_1 ... R(q_6)."""
+
+    def formula(q: Any, target: Any, links: Any) -> Any:
+        axes: list[Any] = []
+        turns: list[Any] = []
+        x, y, z, p = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
+        for k in range(6):
+            axes.append((z, p))
+            s, c = sin(q[k]), cos(q[k])
+            turns += [s, c]
+            x, y = add(scale(c, x), scale(s, y)), subtract(scale(c, y), scale(s, x))
+            if k == 5:
+                break
+            K = links[k]
+            columns = [
+                add(add(scale(K[0][j], x), scale(K[1][j], y)), scale(K[2][j], z))
+                for j in range(4)
+            ]
+            x, y, z, p = (*columns[:3], add(p, columns[3]))
+        wanted = [tuple(target[i][j] for i in range(3)) for j in range(4)]
+        e = subtract(wanted[3], p)  # type: ignore[arg-type]
+        turn: Any = (0.0, 0.0, 0.0)
+        for a, b in zip((x, y, z), wanted, strict=False):
+            turn = add(turn, cross(a, b))  # type: ignore[arg-type]
+        # where the rotation is off by more than a right angle the cross products lie
+        trace = sum((dot(a, b) for a, b in zip((x, y, z), wanted, strict=False)), 0.0)  # type: ignore[arg-type]
+        error: Any = select(trace > 1.0, 0.0, 1.0)
+        right = [*e, *scale(0.5, turn)]
+        for each in right:
+            error = maximum(error, absolute(each))
+        rows: list[list[Any]] = [[] for _ in range(6)]
+        for axis, origin in axes:
+            column = [*cross(axis, subtract(p, origin)), *axis]
+            for row, number in zip(rows, column, strict=True):
+                row.append(number)
+        for row, number in zip(rows, right, strict=True):
+            row.append(number)
+        reflect(rows, 6)
+        step: list[Any] = [0.0] * 6
+        for k in reversed(range(6)):
+            total = rows[k][6]
+            for j in range(k + 1, 6):
+                total = total - rows[k][j] * step[j]
+            pivot = rows[k][k]
+            pivot = select(absolute(pivot) < PIVOT, PIVOT, pivot)
+            step[k] = total / pivot
+        moves = error > EXACT
+        ahead = [
+            select(moves, a + minimum(maximum(b, -LONGEST_STEP), LONGEST_STEP), a)
+            for a, b in zip(q, step, strict=True)
+        ]
+        keys = [
+            sum((w * x for w, x in zip(row, turns, strict=True)), 0.0)
+            for row in _KEY_ROWS.tolist()
+        ]
+        return ahead, error, keys, select(moves, 1.0, 0.0)
+
+    return _loose(
+        formula, "q error keys active", q=(6,), target=(4, 4), links=(5, 3, 4)
+    )
+
+
+def _loose(formula: Any, outputs: str, **inputs: tuple[int, ...]) -> Program:
+    """Return a program whose products and sums may be rounded as one."""
+    return replace(program(formula, outputs, **inputs), is_loose=True)

@@ -1,0 +1,270 @@
+"""Inverse kinematics of any arm of six revolute joints: all answers, by kernels.
+
+`closed_forms/general_6r` finds the angles of all axes; here they become joint positions
+within limits, verified on the model, as those of every closed form.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.ik.avoidance import marked, nearest_free
+from armillary.ik.closed_forms.branch import SLACK, ArmProblem
+from armillary.ik.closed_forms.family import NotApplicable
+from armillary.ik.closed_forms.general_6r.geometry import SixAxes
+from armillary.ik.closed_forms.general_6r.solver import MOST, SixAxesSolver
+from armillary.ik.closed_forms.program import (
+    LEAST_STEP,
+    NEARBY,
+    OUTSIDE,
+    STEEP,
+    checked_program,
+    inner_program,
+)
+from armillary.ik.method import Candidates, residual_of
+from armillary.ik.problem import IKProblem
+from armillary.ik.query import (
+    TOLERANCE,
+    IKQuery,
+    is_plain_matrix,
+    is_plain_vector,
+)
+from armillary.ik.reason import (
+    INVALID_TARGET,
+    NOT_FOUND,
+    OUT_OF_REACH,
+    SINGULAR,
+    SOLVED,
+)
+from armillary.ik.recognised_form import allowed_of, candidate_of
+from armillary.ik.solution import Answers, Solution
+from armillary.kernel import shared_kernel
+from armillary.kinematics.bound_kernel import AnyKernel, bind
+
+__all__ = ["GeneralForm"]
+
+Array = npt.NDArray[np.float64]
+BEHIND_Q = 3
+AT_ONCE = 8192
+
+
+class GeneralForm:
+    """The answers of an arm of six revolute joints that no simpler form knows.
+
+    Attributes:
+        family: What such arms are called.
+        branches: The names of the answers to a target: their numbers. They do not
+            stay the same along a path.
+        choices: Empty.
+        backwards: False.
+        arm_angle: None.
+        values: Of the first inputs of its programs: what else the state decides.
+    """
+
+    choices: tuple[str, ...] = ()
+    backwards = False
+    arm_angle = None
+    branches = tuple((str(k + 1),) for k in range(MOST))
+
+    def __init__(self, problem: IKProblem, arm: ArmProblem) -> None:
+        """Prepare for a problem.
+
+        Raises:
+            NotApplicable: A pose of this arm leaves infinitely many answers.
+        """
+        self._problem, self._arm = problem, arm
+        self.family = arm.closed.family.name
+        self.values = problem.values if arm.selection.shapes else []
+        axes = arm.closed.arm
+        assert isinstance(axes, SixAxes)
+        try:
+            self._solver = SixAxesSolver(axes)
+        except NotApplicable as unfit:
+            reasons = (*arm.closed.others, str(unfit))
+            raise NotApplicable("; ".join(reasons)) from unfit
+
+    def candidates(self, query: IKQuery, *, every: bool = False) -> Candidates:
+        """Return every answer for each target; reasons as of other closed forms."""
+        near = query.near if every else query.wanted
+        targets = query.targets[:, 0]
+        n = len(self._problem.joints)
+        near = np.zeros(n) if near is None else near
+        pieces = [
+            self._answers(
+                targets[k : k + AT_ONCE],
+                near if near.ndim == 1 else near[k : k + AT_ONCE],
+                self._allowed(query.tolerance),
+                query.threads,
+            )
+            for k in range(0, max(len(targets), 1), AT_ONCE)
+        ]
+        q, squares, reason, unsure = map(np.concatenate, zip(*pieces, strict=True))
+        found = Candidates(
+            q=q,
+            reason=reason,
+            residual=lambda: residual_of(squares),
+            complete=not (unsure.any() or self._problem.has_coupled_turns),
+        )
+        if every:
+            return marked(found, query)
+        return nearest_free(found, self, query, self._problem)
+
+    def answered(
+        self, target: Any, near: Any, local: Callable[[Any, Any], Solution | None]
+    ) -> Solution | None:
+        """Return the answer to one target where nothing else is to be tried.
+
+        It equals what `candidates` and `answer.py` lead to, with the usual options.
+        None where arguments are not plain arrays, or the answer is not settled.
+
+        Args:
+            target: As for a call of `InverseKinematics`.
+            near: The same.
+            local: Not asked.
+        """
+        del local
+        problem = self._problem
+        wanted = problem.home if near is None else near
+        if not (is_plain_matrix(target) and is_plain_vector(wanted, problem.home)):
+            return None
+        if len(problem.rows):
+            return None
+        wanted = np.clip(wanted, *problem.finite_limits)
+        found = self._answers_to_one(target, wanted)
+        if found is None:
+            return None
+        rows, n = found[0], len(wanted)
+        met = rows[(rows[:, n + 2] == SOLVED) | (rows[:, n + 2] == SINGULAR)]
+        if not len(met):
+            return None
+        steps = ((met[:, :n] - wanted) ** 2).sum(axis=1)
+        k = int(steps.argmin())
+        if near is not None and steps[k] > LEAST_STEP**2:
+            squares = problem.squares(wanted, target)
+            apart = squares[0] / problem.size**2 + squares[1]
+            if apart < min(steps[k] / STEEP, NEARBY):
+                return None
+        return Solution.of_row(met[k], n, candidate_of)
+
+    def all_answered(self, target: Any) -> Answers | None:
+        """Return all answers to one target, None as for `answered`."""
+        if not is_plain_matrix(target) or self._problem.has_coupled_turns:
+            return None
+        n = len(self._problem.joints)
+        found = self._answers_to_one(target, np.zeros(n))
+        if found is None or found[1]:
+            return None
+        answer = found[0]
+        rows = np.full((MOST, n + BEHIND_Q), np.nan)
+        rows[:, n + 2] = OUT_OF_REACH
+        rows[: len(answer)] = answer
+        arrays = rows[:, :n], rows[:, n : n + 2], rows[:, n + 2]
+        return Answers.of_branches(arrays, self._problem, self.branches)
+
+    def _answers_to_one(self, target: Array, near: Array) -> tuple[Array, bool] | None:
+        """Return rows of `checked_program`, and whether there may be others.
+
+        It is None where the target is not a pose, or a row is not settled.
+        """
+        inner = self._inner(target)
+        if not math.isfinite(inner.sum()):
+            return None
+        angles, unsure = self._solver.solve_one(inner)
+        if len(angles) > MOST:
+            return None
+        answer = self._checked(target, self._usual, near, angles)
+        reason = answer[:, -1]
+        if ((reason == NOT_FOUND) | (reason % 1.0 > 0.0)).any():
+            return None
+        return answer, unsure
+
+    @cached_property
+    def _usual(self) -> Array:
+        return self._allowed(TOLERANCE)
+
+    def _allowed(self, tolerance: tuple[float, float]) -> Array:
+        return allowed_of(tolerance, self._arm.closed.arm.size)
+
+    @cached_property
+    def _inner(self) -> AnyKernel:
+        return bind(shared_kernel(inner_program(self._arm)), self.values)
+
+    @cached_property
+    def _checked(self) -> AnyKernel:
+        return bind(shared_kernel(checked_program(self._arm)), self.values)
+
+    def _answers(
+        self, targets: Array, near: Array, allowed: Array, threads: int | None
+    ) -> tuple[Array, Array, npt.NDArray[np.int8], npt.NDArray[np.bool_]]:
+        """Return q (count, 16, n), squares, reasons, and which may have others."""
+        count, n = len(targets), len(self._problem.joints)
+        q = np.full((count, MOST, n), np.nan)
+        squares = np.full((count, MOST, 2), np.nan)
+        reason = np.full((count, MOST), OUT_OF_REACH, np.int8)
+        unsure = np.zeros(count, np.bool_)
+        inner = self._inner(targets)
+        rigid = np.isfinite(inner[:, 0, 0]) & np.isfinite(inner[:, :3, 3]).all(axis=1)
+        reason[~rigid] = INVALID_TARGET
+        some = np.flatnonzero(rigid)
+        if not some.size:
+            return q, squares, reason, unsure
+        if len(some) < count:
+            inner = np.ascontiguousarray(inner[some])
+        solved = self._solver.solve(inner, threads=threads)
+        unsure[some] = solved.unsure
+        rows = some[solved.rows]
+        answer = self._verified(rows, targets, near, allowed, solved.angles, threads)
+        # A miss by the model's own numbers is in doubt: it is left to a search.
+        met = answer[:, n + 2] != NOT_FOUND
+        unsure[rows[~met]] = True
+        rows, answer = rows[met], answer[met]
+        counts = np.bincount(rows, minlength=count)
+        slot = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+        kept = slot < MOST
+        unsure[rows[~kept]] = True
+        at = rows[kept], slot[kept]
+        q[at] = answer[kept, :n]
+        squares[at] = answer[kept, n : n + 2]
+        reason[at] = answer[kept, n + 2]
+        reason[unsure & (counts == 0)] = NOT_FOUND
+        return q, squares, reason, unsure
+
+    def _verified(
+        self,
+        rows: npt.NDArray[np.int64],
+        targets: Array,
+        near: Array,
+        allowed: Array,
+        angles: Array,
+        threads: int | None,
+    ) -> Array:
+        """Return the rows of `checked_program`, put at limits where OUTSIDE."""
+        n = len(self._problem.joints)
+        targets = targets[rows]
+        near = near if near.ndim == 1 else near[rows]
+        answer = self._checked(targets, allowed, near, angles, threads=threads)
+        outside = np.flatnonzero(answer[:, n + 2] % 1.0 >= OUTSIDE)
+        if outside.size:
+            q = self._problem.within(answer[outside, :n])
+            squares = self._problem.squares(q, targets[outside])
+            good = (squares <= allowed[:2]).all(axis=1)
+            kept = outside[good]
+            answer[kept, :n], answer[kept, n : n + 2] = q[good], squares[good]
+            answer[kept, n + 2] -= OUTSIDE
+            bad = outside[~good]
+            exact = np.array([*allowed[:3], SLACK])
+            there = near if near.ndim == 1 else near[bad]
+            answer[bad] = self._checked(targets[bad], exact, there, angles[bad])
+            beyond = bad[answer[bad, n + 2] % 1.0 >= OUTSIDE]
+            answer[beyond, :n] = self._problem.within(answer[beyond, :n])
+            answer[beyond, n + 2] -= OUTSIDE
+        return answer
+
+    def __repr__(self) -> str:
+        return f"<closed form, {self.family}, at most {MOST} answers>"
