@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.collision import check_kernel, shape_pairs
+from armillary.collision import pair_records, shape_pairs
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.sizes import form_of
 from armillary.kinematics.speed_bounds import SpeedBounds
@@ -54,14 +54,14 @@ def test_answers_follow_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boxes, the arm and what it grips move, until all records are made anew."""
     cell, rng = scene(6), np.random.default_rng(1)
     anew = 0
-    whole = check_kernel.CheckRecords.of
+    whole = pair_records.PairRecords.of
 
     def counted(*given: object) -> object:
         nonlocal anew
         anew += 1
         return whole(*given)
 
-    monkeypatch.setattr(check_kernel.CheckRecords, "of", counted)
+    monkeypatch.setattr(pair_records.PairRecords, "of", counted)
     state = cell.home
     for step in range(24):
         name = f"box{rng.integers(6)}"

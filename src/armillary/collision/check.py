@@ -15,7 +15,11 @@ from armillary.collision.check_kernel import check_kernel
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
-from armillary.collision.edge_kernel import edge_columns, edge_proof_columns
+from armillary.collision.edge_kernel import (
+    Nearness,
+    edge_columns,
+    edge_proof_columns,
+)
 from armillary.collision.exact_pairs import ExactPairs
 from armillary.collision.lengths import NEARNESS, margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
@@ -366,7 +370,8 @@ class CollisionCheck:
         if not all(kind.is_closed_form for kind in self.tables.pairs.kinds):
             pad = 0.0
         more = precision.rounding if certain else pad
-        return edge_columns(self._placed, self.margin + more, precision, lanes)
+        near = Nearness(self.margin, more)
+        return edge_columns(self._placed, near, precision, lanes)
 
     def edge_proof_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
         """Return code that proves pieces of motions; None where it would prove nothing.

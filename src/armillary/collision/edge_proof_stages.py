@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -98,13 +98,14 @@ class EdgeProofColumns(EdgeColumns):
         super().__init__(moving, room)
         self.sizes["coordinates"] = max(1, moving.coordinates)
         self.of_links = self.link_twist, self.link_levers, self.link_bounds
-        self.of_links = *self.of_links, self.link_grown, self.most_reach
+        self.of_links = *self.of_links, self.link_grown
+        self.of_limits = (self.most_reach,)
         self.of_balls = self.ball_twist, self.ball_bounds
         self.of_other_balls = self.other_twist, self.other_bounds
         self.of_pairs = self.pair_grown_a, self.pair_grown_b
         self.of_shapes = self.shape_bounds, self.mate_bounds
 
-    @property
+    @cached_property
     def coordinates(self) -> Table:
         """Return the table of the coordinates of joints, carriers first."""
         return self.table(
@@ -153,7 +154,7 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
             *twists.stages,
             columns.stage(partial(_begin, links=moving.count)),
             each(columns.coordinates, stage(coordinate_motion)),
-            *compared(columns, formulas),
+            each(columns.limits, *compared(columns, formulas)),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
@@ -397,10 +398,12 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     shape_bounds: Vector,
     mate_bounds: Vector,
     half: Number,
+    enough: Number,
 ) -> Number:
     one = Pose.from_matrix(shape_link) @ three(shape_centre)
     other = Pose.from_matrix(mate_link) @ three(mate_centre)
-    reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
+    way = _speeds(shape_bounds, mate_bounds, half)
+    reach = shape_radius + mate_radius + enough + way
     # A half space reaches everywhere.
     return maximum(within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
 

@@ -8,7 +8,8 @@ known of the others then. It goes link by link, those that most joints move firs
     where they are near, its shapes against that;
     then pairs of links that move both, in the same way.
 
-What stands still is a sphere, or a box with rounded edges: boxes, capsules and lozenges
+Margins are part of the radii of what moves, so that records of what stands still hold
+for all of them. What stands still is a sphere, or a box with rounded edges: boxes, capsules and lozenges
 are, other shapes lie in one. Spheres of links are compared with these here; for other
 shapes the code of their distance is called where their spheres are near.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -66,6 +68,8 @@ class EdgeColumns(Columns):
 
     q = Column("joint positions", "joints", unit="m or rad")
     poses = Column("poses of moving links", "moving", 3, 4, unit="m")
+    enough = Column("distance below which shapes touch", unit="m")
+    plenty = Column("distance from which on they are free whatever is rounded")
     going = Column("1 as long as no pair is known to touch")
     found = Column("1 where links touch, else 0")
     near = Column("above 0 where the spheres of two links, or shapes, may meet")
@@ -77,38 +81,38 @@ class EdgeColumns(Columns):
     balls = Column("centres of spheres around links", "links", 3, unit="m")
     link_pose = Column("pose of the moving link of a link", 3, 4, into="poses")
     link_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
-    link_radius = Column("its radius", unit="m")
+    link_radius = Column("its radius, with the margin", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
     here = Column("centre of the sphere around the link", 3, unit="m")
     here_square = Column("square of its distance from the origin", unit="m2")
     still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
     still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
-    still_radius = Column("its radius, with the margin", unit="m")
+    still_radius = Column("its radius", unit="m")
     box_centre = Column("centre of a rounded box that stands still", 3, unit="m")
     box_axes = Column("its axes, in rows", 3, 3)
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
-    box_radius = Column("its rounding, with the margin", unit="m")
+    box_radius = Column("its rounding", unit="m")
     box_twice = Column("twice its centre", 3, unit="m")
     box_rest = Column(
         "square of what is near a sphere around it, less that of the centre"
     )
-    box_reach = Column("radius of that sphere, with the margin", unit="m")
+    box_reach = Column("radius of that sphere", unit="m")
 
     # Spherical shapes of links.
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
     ball_centre = Column("its centre in that frame", 3, unit="m")
-    ball_radius = Column("its radius", unit="m")
+    ball_radius = Column("its radius, with the margin", unit="m")
     point = Column("its centre", 3, unit="m")
     other_pose = Column("the same of the other link", 3, 4, into="poses")
     other_centre = Column("its centre in that frame", 3, unit="m")
-    other_radius = Column("its radius, with the margin", unit="m")
+    other_radius = Column("its radius", unit="m")
 
     # Pairs of links that both move.
     pair_a = Column("centre of the sphere around one link", 3, into="balls")
     pair_b = Column("centre of that around the other", 3, into="balls")
     pair_reach = Column("sum of both radii, and the margin", unit="m")
-    pair_radius = Column("radius around the other, and the margin", unit="m")
+    pair_radius = Column("radius around the other", unit="m")
 
     # Pairs of shapes whose code is called.
     shape_link = Column("pose of the link of a shape", 3, 4, into="poses")
@@ -116,14 +120,12 @@ class EdgeColumns(Columns):
     shape_radius = Column("its radius", unit="m")
     mate_link = Column("pose of the link of the other shape", 3, 4, into="poses")
     mate_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
-    mate_radius = Column("its radius, with the margin", unit="m")
+    mate_radius = Column("its radius", unit="m")
     X_A = Column(
         "pose of the link of the shape that its code takes first", 3, 4, into="poses"
     )
     X_B = Column("pose of the link of the other", 3, 4, into="poses")
-    enough = Column("distance below which they touch", unit="m")
     distance = Column("code of the distance of two shapes", 2)
-    plenty = Column("distance from which on they are free whatever is rounded")
     wanted = Column("distance from which on a lower bound of it will do", unit="m")
     exactly = Column("above 0 where bounds will not do that do not decide")
 
@@ -132,6 +134,7 @@ class EdgeColumns(Columns):
     shape_numbers = CheckColumns.shape_numbers
 
     # Further fields of tables, which subclasses have.
+    of_limits: tuple[Port, ...] = ()
     of_links: tuple[Port, ...] = ()
     of_balls: tuple[Port, ...] = ()
     of_other_balls: tuple[Port, ...] = ()
@@ -153,10 +156,11 @@ class EdgeColumns(Columns):
             numbers=room.numbers,
         )
 
-    @property
+    @cached_property
     def tables(self) -> tuple[Table, ...]:
         """Return all tables but those of moving links."""
         return (
+            self.limits,
             self.links,
             self.shapes,
             self.spheres,
@@ -167,7 +171,13 @@ class EdgeColumns(Columns):
             self.shape_pairs,
         )
 
-    @property
+    @cached_property
+    def limits(self) -> Table:
+        """Return the table of what decides: one record."""
+        ports = self.enough, self.plenty, *self.of_limits
+        return self.table("edge_limits", *ports, is_single=True)
+
+    @cached_property
     def links(self) -> Table:
         """Return the table of links that move, in the order of their tests."""
         return self.table(
@@ -178,12 +188,12 @@ class EdgeColumns(Columns):
             span(OF_BOXES, self.boxes.name),
         )
 
-    @property
+    @cached_property
     def shapes(self) -> Table:
         """Return the table of shapes, as `CheckColumns.shapes`."""
         return self.table(SHAPES, self.shape_pose, self.shape_numbers)
 
-    @property
+    @cached_property
     def spheres(self) -> Table:
         """Return the table of spheres that stand still, for each link apart."""
         return self.table(
@@ -194,7 +204,7 @@ class EdgeColumns(Columns):
             span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def boxes(self) -> Table:
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
@@ -205,7 +215,7 @@ class EdgeColumns(Columns):
             span(SHAPES_NEAR_BOX, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def own_balls(self) -> Table:
         """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
@@ -214,7 +224,7 @@ class EdgeColumns(Columns):
             *self.of_balls,
         )
 
-    @property
+    @cached_property
     def other_balls(self) -> Table:
         """Return the same as the other side of pairs."""
         return self.table(
@@ -223,7 +233,7 @@ class EdgeColumns(Columns):
             *self.of_other_balls,
         )
 
-    @property
+    @cached_property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links that both move."""
         return self.table(
@@ -235,14 +245,14 @@ class EdgeColumns(Columns):
             span(SHAPES_NEAR_LINK, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def shape_pairs(self) -> Table:
         """Return the table of pairs of shapes whose code is called."""
         return self.table(
             "shape_pairs",
             *(self.shape_link, self.shape_centre, self.shape_radius),
             *(self.mate_link, self.mate_centre, self.mate_radius),
-            *(self.X_A, self.X_B, self.enough, self.plenty),
+            *(self.X_A, self.X_B),
             *self.of_shapes,
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
@@ -318,7 +328,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         (
             *moving.stages,
             columns.stage(begin, writes=going),
-            *compared(columns, formulas),
+            each(columns.limits, *compared(columns, formulas)),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
@@ -537,16 +547,17 @@ def _hit_ball(
     return _kept(square(point, other), ball_radius + other_radius, going)
 
 
-def _may_meet(
+def _may_meet(  # noqa: PLR0913, PLR0917
     shape_link: Matrix,
     shape_centre: Vector,
     shape_radius: Number,
     mate_link: Matrix,
     mate_centre: Vector,
     mate_radius: Number,
+    enough: Number,
 ) -> Number:
     one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
-    return within(square(one, other), shape_radius + mate_radius)
+    return within(square(one, other), shape_radius + mate_radius + enough)
 
 
 def _wanted(plenty: Number) -> tuple[Number, Number]:

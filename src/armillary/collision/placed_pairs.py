@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -146,18 +146,6 @@ class PlacedPairs:
     def before(self) -> Self | None:
         """Return the pairs that these begin with, if those of obstacles follow."""
         return None
-
-    @property
-    def whole(self) -> Self:
-        """Return the same pairs, of which none are before others."""
-        if self.before is None:
-            return self
-
-        def made() -> Self:
-            tables = replace(self.tables, extends=None, layout=None)
-            return type(self)(tables, self.placed, self.moving, self.state)
-
-        return kept(self, "whole", made)
 
     def moved(self, state: State) -> Self | None:
         """Return the same pairs in a state that attaches the same.
@@ -308,7 +296,8 @@ class PlacedPairs:
         self, lower: Array, upper: Array, speeds: SpeedBounds
     ) -> tuple[Array, Array]:
         """Return what `CheckTables.levers` does, for the `speeds` within limits."""
-        key = lower.tobytes(), upper.tobytes()
+        # What stands still has none, wherever it is, and of whatever size.
+        key = lower.tobytes(), upper.tobytes(), self.pose_key, self.moving_centres
 
         def made() -> tuple[Array, Array]:
             if self.before is None:
@@ -323,7 +312,7 @@ class PlacedPairs:
                 np.concatenate([together, alone[links]]),
             )
 
-        return kept_few(self, "levers", key, made)
+        return kept_few(self.tables.layout or self.tables, "levers", key, made)
 
     @property
     def lanes(self) -> int | None:

@@ -40,6 +40,7 @@ from armillary.trace import Program
 
 __all__ = [
     "Callees",
+    "ColumnCode",
     "ColumnFunction",
     "CompiledPipeline",
     "KernelByRecord",
@@ -76,6 +77,11 @@ class CompiledPipeline:
 
     native: Native
     pipeline: Pipeline
+
+    @property
+    def made_for(self) -> tuple[np.dtype[Any], int]:
+        """Return the type and the lanes that it is compiled for."""
+        return self.native.dtype, self.native.lanes
 
     def __call__(
         self,
@@ -274,17 +280,19 @@ class KernelByRecord:
 
 
 def pack(
-    code: CompiledPipeline,
+    code: CompiledPipeline | ColumnCode,
     tables: Mapping[str, Mapping[str, Any]],
     callees: Sequence[Callees],
+    known: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
     """Return the records of the tables of a pipeline, checked.
 
-    Arguments and errors are those of `CompiledPipeline.__call__`.
+    Arguments and errors are those of `CompiledPipeline.__call__` and `pack_all`; the
+    codes of known records are of `callees`, too.
     """
-    pipeline, native = code.pipeline, code.native
-    packed = pack_all(pipeline.tables, tables, pipeline.columns, native.dtype)
-    check_packed(pipeline, packed, callees, (native.dtype, native.lanes))
+    pipeline, made_for = code.pipeline, code.made_for
+    packed = pack_all(pipeline.tables, tables, pipeline.columns, made_for[0], known)
+    check_packed(pipeline, packed, callees, made_for)
     return packed
 
 
@@ -587,6 +595,48 @@ def _numbers_in(table: Table) -> int:
 
 
 @final
+@dataclass(frozen=True, slots=True)
+class ColumnCode:
+    """A pipeline on columns that waits for its tables; see `ColumnFunction`.
+
+    Attributes:
+        pipeline: What is computed.
+        dtype: float64 or float32, the type that it computes in.
+        lanes: The number of rows that it computes at once.
+    """
+
+    pipeline: Pipeline
+    dtype: np.dtype[Any]
+    lanes: int
+
+    @property
+    def made_for(self) -> tuple[np.dtype[Any], int]:
+        """Return its type and lanes."""
+        return self.dtype, self.lanes
+
+    def __call__(
+        self,
+        tables: Mapping[str, Mapping[str, Any]],
+        callees: Sequence[Callees] = (),
+    ) -> ColumnFunction:
+        """Compile the pipeline for columns alone, unless that is done.
+
+        Arguments and errors are those of `CompiledPipeline`.
+        """
+        return self.bound(pack(self, tables, callees), callees)
+
+    def bound(
+        self, packed: Mapping[str, Array], callees: Sequence[Callees]
+    ) -> ColumnFunction:
+        """Return the function of the records of tables, which `pack` has checked."""
+        pairs = [(address_of(records), len(records)) for records in packed.values()]
+        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
+        code, entry = _columns(self.pipeline, self.dtype.itemsize * 8, self.lanes)
+        owned = code, words, *packed.values(), *callees
+        return ColumnFunction(entry, address_of(words), self.dtype, self.lanes, owned)
+
+
+@final
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnFunction:
     """Machine code that other machine code calls: @columns of `column_code`.
@@ -604,37 +654,6 @@ class ColumnFunction:
     dtype: np.dtype[Any]
     lanes: int
     owned: tuple[object, ...]
-
-    @classmethod
-    def compiled(
-        cls,
-        pipeline: Pipeline,
-        tables: Mapping[str, Mapping[str, Any]],
-        callees: Sequence[Callees],
-        *,
-        dtype: np.dtype[Any],
-        lanes: int,
-    ) -> Self:
-        """Compile a pipeline for columns alone, unless that is done.
-
-        Args:
-            pipeline: What is computed.
-            tables: As for `CompiledPipeline`.
-            callees: The same.
-            dtype: float64 or float32, the type that it computes in.
-            lanes: The number of rows that it computes at once.
-
-        Raises:
-            KernelError: As for `CompiledPipeline`.
-        """
-        packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
-        check_packed(pipeline, packed, callees, (dtype, lanes))
-        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-        for row, records in zip(words, packed.values(), strict=True):
-            row[:] = address_of(records), len(records)
-        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
-        owned = code, words, *packed.values(), *callees
-        return cls(entry, address_of(words), dtype, lanes, owned)
 
 
 def native_lanes(dtype: np.dtype[Any]) -> int:

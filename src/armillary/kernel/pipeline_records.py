@@ -17,6 +17,8 @@ import numpy.typing as npt
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline_kernel import (
     Callees,
+    ColumnCode,
+    ColumnFunction,
     CompiledPipeline,
     check_calls,
     pack,
@@ -38,19 +40,20 @@ class PipelineRecords:
         callees: What its calls run.
     """
 
-    code: CompiledPipeline
+    code: CompiledPipeline | ColumnCode
     tables: Mapping[str, npt.NDArray[Any]]
     callees: tuple[Callees, ...]
 
     @classmethod
     def of(
         cls,
-        code: CompiledPipeline,
+        code: CompiledPipeline | ColumnCode,
         tables: Mapping[str, Mapping[str, Any]],
         callees: Sequence[Callees] = (),
+        known: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Self:
-        """Check tables and pack them; arguments and errors are those of `code`."""
-        return cls(code, pack(code, tables, callees), tuple(callees))
+        """Check tables and pack them; arguments and errors are those of `pack`."""
+        return cls(code, pack(code, tables, callees, known), tuple(callees))
 
     def changed(
         self,
@@ -83,7 +86,7 @@ class PipelineRecords:
                 codes += given.items()
             changed[name] = table.changed(self.tables[name], rows, given, sizes)
         if codes:
-            check_calls(pipeline, codes, self.callees, self._made_for)
+            check_calls(pipeline, codes, self.callees, self.code.made_for)
         return type(self)(self.code, changed, self.callees)
 
     def extended(
@@ -115,14 +118,14 @@ class PipelineRecords:
             sizes = table.sizes(pipeline.columns, counts)
             made[name] = table.extended(made[name], given, sizes, moved)
             codes += ((f.name, given[f.name]) for f in table.fields if f.kind == "code")
-        check_calls(pipeline, codes, callees, self._made_for)
+        check_calls(pipeline, codes, callees, self.code.made_for)
         return type(self)(self.code, made, (*self.callees, *callees))
 
     def with_numbers(self, tables: Mapping[str, Mapping[str, Any]]) -> Self:
         """Return the records with other numbers in the last ones of some tables.
 
-        tables: For each an array for each field of these, shape (m, *field shape);
-            those of fields that are not numbers are as they were, and not looked at.
+        tables: For each an array for some fields of these, shape (m, *field shape);
+            other fields, and those that are not numbers, are as they were.
 
         Raises:
             ShapeError: Shapes do not fit.
@@ -133,11 +136,33 @@ class PipelineRecords:
             made[name] = table.with_numbers(made[name], given)
         return type(self)(self.code, made, self.callees)
 
-    @property
-    def _made_for(self) -> tuple[np.dtype[Any], int]:
-        native = self.code.native
-        return native.dtype, native.lanes
+    def with_fronts(self, before: Self, now: Self) -> Self:
+        """Return records that began with those of others, which have other numbers now.
+
+        Args:
+            before: Those that these are `extended` from.
+            now: The same with other numbers.
+        """
+        made = dict(self.tables)
+        for name, front in now.tables.items():
+            if front is not before.tables[name]:
+                table = self.code.pipeline.table(name)
+                made[name] = table.with_front(made[name], front)
+        return type(self)(self.code, made, self.callees)
+
+    def replaced(self, packed: Mapping[str, npt.NDArray[Any]]) -> Self:
+        """Return the records with those of other records like these for some tables.
+
+        packed: Made from records of the same tables, as by `with_numbers`.
+        """
+        return type(self)(self.code, {**self.tables, **packed}, self.callees)
 
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""
+        assert isinstance(self.code, CompiledPipeline)
+        return self.code.bound(self.tables, self.callees)
+
+    def function(self) -> ColumnFunction:
+        """Return the function on columns that works on these records."""
+        assert isinstance(self.code, ColumnCode)
         return self.code.bound(self.tables, self.callees)

@@ -221,15 +221,15 @@ class Table:
 
         Args:
             packed: The records.
-            given: An array for each field of those, shape (m, *field shape); those of
-                fields that are not numbers are not looked at.
+            given: An array for some of the fields of those, shape (m, *field shape);
+                those of fields that are not numbers are not looked at.
 
         Raises:
             ShapeError: Shapes do not fit.
         """
         made = packed.copy()
         for field in self.fields:
-            if field.kind == "real":
+            if field.kind == "real" and field.name in given:
                 values: Array = given[field.name]
                 first = len(made) - len(values)
                 if first < 0 or values.shape[1:] != field.shape:
@@ -239,6 +239,20 @@ class Table:
                         f"{values.shape}."
                     )
                 made[field.name][first:] = values
+        made.flags.writeable = False
+        return made
+
+    def with_front(self, packed: Array, front: Array) -> Array:
+        """Return a copy of records whose first ones have the numbers of others.
+
+        Args:
+            packed: The records.
+            front: Those of others, no more of them.
+        """
+        made = packed.copy()
+        for field in self.fields:
+            if field.kind == "real":
+                made[field.name][: len(front)] = front[field.name]
         made.flags.writeable = False
         return made
 
@@ -347,32 +361,43 @@ def pack_all(
     given: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, tuple[int, ...]],
     dtype: np.dtype[Any],
+    known: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """Return the records of all tables of a pipeline.
+    """Return the records of all tables of a pipeline, in the order of these.
 
     Args:
         tables: What they are.
         given: For each table an array for each of its fields.
         columns: The shape of each column that fields may point into.
         dtype: The type of numbers.
+        known: Records of tables that are `pack`ed already, for the same type and no
+            more entries of what they point into.
 
     Raises:
         KernelError: A table or field is missing, or points beyond what is there.
         UnknownName: There is no such table or field.
         ShapeError: Shapes do not fit.
     """
-    names = [table.name for table in tables]
+    names, packed = [table.name for table in tables], known or {}
     for name in given:
         if name not in names:
             raise unknown("table", name, names)
-    for table in tables:
-        if table.name not in given:
-            raise KernelError(f"Table '{table.name}' is missing.")
+    for name in names:
+        if name not in given and name not in packed:
+            raise KernelError(f"Table '{name}' is missing.")
     # How far indices and ranges may point.
     sizes = {("index", name): shape[0] for name, shape in columns.items() if shape}
-    for table in tables:
+    for name in names:
         # Ranges point into another table: what all its fields have records for.
-        lengths = (np.shape(values) for values in given[table.name].values())
-        count = min((n[0] for n in lengths if n), default=0)
-        sizes["span", table.name] = sizes["record", table.name] = count
-    return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}
+        if name in packed:
+            count = len(packed[name])
+        else:
+            lengths = (np.shape(values) for values in given[name].values())
+            count = min((n[0] for n in lengths if n), default=0)
+        sizes["span", name] = sizes["record", name] = count
+    return {
+        table.name: packed[table.name]
+        if table.name in packed
+        else table.pack(given[table.name], sizes, dtype)
+        for table in tables
+    }
