@@ -21,7 +21,7 @@ from armillary.collision.edge_kernel import (
     edge_proof_columns,
 )
 from armillary.collision.exact_pairs import ExactPairs
-from armillary.collision.lengths import NEARNESS, margin_of, number_of
+from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.motion_kernel import PositionBox
 from armillary.collision.moved_bases import moved_bases
@@ -367,7 +367,7 @@ class CollisionCheck:
         if not lanes:
             lanes = native_lanes(precision.dtype)
         # Whether shapes overlap takes less time than how far they are apart.
-        if not all(kind.is_closed_form for kind in self.tables.pairs.kinds):
+        if not self.tables.are_formulas:
             pad = 0.0
         more = precision.rounding if certain else pad
         near = Nearness(self.margin, more)
@@ -387,7 +387,7 @@ class CollisionCheck:
             return None
         return edge_proof_columns(
             self._placed,
-            self.margin + NEARNESS,
+            self.margin,
             precision_of(self._placed),
             PositionBox(lower, upper),
         )

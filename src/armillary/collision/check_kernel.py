@@ -233,12 +233,7 @@ def shape_records(
     room: Room, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of shapes: where each is in its moving link, its numbers."""
-    tables = pairs.tables
-    numbers = tables.numbers_and_spheres if room.has_clouds else tables.numbers
-    numbers = numbers[part.shapes :]
-    missing = room.numbers - numbers.shape[1]
-    if missing:
-        numbers = np.pad(numbers, ((0, 0), (0, missing)))
+    numbers = pairs.tables.padded(room)[part.shapes :]
     record = {
         CheckColumns.shape_pose.name: pairs.placed.matrices[part.shapes :],
         CheckColumns.shape_numbers.name: numbers,
@@ -303,5 +298,6 @@ def _reach(tables: CheckTables, both: Indices, near: float | None) -> Array:
     near: If not None, the squares of what is nearer than this are returned [m2].
     """
     # Half spaces have infinite radii: they are near everything.
-    radii = tables.radii[both].sum(axis=1)
+    one, other = both.T
+    radii: Array = tables.radii.take(one) + tables.radii.take(other)
     return radii if near is None else (radii + near) ** 2

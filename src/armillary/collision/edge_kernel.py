@@ -17,7 +17,12 @@ import numpy.typing as npt
 
 from armillary.collision.check_kernel import codes_of, shape_records
 from armillary.collision.columns import Room, records
-from armillary.collision.edge_layout import EdgeLayout, MovingLayout, rounded_box
+from armillary.collision.edge_layout import (
+    EdgeLayout,
+    MovingLayout,
+    StillRecords,
+    rounded_box,
+)
 from armillary.collision.edge_proof_stages import (
     EdgeProofColumns,
     edge_proof_pipeline,
@@ -35,6 +40,7 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
+from armillary.collision.lengths import NEARNESS
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
@@ -134,16 +140,8 @@ def edge_proof_columns(
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    if not (most_q <= precision.most_q).all():
-        return None
-    if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
-        return None
-    alone = pairs.before or pairs
-    speeds = alone.speeds(*box, accelerations=True)
-    levers, _ = alone.levers(*box, speeds)
-    bounds = (levers, speeds.angular, speeds.bending)
-    if not all((np.abs(each) < LARGE).all() for each in bounds):
+    rates = _Rates.of(pairs, precision, box) if pairs.tables.are_formulas else None
+    if rates is None:
         return None
     moving, room = straight_links(pairs.moving.cell), _room(pairs)
     pipeline = kept(moving, ("proofs", room), lambda: edge_proof_pipeline(moving, room))
@@ -151,9 +149,8 @@ def edge_proof_columns(
         moving, ("proof columns", room), lambda: EdgeProofColumns(moving, room)
     )
     # Positions, rates and what is between them are rounded.
-    near = Nearness(margin, ROUNDINGS * precision.rounding)
+    near = Nearness(margin, NEARNESS + ROUNDINGS * precision.rounding)
     code = ColumnCode(pipeline, precision.dtype, native_lanes(precision.dtype))
-    rates = _Rates(box, speeds, levers)
     return _EdgeRecords(pairs, columns, code, room, near, precision, rates).function()
 
 
@@ -178,6 +175,28 @@ class _Rates(NamedTuple):
     box: PositionBox
     speeds: SpeedBounds
     levers: Array
+
+    @classmethod
+    def of(
+        cls, pairs: PlacedPairs, precision: Precision, box: PositionBox
+    ) -> _Rates | None:
+        """Return them; None where they, or roundings, have no bounds."""
+        alone = pairs.before or pairs
+        where = tuple(each.tobytes() for each in box)
+        key = where, precision.most_q.tobytes(), alone.pose_key, alone.moving_centres
+
+        def made() -> _Rates | None:
+            most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
+            if not (most_q <= precision.most_q).all():
+                return None
+            speeds = alone.speeds(*box, accelerations=True)
+            levers, _ = alone.levers(*box, speeds)
+            bounds = levers, speeds.angular, speeds.bending
+            if not all((np.abs(each) < LARGE).all() for each in bounds):
+                return None
+            return cls(box, speeds, levers)
+
+        return kept_few(alone.tables, "rates", key, made)
 
 
 @final
@@ -205,25 +224,33 @@ class _EdgeRecords:
 
     def function(self) -> ColumnFunction:
         """Return the code with its records."""
-        known, pairs = self._like, self.pairs
+        known, pairs, columns = self._like, self.pairs, self.columns
         if known.pairs is pairs:
-            return known.records.function()
+            return known.function
         # What stands still is elsewhere, or of another size; shapes, too.
-        columns, still, part = self.columns, self._still, pairs.tables.part
-        shapes: dict[str, Any] = {columns.shape_pose.name: pairs.placed.matrices}
-        if part.shapes:
-            behind = shape_records(self.room, pairs, part)[columns.shapes.name]
-            name = columns.shape_numbers.name
-            shapes[name] = behind[name]
-        called = {columns.shape_pairs.name: records(self._mates(self._layout.still))}
-        made = known.records.replaced(still).with_numbers(called)
-        key = "shapes of edges", self.code.dtype.char, self.room
+        made = {**self._still, columns.shapes.name: self._shapes(known.records)}
+        if len(self._layout.still):
+            table = columns.shape_pairs
+            mates = records(self._mates(self._layout.still))
+            made[table.name] = table.with_numbers(
+                known.records.tables[table.name], mates
+            )
+        return known.function.with_tables(self.code.pipeline, made)
+
+    def _shapes(self, known: PipelineRecords) -> npt.NDArray[Any]:
+        """Return the records of shapes, which all code of a type shares."""
+        pairs, table, part = self.pairs, self.columns.shapes, self.pairs.tables.part
 
         def written() -> npt.NDArray[Any]:
-            packed = known.records.tables[columns.shapes.name]
-            return columns.shapes.with_numbers(packed, shapes)
+            given: dict[str, Any] = {
+                self.columns.shape_pose.name: pairs.placed.matrices
+            }
+            if part.shapes:  # others are of the same sizes
+                name = self.columns.shape_numbers.name
+                given[name] = pairs.tables.padded(self.room)[part.shapes :]
+            return table.with_numbers(known.tables[table.name], given)
 
-        return made.replaced({columns.shapes.name: kept(pairs, key, written)}).function()
+        return kept(pairs, ("shapes of edges", self.code.dtype.char, table), written)
 
     @cached_property
     def _layout(self) -> EdgeLayout:
@@ -243,9 +270,8 @@ class _EdgeRecords:
                 **shape_records(self.room, pairs),
             }
             packed = {**self._moving(), **self._still}
-            return _Known(
-                pairs, PipelineRecords.of(self.code, tables, called.callees, packed)
-            )
+            every = PipelineRecords.of(self.code, tables, called.callees, packed)
+            return _Known(pairs, every, every.function())
 
         return kept_few(owner, "edge records", (self._key, self._asked), made)
 
@@ -412,8 +438,8 @@ class _EdgeRecords:
         """Return the spheres around the second shapes of pairs."""
         columns, pairs = self.columns, self.pairs
         return {
-            columns.mate_centre: pairs.placed.centres[shapes],
-            columns.mate_radius: pairs.tables.pairs.radii[shapes],
+            columns.mate_centre: pairs.placed.centres.take(shapes, axis=0),
+            columns.mate_radius: pairs.tables.pairs.radii.take(shapes),
         }
 
     # what stands still
@@ -462,14 +488,12 @@ class _EdgeRecords:
     def _spheres(self, most: float) -> dict[Port, Any]:
         """Return the numbers of what stands still and lies in a sphere."""
         columns, pairs, of = self.columns, self.pairs, self._layout.spheres
-        centres = pairs.placed.centres[of.shapes][of.at]
-        radii = pairs.tables.pairs.radii[of.shapes][of.at]
-        near = self._rests(centres, pairs.tables.radii[of.links] + radii + most)
+        centres = pairs.placed.centres.take(of.shapes, axis=0)
+        radii = pairs.tables.pairs.radii.take(of.shapes)
         return {
-            columns.still_twice: 2.0 * centres,
-            columns.still_rest: near,
-            columns.still_centre: centres,
-            columns.still_radius: radii,
+            columns.still_rest: self._rests(of, centres, radii, most),
+            columns.still_centre: centres.take(of.at, axis=0),
+            columns.still_radius: radii.take(of.at),
         }
 
     def _boxes(self, most: float) -> dict[Port, Any]:
@@ -483,35 +507,44 @@ class _EdgeRecords:
                 [rounded_box(shapes[k].shape) for k in of.shapes.tolist()]
             ).reshape(-1, 7),
         )
-        X, half, radii = pairs.placed.matrices[of.shapes], own[:, 3:6], own[:, 6]
+        X = pairs.placed.matrices.take(of.shapes, axis=0)
+        half, radii = own[:, 3:6], own[:, 6]
         # Most boxes are around the origins of their frames.
         centres = X[:, :, 3]
         if own[:, :3].any():
             centres = centres + np.einsum("nij,nj->ni", X[:, :, :3], own[:, :3])
         reach = np.sqrt(np.einsum("ni,ni->n", half, half)) + radii
-        centres, around = centres[at], reach[at]
-        near = self._rests(centres, tables.radii[of.links] + around + most)
         return {
-            columns.box_twice: 2.0 * centres,
-            columns.box_rest: near,
-            columns.box_reach: around,
-            columns.box_centre: centres,
-            columns.box_axes: X[:, :, :3].transpose(0, 2, 1)[at],
-            columns.box_half: half[at],
-            columns.box_radius: radii[at],
+            columns.box_reach: reach.take(at),
+            columns.box_rest: self._rests(of, centres, reach, most),
+            columns.box_centre: centres.take(at, axis=0),
+            columns.box_axes: X[:, :, :3].transpose(0, 2, 1).take(at, axis=0),
+            columns.box_half: half.take(at, axis=0),
+            columns.box_radius: radii.take(at),
         }
 
-    def _rests(self, centres: Array, reach: Array) -> Array:
-        """Return the numbers by which spheres that stand still are near links."""
+    def _rests(
+        self, of: StillRecords, centres: Array, radii: Array, most: float
+    ) -> Array:
+        """Return the numbers by which spheres that stand still are near links.
+
+        Args:
+            of: Their records.
+            centres: The centre of each, shape (s, 3).
+            radii: Their radii [m].
+            most: What is nearer is near [m].
+        """
+        reach = self.pairs.tables.radii.take(of.links) + (radii + most).take(of.at)
+        near = reach * reach
         # Of squares some digits are lost: what is a little farther is near, too.
         squares = np.einsum("ni,ni->n", centres, centres)
-        near = reach**2
-        rests: Array = near + LOST * (near + squares + 1.0) - squares
+        rests: Array = near + LOST * near + (LOST - (1.0 - LOST) * squares).take(of.at)
         return rests
 
 
 class _Known(NamedTuple):
-    """Records, and the pairs that they were made for."""
+    """Records, the pairs that they were made for, and the code with them."""
 
     pairs: PlacedPairs
     records: PipelineRecords
+    function: ColumnFunction

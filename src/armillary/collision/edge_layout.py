@@ -83,7 +83,7 @@ class MovingLayout:
     @cached_property
     def rows(self) -> Indices:
         """Return the rows of the moving links that shapes move with, shape (n,)."""
-        return self.tables.fixed.rows[self.owner]
+        return self.tables.shape_rows
 
     @cached_property
     def owner(self) -> Indices:
@@ -122,7 +122,7 @@ class MovingLayout:
     @cached_property
     def pairs(self) -> MovingPairs:
         """Return the pairs of links that both move."""
-        which, sides = sides_of(self.tables, self.rows)
+        which, sides = sides_of(self.tables)
         both = (self.rows[sides] > 0).all(axis=1)
         which, sides = which[both], sides[both]
         links = self.owner[sides]
@@ -220,7 +220,7 @@ class EdgeLayout:
         moving = MovingLayout.of(tables.extends or tables)
         fixed, shapes = tables.fixed.rows, tables.pairs.shapes
         owner = np.repeat(np.arange(len(fixed)), np.diff(tables.first))
-        which, sides = sides_of(tables, fixed[owner])
+        which, sides = sides_of(tables)
         is_still = fixed[owner[sides[:, 1]]] == 0
         which, sides = which[is_still], sides[is_still]
         # Pairs of a link, those with the same shape that stands still together.
@@ -263,14 +263,15 @@ class EdgeLayout:
         )
 
 
-def sides_of(tables: CheckTables, rows: Indices) -> tuple[Indices, Indices]:
+def sides_of(tables: CheckTables) -> tuple[Indices, Indices]:
     """Return the pairs of shapes that move, and their shapes, what stands still second.
 
-    rows: The moving link that each shape moves with.
+    Returns:
+        Positions among all pairs, sorted, shape (k,), and numbers of shapes, (k, 2).
     """
     which = np.sort(np.concatenate([tables.of_spheres, tables.of_shapes]))
     sides = tables.pairs.pairs[which]
-    turned = rows[sides[:, 0]] == 0
+    turned = tables.shape_rows[sides[:, 0]] == 0
     sides[turned] = sides[turned, ::-1]
     return which, sides
 

@@ -84,8 +84,8 @@ class EdgeColumns(Columns):
     link_radius = Column("its radius, with the margin", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
     here = Column("centre of the sphere around the link", 3, unit="m")
+    here_twice = Column("twice that", 3, unit="m")
     here_square = Column("square of its distance from the origin", unit="m2")
-    still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
     still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
     still_radius = Column("its radius", unit="m")
@@ -93,7 +93,6 @@ class EdgeColumns(Columns):
     box_axes = Column("its axes, in rows", 3, 3)
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
     box_radius = Column("its rounding", unit="m")
-    box_twice = Column("twice its centre", 3, unit="m")
     box_rest = Column(
         "square of what is near a sphere around it, less that of the centre"
     )
@@ -198,8 +197,7 @@ class EdgeColumns(Columns):
         """Return the table of spheres that stand still, for each link apart."""
         return self.table(
             "still_spheres",
-            *(self.still_twice, self.still_rest),
-            *(self.still_centre, self.still_radius),
+            *(self.still_rest, self.still_centre, self.still_radius),
             span(BALLS_NEAR_SPHERE, self.own_balls.name),
             span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
         )
@@ -209,7 +207,7 @@ class EdgeColumns(Columns):
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
-            *(self.box_twice, self.box_rest, self.box_reach),
+            *(self.box_rest, self.box_reach),
             *(self.box_centre, self.box_axes, self.box_half, self.box_radius),
             span(BALLS_NEAR_BOX, self.own_balls.name),
             span(SHAPES_NEAR_BOX, self.shape_pairs.name),
@@ -405,6 +403,7 @@ class PlacedLink(NamedTuple):
     """The centre of the sphere around a link, here and for pairs of links."""
 
     here: Vector3
+    here_twice: Vector3
     here_square: Number
     link_ball: Vector3
 
@@ -443,8 +442,9 @@ def _centre(pose: Matrix, centre: Vector) -> Vector3:
 
 
 def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
-    here = _centre(link_pose, link_centre)
-    return PlacedLink(here, dot(here, here), here)
+    x, y, z = here = _centre(link_pose, link_centre)
+    twice = 2.0 * x, 2.0 * y, 2.0 * z
+    return PlacedLink(here, twice, dot(here, here), here)
 
 
 def within(square_of_distance: Number, reach: Number) -> Number:
@@ -458,10 +458,10 @@ def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
 
 
 def _near_sphere(
-    here: Vector, here_square: Number, still_twice: Vector, still_rest: Number
+    here_twice: Vector, here_square: Number, still_centre: Vector, still_rest: Number
 ) -> Number:
-    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + a . 2 b
-    return (still_rest - here_square) + dot(three(here), three(still_twice))
+    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + 2 a . b
+    return (still_rest - here_square) + dot(three(here_twice), three(still_centre))
 
 
 def _hit_sphere(
@@ -488,9 +488,9 @@ def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
 
 
 def _around_box(
-    here: Vector, here_square: Number, box_twice: Vector, box_rest: Number
+    here_twice: Vector, here_square: Number, box_centre: Vector, box_rest: Number
 ) -> Number:
-    return _near_sphere(here, here_square, box_twice, box_rest)
+    return _near_sphere(here_twice, here_square, box_centre, box_rest)
 
 
 def _near_box(

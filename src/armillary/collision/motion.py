@@ -176,8 +176,7 @@ class MotionProver:
             return None
         box = PositionBox(lower, upper)
         speeds = self.pairs.speeds(*box, accelerations=True)
-        _, levers = self.pairs.levers(*box, speeds)
-        if not np.isfinite(levers).all():
+        if not self.pairs.have_bounds(*box, speeds):
             return None
         return motion_columns(self.pairs, self.margin, self._rounding, box, speeds)
 
@@ -249,8 +248,7 @@ class MotionProver:
             box = self._box(level)
             speeds = self.pairs.speeds(*box, accelerations=True)
             # Joints of users may have no bound of their speed in so large a box.
-            _, levers = self.pairs.levers(*box, speeds)
-            is_known = bool(np.isfinite(levers).all())
+            is_known = self.pairs.have_bounds(*box, speeds)
             self._known[level] = self._made(box, speeds) if is_known else None
         return self._known[level]
 

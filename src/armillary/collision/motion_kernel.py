@@ -184,13 +184,15 @@ class _MotionQuestion:
         columns, tables, placed = self.columns, pairs.tables, pairs.placed
         (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
         radii, touching = tables.pairs.radii, self.margin + self.rounding
-        links = tables.links[part.pairs :]
-        balls = {columns.ball_reach: tables.radii[links].sum(axis=1) + touching}
-        spheres = {columns.sphere_reach: radii[a] + radii[b]}
+        one, other = tables.links[part.pairs :].T
+        around = tables.radii
+        balls = {columns.ball_reach: around.take(one) + around.take(other) + touching}
+        spheres = {columns.sphere_reach: radii.take(a) + radii.take(b)}
+        first, second = radii.take(c), radii.take(d)
         shapes = {
-            columns.shape_reach: radii[c] + radii[d],
-            columns.radius_a: radii[c],
-            columns.radius_b: radii[d],
+            columns.shape_reach: first + second,
+            columns.radius_a: first,
+            columns.radius_b: second,
         }
         fixed = _fixed_links(pairs, part)
         return {
@@ -323,8 +325,10 @@ def _spheres(
 
 def _fixed_links(pairs: PlacedPairs, part: RecordsBehind) -> Indices:
     """Return the links that are fixed to the world, whose frame is that of all."""
-    rows = pairs.tables.fixed.rows[part.links :]
-    return np.flatnonzero(rows == 0) + part.links
+    rows = pairs.tables.fixed.rows
+    if part.links:  # obstacles stand still
+        return np.arange(part.links, len(rows))
+    return np.flatnonzero(rows == 0)
 
 
 def _with_zero(centres: Array) -> Array:

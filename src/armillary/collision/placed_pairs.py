@@ -43,6 +43,10 @@ BLOCK: Final = 1 << 18
 """Pairs of shapes whose spheres are compared at once."""
 
 
+AT_ORIGIN: Final = np.concatenate([np.eye(4), np.zeros((4, 4)), np.eye(4)[:, 3:]], 1)
+"""What `Placed.whole` has of a link at the origin, whose centre is there, too."""
+
+
 class Called(NamedTuple):
     """The code of the distances of pairs of shapes.
 
@@ -121,18 +125,16 @@ class PlacedPairs:
         own, n = len(self.tables.first) - 1, len(self.tables.pairs.shapes)
         count = len(tables.first) - 1
         # Obstacles are where they are in the world: links, then shapes; see `Placed`.
-        whole = np.zeros((len(tables.centres), 4, 9))
-        whole[:, range(4), range(4)] = whole[:, 3, 8] = 1.0
+        whole = np.empty((len(tables.centres), 4, 9))
         whole[:own], whole[count : count + n] = (
             self.placed.whole[:own],
             self.placed.whole[own:],
         )
+        whole[own:count] = whole[count + n :] = AT_ORIGIN
         whole[own:count, :3, 8] = tables.centres[own:count]
         whole[count + n :, :3, 8] = tables.pairs.centres[n:]
         whole[count + n :, :, 4:8] = tables.pairs.matrices[n:]
-        rows = np.zeros(len(tables.pairs.shapes), np.int64)
-        rows[:n] = self.placed.rows
-        placed = Placed.of(rows, whole)
+        placed = Placed.of(tables.shape_rows, whole)
         made = type(self)(tables, placed, self.moving, self.state)
         known = vars(made)
         known["constant"] = self.constant
@@ -314,13 +316,22 @@ class PlacedPairs:
 
         return kept_few(self.tables.layout or self.tables, "levers", key, made)
 
+    def have_bounds(self, lower: Array, upper: Array, speeds: SpeedBounds) -> bool:
+        """Return whether `levers` of pairs are finite."""
+        key = lower.tobytes(), upper.tobytes(), self.pose_key, self.moving_centres
+
+        def made() -> bool:
+            _, together = self.levers(lower, upper, speeds)
+            return bool(np.isfinite(together).all())
+
+        return kept_few(self.tables.layout or self.tables, "have bounds", key, made)
+
     @property
     def lanes(self) -> int | None:
         """Return how many rows code that measures distances computes at once."""
         # Searches for distances end after different numbers of steps: rows that are
         # computed at once would all wait for the longest.
-        is_even = all(kind.is_closed_form for kind in self.tables.pairs.kinds)
-        return None if is_even else 1
+        return None if self.tables.are_formulas else 1
 
     def called(
         self, asked: Asked, dtype: np.dtype[Any], lanes: int, *, every: bool = False

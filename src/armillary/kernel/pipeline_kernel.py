@@ -35,7 +35,7 @@ from armillary.kernel.pipeline import (
     While,
     calls_in,
 )
-from armillary.kernel.tables import Table, pack_all
+from armillary.kernel.tables import Table, pack_all, taken
 from armillary.trace import Program
 
 __all__ = [
@@ -141,10 +141,8 @@ class CompiledPipeline:
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        lengths = [*map(len, packed.values())]
-        pairs = [*zip(map(address_of, packed.values()), lengths, strict=True)]
-        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
-        counts = tuple(zip(packed, lengths, strict=True))
+        words = _words(packed)
+        counts = tuple(zip(packed, map(len, packed.values()), strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
         made = replace(
@@ -274,7 +272,7 @@ class KernelByRecord:
                 f"{len(which)}."
             )
         # Codes and positions of these records were checked when all were packed.
-        records = everything[which]
+        records = taken(everything, which)
         records[self.places] = np.arange(len(which))
         return records
 
@@ -629,11 +627,11 @@ class ColumnCode:
         self, packed: Mapping[str, Array], callees: Sequence[Callees]
     ) -> ColumnFunction:
         """Return the function of the records of tables, which `pack` has checked."""
-        pairs = [(address_of(records), len(records)) for records in packed.values()]
-        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
+        words = _words(packed)
         code, entry = _columns(self.pipeline, self.dtype.itemsize * 8, self.lanes)
-        owned = code, words, *packed.values(), *callees
-        return ColumnFunction(entry, address_of(words), self.dtype, self.lanes, owned)
+        return ColumnFunction(
+            entry, address_of(words), *self.made_for, words, (code, packed, callees)
+        )
 
 
 @final
@@ -646,6 +644,7 @@ class ColumnFunction:
         tables: What it takes as its tables, an address.
         dtype: The type that it computes in.
         lanes: How many rows it computes at once.
+        words: The tables in memory; see `pipeline_code.TABLE`.
         owned: What must live as long as it is called.
     """
 
@@ -653,9 +652,37 @@ class ColumnFunction:
     tables: int
     dtype: np.dtype[Any]
     lanes: int
+    words: npt.NDArray[np.int64]
     owned: tuple[object, ...]
 
+    def with_tables(self, pipeline: Pipeline, packed: Mapping[str, Array]) -> Self:
+        """Return the same code with records of some tables that have other numbers.
 
+        Args:
+            pipeline: What it was compiled from.
+            packed: As many records of each as it has, which lead to the same.
+        """
+        words, places = self.words.copy(), _places(pipeline)
+        for name, records in packed.items():
+            words[places[name], 0] = address_of(records)
+        made_for = self.dtype, self.lanes
+        owned = words, packed, self.owned
+        return type(self)(self.address, address_of(words), *made_for, words, owned)
+
+
+@lru_cache(maxsize=256)
+def _places(pipeline: Pipeline) -> dict[str, int]:
+    """Return the place of each table of a pipeline."""
+    return {table.name: k for k, table in enumerate(pipeline.tables)}
+
+
+def _words(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:
+    """Return where records of tables are, and how many; see `pipeline_code.TABLE`."""
+    pairs = [(address_of(records), len(records)) for records in packed.values()]
+    return np.array(pairs, np.int64).reshape(-1, 2)
+
+
+@lru_cache(maxsize=8)
 def native_lanes(dtype: np.dtype[Any]) -> int:
     """Return how many numbers a register of this machine holds."""
     with forks.IMPORT_LOCK:

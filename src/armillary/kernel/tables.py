@@ -15,7 +15,17 @@ from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.machine_type import I32, PTR, real_of
 from armillary.kernel.memory import Struct
 
-__all__ = ["Field", "Sizes", "Table", "code", "index", "pack_all", "reals", "span"]
+__all__ = [
+    "Field",
+    "Sizes",
+    "Table",
+    "code",
+    "index",
+    "pack_all",
+    "reals",
+    "span",
+    "taken",
+]
 
 Array = npt.NDArray[Any]
 
@@ -158,7 +168,7 @@ class Table:
             ShapeError: Shapes do not fit.
         """
         fields = {field.name: field for field in self.fields}
-        changed = packed.copy()
+        changed = copied(packed)
         for name in given:
             if name not in fields:
                 raise unknown("field", name, fields, owner=f"table '{self.name}'")
@@ -205,7 +215,7 @@ class Table:
             raise ShapeError(f"The fields of table '{self.name}' differ in length.")
         before, count = len(packed), counts.pop() if counts else 0
         made = np.empty(before + count, packed.dtype)
-        made[:before] = packed
+        _bytes(made)[: before * packed.dtype.itemsize] = _bytes(packed)
         for field, array in zip(self.fields, arrays, strict=True):
             values = made[field.name]
             values[before:] = array
@@ -227,7 +237,7 @@ class Table:
         Raises:
             ShapeError: Shapes do not fit.
         """
-        made = packed.copy()
+        made = copied(packed)
         for field in self.fields:
             if field.kind == "real" and field.name in given:
                 values: Array = given[field.name]
@@ -249,7 +259,7 @@ class Table:
             packed: The records.
             front: Those of others, no more of them.
         """
-        made = packed.copy()
+        made = copied(packed)
         for field in self.fields:
             if field.kind == "real":
                 made[field.name][: len(front)] = front[field.name]
@@ -334,6 +344,22 @@ def _leads_within(field: Field, array: Array, sizes: Sizes) -> bool:
     # Numbers below 0 are large as they lie in memory.
     unsigned = array.view(np.dtype(f"u{array.dtype.itemsize}"))
     return bool(unsigned.max() < sizes[field.kind, field.of])
+
+
+def copied(packed: Array) -> Array:
+    """Return a copy of records; NumPy's own copies them number by number."""
+    return _bytes(packed).copy().view(packed.dtype)
+
+
+def taken(packed: Array, which: npt.NDArray[np.int64]) -> Array:
+    """Return a copy of some records."""
+    whole = packed.view(f"V{packed.dtype.itemsize}")
+    return whole.take(which).view(packed.dtype)
+
+
+def _bytes(packed: Array) -> npt.NDArray[np.uint8]:
+    """Return records as they lie in memory."""
+    return packed.view(np.uint8)
 
 
 @lru_cache(maxsize=256)

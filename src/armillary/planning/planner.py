@@ -20,14 +20,22 @@ from armillary.kernel.arguments import numbers_of, positive_number, whole_number
 from armillary.kernel.search import deadline_after
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
-from armillary.model.fields import kept_few
+from armillary.model.fields import kept, kept_few
 from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
 from armillary.planning.graph import Graph, GraphQuery, search
-from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
+from armillary.planning.loop import (
+    Found,
+    LoopGround,
+    LoopKind,
+    LoopOptions,
+    NativeLoop,
+    Problem,
+    Space,
+)
 from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan, PlanReason
 from armillary.planning.region import Bounds, Region, region_of
@@ -120,7 +128,7 @@ def planner(
             "A planner needs a collision check, as in cell.planner(cell.collision()); "
             f"what was given is {quote(given)}."
         )
-    if check.cell != cell:
+    if check.cell is not cell and check.cell != cell:
         raise ModelError(
             f"The check is of another cell, '{check.cell.name}': make it by "
             "cell.collision(state) of the cell that plans."
@@ -128,14 +136,7 @@ def planner(
     n = len(check.state.q)
     if not n:
         raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
-    w = np.ones(n) if weights is None else np.array(numbers_of("weights", weights))
-    if w.shape != (n,):
-        raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
-    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
-        raise ModelError(
-            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
-            f"not {w.tolist()}."
-        )
+    w = np.ones(n) if weights is None else _weights(weights, n)
     step = positive_number("The resolution", resolution)
     if not FINEST <= step < math.inf:
         raise ModelError(
@@ -149,6 +150,24 @@ def planner(
             "the check of a planner has no pairs of links: every motion counts as free"
         )
     return Planner(check, w, LoopOptions(step=step, nodes=room))
+
+
+def _weights(given: npt.ArrayLike, n: int) -> Array:
+    """Return the weights of joints.
+
+    Raises:
+        ModelError: A number is not above 0, too large or too small.
+        ShapeError: They have another shape.
+    """
+    w = np.array(numbers_of("weights", given))
+    if w.shape != (n,):
+        raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
+    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
+        raise ModelError(
+            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
+            f"not {w.tolist()}."
+        )
+    return w
 
 
 @final
@@ -369,7 +388,12 @@ class Planner:
     @cached_property
     def _is_open(self) -> bool:
         """Return whether joints have no limits."""
-        return not all(np.isfinite(each).all() for each in self._limits)
+        cell = self.check.cell
+        return kept(
+            cell,
+            "open limits",
+            lambda: not all(np.isfinite(each).all() for each in cell.limits),
+        )
 
     def _without(
         self,
@@ -465,8 +489,19 @@ class Planner:
         return self._made(self._tests(*self._limits), *self._limits)
 
     def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
-        space = Space(lower, upper, self.weights, self._rows)
-        return NativeLoop.of(tests, space, self.options)
+        # What the loop reads of a space is the same for all checks of a cell, and so is
+        # the memory that it works in.
+        kind = LoopKind.of(tests)
+        parts = tuple(each.tobytes() for each in (lower, upper, self.weights))
+        ground = kept_few(
+            self.check.cell,
+            "planned spaces",
+            (parts, self.options, kind),
+            lambda: LoopGround.of(
+                Space(lower, upper, self.weights, self._rows), self.options, kind
+            ),
+        )
+        return NativeLoop.of(tests, ground)
 
     def _box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
         """Return the limits of joints.
