@@ -10,7 +10,11 @@ import pytest
 
 from armillary.errors import KernelError
 from armillary.kernel.pipeline import Each, Pipeline, When
-from armillary.kernel.pipeline_kernel import ColumnCode, ColumnFunction, compile_pipeline
+from armillary.kernel.pipeline_kernel import (
+    ColumnCode,
+    ColumnFunction,
+    compile_pipeline,
+)
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

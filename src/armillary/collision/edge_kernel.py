@@ -315,16 +315,12 @@ class _EdgeRecords:
         return self._layout.moving.pairs
 
     def _moving_tables(self, pairs: PlacedPairs) -> Tables:
-        """Return the records of limits, spherical shapes, and pairs of links.
+        """Return the records of spherical shapes, and of pairs of links.
 
         pairs: The pairs of the check without obstacles.
         """
-        columns, layout, near = self.columns, self._layout.moving, self.near
-        tables, touching = pairs.tables, near.touching
-        limits: dict[Port, Any] = {
-            columns.enough: [touching],
-            columns.plenty: [touching + 2.0 * self.precision.rounding],
-        }
+        columns, layout = self.columns, self._layout.moving
+        tables, touching = pairs.tables, self.near.touching
         balls = layout.balls
         rows, centres = layout.rows[balls], pairs.placed.centres[balls]
         radii = tables.pairs.radii[balls]
@@ -349,7 +345,6 @@ class _EdgeRecords:
         if isinstance(columns, EdgeProofColumns):
             assert self.rates is not None
             owners = layout.places[layout.owner[balls]]
-            limits[columns.most_reach] = [self.precision.most_extent]
             own |= {columns.ball_twist: rows, columns.ball_bounds: owners}
             other |= {columns.other_twist: rows, columns.other_bounds: owners}
             both[columns.pair_grown_a] = layout.places[a]
@@ -363,7 +358,6 @@ class _EdgeRecords:
             more = {**pairs.moving.records(pairs.state)}
         return {
             **more,
-            columns.limits.name: records(limits),
             columns.own_balls.name: records(own),
             columns.other_balls.name: records(other),
             columns.link_pairs.name: {
@@ -403,7 +397,8 @@ class _EdgeRecords:
         }
         for port in (columns.link_ball, columns.link_bounds, columns.link_grown):
             every[port.name] = numbers
-        return every
+        most = np.full(len(numbers), self.precision.most_extent)
+        return {**every, columns.most_reach.name: most}
 
     # pairs of shapes whose code is called
 
@@ -414,7 +409,8 @@ class _EdgeRecords:
         """
         pairs, columns, layout = self.pairs, self.columns, self._layout
         tables, (a, b) = pairs.tables, layout.sides.T
-        rows, order = pairs.placed.rows, layout.called
+        rows, order, touching = pairs.placed.rows, layout.called, self.near.touching
+        plenty = touching + 2.0 * self.precision.rounding
         turned = tables.ordered_rows(order)
         record: dict[Port, Any] = {
             columns.shape_link: rows[a],
@@ -423,6 +419,8 @@ class _EdgeRecords:
             columns.mate_link: rows[b],
             columns.X_A: turned[:, 0],
             columns.X_B: turned[:, 1],
+            columns.enough: np.full(len(order), touching),
+            columns.plenty: np.full(len(order), plenty),
             **self._mates(b),
         }
         if isinstance(columns, EdgeProofColumns):

@@ -98,8 +98,7 @@ class EdgeProofColumns(EdgeColumns):
         super().__init__(moving, room)
         self.sizes["coordinates"] = max(1, moving.coordinates)
         self.of_links = self.link_twist, self.link_levers, self.link_bounds
-        self.of_links = *self.of_links, self.link_grown
-        self.of_limits = (self.most_reach,)
+        self.of_links = *self.of_links, self.link_grown, self.most_reach
         self.of_balls = self.ball_twist, self.ball_bounds
         self.of_other_balls = self.other_twist, self.other_bounds
         self.of_pairs = self.pair_grown_a, self.pair_grown_b
@@ -154,7 +153,7 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
             *twists.stages,
             columns.stage(partial(_begin, links=moving.count)),
             each(columns.coordinates, stage(coordinate_motion)),
-            each(columns.limits, *compared(columns, formulas)),
+            *compared(columns, formulas),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),

@@ -9,9 +9,10 @@ known of the others then. It goes link by link, those that most joints move firs
     then pairs of links that move both, in the same way.
 
 Margins are part of the radii of what moves, so that records of what stands still hold
-for all of them. What stands still is a sphere, or a box with rounded edges: boxes, capsules and lozenges
-are, other shapes lie in one. Spheres of links are compared with these here; for other
-shapes the code of their distance is called where their spheres are near.
+for all of them. What stands still is a sphere, or a box with rounded edges: boxes,
+capsules and lozenges are, other shapes lie in one. Spheres of links are compared with
+these here; for other shapes the code of their distance is called where their spheres
+are near.
 """
 
 from __future__ import annotations
@@ -68,8 +69,6 @@ class EdgeColumns(Columns):
 
     q = Column("joint positions", "joints", unit="m or rad")
     poses = Column("poses of moving links", "moving", 3, 4, unit="m")
-    enough = Column("distance below which shapes touch", unit="m")
-    plenty = Column("distance from which on they are free whatever is rounded")
     going = Column("1 as long as no pair is known to touch")
     found = Column("1 where links touch, else 0")
     near = Column("above 0 where the spheres of two links, or shapes, may meet")
@@ -124,7 +123,9 @@ class EdgeColumns(Columns):
         "pose of the link of the shape that its code takes first", 3, 4, into="poses"
     )
     X_B = Column("pose of the link of the other", 3, 4, into="poses")
+    enough = Column("distance below which they touch", unit="m")
     distance = Column("code of the distance of two shapes", 2)
+    plenty = Column("distance from which on they are free whatever is rounded")
     wanted = Column("distance from which on a lower bound of it will do", unit="m")
     exactly = Column("above 0 where bounds will not do that do not decide")
 
@@ -133,7 +134,6 @@ class EdgeColumns(Columns):
     shape_numbers = CheckColumns.shape_numbers
 
     # Further fields of tables, which subclasses have.
-    of_limits: tuple[Port, ...] = ()
     of_links: tuple[Port, ...] = ()
     of_balls: tuple[Port, ...] = ()
     of_other_balls: tuple[Port, ...] = ()
@@ -159,7 +159,6 @@ class EdgeColumns(Columns):
     def tables(self) -> tuple[Table, ...]:
         """Return all tables but those of moving links."""
         return (
-            self.limits,
             self.links,
             self.shapes,
             self.spheres,
@@ -169,12 +168,6 @@ class EdgeColumns(Columns):
             self.link_pairs,
             self.shape_pairs,
         )
-
-    @cached_property
-    def limits(self) -> Table:
-        """Return the table of what decides: one record."""
-        ports = self.enough, self.plenty, *self.of_limits
-        return self.table("edge_limits", *ports, is_single=True)
 
     @cached_property
     def links(self) -> Table:
@@ -250,7 +243,7 @@ class EdgeColumns(Columns):
             "shape_pairs",
             *(self.shape_link, self.shape_centre, self.shape_radius),
             *(self.mate_link, self.mate_centre, self.mate_radius),
-            *(self.X_A, self.X_B),
+            *(self.X_A, self.X_B, self.enough, self.plenty),
             *self.of_shapes,
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
@@ -326,7 +319,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         (
             *moving.stages,
             columns.stage(begin, writes=going),
-            each(columns.limits, *compared(columns, formulas)),
+            *compared(columns, formulas),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
@@ -547,7 +540,7 @@ def _hit_ball(
     return _kept(square(point, other), ball_radius + other_radius, going)
 
 
-def _may_meet(  # noqa: PLR0913, PLR0917
+def _may_meet(
     shape_link: Matrix,
     shape_centre: Vector,
     shape_radius: Number,
