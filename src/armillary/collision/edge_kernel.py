@@ -228,16 +228,16 @@ class _EdgeRecords:
         if known.pairs is pairs:
             return known.function
         # What stands still is elsewhere, or of another size; shapes, too.
-        made = {**self._still, columns.shapes.name: self._shapes(known.records)}
+        made = {**self._still, columns.shapes.name: self._shapes(known)}
         if len(self._layout.still):
             table = columns.shape_pairs
             mates = records(self._mates(self._layout.still))
             made[table.name] = table.with_numbers(
-                known.records.tables[table.name], mates
+                known.function.records[table.name], mates
             )
-        return known.function.with_tables(self.code.pipeline, made)
+        return known.function.with_numbers(made)
 
-    def _shapes(self, known: PipelineRecords) -> npt.NDArray[Any]:
+    def _shapes(self, known: _Known) -> npt.NDArray[Any]:
         """Return the records of shapes, which all code of a type shares."""
         pairs, table, part = self.pairs, self.columns.shapes, self.pairs.tables.part
 
@@ -248,7 +248,7 @@ class _EdgeRecords:
             if part.shapes:  # others are of the same sizes
                 name = self.columns.shape_numbers.name
                 given[name] = pairs.tables.padded(self.room)[part.shapes :]
-            return table.with_numbers(known.tables[table.name], given)
+            return table.with_numbers(known.function.records[table.name], given)
 
         return kept(pairs, ("shapes of edges", self.code.dtype.char, table), written)
 
@@ -271,7 +271,7 @@ class _EdgeRecords:
             }
             packed = {**self._moving(), **self._still}
             every = PipelineRecords.of(self.code, tables, called.callees, packed)
-            return _Known(pairs, every, every.function())
+            return _Known(pairs, every.function())
 
         return kept_few(owner, "edge records", (self._key, self._asked), made)
 
@@ -541,8 +541,7 @@ class _EdgeRecords:
 
 
 class _Known(NamedTuple):
-    """Records, the pairs that they were made for, and the code with them."""
+    """Code with its records, and the pairs that they were made for."""
 
     pairs: PlacedPairs
-    records: PipelineRecords
     function: ColumnFunction

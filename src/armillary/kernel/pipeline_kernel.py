@@ -630,7 +630,7 @@ class ColumnCode:
         words = _words(packed)
         code, entry = _columns(self.pipeline, self.dtype.itemsize * 8, self.lanes)
         return ColumnFunction(
-            entry, address_of(words), *self.made_for, words, (code, packed, callees)
+            entry, address_of(words), *self.made_for, packed, (code, words, callees)
         )
 
 
@@ -644,36 +644,29 @@ class ColumnFunction:
         tables: What it takes as its tables, an address.
         dtype: The type that it computes in.
         lanes: How many rows it computes at once.
-        words: The tables in memory; see `pipeline_code.TABLE`.
-        owned: What must live as long as it is called.
+        records: The records of each table.
+        owned: What else must live as long as it is called.
     """
 
     address: int
     tables: int
     dtype: np.dtype[Any]
     lanes: int
-    words: npt.NDArray[np.int64]
-    owned: tuple[object, ...]
+    records: Mapping[str, Array]
+    owned: tuple[Any, ...]
 
-    def with_tables(self, pipeline: Pipeline, packed: Mapping[str, Array]) -> Self:
+    def with_numbers(self, packed: Mapping[str, Array]) -> Self:
         """Return the same code with records of some tables that have other numbers.
 
-        Args:
-            pipeline: What it was compiled from.
-            packed: As many records of each as it has, which lead to the same.
+        packed: As many records of each as it has, which lead to the same.
         """
-        words, places = self.words.copy(), _places(pipeline)
+        code, known, callees = self.owned
+        words, places = known.copy(), {name: k for k, name in enumerate(self.records)}
         for name, records in packed.items():
             words[places[name], 0] = address_of(records)
+        every, owned = {**self.records, **packed}, (code, words, callees)
         made_for = self.dtype, self.lanes
-        owned = words, packed, self.owned
-        return type(self)(self.address, address_of(words), *made_for, words, owned)
-
-
-@lru_cache(maxsize=256)
-def _places(pipeline: Pipeline) -> dict[str, int]:
-    """Return the place of each table of a pipeline."""
-    return {table.name: k for k, table in enumerate(pipeline.tables)}
+        return type(self)(self.address, address_of(words), *made_for, every, owned)
 
 
 def _words(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:

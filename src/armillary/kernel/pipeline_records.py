@@ -150,13 +150,6 @@ class PipelineRecords:
                 made[name] = table.with_front(made[name], front)
         return type(self)(self.code, made, self.callees)
 
-    def replaced(self, packed: Mapping[str, npt.NDArray[Any]]) -> Self:
-        """Return the records with those of other records like these for some tables.
-
-        packed: Made from records of the same tables, as by `with_numbers`.
-        """
-        return type(self)(self.code, {**self.tables, **packed}, self.callees)
-
     def kernel(self) -> Kernel:
         """Return the kernel that works on these records."""
         assert isinstance(self.code, CompiledPipeline)

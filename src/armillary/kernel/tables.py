@@ -235,20 +235,23 @@ class Table:
                 those of fields that are not numbers are not looked at.
 
         Raises:
+            UnknownName: There is no such field.
             ShapeError: Shapes do not fit.
         """
-        made = copied(packed)
-        for field in self.fields:
-            if field.kind == "real" and field.name in given:
-                values: Array = given[field.name]
+        made, names = copied(packed), packed.dtype.names or ()
+        for name, values in given.items():
+            if name not in names:
+                raise unknown("field", name, names, owner=f"table '{self.name}'")
+            into = made[name]
+            if into.dtype.kind == "f":
                 first = len(made) - len(values)
-                if first < 0 or values.shape[1:] != field.shape:
+                if first < 0 or values.shape[1:] != into.shape[1:]:
                     raise ShapeError(
-                        f"Field '{field.name}' of table '{self.name}' needs numbers of "
-                        f"shape {field.shape} for at most {len(made)} records, not "
+                        f"Field '{name}' of table '{self.name}' needs numbers of "
+                        f"shape {into.shape[1:]} for at most {len(made)} records, not "
                         f"{values.shape}."
                     )
-                made[field.name][first:] = values
+                into[first:] = values
         made.flags.writeable = False
         return made
 

@@ -71,6 +71,4 @@ def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunctio
     )
     callback = prototype(run)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    nothing = np.zeros((0, 2), np.int64)
-    kind = np.dtype(np.float64)
-    return ColumnFunction(address, 0, kind, lanes, nothing, (callback,))
+    return ColumnFunction(address, 0, np.dtype(np.float64), lanes, {}, (callback,))
