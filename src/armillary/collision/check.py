@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_kernel
+from armillary.collision.check_kernel import check_records
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
@@ -37,6 +37,7 @@ from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
+from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
@@ -328,25 +329,26 @@ class CollisionCheck:
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
             return None
         # Anything else, also what is to be refused, takes the general way.
-        kernel = self._kernel_of_one
-        if kernel is None or len(q) != self._placed.moving.joints:
+        if self._of_one is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype:
+        ask, dtype = self._of_one
+        if q.dtype != dtype:
             # The entry of the kernel that converts is made when it is first needed.
-            q = _converted(q, kernel.dtype)
-        verdict = kernel(q).item()
+            q = _converted(q, dtype)
+        verdict = ask(q).item()
         if verdict == UNDECIDED:
             return None
         truth: Any = np.True_ if verdict > UNDECIDED else np.False_
         return truth
 
     @cached_property
-    def _kernel_of_one(self) -> Kernel | None:
-        """Return the kernel that decides single rows, if there is one."""
+    def _of_one(self) -> tuple[Callable[[Array], Array], np.dtype[Any]] | None:
+        """Return what decides single rows, of which type, if there is such a thing."""
         is_decisive = self._moves and not self.is_exact
         if not (is_decisive and self._placed.moving.is_compiled and self._may_be_free):
             return None
-        return self._kernel("touching")
+        records = self._records("touching")
+        return records.for_one(), records.code.made_for[0]
 
     def edge_columns(
         self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
@@ -636,12 +638,16 @@ class CollisionCheck:
 
     def _kernel(self, asked: Question) -> Kernel:
         """Return the kernel of a question, which this caches."""
+        return kept(self, ("kernel", asked), lambda: self._records(asked).kernel())
 
-        def made() -> Kernel:
+    def _records(self, asked: Question) -> PipelineRecords:
+        """Return the records of a question, which this caches."""
+
+        def made() -> PipelineRecords:
             # Distances are results, and need all digits; a truth does not.
             choose = precision_of if asked == "touching" else double_precision
             precision = choose(self._placed)
-            return check_kernel(self._placed, asked, self.margin, precision)
+            return check_records(self._placed, asked, self.margin, precision)
 
         return kept(self, asked, made)
 

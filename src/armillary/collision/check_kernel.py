@@ -26,14 +26,14 @@ from armillary.collision.distance.pair_kernel import ValueAsked
 from armillary.collision.pair_records import Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
-from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
+from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.model.fields import kept
 from armillary.trace import Port
 
 __all__ = [
-    "check_kernel",
+    "check_records",
     "codes_of",
     "columns_of",
     "shape_records",
@@ -44,13 +44,13 @@ Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
 
-def check_kernel(
+def check_records(
     pairs: PlacedPairs,
     asked: Question,
     margin: float,
     precision: Precision,
-) -> Kernel:
-    """Return the kernel of a question; nothing is compiled for another state.
+) -> PipelineRecords:
+    """Return the records of a question; nothing is compiled for another state.
 
     Args:
         pairs: The pairs of a check.
@@ -72,7 +72,7 @@ def check_kernel(
     question = _CheckQuestion(
         code, columns_of(moving, room), room, asked, margin, precision
     )
-    return records_of(question, pairs).records.kernel()
+    return records_of(question, pairs).records
 
 
 @final

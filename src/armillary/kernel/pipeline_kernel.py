@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import lt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError
-from armillary.kernel.binding import address_of
+from armillary.kernel.binding import address_of, make_function, nothing
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
@@ -48,6 +48,7 @@ __all__ = [
     "compile_pipeline",
     "native_lanes",
     "pack",
+    "words_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -108,6 +109,35 @@ class CompiledPipeline:
         native, _ = self._with_tables(packed, callees)
         return kernel_of(native)
 
+    def for_one(
+        self,
+        words: npt.NDArray[np.int64],
+        owned: tuple[object, ...],
+        make: Callable[[], Kernel],
+    ) -> Callable[..., Any]:
+        """Return what answers a single row of an array of its type.
+
+        A kernel has an entry for each form of a call, and takes three times as long to
+        make.
+
+        Args:
+            words: Where the records of tables are; see `pipeline_code.TABLE`.
+            owned: What must live as long.
+            make: Makes the kernel, which answers all other calls.
+        """
+        native = self.native
+        if not native.call:
+            return make()
+        return make_function(
+            native.call,
+            native.dtype,
+            nothing,
+            native.program.name,
+            (*native.owned, *owned),
+            address_of(words),
+            make,
+        )
+
     def by_record(
         self,
         tables: Mapping[str, Mapping[str, Any]],
@@ -141,7 +171,7 @@ class CompiledPipeline:
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        words = _words(packed)
+        words = words_of(packed)
         counts = tuple(zip(packed, map(len, packed.values()), strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
@@ -627,7 +657,7 @@ class ColumnCode:
         self, packed: Mapping[str, Array], callees: Sequence[Callees]
     ) -> ColumnFunction:
         """Return the function of the records of tables, which `pack` has checked."""
-        words = _words(packed)
+        words = words_of(packed)
         code, entry = _columns(self.pipeline, self.dtype.itemsize * 8, self.lanes)
         return ColumnFunction(
             entry, address_of(words), *self.made_for, packed, (code, words, callees)
@@ -669,7 +699,7 @@ class ColumnFunction:
         return type(self)(self.address, address_of(words), *made_for, every, owned)
 
 
-def _words(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:
+def words_of(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:
     """Return where records of tables are, and how many; see `pipeline_code.TABLE`."""
     pairs = [(address_of(records), len(records)) for records in packed.values()]
     return np.array(pairs, np.int64).reshape(-1, 2)
