@@ -432,10 +432,10 @@ class CollisionCheck:
         """Return whether links of a pair move against each other."""
         return len(self.tables.links) > 0
 
-    @property
+    @cached_property
     def _may_be_free(self) -> bool:
         """Return whether no shapes that move together touch."""
-        return self._placed.constant > self.margin
+        return self._placed.are_apart(self.margin)
 
     def _are_touching(self, Q: Array) -> Truths:
         """Return whether links touch: (n, joints) -> (n,).

@@ -137,7 +137,6 @@ class PlacedPairs:
         placed = Placed.of(tables.shape_rows, whole)
         made = type(self)(tables, placed, self.moving, self.state)
         known = vars(made)
-        known["constant"] = self.constant
         known["moving_centres"] = self.moving_centres
         reaches = tables.reaches(whole[own:count, :3, 8], slice(own, count))
         known["_reaches"] = np.concatenate([self._reaches, reaches])
@@ -427,6 +426,8 @@ class PlacedPairs:
         The pair with the least bound comes first; others follow if they may be nearer.
         The depth of some pairs is an upper bound, so all that may overlap are wanted.
         """
+        if self.before is not None:  # obstacles move together with nothing
+            return self.before.constant
         together = self.tables.together
         if not len(together):
             return np.inf
@@ -440,6 +441,20 @@ class PlacedPairs:
             values = self.values(X, rows[near], together[near])
             least = min(least, values.min(initial=np.inf))
         return float(least)
+
+    def are_apart(self, margin: float) -> bool:
+        """Return whether shapes that move together are farther apart than a margin [m].
+
+        Their distances are not computed where spheres around them tell it.
+        """
+        if self.before is not None:
+            return self.before.are_apart(margin)
+        if "constant" in vars(self):
+            return self.constant > margin
+        together = self.tables.together
+        X, rows = self._poses_in_state, np.zeros_like(together)
+        least = self.bounds(X, rows, together).min(initial=np.inf)
+        return bool(least > max(margin, 0.0)) or self.constant > margin
 
     def link_poses(self, X: Array, rows: Any, shape: int) -> Array:
         """Return the poses of the link that has a shape, at rows: (n, f, 3, 4)."""

@@ -159,7 +159,7 @@ class Problem(NamedTuple):
         start: Joint positions [m or rad], shape (n,).
         goals: The same, shape (k, n).
         seed: Another number gives other samples.
-        deadline: When to stop [ns], see `deadline_after`; 0 for never.
+        deadline: When to stop [ns], see `deadline_of`; 0 for never.
         improve: Until when a way is made shorter, 0 for not at all.
     """
 
