@@ -44,8 +44,20 @@ def scene(boxes: int) -> arm.Cell:
 
 def assert_right(cell: arm.Cell, state: arm.State) -> None:
     check = cell.collision(state)
-    expected = check.distances(Q).min(axis=1)  # which shares no records
+    placed = check._placed
+    values = placed.all_values(placed.poses(Q))  # which have no records
+    apart = np.minimum.reduceat(values, check.tables.starts, axis=1)
+    expected = apart.min(axis=1)
+    np.testing.assert_allclose(check.distances(Q), apart, atol=1e-9)
     np.testing.assert_allclose(check.clearance(Q), expected, atol=1e-9)
+    contacts = [each.distance for each in check.contacts(Q[0], within=0.5)]
+    near = np.sort(apart[0][apart[0] <= 0.5])
+    np.testing.assert_allclose(contacts, near, atol=1e-9)
+    k = int(np.abs(apart[0]).argmin())
+    steps = 1e-6 * np.eye(Q.shape[1])
+    moved = [check.distances(Q[0] + step)[k] for step in (*steps, *-steps)]
+    slopes = np.subtract(*np.reshape(moved, (2, -1))) / 2e-6
+    np.testing.assert_allclose(check.gradients(Q[0])[k], slopes, atol=1e-5)
     np.testing.assert_array_equal(check(Q), expected <= 0.0)
     assert [bool(check(q)) for q in Q[:5]] == (expected[:5] <= 0.0).tolist()
 

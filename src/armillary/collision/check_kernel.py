@@ -6,7 +6,7 @@ for; all else is in records, so that another state, margin or rules compile noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -23,7 +23,7 @@ from armillary.collision.columns import (
     records,
 )
 from armillary.collision.distance.pair_kernel import ValueAsked
-from armillary.collision.pair_records import Tables, records_of
+from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
 from armillary.kernel.pipeline_kernel import CompiledPipeline
@@ -36,6 +36,7 @@ __all__ = [
     "check_records",
     "codes_of",
     "columns_of",
+    "moved_records",
     "shape_records",
     "sphere_records",
 ]
@@ -163,18 +164,9 @@ class _CheckQuestion:
             **shape_records(self.room, pairs, part),
         }
 
-    def places(
-        self, pairs: PlacedPairs, spheres: Indices, shapes: Indices
-    ) -> dict[str, tuple[Indices, Mapping[str, Any]]]:
+    def places(self, pairs: PlacedPairs, spheres: Indices, shapes: Indices) -> Changes:
         """Return the numbers that change where bodies moved."""
-        columns, now = self.columns, pairs.placed
-        return {
-            columns.spheres.name: (
-                spheres,
-                {columns.centre.name: now.spheres[spheres]},
-            ),
-            SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
-        }
+        return moved_records(self.columns, pairs, spheres, shapes)
 
     def limits(self, pairs: PlacedPairs) -> Tables:
         """Return the record of what decides, and for which rows."""
@@ -227,6 +219,17 @@ def sphere_records(
         columns.sphere: numbers,
     }
     return {columns.spheres.name: records(record)}
+
+
+def moved_records(
+    columns: CheckColumns, pairs: PlacedPairs, spheres: Indices, shapes: Indices
+) -> Changes:
+    """Return the numbers of spheres and shapes that moved, see `PairQuestion`."""
+    now = pairs.placed
+    return {
+        columns.spheres.name: (spheres, {columns.centre.name: now.spheres[spheres]}),
+        SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
+    }
 
 
 def shape_records(

@@ -26,7 +26,7 @@ from armillary.collision.columns import (
 )
 from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
-from armillary.collision.pair_records import Tables, records_of
+from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import (
@@ -210,7 +210,7 @@ class _MotionQuestion:
 
     def places(
         self, pairs: PlacedPairs, spheres: Indices, shapes: Indices
-    ) -> dict[str, tuple[Indices, Mapping[str, Any]]] | None:
+    ) -> Changes | None:
         """Return the numbers that change where bodies moved; None for all."""
         columns, now = self.columns, pairs.placed
         if now.rows[shapes].any():

@@ -21,7 +21,15 @@ from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.model.fields import kept
 from armillary.trace import Port
 
-__all__ = ["PairQuestion", "PairRecords", "Tables", "records_of"]
+__all__ = [
+    "Changes",
+    "PairQuestion",
+    "PairRecords",
+    "PlacedQuestion",
+    "Tables",
+    "placed_records",
+    "records_of",
+]
 
 Indices = npt.NDArray[np.int64]
 
@@ -35,8 +43,8 @@ Changes: TypeAlias = dict[str, tuple[Indices, Mapping[str, Any]]]
 """Records that change, as `PipelineRecords.changed` takes them."""
 
 
-class PairQuestion(Protocol):
-    """What is asked of pairs of a check."""
+class PlacedQuestion(Protocol):
+    """What is asked of pairs of a check, in states in which bodies move."""
 
     @property
     def code(self) -> CompiledPipeline | ColumnCode:
@@ -48,25 +56,12 @@ class PairQuestion(Protocol):
         """Return what equal questions share."""
         ...
 
-    @property
-    def numbered(self) -> Sequence[Port]:
-        """Return the columns whose entries are numbered as spheres are."""
-        ...
-
     def called(self, pairs: PlacedPairs) -> Called:
         """Return the code of pairs of shapes."""
         ...
 
     def whole(self, pairs: PlacedPairs, called: Called) -> Tables:
         """Return all records."""
-        ...
-
-    def behind(self, pairs: PlacedPairs, called: Called, part: RecordsBehind) -> Tables:
-        """Return the records from some links on."""
-        ...
-
-    def sizes(self, pairs: PlacedPairs, part: RecordsBehind) -> Tables:
-        """Return those of their numbers that depend on sizes and places of shapes."""
         ...
 
     def places(
@@ -79,6 +74,23 @@ class PairQuestion(Protocol):
             spheres: The spheres that moved.
             shapes: The shapes that did.
         """
+        ...
+
+
+class PairQuestion(PlacedQuestion, Protocol):
+    """The same among obstacles."""
+
+    @property
+    def numbered(self) -> Sequence[Port]:
+        """Return the columns whose entries are numbered as spheres are."""
+        ...
+
+    def behind(self, pairs: PlacedPairs, called: Called, part: RecordsBehind) -> Tables:
+        """Return the records from some links on."""
+        ...
+
+    def sizes(self, pairs: PlacedPairs, part: RecordsBehind) -> Tables:
+        """Return those of their numbers that depend on sizes and places of shapes."""
         ...
 
     def limits(self, pairs: PlacedPairs) -> Tables:
@@ -100,7 +112,7 @@ class PairRecords:
         first: The records that they are made from, by bodies that moved alone.
     """
 
-    question: PairQuestion
+    question: PlacedQuestion
     records: PipelineRecords
     placed: Placed
     pose_key: Hashable
@@ -108,7 +120,7 @@ class PairRecords:
     first: object
 
     @classmethod
-    def of(cls, question: PairQuestion, pairs: PlacedPairs) -> PairRecords:
+    def of(cls, question: PlacedQuestion, pairs: PlacedPairs) -> PairRecords:
         """Return the records of a check, all of them new."""
         called = question.called(pairs)
         tables = question.whole(pairs, called)
@@ -116,10 +128,15 @@ class PairRecords:
         largest = pairs.tables.largest
         return cls(question, packed, pairs.placed, pairs.pose_key, largest, object())
 
-    def extended(self, pairs: PlacedPairs) -> PairRecords:
-        """Return those of a check of the same pairs, and of some with obstacles."""
-        tables, question = pairs.tables, self.question
-        records = self._behind(pairs)
+    def extended(self, question: PairQuestion, pairs: PlacedPairs) -> PairRecords:
+        """Return those of a check of the same pairs, and of some with obstacles.
+
+        Args:
+            question: What is asked, as of these.
+            pairs: The pairs.
+        """
+        tables = pairs.tables
+        records = self._behind(question, pairs)
         if tables.largest > self.largest:
             first = np.zeros(1, np.int64)
             limits = question.limits(pairs).items()
@@ -132,9 +149,9 @@ class PairRecords:
             first=object(),
         )
 
-    def _behind(self, pairs: PlacedPairs) -> PipelineRecords:
+    def _behind(self, question: PairQuestion, pairs: PlacedPairs) -> PipelineRecords:
         """Return the records with those of pairs with obstacles behind them."""
-        tables, question, part = pairs.tables, self.question, pairs.tables.part
+        tables, part = pairs.tables, pairs.tables.part
         # Only sizes and places are new where there were others of the same kinds, and
         # the same around them, but for bodies that moved.
         latest: dict[Any, tuple[PairRecords, PipelineRecords]] = {}
@@ -183,7 +200,12 @@ def records_of(question: PairQuestion, pairs: PlacedPairs) -> PairRecords:
     """Return the records of a check, most of them those of the last one like it."""
     # Obstacles are new: their records follow those of the same check without them.
     if pairs.before is not None:
-        return records_of(question, pairs.before).extended(pairs)
+        return records_of(question, pairs.before).extended(question, pairs)
+    return placed_records(question, pairs)
+
+
+def placed_records(question: PlacedQuestion, pairs: PlacedPairs) -> PairRecords:
+    """Return the same of a question that does not know obstacles from links."""
     # States that attach the same differ in where bodies are: the records of the last
     # one are those of this one, but for the bodies that moved.
     latest = kept(pairs.tables, "latest records", dict[Any, PairRecords])

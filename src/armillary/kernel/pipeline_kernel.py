@@ -160,7 +160,19 @@ class CompiledPipeline:
             UnknownName: The same.
             ShapeError: The same.
         """
-        native, words = self._with_tables(pack(self, tables, callees), callees)
+        packed = pack(self, tables, callees)
+        return self.bound_by_record(packed, callees, table=table, places=places)
+
+    def bound_by_record(
+        self,
+        packed: Mapping[str, Array],
+        callees: Sequence[Callees],
+        *,
+        table: str,
+        places: str,
+    ) -> KernelByRecord:
+        """Return the same with the records of tables, which `pack` has checked."""
+        native, words = self._with_tables(packed, callees)
         number = self.pipeline.tables.index(self.pipeline.table(table))
         (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
         room = self.pipeline.columns[field.of][0]
