@@ -449,12 +449,16 @@ class PlacedPairs:
         """
         if self.before is not None:
             return self.before.are_apart(margin)
-        if "constant" in vars(self):
-            return self.constant > margin
-        together = self.tables.together
-        X, rows = self._poses_in_state, np.zeros_like(together)
-        least = self.bounds(X, rows, together).min(initial=np.inf)
-        return bool(least > max(margin, 0.0)) or self.constant > margin
+        if not len(self.tables.together):
+            return True
+
+        def made() -> bool:
+            together = self.tables.together
+            X, rows = self._poses_in_state, np.zeros_like(together)
+            least = self.bounds(X, rows, together).min()
+            return bool(least > max(margin, 0.0)) or self.constant > margin
+
+        return kept(self, ("apart", margin), made)
 
     def link_poses(self, X: Array, rows: Any, shape: int) -> Array:
         """Return the poses of the link that has a shape, at rows: (n, f, 3, 4)."""
