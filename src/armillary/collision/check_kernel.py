@@ -301,6 +301,5 @@ def _reach(tables: CheckTables, both: Indices, near: float | None) -> Array:
     near: If not None, the squares of what is nearer than this are returned [m2].
     """
     # Half spaces have infinite radii: they are near everything.
-    one, other = both.T
-    radii: Array = tables.radii.take(one) + tables.radii.take(other)
+    radii = tables.radii.take(both).sum(axis=1)
     return radii if near is None else (radii + near) ** 2

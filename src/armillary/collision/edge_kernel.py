@@ -502,7 +502,7 @@ class _EdgeRecords:
             tables,
             "rounded boxes",
             lambda: np.array(
-                [rounded_box(shapes[k].shape) for k in of.shapes.tolist()]
+                [rounded_box(shapes[k].shape) for k in map(int, of.shapes)]
             ).reshape(-1, 7),
         )
         X = pairs.placed.matrices.take(of.shapes, axis=0)

@@ -232,7 +232,7 @@ class EdgeLayout:
         # What each shape that stands still is described by.
         used = np.unique(of_shape)
         is_boxed, is_exact = np.zeros((2, len(shapes)), np.bool_)
-        for k in used.tolist():
+        for k in map(int, used):
             is_boxed[k] = isinstance(shapes[k].shape, BOXED)
             is_exact[k] = isinstance(shapes[k].shape, EXACT)
         # Spheres of a link need no code where it is exact.

@@ -184,12 +184,12 @@ class _MotionQuestion:
         columns, tables, placed = self.columns, pairs.tables, pairs.placed
         (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
         radii, touching = tables.pairs.radii, self.margin + self.rounding
-        one, other = tables.links[part.pairs :].T
-        around = tables.radii
-        balls = {columns.ball_reach: around.take(one) + around.take(other) + touching}
-        spheres = {columns.sphere_reach: radii.take(a) + radii.take(b)}
-        first, second = radii.take(c), radii.take(d)
-        shapes = {
+        around = tables.radii.take(tables.links[part.pairs :]).sum(axis=1)
+        first: Array = radii.take(c)
+        second: Array = radii.take(d)
+        balls: dict[Port, Any] = {columns.ball_reach: around + touching}
+        spheres: dict[Port, Any] = {columns.sphere_reach: radii.take(a) + radii.take(b)}
+        shapes: dict[Port, Any] = {
             columns.shape_reach: first + second,
             columns.radius_a: first,
             columns.radius_b: second,

@@ -352,16 +352,8 @@ class Planner:
             space = Space(lower, upper, self.weights, self._planned.rows)
             return LoopGround.of(space, self.options, kind)
 
-        ground = kept_few(
-            self.check.cell,
-            "planned spaces",
-            (parts, self.options, kind),
-            lambda: LoopGround.of(
-                Space(lower, upper, self.weights, self._planned.rows),
-                self.options,
-                kind,
-            ),
-        )
+        key = parts, self.options, kind
+        ground = kept_few(self.check.cell, "planned spaces", key, made)
         return NativeLoop.of(tests, ground)
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:
