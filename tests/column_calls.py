@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 
 Array = np.ndarray
 

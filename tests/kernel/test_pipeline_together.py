@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
+from armillary.kernel.column_function import ColumnCode, ColumnFunction
 from armillary.kernel.pipeline import Each, Pipeline, When
-from armillary.kernel.pipeline_kernel import (
-    ColumnCode,
-    ColumnFunction,
-    compile_pipeline,
-)
+from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select

@@ -11,7 +11,7 @@ import armillary as arm
 from armillary.collision import pair_records
 from armillary.collision.edge_layout import EdgeLayout
 from armillary.kernel import compiler
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 from armillary.kernel.tables import Table
 from armillary.shapes import Box, Capsule, Cylinder, Primitive, Sphere
 from armillary.testing.samples import random_pose

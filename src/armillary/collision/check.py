@@ -36,7 +36,7 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
-from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
+from armillary.kernel.column_function import ColumnFunction, native_lanes
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
@@ -345,7 +345,7 @@ class CollisionCheck:
     def _of_one(self) -> tuple[Callable[[Array], Array], np.dtype[Any]] | None:
         """Return what decides single rows, of which type, if there is such a thing."""
         is_decisive = self._moves and not self.is_exact
-        if not (is_decisive and self._placed.moving.is_compiled and self._may_be_free):
+        if not (is_decisive and self._placed.moving.is_compiled and self.may_be_free):
             return None
         records = self._records("touching")
         return records.for_one(), records.code.made_for[0]
@@ -423,18 +423,13 @@ class CollisionCheck:
         return np.stack([each.sum(axis=1) for each in parts], axis=1)
 
     @property
-    def may_be_free(self) -> bool:
-        """Return whether no shapes that move together touch, whatever q is."""
-        return self._may_be_free
-
-    @property
     def _moves(self) -> bool:
         """Return whether links of a pair move against each other."""
         return len(self.tables.links) > 0
 
     @cached_property
-    def _may_be_free(self) -> bool:
-        """Return whether no shapes that move together touch."""
+    def may_be_free(self) -> bool:
+        """Return whether no shapes that move together touch, whatever q is."""
         return self._placed.are_apart(self.margin)
 
     def _are_touching(self, Q: Array) -> Truths:
@@ -444,7 +439,7 @@ class CollisionCheck:
         distance is computed. So it is for all rows in which hulls touch if meshes are
         treated by their triangles: where hulls are apart meshes are, too.
         """
-        if not self._may_be_free:
+        if not self.may_be_free:
             return np.ones(len(Q), np.bool_)
         verdicts = self._answers("touching", Q)
         touching: Truths = verdicts > UNDECIDED
@@ -578,7 +573,7 @@ class CollisionCheck:
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
         # Three cases need no kernel: shapes that move together touch, samples are asked
         # for, or nothing moves against anything.
-        if not self._may_be_free:
+        if not self.may_be_free:
             fraction = np.zeros(len(Q0))
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
         elif step is not None:
@@ -607,7 +602,7 @@ class CollisionCheck:
         """Return the shape of joint positions that motions are quick for, if any."""
         moving = straight_links(self.cell)
         is_known = speeds_are_known(moving, self.state)
-        if not (is_known and self._moves and self._may_be_free):
+        if not (is_known and self._moves and self.may_be_free):
             return None
         return (self._placed.moving.joints,)
 

@@ -44,7 +44,7 @@ from armillary.collision.lengths import NEARNESS
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
-from armillary.kernel.pipeline_kernel import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.tables import pack_all
 from armillary.kinematics.moving_links import straight_links

@@ -17,7 +17,7 @@ from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known

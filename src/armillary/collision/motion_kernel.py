@@ -29,13 +29,8 @@ from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import (
-    Callees,
-    ColumnCode,
-    ColumnFunction,
-    CompiledPipeline,
-    native_lanes,
-)
+from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.pipeline_kernel import Callees, CompiledPipeline
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from armillary.collision.check_tables import RecordsBehind
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.shape_pairs import Placed
-from armillary.kernel.pipeline_kernel import ColumnCode, CompiledPipeline
+from armillary.kernel.column_function import ColumnCode
+from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.model.fields import kept
 from armillary.trace import Port

@@ -40,13 +40,11 @@ from armillary.trace import Program
 
 __all__ = [
     "Callees",
-    "ColumnCode",
-    "ColumnFunction",
     "CompiledPipeline",
     "KernelByRecord",
     "check_calls",
+    "columns_code",
     "compile_pipeline",
-    "native_lanes",
     "pack",
     "words_of",
 ]
@@ -102,7 +100,9 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
-        return self.bound(pack(self, tables or {}, callees), callees)
+        return self.bound(
+            pack(self.pipeline, self.made_for, tables or {}, callees), callees
+        )
 
     def bound(self, packed: Mapping[str, Array], callees: Sequence[Callees]) -> Kernel:
         """Return a kernel with the records of tables, which `pack` has checked."""
@@ -160,7 +160,7 @@ class CompiledPipeline:
             UnknownName: The same.
             ShapeError: The same.
         """
-        packed = pack(self, tables, callees)
+        packed = pack(self.pipeline, self.made_for, tables, callees)
         return self.bound_by_record(packed, callees, table=table, places=places)
 
     def bound_by_record(
@@ -320,7 +320,8 @@ class KernelByRecord:
 
 
 def pack(
-    code: CompiledPipeline | ColumnCode,
+    pipeline: Pipeline,
+    made_for: tuple[np.dtype[Any], int],
     tables: Mapping[str, Mapping[str, Any]],
     callees: Sequence[Callees],
     known: Mapping[str, Array] | None = None,
@@ -330,7 +331,6 @@ def pack(
     Arguments and errors are those of `CompiledPipeline.__call__` and `pack_all`; the
     codes of known records are of `callees`, too.
     """
-    pipeline, made_for = code.pipeline, code.made_for
     packed = pack_all(pipeline.tables, tables, pipeline.columns, made_for[0], known)
     check_packed(pipeline, packed, callees, made_for)
     return packed
@@ -508,7 +508,7 @@ class Callees:
             np.multiply(span[:, 0], records.dtype.itemsize, out=words[:, k, 0])
             words[:, k, 0] += address_of(records)
             words[:, k, 1] = span[:, 1]
-        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
+        code, entry = columns_code(pipeline, dtype.itemsize * 8, lanes)
         # What a `Call` loads: the address of the code, and that of the words of the
         # set.
         codes = np.empty((count, 2), np.int64)
@@ -634,99 +634,14 @@ def _numbers_in(table: Table) -> int:
     return sum(math.prod(field.shape) for field in table.fields)
 
 
-@final
-@dataclass(frozen=True, slots=True)
-class ColumnCode:
-    """A pipeline on columns that waits for its tables; see `ColumnFunction`.
-
-    Attributes:
-        pipeline: What is computed.
-        dtype: float64 or float32, the type that it computes in.
-        lanes: The number of rows that it computes at once.
-    """
-
-    pipeline: Pipeline
-    dtype: np.dtype[Any]
-    lanes: int
-
-    @property
-    def made_for(self) -> tuple[np.dtype[Any], int]:
-        """Return its type and lanes."""
-        return self.dtype, self.lanes
-
-    def __call__(
-        self,
-        tables: Mapping[str, Mapping[str, Any]],
-        callees: Sequence[Callees] = (),
-    ) -> ColumnFunction:
-        """Compile the pipeline for columns alone, unless that is done.
-
-        Arguments and errors are those of `CompiledPipeline`.
-        """
-        return self.bound(pack(self, tables, callees), callees)
-
-    def bound(
-        self, packed: Mapping[str, Array], callees: Sequence[Callees]
-    ) -> ColumnFunction:
-        """Return the function of the records of tables, which `pack` has checked."""
-        words = words_of(packed)
-        code, entry = _columns(self.pipeline, self.dtype.itemsize * 8, self.lanes)
-        return ColumnFunction(
-            entry, address_of(words), *self.made_for, packed, (code, words, callees)
-        )
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnFunction:
-    """Machine code that other machine code calls: @columns of `column_code`.
-
-    Attributes:
-        address: Where it starts.
-        tables: What it takes as its tables, an address.
-        dtype: The type that it computes in.
-        lanes: How many rows it computes at once.
-        records: The records of each table.
-        owned: What else must live as long as it is called.
-    """
-
-    address: int
-    tables: int
-    dtype: np.dtype[Any]
-    lanes: int
-    records: Mapping[str, Array]
-    owned: tuple[Any, ...]
-
-    def with_numbers(self, packed: Mapping[str, Array]) -> Self:
-        """Return the same code with records of some tables that have other numbers.
-
-        packed: As many records of each as it has, which lead to the same.
-        """
-        code, known, callees = self.owned
-        words, places = known.copy(), {name: k for k, name in enumerate(self.records)}
-        for name, records in packed.items():
-            words[places[name], 0] = address_of(records)
-        every, owned = {**self.records, **packed}, (code, words, callees)
-        made_for = self.dtype, self.lanes
-        return type(self)(self.address, address_of(words), *made_for, every, owned)
-
-
 def words_of(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:
     """Return where records of tables are, and how many; see `pipeline_code.TABLE`."""
     pairs = [(address_of(records), len(records)) for records in packed.values()]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-@lru_cache(maxsize=8)
-def native_lanes(dtype: np.dtype[Any]) -> int:
-    """Return how many numbers a register of this machine holds."""
-    with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler  # imports LLVM
-    return compiler.native_reals(dtype.itemsize * 8).lanes
-
-
 @lru_cache(maxsize=256)
-def _columns(pipeline: Pipeline, bits: int, lanes: int) -> tuple[Any, int]:
+def columns_code(pipeline: Pipeline, bits: int, lanes: int) -> tuple[Any, int]:
     """Return the code that works on columns, and its address."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler  # imports LLVM

@@ -15,11 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.kernel.binding import address_of
+from armillary.kernel.column_function import ColumnCode, ColumnFunction
 from armillary.kernel.kernel import Kernel
 from armillary.kernel.pipeline_kernel import (
     Callees,
-    ColumnCode,
-    ColumnFunction,
     CompiledPipeline,
     check_calls,
     pack,
@@ -57,7 +56,7 @@ class PipelineRecords:
         known: Mapping[str, npt.NDArray[Any]] | None = None,
     ) -> Self:
         """Check tables and pack them; arguments and errors are those of `pack`."""
-        packed = pack(code, tables, callees, known)
+        packed = pack(code.pipeline, code.made_for, tables, callees, known)
         return cls(code, packed, tuple(callees), words_of(packed))
 
     def changed(

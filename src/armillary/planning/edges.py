@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 
 __all__ = ["EdgeTests", "columns_in_python"]
 
