@@ -177,17 +177,16 @@ class _MotionQuestion:
     def sizes(self, pairs: PlacedPairs, part: RecordsBehind) -> Tables:
         """Return those of their numbers that depend on sizes and places of shapes."""
         columns, tables, placed = self.columns, pairs.tables, pairs.placed
-        (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
         radii, touching = tables.pairs.radii, self.margin + self.rounding
         around = tables.radii.take(tables.links[part.pairs :]).sum(axis=1)
-        first: Array = radii.take(c)
-        second: Array = radii.take(d)
+        both = radii.take(tables.shapes_of_spheres)
+        others = radii.take(tables.shapes_of_others)
         balls: dict[Port, Any] = {columns.ball_reach: around + touching}
-        spheres: dict[Port, Any] = {columns.sphere_reach: radii.take(a) + radii.take(b)}
+        spheres: dict[Port, Any] = {columns.sphere_reach: both.sum(axis=1)}
         shapes: dict[Port, Any] = {
-            columns.shape_reach: first + second,
-            columns.radius_a: first,
-            columns.radius_b: second,
+            columns.shape_reach: others.sum(axis=1),
+            columns.radius_a: others[:, 0],
+            columns.radius_b: others[:, 1],
         }
         fixed = _fixed_links(pairs, part)
         return {
