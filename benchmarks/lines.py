@@ -79,7 +79,7 @@ def _own(name: str, line: Callable[..., arm.CartesianPath]) -> Iterator[Figure]:
             "",
             f"<= {1e6 * WITHIN:.0f} um",
             f"{1e6 * proven:.1f} um",
-            path.is_proven and proven <= WITHIN,
+            path.proven and proven <= WITHIN,
         )
     times = best_times(lambda: line(1e-3), line, turns=30)
     yield within(f"{name}, {len(fine.q)} samples", times[0], at_most=5e-3)

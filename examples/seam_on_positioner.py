@@ -58,7 +58,7 @@ print(f"the positioner tilts by {tilted:.1f} degrees and turns by {turned:.1f}")
 print(f"the torch is at most {1e6 * off:.0f} um off the seam")
 
 assert path.success
-assert path.is_proven
+assert path.proven
 assert path.deviation[0] < 1e-5
 assert abs(np.median(speeds) - SPEED) < 1e-3 * SPEED
 assert speeds[:-1].max() < 1.01 * SPEED

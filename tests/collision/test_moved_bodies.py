@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import armillary as arm
-from armillary.collision import check_kernel, shape_pairs
+from armillary.collision import pair_records, shape_pairs
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.distance.sizes import form_of
 from armillary.kinematics.speed_bounds import SpeedBounds
@@ -44,8 +44,20 @@ def scene(boxes: int) -> arm.Cell:
 
 def assert_right(cell: arm.Cell, state: arm.State) -> None:
     check = cell.collision(state)
-    expected = check.distances(Q).min(axis=1)  # which shares no records
+    placed = check._placed
+    values = placed.all_values(placed.poses(Q))  # which have no records
+    apart = np.minimum.reduceat(values, check.tables.starts, axis=1)
+    expected = apart.min(axis=1)
+    np.testing.assert_allclose(check.distances(Q), apart, atol=1e-9)
     np.testing.assert_allclose(check.clearance(Q), expected, atol=1e-9)
+    contacts = [each.distance for each in check.contacts(Q[0], within=0.5)]
+    near = np.sort(apart[0][apart[0] <= 0.5])
+    np.testing.assert_allclose(contacts, near, atol=1e-9)
+    k = int(np.abs(apart[0]).argmin())
+    steps = 1e-6 * np.eye(Q.shape[1])
+    moved = [check.distances(Q[0] + step)[k] for step in (*steps, *-steps)]
+    slopes = np.subtract(*np.reshape(moved, (2, -1))) / 2e-6
+    np.testing.assert_allclose(check.gradients(Q[0])[k], slopes, atol=1e-5)
     np.testing.assert_array_equal(check(Q), expected <= 0.0)
     assert [bool(check(q)) for q in Q[:5]] == (expected[:5] <= 0.0).tolist()
 
@@ -54,14 +66,14 @@ def test_answers_follow_bodies(monkeypatch: pytest.MonkeyPatch) -> None:
     """Boxes, the arm and what it grips move, until all records are made anew."""
     cell, rng = scene(6), np.random.default_rng(1)
     anew = 0
-    whole = check_kernel.CheckRecords.of
+    whole = pair_records.PairRecords.of
 
     def counted(*given: object) -> object:
         nonlocal anew
         anew += 1
         return whole(*given)
 
-    monkeypatch.setattr(check_kernel.CheckRecords, "of", counted)
+    monkeypatch.setattr(pair_records.PairRecords, "of", counted)
     state = cell.home
     for step in range(24):
         name = f"box{rng.integers(6)}"

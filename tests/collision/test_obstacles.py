@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial import cKDTree
 
 import armillary as arm
-from armillary.collision import check_kernel, motion_kernel, obstacles
+from armillary.collision import obstacles, pair_records
 from armillary.collision.check_tables import CheckTables
 from armillary.errors import ModelError, UnknownName
 from armillary.kernel import compiler
@@ -289,7 +289,7 @@ def test_a_new_scan_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     asked(0)
     monkeypatch.setattr(compiler, "loaded", refuse)
-    monkeypatch.setattr(check_kernel.CheckRecords, "of", refuse)
+    monkeypatch.setattr(pair_records.PairRecords, "of", refuse)
     asked(1)
 
 
@@ -372,11 +372,10 @@ def test_nothing_is_compiled_or_sorted_again(monkeypatch: pytest.MonkeyPatch) ->
         raise AssertionError("Obstacles of the same kinds need none of this.")
 
     monkeypatch.setattr(compiler, "loaded", refuse)
-    monkeypatch.setattr(check_kernel.CheckRecords, "of", refuse)
+    monkeypatch.setattr(pair_records.PairRecords, "of", refuse)
     monkeypatch.setattr(CheckTables, "of", refuse)
     monkeypatch.setattr(obstacles, "_layout", refuse)
-    for place in (check_kernel.PipelineRecords, motion_kernel.PipelineRecords):
-        monkeypatch.setattr(place, "extended", refuse)
+    monkeypatch.setattr(pair_records.PipelineRecords, "extended", refuse)
     found = check.with_obstacles(things(7))
     found(Q[0])
     found.motion(Q[0], Q[1])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
+from armillary.kernel.column_function import ColumnCode, ColumnFunction
 from armillary.kernel.pipeline import Each, Pipeline, When
-from armillary.kernel.pipeline_kernel import ColumnFunction, compile_pipeline
+from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, Program, trace
 from armillary.trace.functions import select
@@ -53,9 +54,7 @@ def hits(*, together: bool) -> Pipeline:
 
 
 def columns(lanes: int, dtype: str) -> ColumnFunction:
-    return ColumnFunction.compiled(
-        hits(together=True), TABLES, (), dtype=np.dtype(dtype), lanes=lanes
-    )
+    return ColumnCode(hits(together=True), np.dtype(dtype), lanes)(TABLES)
 
 
 def found(code: ColumnFunction, x: Array, active: int = -1) -> Array:
@@ -109,6 +108,4 @@ def test_the_reference_gives_every_row():
 
 def test_tables_are_checked():
     with pytest.raises(KernelError):
-        ColumnFunction.compiled(
-            hits(together=True), {}, (), dtype=np.dtype(np.float64), lanes=8
-        )
+        ColumnCode(hits(together=True), np.dtype(np.float64), 8)({})

@@ -54,7 +54,7 @@ def check_bounds(
     apart = np.linalg.norm(X[:, :3, 3] - Y[:, :3, 3], axis=1)
     chord = np.linalg.norm(X[:, :3, :3] - Y[:, :3, :3], 2, axis=(1, 2))
     angle = 2.0 * np.arcsin(np.minimum(0.5 * chord, 1.0))
-    slack = 1e-12 if path.is_proven else 0.1 * np.array(path.deviation)
+    slack = 1e-12 if path.proven else 0.1 * np.array(path.deviation)
     both = np.stack([apart, angle], axis=1)
     assert (both <= path.bounds[rows] + slack).all()
     assert path.deviation == tuple(path.bounds.max(axis=0))
@@ -67,7 +67,7 @@ def test_a_line_is_straight_within_what_is_proven(robot: arm.Cell, step: float |
     last = moved(first, [0.1, -0.5, -0.2], turn)
     path = robot.line("tool0", [last], start=START, step=step)
     assert path.success
-    assert path.is_proven
+    assert path.proven
     assert path.reason == arm.LineReason.FOLLOWED
     np.testing.assert_array_equal(path.q[0], START)
     assert path.deviation[0] <= 1e-5
@@ -122,7 +122,7 @@ def test_what_is_stated_holds_for_any_cell(
         frame, segments, start=start, relative_to=seen, joints=joints, blend=blend
     )
     assert path.success, str(path)
-    assert path.is_proven == (name not in {"palletiser", "delta"})
+    assert path.proven == (name not in {"palletiser", "delta"})
     assert path.joints == tuple(joints)
     assert path.deviation[0] <= 1e-5
     assert ((path.q >= lower - 1e-12) & (path.q <= upper + 1e-12)).all()

@@ -11,6 +11,7 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, UnknownName
 from armillary.planning.constraint import Manifold
+from armillary.planning.planned_cell import PlannedCell
 from ball_arm import (
     BALL,
     BALLS,
@@ -43,8 +44,12 @@ def axes(Q: Array) -> Array:
     return (X[:, 7] - X[:, 6]) / (0.5 * LENGTHS[3])
 
 
+def terms_of(planned: arm.Planner) -> PlannedCell:
+    return PlannedCell(planned.check, planned.weights, planned.options.step)
+
+
 def manifold(*constraints: arm.FrameConstraint, start: Array | None = None) -> Manifold:
-    return planner().manifold(constraints, start, np.empty((0, 4)), None)
+    return terms_of(planner()).manifold(constraints, start, np.empty((0, 4)), None)
 
 
 def ends_on(surface: Manifold, count: int) -> Array:
@@ -182,7 +187,7 @@ def slips(Q: Array) -> tuple[Array, Array]:
 def test_two_frames_keep_their_place_to_each_other():
     planned = two_arms()
     hold = arm.FrameConstraint(TOOLS[0], relative_to=TOOLS[1])
-    surface = planned.manifold([hold], HELD, HELD[None], None)
+    surface = terms_of(planned).manifold([hold], HELD, HELD[None], None)
     goal, is_done = surface.project(
         HELD + 0.4 * np.random.default_rng(0).standard_normal((20, 12))
     )
@@ -198,7 +203,7 @@ def test_what_moving_frames_slip_between_samples_is_found():
     hold = arm.FrameConstraint(
         TOOLS[0], relative_to=TOOLS[1], distance=2e-3, angle=4e-3
     )
-    surface = planned.manifold([hold], HELD, HELD[None], None)
+    surface = terms_of(planned).manifold([hold], HELD, HELD[None], None)
     near = HELD + rng.uniform(0.0, 0.4, (40, 1)) * rng.standard_normal((40, 12))
     B, is_done = surface.project(near)
     B = B[is_done]
@@ -218,7 +223,7 @@ def test_loops_are_sampled_and_that_is_said():
     start, tip = np.array(cell.home.q), cell.fk("five_bar/tip")
     here = arm.Pose.translation(*tip(start)[:3, 3])
     level = arm.FrameConstraint("five_bar/tip", target=here, position="y", rotation="")
-    surface = planned.manifold([level], start, start[None], None)
+    surface = terms_of(planned).manifold([level], start, start[None], None)
     goals, is_done = surface.project(start + np.array([[0.25, 0.25], [-0.25, -0.25]]))
     assert is_done.all()
     for goal in goals:

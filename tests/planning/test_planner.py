@@ -13,7 +13,14 @@ import pytest
 import armillary as arm
 from armillary.errors import ModelError, ShapeError, StateError, UnknownName
 from armillary.planning.edges import EdgeTests, columns_in_python
-from armillary.planning.loop import LoopOptions, NativeLoop, Problem, Space
+from armillary.planning.loop import (
+    LoopGround,
+    LoopKind,
+    LoopOptions,
+    NativeLoop,
+    Problem,
+    Space,
+)
 from armillary.planning.planner import STEP
 from armillary.shapes import Box, Capsule, ConvexPolyhedron, Cylinder, HalfSpace, Sphere
 from ball_arm import (
@@ -508,11 +515,10 @@ def test_a_check_in_python_is_asked_by_the_same_loop():
 
     columns = columns_in_python(check, 4)
     lower, upper = among_balls().limits
-    loop = NativeLoop.of(
-        EdgeTests(columns, columns, None),
-        Space(lower, upper, np.ones(4), among_balls().limit_rows),
-        LoopOptions(step=STEP),
-    )
+    tests = EdgeTests(columns, columns, None)
+    space = Space(lower, upper, np.ones(4), among_balls().limit_rows)
+    ground = LoopGround.of(space, LoopOptions(step=STEP), LoopKind.of(tests))
+    loop = NativeLoop.of(tests, ground)
     found = loop.solve(Problem(start, goal[np.newaxis], 1, 0))
     assert len(found.q) > 2 and asked
     assert (found.q[0] == start).all() and (found.q[-1] == goal).all()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
@@ -11,13 +11,17 @@ from typing import Any, Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import check_kernel
+from armillary.collision.check_kernel import check_records
 from armillary.collision.check_stages import UNDECIDED, Question
 from armillary.collision.check_tables import CheckTables
 from armillary.collision.contact import Contact, contacts_of
-from armillary.collision.edge_kernel import edge_columns, edge_proof_columns
+from armillary.collision.edge_kernel import (
+    Nearness,
+    edge_columns,
+    edge_proof_columns,
+)
 from armillary.collision.exact_pairs import ExactPairs
-from armillary.collision.lengths import NEARNESS, margin_of, number_of
+from armillary.collision.lengths import margin_of, number_of
 from armillary.collision.motion import MotionProver, MotionReason, Motions, sampled
 from armillary.collision.motion_kernel import PositionBox
 from armillary.collision.moved_bases import moved_bases
@@ -32,7 +36,8 @@ from armillary.collision.untested import warn_of_untested
 from armillary.errors import ModelError, ShapeError
 from armillary.kernel import Kernel
 from armillary.kernel.arguments import FLOAT64, broadcast
-from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
+from armillary.kernel.column_function import ColumnFunction, native_lanes
+from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.placement import base_names
 from armillary.kinematics.speed_bounds import speeds_are_known
@@ -324,25 +329,26 @@ class CollisionCheck:
         if not (type(q) is np.ndarray and q.ndim == 1 and q.dtype.kind == "f"):
             return None
         # Anything else, also what is to be refused, takes the general way.
-        kernel = self._kernel_of_one
-        if kernel is None or len(q) != self._placed.moving.joints:
+        if self._of_one is None or len(q) != self._placed.moving.joints:
             return None
-        if q.dtype != kernel.dtype:
+        ask, dtype = self._of_one
+        if q.dtype != dtype:
             # The entry of the kernel that converts is made when it is first needed.
-            q = _converted(q, kernel.dtype)
-        verdict = kernel(q).item()
+            q = _converted(q, dtype)
+        verdict = ask(q).item()
         if verdict == UNDECIDED:
             return None
         truth: Any = np.True_ if verdict > UNDECIDED else np.False_
         return truth
 
     @cached_property
-    def _kernel_of_one(self) -> Kernel | None:
-        """Return the kernel that decides single rows, if there is one."""
+    def _of_one(self) -> tuple[Callable[[Array], Array], np.dtype[Any]] | None:
+        """Return what decides single rows, of which type, if there is such a thing."""
         is_decisive = self._moves and not self.is_exact
-        if not (is_decisive and self._placed.moving.is_compiled and self._may_be_free):
+        if not (is_decisive and self._placed.moving.is_compiled and self.may_be_free):
             return None
-        return self._kernel("touching")
+        records = self._records("touching")
+        return records.for_one(), records.code.made_for[0]
 
     def edge_columns(
         self, *, pad: float = 0.0, certain: bool = False, lanes: int = 0
@@ -363,10 +369,11 @@ class CollisionCheck:
         if not lanes:
             lanes = native_lanes(precision.dtype)
         # Whether shapes overlap takes less time than how far they are apart.
-        if not all(kind.is_closed_form for kind in self.tables.pairs.kinds):
+        if not self.tables.are_formulas:
             pad = 0.0
         more = precision.rounding if certain else pad
-        return edge_columns(self._placed, self.margin + more, precision, lanes)
+        near = Nearness(self.margin, more)
+        return edge_columns(self._placed, near, precision, lanes)
 
     def edge_proof_columns(self, lower: Array, upper: Array) -> ColumnFunction | None:
         """Return code that proves pieces of motions; None where it would prove nothing.
@@ -382,7 +389,7 @@ class CollisionCheck:
             return None
         return edge_proof_columns(
             self._placed,
-            self.margin + NEARNESS,
+            self.margin,
             precision_of(self._placed),
             PositionBox(lower, upper),
         )
@@ -416,19 +423,14 @@ class CollisionCheck:
         return np.stack([each.sum(axis=1) for each in parts], axis=1)
 
     @property
-    def may_be_free(self) -> bool:
-        """Return whether no shapes that move together touch, whatever q is."""
-        return self._may_be_free
-
-    @property
     def _moves(self) -> bool:
         """Return whether links of a pair move against each other."""
         return len(self.tables.links) > 0
 
-    @property
-    def _may_be_free(self) -> bool:
-        """Return whether no shapes that move together touch."""
-        return self._placed.constant > self.margin
+    @cached_property
+    def may_be_free(self) -> bool:
+        """Return whether no shapes that move together touch, whatever q is."""
+        return self._placed.are_apart(self.margin)
 
     def _are_touching(self, Q: Array) -> Truths:
         """Return whether links touch: (n, joints) -> (n,).
@@ -437,7 +439,7 @@ class CollisionCheck:
         distance is computed. So it is for all rows in which hulls touch if meshes are
         treated by their triangles: where hulls are apart meshes are, too.
         """
-        if not self._may_be_free:
+        if not self.may_be_free:
             return np.ones(len(Q), np.bool_)
         verdicts = self._answers("touching", Q)
         touching: Truths = verdicts > UNDECIDED
@@ -571,7 +573,7 @@ class CollisionCheck:
         (Q0, Q1), batch = self._rows(q0=q0, q1=q1)
         # Three cases need no kernel: shapes that move together touch, samples are asked
         # for, or nothing moves against anything.
-        if not self._may_be_free:
+        if not self.may_be_free:
             fraction = np.zeros(len(Q0))
             reason = np.full(len(Q0), MotionReason.CONTACT, np.int8)
         elif step is not None:
@@ -600,7 +602,7 @@ class CollisionCheck:
         """Return the shape of joint positions that motions are quick for, if any."""
         moving = straight_links(self.cell)
         is_known = speeds_are_known(moving, self.state)
-        if not (is_known and self._moves and self._may_be_free):
+        if not (is_known and self._moves and self.may_be_free):
             return None
         return (self._placed.moving.joints,)
 
@@ -631,12 +633,16 @@ class CollisionCheck:
 
     def _kernel(self, asked: Question) -> Kernel:
         """Return the kernel of a question, which this caches."""
+        return kept(self, ("kernel", asked), lambda: self._records(asked).kernel())
 
-        def made() -> Kernel:
+    def _records(self, asked: Question) -> PipelineRecords:
+        """Return the records of a question, which this caches."""
+
+        def made() -> PipelineRecords:
             # Distances are results, and need all digits; a truth does not.
             choose = precision_of if asked == "touching" else double_precision
             precision = choose(self._placed)
-            return check_kernel(self._placed, asked, self.margin, precision)
+            return check_records(self._placed, asked, self.margin, precision)
 
         return kept(self, asked, made)
 

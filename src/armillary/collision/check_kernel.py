@@ -6,9 +6,9 @@ for; all else is in records, so that another state, margin or rules compile noth
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +23,9 @@ from armillary.collision.columns import (
     records,
 )
 from armillary.collision.distance.pair_kernel import ValueAsked
+from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.collision.precision import Precision
-from armillary.collision.shape_pairs import Placed
-from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import CompiledPipeline
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kinematics.moving_links import MovingLinks
@@ -34,11 +33,10 @@ from armillary.model.fields import kept
 from armillary.trace import Port
 
 __all__ = [
-    "Tables",
-    "check_kernel",
+    "check_records",
     "codes_of",
     "columns_of",
-    "records_behind",
+    "moved_records",
     "shape_records",
     "sphere_records",
 ]
@@ -46,20 +44,14 @@ __all__ = [
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.int64]
 
-MOST_CACHED: Final = 8
-"""Questions whose latest records the tables of a check keep."""
 
-Tables: TypeAlias = dict[str, Mapping[str, Any]]
-"""Records of some tables: for each an array for each of its fields."""
-
-
-def check_kernel(
+def check_records(
     pairs: PlacedPairs,
     asked: Question,
     margin: float,
     precision: Precision,
-) -> Kernel:
-    """Return the kernel of a question; nothing is compiled for another state.
+) -> PipelineRecords:
+    """Return the records of a question; nothing is compiled for another state.
 
     Args:
         pairs: The pairs of a check.
@@ -78,26 +70,10 @@ def check_kernel(
 
     # The code is cached beside the moving links, as other checks of the cell share it.
     code = kept(moving, ("check", room, asked, dtype.char, lanes), made)
-    question = _CheckQuestion(code, room, asked, margin, precision)
-    return _records_of(question, pairs).records.kernel()
-
-
-def _records_of(question: _CheckQuestion, pairs: PlacedPairs) -> CheckRecords:
-    """Return the records of a check, most of them those of the last one like it."""
-    # Obstacles are new: their records follow those of the same check without them.
-    if pairs.before is not None:
-        return _records_of(question, pairs.before).extended(pairs)
-    # States that attach the same differ in where bodies are: the records of the last
-    # one are those of this one, but for the bodies that moved.
-    latest = kept(pairs.tables, "latest records", dict[Any, CheckRecords])
-    before = latest.get(question.key)
-    now = before and before.moved(pairs)
-    if now is None:
-        now = CheckRecords.of(question, pairs)
-        if len(latest) >= MOST_CACHED:
-            latest.clear()
-    latest[question.key] = now
-    return now
+    question = _CheckQuestion(
+        code, columns_of(moving, room), room, asked, margin, precision
+    )
+    return records_of(question, pairs).records
 
 
 @final
@@ -107,6 +83,7 @@ class _CheckQuestion:
 
     Attributes:
         code: The code that answers it.
+        columns: Its columns.
         room: What the code is made for.
         asked: The question.
         margin: What is nearer touches [m].
@@ -114,6 +91,7 @@ class _CheckQuestion:
     """
 
     code: CompiledPipeline
+    columns: CheckColumns
     room: Room
     asked: Question
     margin: float
@@ -141,137 +119,58 @@ class _CheckQuestion:
         native = self.code.native
         return pairs.called(depth, native.dtype, native.lanes)
 
-    def records(
-        self,
-        columns: CheckColumns,
-        pairs: PlacedPairs,
-        called: Called,
-        part: RecordsBehind,
-    ) -> Tables:
-        """Return the records of spheres, shapes and pairs from some links on."""
-        tables, near = pairs.tables, self.near
+    @property
+    def numbered(self) -> Sequence[Port]:
+        """Return the columns whose entries are numbered as spheres are."""
+        return (self.columns.centres,)
+
+    def whole(self, pairs: PlacedPairs, called: Called) -> Tables:
+        """Return all records."""
         return {
-            **sphere_records(columns, pairs, part),
-            **shape_records(self.room, pairs, part),
-            **_link_pairs(columns, tables, near, part),
-            **_shape_pairs(columns, tables, near, called, part),
-        }
-
-
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class CheckRecords:
-    """The records of a check.
-
-    Attributes:
-        question: What is asked.
-        records: The records of all tables.
-        placed: Where the shapes are.
-        pose_key: What decides where moving links are, as `MovingLinks.pose_key`.
-        largest: The greatest sum of radii of two spheres that are compared [m].
-    """
-
-    question: _CheckQuestion
-    records: PipelineRecords
-    placed: Placed
-    pose_key: Hashable
-    largest: float
-
-    @classmethod
-    def of(cls, question: _CheckQuestion, pairs: PlacedPairs) -> Self:
-        """Return the records of a check; see `check_kernel`."""
-        columns, called = (
-            columns_of(pairs.moving, question.room),
-            question.called(pairs),
-        )
-        every = {
             **pairs.moving.records(pairs.state),
-            **_limits(columns, pairs.tables, question.margin, question.precision),
-            **question.records(columns, pairs, called, WHOLE),
+            **self.limits(pairs),
+            **self.behind(pairs, called, WHOLE),
         }
-        packed = PipelineRecords.of(question.code, every, called.callees)
-        largest = pairs.tables.largest
-        return cls(question, packed, pairs.placed, pairs.pose_key, largest)
 
-    def extended(self, pairs: PlacedPairs) -> Self:
-        """Return those of a check of the same pairs, and of some with obstacles."""
-        tables, question = pairs.tables, self.question
-        part, columns = tables.part, columns_of(pairs.moving, question.room)
-        called = question.called(pairs)
-        more = question.records(columns, pairs, called, part)
-        spheres = (columns.centres,)
-        records = records_behind(
-            self.records, tables, question.key, more, called, spheres
-        )
-        if tables.largest > self.largest:
-            limits = _limits(columns, tables, question.margin, question.precision)
-            first = np.zeros(1, np.int64)
-            wanted = {name: (first, given) for name, given in limits.items()}
-            records = records.changed(wanted)
-        return type(self)(
-            question, records, pairs.placed, self.pose_key, tables.largest
-        )
-
-    def moved(self, pairs: PlacedPairs) -> Self | None:
-        """Return those of a check of the same tables in another state.
-
-        It is None where moving links stand elsewhere: then all are made anew.
-        """
-        now = pairs.placed
-        if pairs.pose_key != self.pose_key:
-            return None
-        if now is self.placed:
-            return self
-        # Spheres around links that moved, and around their shapes; then these.
-        before, spheres = pairs.moved_from or (now, np.zeros(0, np.int64))
-        if before is not self.placed:
-            is_other = (self.placed.whole != now.whole).any(axis=(1, 2))
-            spheres = np.flatnonzero(is_other)
-        links = len(now.spheres) - len(now.rows)
-        shapes = spheres[np.searchsorted(spheres, links) :] - links
-        changes: dict[str, tuple[Indices, Mapping[str, Any]]] = {
-            "spheres": (spheres, {"centre": now.spheres[spheres]}),
-            "shapes": (shapes, {"shape_pose": now.matrices[shapes]}),
+    def behind(self, pairs: PlacedPairs, called: Called, part: RecordsBehind) -> Tables:
+        """Return the records of spheres, shapes and pairs from some links on."""
+        columns, tables, numbers = self.columns, pairs.tables, self.sizes(pairs, part)
+        others = {
+            **sphere_records(columns, pairs, part),
+            **_link_pairs(columns, tables, part),
+            **_shape_pairs(columns, tables, called, part),
         }
-        changed = self.records.changed(changes)
-        return type(self)(self.question, changed, now, self.pose_key, self.largest)
+        return {
+            name: {**others.get(name, {}), **given} for name, given in numbers.items()
+        }
 
+    def sizes(self, pairs: PlacedPairs, part: RecordsBehind) -> Tables:
+        """Return those of their numbers that depend on sizes and places of shapes."""
+        columns, tables, near = self.columns, pairs.tables, self.near
+        both, shapes = tables.both_spheres, tables.both_shapes
+        links = tables.links[part.pairs :]
+        numbers = numbers_of_spheres(pairs, part)
+        return {
+            columns.spheres.name: {columns.centre.name: pairs.placed.spheres[numbers]},
+            columns.link_pairs.name: {
+                columns.link_reach.name: _reach(tables, links, near)
+            },
+            columns.sphere_pairs.name: {
+                columns.sphere_reach.name: _reach(tables, both, near)
+            },
+            columns.shape_pairs.name: {
+                columns.shape_reach.name: _reach(tables, shapes, near)
+            },
+            **shape_records(self.room, pairs, part),
+        }
 
-def records_behind(
-    known: PipelineRecords,
-    tables: CheckTables,
-    key: Hashable,
-    more: Tables,
-    called: Called,
-    spheres: Sequence[Port],
-) -> PipelineRecords:
-    """Return records with those of pairs with obstacles behind them.
+    def places(self, pairs: PlacedPairs, spheres: Indices, shapes: Indices) -> Changes:
+        """Return the numbers that change where bodies moved."""
+        return moved_records(self.columns, pairs, spheres, shapes)
 
-    Args:
-        known: The records of the tables that these extend.
-        tables: The tables.
-        key: What else decides.
-        more: The records behind.
-        called: The code of all pairs of shapes.
-        spheres: The columns whose entries are numbered as spheres are.
-    """
-    # Only sizes and places are new where there were others of the same kinds.
-    latest: dict[Any, tuple[PipelineRecords, PipelineRecords]] = {}
-    if tables.layout is not None:
-        latest = kept(tables.layout, "records", dict[Any, Any])
-        before, same = latest.get(key, (None, None))
-        if before is known and same is not None:
-            return same.with_numbers(more)
-    # Spheres around obstacles come between those of links and of shapes.
-    links = tables.part.links
-    moved = dict.fromkeys(
-        (column.name for column in spheres), (links, len(tables.fixed.rows) - links)
-    )
-    made = known.extended(more, called.callees[len(known.callees) :], moved=moved)
-    if len(latest) >= MOST_CACHED:
-        latest.clear()
-    latest[key] = known, made
-    return made
+    def limits(self, pairs: PlacedPairs) -> Tables:
+        """Return the record of what decides, and for which rows."""
+        return _limits(self.columns, pairs.tables, self.margin, self.precision)
 
 
 def _limits(
@@ -298,19 +197,22 @@ def columns_of(moving: MovingLinks, room: Room) -> CheckColumns:
     return kept(moving, ("columns", room), lambda: CheckColumns(moving, room))
 
 
+def numbers_of_spheres(pairs: PlacedPairs, part: RecordsBehind) -> Indices:
+    """Return the numbers of spheres from some links on, in the order of records."""
+    links, spheres = len(pairs.tables.fixed.rows), len(pairs.tables.centres)
+    if not part.links:
+        return np.arange(spheres)
+    # Those around links, and around their shapes.
+    behind = spheres - len(pairs.placed.rows) + part.shapes
+    return np.concatenate([np.arange(part.links, links), np.arange(behind, spheres)])
+
+
 def sphere_records(
     columns: CheckColumns, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of spheres: which link each moves with, and where in it."""
     rows, centres = pairs.tables.spheres(pairs.placed)
-    numbers = np.arange(len(centres))
-    if part.links:  # those around links, and around their shapes
-        links, shapes = (
-            len(pairs.tables.fixed.rows),
-            len(centres) - len(pairs.placed.rows),
-        )
-        behind = shapes + part.shapes
-        numbers = np.concatenate([numbers[part.links : links], numbers[behind:]])
+    numbers = numbers_of_spheres(pairs, part)
     record: dict[Port, Any] = {
         columns.carrier_pose: rows[numbers],
         columns.centre: centres[numbers],
@@ -319,16 +221,22 @@ def sphere_records(
     return {columns.spheres.name: records(record)}
 
 
+def moved_records(
+    columns: CheckColumns, pairs: PlacedPairs, spheres: Indices, shapes: Indices
+) -> Changes:
+    """Return the numbers of spheres and shapes that moved, see `PairQuestion`."""
+    now = pairs.placed
+    return {
+        columns.spheres.name: (spheres, {columns.centre.name: now.spheres[spheres]}),
+        SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
+    }
+
+
 def shape_records(
     room: Room, pairs: PlacedPairs, part: RecordsBehind = WHOLE
 ) -> Tables:
     """Return the records of shapes: where each is in its moving link, its numbers."""
-    tables = pairs.tables
-    numbers = tables.numbers_and_spheres if room.has_clouds else tables.numbers
-    numbers = numbers[part.shapes :]
-    missing = room.numbers - numbers.shape[1]
-    if missing:
-        numbers = np.pad(numbers, ((0, 0), (0, missing)))
+    numbers = pairs.tables.padded(room)[part.shapes :]
     record = {
         CheckColumns.shape_pose.name: pairs.placed.matrices[part.shapes :],
         CheckColumns.shape_numbers.name: numbers,
@@ -350,14 +258,13 @@ def codes_of(both: Indices, called: Called, which: Indices) -> dict[str, Any]:
 
 
 def _link_pairs(
-    columns: CheckColumns, tables: CheckTables, near: float | None, part: RecordsBehind
+    columns: CheckColumns, tables: CheckTables, part: RecordsBehind
 ) -> Tables:
-    """Return the records of pairs of links; see `_reach`."""
+    """Return the records of pairs of links, but for `_reach`."""
     both, spans = tables.links[part.pairs :], tables.spans[part.pairs :]
     links: dict[Port, Any] = {
         columns.link_a: both[:, 0],
         columns.link_b: both[:, 1],
-        columns.link_reach: _reach(tables, both, near),
         columns.of_spheres: spans[:, :2],
         columns.of_shapes: spans[:, 2:],
     }
@@ -365,25 +272,19 @@ def _link_pairs(
 
 
 def _shape_pairs(
-    columns: CheckColumns,
-    tables: CheckTables,
-    near: float | None,
-    called: Called,
-    part: RecordsBehind,
+    columns: CheckColumns, tables: CheckTables, called: Called, part: RecordsBehind
 ) -> Tables:
-    """Return the records of pairs of shapes, those of two spheres apart."""
+    """Return the records of pairs of shapes, but for `_reach`, two spheres apart."""
     # Two spheres are compared by their bounding spheres, which are exact, without code.
     both, shapes, rows = tables.both_spheres, tables.both_shapes, tables.rows_of_shapes
     of_shapes = tables.of_shapes[part.others :]
     both_spheres: dict[Port, Any] = {
         columns.sphere_a: both[:, 0],
         columns.sphere_b: both[:, 1],
-        columns.sphere_reach: _reach(tables, both, near),
     }
     others: dict[Port, Any] = {
         columns.shape_a: shapes[:, 0],
         columns.shape_b: shapes[:, 1],
-        columns.shape_reach: _reach(tables, shapes, near),
         columns.X_A: rows[:, 0],
         columns.X_B: rows[:, 1],
     }
@@ -400,5 +301,5 @@ def _reach(tables: CheckTables, both: Indices, near: float | None) -> Array:
     near: If not None, the squares of what is nearer than this are returned [m2].
     """
     # Half spaces have infinite radii: they are near everything.
-    radii = tables.radii[both].sum(axis=1)
+    radii = tables.radii.take(both).sum(axis=1)
     return radii if near is None else (radii + near) ** 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.columns import Room
+from armillary.collision.distance.sizes import numbers_of
 from armillary.collision.shape_pairs import LinkShape, Placed, ShapePairs
 from armillary.kinematics.moving_links import FixedLinks, MovingLinks
 from armillary.kinematics.speed_bounds import SpeedBounds
 from armillary.model.cloud import Cloud
+from armillary.model.fields import kept
 from armillary.model.geometry.bounding import sphere_around
 from armillary.model.link_pairs import Pairs
 from armillary.model.shapes import Sphere
@@ -154,7 +156,7 @@ class CheckTables:
     def placed(self, moving: MovingLinks, tree: Tree) -> Placed:
         """Return where the shapes are while bases are placed as in a tree."""
         return Placed.of(
-            self._shape_rows,
+            self.shape_rows,
             self._with_blocks(
                 self._blocks, moving.base_frames(tree), self._movable_blocks
             ),
@@ -215,12 +217,13 @@ class CheckTables:
         return np.repeat(np.arange(len(self.fixed.rows)), np.diff(self.first))
 
     @cached_property
-    def _shape_rows(self) -> Indices:
+    def shape_rows(self) -> Indices:
+        """Return the rows of the moving links that shapes move with, shape (n,)."""
         return self.fixed.rows[self._owners]
 
     @cached_property
     def _sphere_rows(self) -> Indices:
-        return np.concatenate([self.fixed.rows, self._shape_rows])
+        return np.concatenate([self.fixed.rows, self.shape_rows])
 
     def spheres(self, placed: Placed) -> tuple[Indices, Array]:
         """Return the rows of links that spheres move with, and their centres there."""
@@ -252,10 +255,11 @@ class CheckTables:
             centres: Centres of spheres in the frames of their links, shape (s, 3).
             radii: Their radii [m], shape (s,).
         """
-        changed = {"tested": tested, "pairs": pairs, "centres": centres}
-        made = replace(self, **changed, radii=radii, layout=self)
         # What numbers of links and shapes decide is the same.
-        vars(made).update((name, getattr(self, name)) for name in _BY_NUMBERS)
+        known = {name: getattr(self, name) for name in (*_FIELDS, *_BY_NUMBERS)}
+        known.update(tested=tested, pairs=pairs, centres=centres, radii=radii)
+        made = object.__new__(type(self))  # sooner than `replace`
+        vars(made).update(known, layout=self)
         return made
 
     @cached_property
@@ -323,6 +327,20 @@ class CheckTables:
         return Room(spheres, _room(4, numbers), self.has_clouds)
 
     @cached_property
+    def are_formulas(self) -> bool:
+        """Return whether the distances of all pairs are formulas, not searched for."""
+        known = self.extends
+        own = self.pairs.kinds[len(known.pairs.kinds) if known else 0 :]
+        return (known is None or known.are_formulas) and all(
+            kind.is_closed_form for kind in own
+        )
+
+    @cached_property
+    def has_single_shapes(self) -> bool:
+        """Return whether the links behind have one shape each."""
+        return bool((np.diff(self.first[self.part.links :]) == 1).all())
+
+    @cached_property
     def most_numbers(self) -> int:
         """Return the greatest count of numbers of a shape."""
         known = 0 if self.extends is None else self.extends.most_numbers
@@ -337,28 +355,28 @@ class CheckTables:
         shapes = self.pairs.shapes[self.part.shapes :]
         return any(isinstance(each.shape, Cloud) for each in shapes)
 
-    @cached_property
-    def numbers(self) -> Array:
-        """Return the numbers of shapes, then 0, shape (n, `most_numbers`)."""
-        shapes = self.pairs.shapes
-        numbers, known = np.zeros((len(shapes), self.most_numbers)), 0
-        if self.extends is not None:
-            before = self.extends.numbers
-            known = len(before)
-            numbers[:known, : before.shape[1]] = before
-        for k in range(known, len(shapes)):
-            own = shapes[k].numbers
-            numbers[k, : len(own)] = own
-        return numbers
+    def padded(self, room: Room) -> Array:
+        """Return the numbers of shapes, then 0: as many as there is room for, (n, m).
 
-    @cached_property
-    def numbers_and_spheres(self) -> Array:
-        """Return the same, the numbers of each followed by a sphere around it."""
-        shapes, known = self.pairs.shapes, self.numbers
-        numbers = np.pad(known, ((0, 0), (0, SPHERE_NUMBERS)))
-        for row, each in zip(numbers, shapes, strict=True):
-            own = len(each.numbers)
-            row[own : own + SPHERE_NUMBERS] = each.around
+        Among clouds the numbers of each are followed by those of a sphere around it.
+        """
+        return kept(self, ("numbers", *room[1:]), lambda: self._padded(room))
+
+    def _padded(self, room: Room) -> Array:
+        shapes, known = self.pairs.shapes, self.part.shapes
+        own = [numbers_of(each.shape) for each in shapes[known:]]
+        if room.has_clouds:
+            around = (each.around for each in shapes[known:])
+            own = [[*a, *b] for a, b in zip(own, around, strict=True)]
+        numbers = np.zeros((len(shapes), room.numbers))
+        if self.extends is not None:
+            numbers[:known] = self.extends.padded(room)
+        widths = {*map(len, own)}
+        if len(widths) == 1:
+            numbers[known:, : min(widths)] = own
+        else:
+            for row, values in zip(numbers[known:], own, strict=True):
+                row[: len(values)] = values
         return numbers
 
     def ordered_rows(self, which: Indices) -> Indices:
@@ -368,7 +386,7 @@ class CheckTables:
 
         which: Positions in `pairs`, shape (p,).
         """
-        return self._shape_rows[self.ordered_shapes[which]]
+        return self.shape_rows[self.ordered_shapes[which]]
 
     @cached_property
     def ordered_shapes(self) -> Indices:
@@ -424,8 +442,9 @@ class CheckTables:
             The greatest coordinates; 0 where shapes have no end, or a pose is NaN.
         """
         # The spheres around links are around those of their shapes.
-        reach = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
-        return np.where(np.isfinite(reach), reach, 0.0)
+        reach: Array = np.abs(centres).max(axis=1, initial=0.0) + self.radii[links]
+        is_usual = reach.sum() < np.inf
+        return reach if is_usual else np.where(np.isfinite(reach), reach, 0.0)
 
     def levers(self, speeds: SpeedBounds, placed: Placed) -> tuple[Array, Array]:
         """Return how fast links move, and how fast those of pairs approach each other.
@@ -460,15 +479,19 @@ class CheckTables:
         return first + np.arange(len(first)), starts
 
 
+_FIELDS: Final = tuple(field.name for field in fields(CheckTables))
+
 _BY_NUMBERS: Final = (
     "_owners",
-    "_shape_rows",
+    "shape_rows",
     "_sphere_rows",
+    "are_formulas",
     "are_spheres",
     "ball_numbers",
     "both_shapes",
     "both_spheres",
     "has_clouds",
+    "has_single_shapes",
     "most_numbers",
     "ordered_shapes",
     "part",

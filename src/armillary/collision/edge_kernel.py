@@ -1,15 +1,28 @@
-"""The records of the pipeline of edges; its code depends on the moving links alone."""
+"""The records of the pipelines of edges; their code depends on the moving links alone.
+
+Records of links that move are kept by the tables of a check, whatever stands around
+them. For another state or other obstacles, those of what stands still are written, all
+at once, into the records of a check with as many shapes of the same kinds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_kernel import codes_of, shape_records
 from armillary.collision.columns import Room, records
+from armillary.collision.edge_layout import (
+    EdgeLayout,
+    MovingLayout,
+    StillRecords,
+    rounded_box,
+)
 from armillary.collision.edge_proof_stages import (
     EdgeProofColumns,
     edge_proof_pipeline,
@@ -27,29 +40,23 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
+from armillary.collision.lengths import NEARNESS
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
-from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
+from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.tables import pack_all
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
-from armillary.model.cloud import Cloud
-from armillary.model.fields import kept
-from armillary.model.primitive import Primitive
-from armillary.model.shapes import (
-    Box,
-    Capsule,
-    ConvexPolyhedron,
-    Cylinder,
-    Lozenge,
-    Sphere,
-)
+from armillary.kinematics.speed_bounds import SpeedBounds
+from armillary.model.fields import kept, kept_few
 from armillary.trace import Port
 
-__all__ = ["edge_columns", "edge_proof_columns"]
+__all__ = ["Nearness", "edge_columns", "edge_proof_columns"]
 
 Array = npt.NDArray[np.float64]
-Indices = npt.NDArray[np.int64]
+Packed: TypeAlias = Mapping[str, npt.NDArray[Any]]
 Tables: TypeAlias = dict[str, Mapping[str, Any]]
 
 ROUNDINGS: Final = 2.0
@@ -61,80 +68,62 @@ LARGE: Final = 1e12
 LOST: Final = 1e-5
 """By which part squares of distances may be wrong where they are differences."""
 
+SPARE: Final = 2e-3
+"""What is nearer than the margin and this is looked at, whether it touches or not [m].
+
+Code that counts what is nearly touching then shares the records of what stands still
+with that which does not.
+"""
+
 FEWEST_LINKS: Final = 32
-"""Room for so many links at least; more of them compile other code."""
+"""Room for so many links that move at least; more of them compile other code."""
 
 
-class RoundedBox(NamedTuple):
-    """A box with rounded edges around a shape, in the shape's own frame.
+class Nearness(NamedTuple):
+    """What touches.
 
     Attributes:
-        centre: Its centre, shape (3,).
-        half: Half of its edges, without the rounding, shape (3,).
-        radius: The rounding [m].
-        is_shape: Whether the shape is that, and no more than within it.
+        margin: That of the check [m].
+        more: What is nearer than the margin and this touches [m].
     """
 
-    centre: Array
-    half: Array
-    radius: float
-    is_shape: bool
+    margin: float
+    more: float
 
+    @property
+    def touching(self) -> float:
+        """Return below which distance shapes touch [m]."""
+        return self.margin + self.more
 
-ORIGIN: Final = np.zeros(3)
-
-
-def rounded_box(shape: Primitive | Cloud) -> RoundedBox | None:
-    """Return the rounded box around a shape; None where a sphere does as well."""
-    match shape:
-        case Box():
-            return RoundedBox(ORIGIN, 0.5 * np.array(shape.size), 0.0, True)
-        case Capsule():
-            half = np.array([0.0, 0.0, 0.5 * shape.length])
-            return RoundedBox(ORIGIN, half, shape.radius, True)
-        case Lozenge():
-            half = np.array([*(0.5 * np.array(shape.size)), 0.0])
-            return RoundedBox(ORIGIN, half, shape.radius, True)
-        case Cylinder():
-            half = np.array([shape.radius, shape.radius, 0.5 * shape.length])
-            return RoundedBox(ORIGIN, half, 0.0, False)
-        case ConvexPolyhedron():
-            corners = np.array(shape.vertices)
-            low, high = corners.min(axis=0), corners.max(axis=0)
-            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
-        case Cloud():
-            low, high = map(np.array, shape.bounding_box())
-            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
-        case _:
-            return None
+    @property
+    def looked_at(self) -> float:
+        """Return below which distance they are looked at [m]."""
+        return self.margin + max(self.more, SPARE)
 
 
 def edge_columns(
-    pairs: PlacedPairs, touching: float, precision: Precision, lanes: int
+    pairs: PlacedPairs, near: Nearness, precision: Precision, lanes: int
 ) -> ColumnFunction:
     """Return the code that tells if links touch at any row; see `edge_stages`.
 
     Args:
         pairs: The pairs of a check, whose poses are compiled.
-        touching: What is nearer touches [m].
+        near: What touches.
         precision: In which type it decides.
         lanes: Rows that are computed at once.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    pairs = pairs.whole
     moving, room = pairs.moving, _room(pairs)
     pipeline = kept(moving, ("edges", room), lambda: edge_pipeline(moving, room))
-    columns = EdgeColumns(moving, room)
-    made = _EdgeRecords(pairs, columns, room, touching, precision, lanes)
-    return ColumnFunction.compiled(
-        pipeline, made.tables(), made.callees, dtype=precision.dtype, lanes=lanes
-    )
+    columns = kept(moving, ("edge columns", room), lambda: EdgeColumns(moving, room))
+    code = ColumnCode(pipeline, precision.dtype, lanes)
+    return _EdgeRecords(pairs, columns, code, room, near, precision).function()
 
 
 def edge_proof_columns(
-    pairs: PlacedPairs, touching: float, precision: Precision, box: PositionBox
+    pairs: PlacedPairs, margin: float, precision: Precision, box: PositionBox
 ) -> ColumnFunction | None:
     """Return code that proves pieces of motions; see `edge_proof_stages`.
 
@@ -144,369 +133,415 @@ def edge_proof_columns(
 
     Args:
         pairs: The pairs of a check.
-        touching: What is nearer touches [m], roundings not counted.
+        margin: What is nearer touches [m], roundings not counted.
         precision: In which type it decides, and how far that is wrong.
         box: The joint positions for which it is asked.
 
     Raises:
         KernelError: As for `compile_pipeline`.
     """
-    pairs = pairs.whole
-    moving = straight_links(pairs.moving.cell)
-    most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
-    if not (most_q <= precision.most_q).all():
+    rates = _Rates.of(pairs, precision, box) if pairs.tables.are_formulas else None
+    if rates is None:
         return None
-    if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
-        return None
-    speeds = pairs.speeds(*box, accelerations=True)
-    levers, _ = pairs.levers(*box, speeds)
-    bounds = (levers, speeds.angular, speeds.bending)
-    if not all((np.abs(each) < LARGE).all() for each in bounds):
-        return None
-    room = _room(pairs)
+    moving, room = straight_links(pairs.moving.cell), _room(pairs)
     pipeline = kept(moving, ("proofs", room), lambda: edge_proof_pipeline(moving, room))
-    # Positions, rates and what is between them are rounded.
-    touching += ROUNDINGS * precision.rounding
-    lanes = native_lanes(precision.dtype)
-    columns = EdgeProofColumns(moving, room)
-    made = _EdgeRecords(pairs, columns, room, touching, precision, lanes)
-    tables = {
-        **made.tables(),
-        **made.moving(columns, precision, levers),
-        **moving_twists(moving).records(pairs.state),
-        **coordinate_records(columns, speeds, levers),
-    }
-    return ColumnFunction.compiled(
-        pipeline, tables, made.callees, dtype=precision.dtype, lanes=lanes
+    columns = kept(
+        moving, ("proof columns", room), lambda: EdgeProofColumns(moving, room)
     )
+    # Positions, rates and what is between them are rounded.
+    near = Nearness(margin, NEARNESS + ROUNDINGS * precision.rounding)
+    code = ColumnCode(pipeline, precision.dtype, native_lanes(precision.dtype))
+    return _EdgeRecords(pairs, columns, code, room, near, precision, rates).function()
 
 
 def _room(pairs: PlacedPairs) -> Room:
-    """Return what code is made for: of spheres, those around links, and some more."""
-    links = FEWEST_LINKS
-    while links <= len(pairs.tables.first):
+    """Return what code is made for: of spheres, those around links that move."""
+    # One more stands for all that stands still.
+    moving, links = MovingLayout.of(pairs.tables.extends or pairs.tables), FEWEST_LINKS
+    while links <= len(moving.links):
         links *= 4
     return pairs.tables.room._replace(spheres=links)
 
 
+class _Rates(NamedTuple):
+    """How fast links move, for proofs.
+
+    Attributes:
+        box: The joint positions for which it holds.
+        speeds: Bounds of speeds.
+        levers: How fast each link moves for unit rates, shape (l, c).
+    """
+
+    box: PositionBox
+    speeds: SpeedBounds
+    levers: Array
+
+    @classmethod
+    def of(
+        cls, pairs: PlacedPairs, precision: Precision, box: PositionBox
+    ) -> _Rates | None:
+        """Return them; None where they, or roundings, have no bounds."""
+        alone = pairs.before or pairs
+        where = tuple(each.tobytes() for each in box)
+        key = where, precision.most_q.tobytes(), alone.pose_key, alone.moving_centres
+
+        def made() -> _Rates | None:
+            most_q = np.maximum(np.abs(box.lower), np.abs(box.upper))
+            if not (most_q <= precision.most_q).all():
+                return None
+            speeds = alone.speeds(*box, accelerations=True)
+            levers, _ = alone.levers(*box, speeds)
+            bounds = levers, speeds.angular, speeds.bending
+            if not all((np.abs(each) < LARGE).all() for each in bounds):
+                return None
+            return cls(box, speeds, levers)
+
+        return kept_few(alone.tables, "rates", key, made)
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class _EdgeRecords:
-    """The records of a check, under construction."""
+    """The records of a check.
 
-    def __init__(
-        self,
-        pairs: PlacedPairs,
-        columns: EdgeColumns,
-        room: Room,
-        touching: float,
-        precision: Precision,
-        lanes: int,
-    ) -> None:
-        tables, placed = pairs.tables, pairs.placed
-        self.pairs, self.columns, self.touching = pairs, columns, touching
-        self.room, self.rounding = room, precision.rounding
-        self.lanes, self.dtype = lanes, precision.dtype
-        self.shapes = [each.shape for each in tables.pairs.shapes]
-        self.rows, self.radii = placed.rows, tables.pairs.radii
-        self.owner = np.repeat(np.arange(len(tables.first) - 1), np.diff(tables.first))
-        self.is_ball = np.array([type(x) is Sphere for x in self.shapes], np.bool_)
-        self.link_rows, self.centres = tables.spheres(placed)
-        self.count = len(tables.first) - 1
-        # Spherical shapes have records, those of a link together.
-        self.balls = np.flatnonzero(self.is_ball & (self.rows > 0))
-        of_balls = self.owner[self.balls]
-        numbers = np.arange(self.count)
-        first = np.searchsorted(of_balls, numbers)
-        last = np.searchsorted(of_balls, numbers, side="right")
-        self.ball_spans = np.stack([first, last - first], axis=1)
-        self.callees: list[Any] = []
-        self.order = np.empty(0, np.int64)
-        self.made: Tables = {}
+    Attributes:
+        pairs: The pairs of the check.
+        columns: The columns of the code.
+        code: The code.
+        room: What it is made for.
+        near: What touches.
+        precision: How far distances are wrong.
+        rates: How fast links move; None where that is not asked.
+    """
 
-    def tables(self) -> Tables:
-        """Return the records of all tables."""
-        pairs, columns = self.pairs, self.columns
-        each = pairs.tables.pairs.pairs
-        moves = np.sort(
-            np.concatenate([pairs.tables.of_spheres, pairs.tables.of_shapes])
-        )
-        sides = each[moves]
-        is_still = self.rows[sides] == 0
-        of_still = is_still.any(axis=1)
-        # The side that stands still comes second; of pairs that both move, as they are.
-        turned = is_still[:, 0]
-        sides[turned] = sides[turned, ::-1]
-        called: list[Indices] = []  # pairs of shapes whose code is called, in order
-        still = self._still(moves[of_still], sides[of_still], called)
-        links = self._link_pairs(moves[~of_still], sides[~of_still], called)
-        self.order = np.concatenate([np.empty(0, np.int64), *called])
-        self.made = {
-            **pairs.moving.records(pairs.state),
-            **still,
-            **links,
-            **self._balls(),
-            **shape_records(self.room, pairs),
-            columns.shape_pairs.name: self._called(self.order),
-        }
-        return self.made
+    pairs: PlacedPairs
+    columns: EdgeColumns
+    code: ColumnCode
+    room: Room
+    near: Nearness
+    precision: Precision
+    rates: _Rates | None = None
 
-    def _still(self, which: Indices, sides: Indices, called: list[Indices]) -> Tables:
-        """Return the records of links, and of what stands still near them."""
-        columns, pairs = self.columns, self.pairs
-        rows = self.link_rows[: self.count]
-        moving = np.flatnonzero(rows > 0)
-        # Links that most joints move come first.
-        moving = moving[np.argsort(-rows[moving], kind="stable")]
-        spheres: list[tuple[Any, ...]] = []
-        boxes: list[tuple[Any, ...]] = []
-        of_spheres, of_boxes = (np.zeros((len(moving), 2), np.int64) for _ in range(2))
-        link_of = self.owner[sides[:, 0]]
-        # Pairs of a link, those with the same shape that stands still together.
-        order = np.lexsort((sides[:, 0], sides[:, 1], link_of))
-        keys = np.stack([link_of[order], sides[order, 1]], axis=1)
-        is_first = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
-        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
-        by_link: dict[int, list[Indices]] = {}
-        for group in groups:
-            by_link.setdefault(int(link_of[group[0]]), []).append(group)
-        bounds: dict[int, RoundedBox | None] = {}
-        at = sum(map(len, called))
-        for k, link in enumerate(moving.tolist()):
-            begin = len(spheres), len(boxes)
-            for group in by_link.get(link, ()):
-                shape = int(sides[group[0], 1])
-                if shape not in bounds:
-                    bounds[shape] = rounded_box(self.shapes[shape])
-                box = bounds[shape]
-                is_exact = self.is_ball[shape] if box is None else box.is_shape
-                # Spheres of the link need no code if it is as it is described here.
-                if is_exact:
-                    balls = self.ball_spans[link]
-                    others = group[~self.is_ball[sides[group, 0]]]
-                else:
-                    balls, others = np.zeros(2, np.int64), group
-                called.append(which[others])
-                spans = balls, (at, len(others))
-                at += len(others)
-                if box is None:
-                    centre = pairs.placed.centres[shape]
-                    radius = self.radii[shape] + self.touching
-                    near = self._near(link, centre, radius)
-                    spheres.append((*near, centre, radius, *spans))
-                else:
-                    X = pairs.placed.matrices[shape]
-                    centre = X[:, :3] @ box.centre + X[:, 3]
-                    radius = box.radius + self.touching
-                    reach = float(np.linalg.norm(box.half)) + radius
-                    near = *self._near(link, centre, reach), reach
-                    boxes.append((*near, centre, X[:, :3].T, box.half, radius, *spans))
-            of_spheres[k] = begin[0], len(spheres) - begin[0]
-            of_boxes[k] = begin[1], len(boxes) - begin[1]
-        record: dict[Port, Any] = {
-            columns.link_pose: rows[moving],
-            columns.link_centre: self.centres[moving],
-            columns.link_radius: pairs.tables.radii[moving],
-            columns.link_ball: moving,
-        }
-        sphere_ports = (
-            columns.still_twice,
-            columns.still_rest,
-            columns.still_centre,
-            columns.still_radius,
-        )
-        box_ports = (
-            columns.box_twice,
-            columns.box_rest,
-            columns.box_reach,
-            columns.box_centre,
-            columns.box_axes,
-            columns.box_half,
-            columns.box_radius,
-        )
-        return {
-            columns.links.name: {
-                **records(record),
-                OF_SPHERES: of_spheres,
-                OF_BOXES: of_boxes,
-            },
-            columns.spheres.name: _listed(
-                spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
-            ),
-            columns.boxes.name: _listed(
-                boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
-            ),
-        }
+    def function(self) -> ColumnFunction:
+        """Return the code with its records."""
+        known, pairs, columns = self._like, self.pairs, self.columns
+        if known.pairs is pairs:
+            return known.function
+        # What stands still is elsewhere, or of another size; shapes, too.
+        made = {**self._still, columns.shapes.name: self._shapes(known)}
+        if len(self._layout.still):
+            table = columns.shape_pairs
+            mates = records(self._mates(self._layout.still))
+            made[table.name] = table.with_numbers(
+                known.function.records[table.name], mates
+            )
+        return known.function.with_numbers(made)
 
-    def _near(self, link: int, centre: Array, radius: float) -> tuple[Array, float]:
-        """Return the numbers by which a sphere that stands still is near a link."""
-        # Of squares some digits are lost: what is a little farther is near, too.
-        reach = self.pairs.tables.radii[link] + radius
-        square = float(centre @ centre)
-        near = reach**2 + LOST * (reach**2 + square + 1.0)
-        return 2.0 * centre, near - square
+    def _shapes(self, known: _Known) -> npt.NDArray[Any]:
+        """Return the records of shapes, which all code of a type shares."""
+        pairs, table, part = self.pairs, self.columns.shapes, self.pairs.tables.part
 
-    def _link_pairs(
-        self, which: Indices, sides: Indices, called: list[Indices]
-    ) -> Tables:
-        """Return the records of pairs of links that both move."""
-        columns, radii = self.columns, self.pairs.tables.radii
-        links: Indices = self.owner[sides]
-        order = np.lexsort((links[:, 1], links[:, 0]))
-        both, is_first = links[order], np.ones(len(order), np.bool_)
-        is_first[1:] = (both[1:] != both[:-1]).any(axis=1)
-        groups: list[Indices] = []
-        if len(order):
-            groups += np.split(order, np.flatnonzero(is_first)[1:])
-        a: Indices
-        b: Indices
-        a, b = both[is_first].T
-        # Those between links that most joints move come first.
-        rows = self.link_rows[: self.count]
-        ranks = np.argsort(-(rows[a] + rows[b]), kind="stable")
-        a, b = a[ranks], b[ranks]
-        # Spheres of the first are compared with the sphere around the second.
-        is_turned = self.ball_spans[a, 1] > self.ball_spans[b, 1]
-        a, b = np.where(is_turned, b, a), np.where(is_turned, a, b)
-        at = sum(map(len, called))
-        spans = np.zeros((len(ranks), 2), np.int64)
-        for k, rank in enumerate(ranks.tolist()):
-            group: Indices = groups[int(rank)]
-            others: Indices = group[~self.is_ball[sides[group]].all(axis=1)]
-            called.append(which[others])
-            spans[k] = at, len(others)
-            at += len(others)
-        record: dict[Port, Any] = {
-            columns.pair_a: a,
-            columns.pair_b: b,
-            columns.pair_reach: radii[a] + radii[b] + self.touching,
-            columns.pair_radius: radii[b] + self.touching,
-        }
-        return {
-            columns.link_pairs.name: {
-                **records(record),
-                BALLS_A: self.ball_spans[a],
-                BALLS_B: self.ball_spans[b],
-                SHAPES_NEAR_LINK: spans,
+        def written() -> npt.NDArray[Any]:
+            given: dict[str, Any] = {
+                self.columns.shape_pose.name: pairs.placed.matrices
             }
-        }
+            if part.shapes:  # others are of the same sizes
+                name = self.columns.shape_numbers.name
+                given[name] = pairs.tables.padded(self.room)[part.shapes :]
+            return table.with_numbers(known.function.records[table.name], given)
 
-    def moving(
-        self, columns: EdgeProofColumns, precision: Precision, levers: Array
-    ) -> Tables:
-        """Return the tables whose records say how links move, too.
+        return kept(pairs, ("shapes of edges", self.code.dtype.char, table), written)
 
-        levers: How fast links move for unit rates, shape (l, c).
+    @cached_property
+    def _layout(self) -> EdgeLayout:
+        return EdgeLayout.of(self.pairs.tables)
+
+    @property
+    def _like(self) -> _Known:
+        """Return records that differ from these by what stands still alone."""
+        pairs, columns = self.pairs, self.columns
+        owner = pairs.tables.layout or pairs.tables
+
+        def made() -> _Known:
+            called = pairs.called(self._asked, *self.code.made_for)
+            tables: Tables = {
+                columns.links.name: self._links(),
+                columns.shape_pairs.name: self._shape_pairs(called),
+                **shape_records(self.room, pairs),
+            }
+            packed = {**self._moving(), **self._still}
+            every = PipelineRecords.of(self.code, tables, called.callees, packed)
+            return _Known(pairs, every.function())
+
+        return kept_few(owner, "edge records", (self._key, self._asked), made)
+
+    @property
+    def _asked(self) -> Any:
+        """Return what is asked of the code of pairs of shapes."""
+        return "touch" if self.near.touching == 0.0 else "free"
+
+    @cached_property
+    def _key(self) -> Hashable:
+        """Return what decides the records of links that move, and their shapes."""
+        pairs, rates = self.pairs, self.rates
+        box = rates and tuple(each.tobytes() for each in rates.box)
+        most = self.precision.rounding, self.precision.most_extent
+        where = pairs.pose_key, pairs.moving_centres
+        code = self.code.dtype.char, self.code.lanes, self.room
+        return (type(self.columns), code, self.near, most, where, box)
+
+    # what moves
+
+    def _moving(self) -> Packed:
+        """Return the records of links that move, packed; see `_moving_tables`."""
+        pairs = self.pairs.before or self.pairs
+
+        def made() -> Packed:
+            # Code that is called has records of its own, in other tables.
+            tables = self._moving_tables(pairs)
+            every = self.code.pipeline.tables
+            some = [table for table in every if table.name in tables]
+            name = self.columns.shape_pairs.name
+            beside = {name: np.empty(len(self._pairs_of_links.called))}
+            counted = [*some, self.columns.shape_pairs]
+            columns, dtype = self.code.pipeline.columns, self.code.dtype
+            packed = pack_all(counted, tables, columns, dtype, beside)
+            return {table.name: packed[table.name] for table in some}
+
+        return kept_few(pairs.tables, "edges of links", self._key, made)
+
+    @property
+    def _pairs_of_links(self) -> Any:
+        return self._layout.moving.pairs
+
+    def _moving_tables(self, pairs: PlacedPairs) -> Tables:
+        """Return the records of spherical shapes, and of pairs of links.
+
+        pairs: The pairs of the check without obstacles.
         """
-        tables = self.made
-        table = tables[columns.links.name]
-        links = {name: np.asarray(values) for name, values in table.items()}
-        rows, of_links = (
-            links[port.name] for port in (columns.link_pose, columns.link_ball)
-        )
-        # What stands still comes first, behind the numbers of all links: it does not
-        # move.
-        numbers = np.concatenate([[self.count], of_links])
-        every = {
-            name: np.concatenate([np.zeros((1, *values.shape[1:]), int), values])
-            for name, values in links.items()
-        }
-        every[columns.link_ball.name] = numbers
-        zeros = np.zeros((1, levers.shape[1]))
-        more: dict[Port, Any] = {
-            columns.link_twist: np.concatenate([[0], rows]),
-            columns.link_levers: np.concatenate([zeros, levers[of_links]]),
-            columns.link_bounds: numbers,
-            columns.link_grown: numbers,
-            columns.most_reach: np.full(len(numbers), precision.most_extent),
-        }
-        owners = self.owner[self.balls]
-        own: dict[Port, Any] = {
-            columns.ball_twist: self.rows[self.balls],
-            columns.ball_bounds: owners,
-        }
-        other: dict[Port, Any] = {
-            columns.other_twist: self.rows[self.balls],
-            columns.other_bounds: owners,
-        }
-        pairs = tables[columns.link_pairs.name]
-        both: dict[Port, Any] = {
-            columns.pair_grown_a: pairs[columns.pair_a.name],
-            columns.pair_grown_b: pairs[columns.pair_b.name],
-        }
-        moves = np.where(self.rows > 0, self.owner, self.count)
-        a, b = self.pairs.tables.pairs.pairs[self.order].T
-        shapes: dict[Port, Any] = {
-            columns.shape_bounds: moves[a],
-            columns.mate_bounds: moves[b],
-        }
-        added = {
-            columns.own_balls.name: own,
-            columns.other_balls.name: other,
-            columns.link_pairs.name: both,
-            columns.shape_pairs.name: shapes,
-        }
-        return {
-            columns.links.name: {**every, **records(more)},
-            **{name: {**tables[name], **records(each)} for name, each in added.items()},
-        }
-
-    def _balls(self) -> Tables:
-        """Return the records of spherical shapes, for both sides of pairs."""
-        columns, balls = self.columns, self.balls
-        rows, centres = self.rows[balls], self.pairs.placed.centres[balls]
+        columns, layout = self.columns, self._layout.moving
+        tables, touching = pairs.tables, self.near.touching
+        balls = layout.balls
+        rows, centres = layout.rows[balls], pairs.placed.centres[balls]
+        radii = tables.pairs.radii[balls]
         own: dict[Port, Any] = {
             columns.ball_pose: rows,
             columns.ball_centre: centres,
-            columns.ball_radius: self.radii[balls],
+            columns.ball_radius: radii + touching,
         }
         other: dict[Port, Any] = {
             columns.other_pose: rows,
             columns.other_centre: centres,
-            columns.other_radius: self.radii[balls] + self.touching,
+            columns.other_radius: radii,
         }
+        a, b, spans, _ = layout.pairs
+        both: dict[Port, Any] = {
+            columns.pair_a: layout.places[a],
+            columns.pair_b: layout.places[b],
+            columns.pair_reach: tables.radii[a] + tables.radii[b] + touching,
+            columns.pair_radius: tables.radii[b],
+        }
+        more: Tables = {}
+        if isinstance(columns, EdgeProofColumns):
+            assert self.rates is not None
+            owners = layout.places[layout.owner[balls]]
+            own |= {columns.ball_twist: rows, columns.ball_bounds: owners}
+            other |= {columns.other_twist: rows, columns.other_bounds: owners}
+            both[columns.pair_grown_a] = layout.places[a]
+            both[columns.pair_grown_b] = layout.places[b]
+            _, speeds, levers = self.rates
+            more = {
+                **moving_twists(straight_links(pairs.moving.cell)).records(pairs.state),
+                **coordinate_records(columns, speeds, levers),
+            }
+        else:
+            more = {**pairs.moving.records(pairs.state)}
         return {
+            **more,
             columns.own_balls.name: records(own),
             columns.other_balls.name: records(other),
+            columns.link_pairs.name: {
+                **records(both),
+                BALLS_A: layout.ball_spans[a],
+                BALLS_B: layout.ball_spans[b],
+                SHAPES_NEAR_LINK: spans,
+            },
         }
 
-    def _called(self, order: Indices) -> Mapping[str, Any]:
-        """Return the records of pairs of shapes whose code is called.
-
-        order: Positions in the pairs of shapes.
-        """
-        columns, pairs = self.columns, self.pairs
-        asked = "touch" if self.touching == 0.0 else "free"
-        called = pairs.called(asked, self.dtype, self.lanes)
-        self.callees += called.callees
-        a, b = pairs.tables.pairs.pairs[order].T
-        turned = pairs.tables.ordered_rows(order)
+    def _links(self) -> Mapping[str, Any]:
+        """Return the records of links that move."""
+        pairs, columns, layout = self.pairs, self.columns, self._layout
+        links = layout.moving.links
+        rows = layout.moving.tables.fixed.rows[links]
         record: dict[Port, Any] = {
-            columns.shape_link: self.rows[a],
+            columns.link_pose: rows,
+            columns.link_centre: pairs.placed.spheres[links],
+            columns.link_radius: pairs.tables.radii[links] + self.near.touching,
+            columns.link_ball: np.arange(len(links)),
+        }
+        spans = {
+            OF_SPHERES: layout.spheres.of_links,
+            OF_BOXES: layout.boxes.of_links,
+        }
+        if not isinstance(columns, EdgeProofColumns):
+            return {**records(record), **spans}
+        # What stands still comes first, behind the numbers of all links: it does not
+        # move.
+        assert self.rates is not None
+        numbers = np.append(len(links), np.arange(len(links)))
+        record[columns.link_twist] = rows
+        record[columns.link_levers] = self.rates.levers[links]
+        every = {
+            name: np.concatenate([np.zeros((1, *values.shape[1:]), int), values])
+            for name, values in (records(record) | spans).items()
+        }
+        for port in (columns.link_ball, columns.link_bounds, columns.link_grown):
+            every[port.name] = numbers
+        most = np.full(len(numbers), self.precision.most_extent)
+        return {**every, columns.most_reach.name: most}
+
+    # pairs of shapes whose code is called
+
+    def _shape_pairs(self, called: Any) -> Mapping[str, Any]:
+        """Return the records of pairs of shapes.
+
+        called: The code of all pairs.
+        """
+        pairs, columns, layout = self.pairs, self.columns, self._layout
+        tables, (a, b) = pairs.tables, layout.sides.T
+        rows, order, touching = pairs.placed.rows, layout.called, self.near.touching
+        plenty = touching + 2.0 * self.precision.rounding
+        turned = tables.ordered_rows(order)
+        record: dict[Port, Any] = {
+            columns.shape_link: rows[a],
             columns.shape_centre: pairs.placed.centres[a],
-            columns.shape_radius: self.radii[a],
-            columns.mate_link: self.rows[b],
-            columns.mate_centre: pairs.placed.centres[b],
-            columns.mate_radius: self.radii[b] + self.touching,
+            columns.shape_radius: tables.pairs.radii[a],
+            columns.mate_link: rows[b],
             columns.X_A: turned[:, 0],
             columns.X_B: turned[:, 1],
-            columns.enough: np.full(len(order), self.touching),
-            columns.plenty: np.full(len(order), self.touching + 2.0 * self.rounding),
+            columns.enough: np.full(len(order), touching),
+            columns.plenty: np.full(len(order), plenty),
+            **self._mates(b),
         }
-        both = pairs.tables.ordered_shapes[order]
+        if isinstance(columns, EdgeProofColumns):
+            moving = layout.moving
+            places = np.full(len(rows), len(moving.links))
+            places[: len(moving.owner)] = moving.places[moving.owner]
+            record[columns.shape_bounds] = places[a]
+            record[columns.mate_bounds] = places[b]
+        both = tables.ordered_shapes[order]
         return {**records(record), **codes_of(both, called, order)}
 
+    def _mates(self, shapes: Any) -> dict[Port, Any]:
+        """Return the spheres around the second shapes of pairs."""
+        columns, pairs = self.columns, self.pairs
+        return {
+            columns.mate_centre: pairs.placed.centres.take(shapes, axis=0),
+            columns.mate_radius: pairs.tables.pairs.radii.take(shapes),
+        }
 
-def _listed(
-    rows: list[tuple[Any, ...]], ports: tuple[Port, ...], spans: tuple[str, str]
-) -> dict[str, Any]:
-    """Return the records of a table from its rows."""
-    names = *(port.name for port in ports), *spans
-    shapes = *(port.shape for port in ports), (2,), (2,)
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
-    return {
-        name: np.array(column, float if k < len(ports) else np.int64).reshape(
-            len(rows), *shape
+    # what stands still
+
+    @property
+    def _still(self) -> Packed:
+        """Return the records of what stands still, packed.
+
+        They are the same for all code of a type, whether it proves or not.
+        """
+        most, dtype = self.near.looked_at, self.code.dtype
+        layout, columns, owner = self._layout, self.columns, self.pairs.tables
+        tables = columns.spheres, columns.boxes
+
+        def made() -> Packed:
+            given = self._spheres(most), self._boxes(most)
+            key = "still records", dtype.char
+            # Ranges do not depend on sizes and places: they are checked once.
+            known = kept_few(owner.layout or owner, "still records", key, packed)
+            return {
+                table.name: table.with_numbers(known[table.name], records(each))
+                for table, each in zip(tables, given, strict=True)
+            }
+
+        def packed() -> Packed:
+            spans = (
+                (layout.spheres, BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE),
+                (layout.boxes, BALLS_NEAR_BOX, SHAPES_NEAR_BOX),
+            )
+            given = self._spheres(most), self._boxes(most)
+            whole = {
+                table.name: {**records(each), balls: of.balls, called: of.called}
+                for table, each, (of, balls, called) in zip(
+                    tables, given, spans, strict=True
+                )
+            }
+            beside = {
+                columns.own_balls.name: np.empty(len(layout.moving.balls)),
+                columns.shape_pairs.name: np.empty(len(layout.called)),
+            }
+            every = *tables, columns.own_balls, columns.shape_pairs
+            return pack_all(every, whole, {}, dtype, beside)
+
+        return kept_few(self.pairs, "still records", (most, dtype.char), made)
+
+    def _spheres(self, most: float) -> dict[Port, Any]:
+        """Return the numbers of what stands still and lies in a sphere."""
+        columns, pairs, of = self.columns, self.pairs, self._layout.spheres
+        centres = pairs.placed.centres.take(of.shapes, axis=0)
+        radii = pairs.tables.pairs.radii.take(of.shapes)
+        return {
+            columns.still_rest: self._rests(of, centres, radii, most),
+            columns.still_centre: centres.take(of.at, axis=0),
+            columns.still_radius: radii.take(of.at),
+        }
+
+    def _boxes(self, most: float) -> dict[Port, Any]:
+        """Return the numbers of what stands still and lies in a rounded box."""
+        columns, pairs, of = self.columns, self.pairs, self._layout.boxes
+        tables, shapes, at = pairs.tables, pairs.tables.pairs.shapes, of.at
+        own = kept(
+            tables,
+            "rounded boxes",
+            lambda: np.array(
+                [rounded_box(shapes[k].shape) for k in map(int, of.shapes)]
+            ).reshape(-1, 7),
         )
-        for k, (name, column, shape) in enumerate(
-            zip(names, columns, shapes, strict=True)
-        )
-    }
+        X = pairs.placed.matrices.take(of.shapes, axis=0)
+        half, radii = own[:, 3:6], own[:, 6]
+        # Most boxes are around the origins of their frames.
+        centres = X[:, :, 3]
+        if own[:, :3].any():
+            centres = centres + np.einsum("nij,nj->ni", X[:, :, :3], own[:, :3])
+        reach = np.sqrt(np.einsum("ni,ni->n", half, half)) + radii
+        return {
+            columns.box_reach: reach.take(at),
+            columns.box_rest: self._rests(of, centres, reach, most),
+            columns.box_centre: centres.take(at, axis=0),
+            columns.box_axes: X[:, :, :3].transpose(0, 2, 1).take(at, axis=0),
+            columns.box_half: half.take(at, axis=0),
+            columns.box_radius: radii.take(at),
+        }
+
+    def _rests(
+        self, of: StillRecords, centres: Array, radii: Array, most: float
+    ) -> Array:
+        """Return the numbers by which spheres that stand still are near links.
+
+        Args:
+            of: Their records.
+            centres: The centre of each, shape (s, 3).
+            radii: Their radii [m].
+            most: What is nearer is near [m].
+        """
+        reach = self.pairs.tables.radii.take(of.links) + (radii + most).take(of.at)
+        near = reach * reach
+        # Of squares some digits are lost: what is a little farther is near, too.
+        squares = np.einsum("ni,ni->n", centres, centres)
+        rests: Array = near + LOST * near + (LOST - (1.0 - LOST) * squares).take(of.at)
+        return rests
+
+
+class _Known(NamedTuple):
+    """Code with its records, and the pairs that they were made for."""
+
+    pairs: PlacedPairs
+    function: ColumnFunction

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -104,7 +104,7 @@ class EdgeProofColumns(EdgeColumns):
         self.of_pairs = self.pair_grown_a, self.pair_grown_b
         self.of_shapes = self.shape_bounds, self.mate_bounds
 
-    @property
+    @cached_property
     def coordinates(self) -> Table:
         """Return the table of the coordinates of joints, carriers first."""
         return self.table(
@@ -397,10 +397,12 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     shape_bounds: Vector,
     mate_bounds: Vector,
     half: Number,
+    enough: Number,
 ) -> Number:
     one = Pose.from_matrix(shape_link) @ three(shape_centre)
     other = Pose.from_matrix(mate_link) @ three(mate_centre)
-    reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
+    way = _speeds(shape_bounds, mate_bounds, half)
+    reach = shape_radius + mate_radius + enough + way
     # A half space reaches everywhere.
     return maximum(within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
 

@@ -8,15 +8,18 @@ known of the others then. It goes link by link, those that most joints move firs
     where they are near, its shapes against that;
     then pairs of links that move both, in the same way.
 
-What stands still is a sphere, or a box with rounded edges: boxes, capsules and lozenges
-are, other shapes lie in one. Spheres of links are compared with these here; for other
-shapes the code of their distance is called where their spheres are near.
+Margins are part of the radii of what moves, so that records of what stands still hold
+for all of them. What stands still is a sphere, or a box with rounded edges: boxes,
+capsules and lozenges are, other shapes lie in one. Spheres of links are compared with
+these here; for other shapes the code of their distance is called where their spheres
+are near.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -77,38 +80,37 @@ class EdgeColumns(Columns):
     balls = Column("centres of spheres around links", "links", 3, unit="m")
     link_pose = Column("pose of the moving link of a link", 3, 4, into="poses")
     link_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
-    link_radius = Column("its radius", unit="m")
+    link_radius = Column("its radius, with the margin", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
     here = Column("centre of the sphere around the link", 3, unit="m")
+    here_twice = Column("twice that", 3, unit="m")
     here_square = Column("square of its distance from the origin", unit="m2")
-    still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
     still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
-    still_radius = Column("its radius, with the margin", unit="m")
+    still_radius = Column("its radius", unit="m")
     box_centre = Column("centre of a rounded box that stands still", 3, unit="m")
     box_axes = Column("its axes, in rows", 3, 3)
     box_half = Column("half of its edges, without the rounding", 3, unit="m")
-    box_radius = Column("its rounding, with the margin", unit="m")
-    box_twice = Column("twice its centre", 3, unit="m")
+    box_radius = Column("its rounding", unit="m")
     box_rest = Column(
         "square of what is near a sphere around it, less that of the centre"
     )
-    box_reach = Column("radius of that sphere, with the margin", unit="m")
+    box_reach = Column("radius of that sphere", unit="m")
 
     # Spherical shapes of links.
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
     ball_centre = Column("its centre in that frame", 3, unit="m")
-    ball_radius = Column("its radius", unit="m")
+    ball_radius = Column("its radius, with the margin", unit="m")
     point = Column("its centre", 3, unit="m")
     other_pose = Column("the same of the other link", 3, 4, into="poses")
     other_centre = Column("its centre in that frame", 3, unit="m")
-    other_radius = Column("its radius, with the margin", unit="m")
+    other_radius = Column("its radius", unit="m")
 
     # Pairs of links that both move.
     pair_a = Column("centre of the sphere around one link", 3, into="balls")
     pair_b = Column("centre of that around the other", 3, into="balls")
     pair_reach = Column("sum of both radii, and the margin", unit="m")
-    pair_radius = Column("radius around the other, and the margin", unit="m")
+    pair_radius = Column("radius around the other", unit="m")
 
     # Pairs of shapes whose code is called.
     shape_link = Column("pose of the link of a shape", 3, 4, into="poses")
@@ -116,7 +118,7 @@ class EdgeColumns(Columns):
     shape_radius = Column("its radius", unit="m")
     mate_link = Column("pose of the link of the other shape", 3, 4, into="poses")
     mate_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
-    mate_radius = Column("its radius, with the margin", unit="m")
+    mate_radius = Column("its radius", unit="m")
     X_A = Column(
         "pose of the link of the shape that its code takes first", 3, 4, into="poses"
     )
@@ -153,7 +155,7 @@ class EdgeColumns(Columns):
             numbers=room.numbers,
         )
 
-    @property
+    @cached_property
     def tables(self) -> tuple[Table, ...]:
         """Return all tables but those of moving links."""
         return (
@@ -167,7 +169,7 @@ class EdgeColumns(Columns):
             self.shape_pairs,
         )
 
-    @property
+    @cached_property
     def links(self) -> Table:
         """Return the table of links that move, in the order of their tests."""
         return self.table(
@@ -178,34 +180,33 @@ class EdgeColumns(Columns):
             span(OF_BOXES, self.boxes.name),
         )
 
-    @property
+    @cached_property
     def shapes(self) -> Table:
         """Return the table of shapes, as `CheckColumns.shapes`."""
         return self.table(SHAPES, self.shape_pose, self.shape_numbers)
 
-    @property
+    @cached_property
     def spheres(self) -> Table:
         """Return the table of spheres that stand still, for each link apart."""
         return self.table(
             "still_spheres",
-            *(self.still_twice, self.still_rest),
-            *(self.still_centre, self.still_radius),
+            *(self.still_rest, self.still_centre, self.still_radius),
             span(BALLS_NEAR_SPHERE, self.own_balls.name),
             span(SHAPES_NEAR_SPHERE, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def boxes(self) -> Table:
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
-            *(self.box_twice, self.box_rest, self.box_reach),
+            *(self.box_rest, self.box_reach),
             *(self.box_centre, self.box_axes, self.box_half, self.box_radius),
             span(BALLS_NEAR_BOX, self.own_balls.name),
             span(SHAPES_NEAR_BOX, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def own_balls(self) -> Table:
         """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
@@ -214,7 +215,7 @@ class EdgeColumns(Columns):
             *self.of_balls,
         )
 
-    @property
+    @cached_property
     def other_balls(self) -> Table:
         """Return the same as the other side of pairs."""
         return self.table(
@@ -223,7 +224,7 @@ class EdgeColumns(Columns):
             *self.of_other_balls,
         )
 
-    @property
+    @cached_property
     def link_pairs(self) -> Table:
         """Return the table of pairs of links that both move."""
         return self.table(
@@ -235,7 +236,7 @@ class EdgeColumns(Columns):
             span(SHAPES_NEAR_LINK, self.shape_pairs.name),
         )
 
-    @property
+    @cached_property
     def shape_pairs(self) -> Table:
         """Return the table of pairs of shapes whose code is called."""
         return self.table(
@@ -395,6 +396,7 @@ class PlacedLink(NamedTuple):
     """The centre of the sphere around a link, here and for pairs of links."""
 
     here: Vector3
+    here_twice: Vector3
     here_square: Number
     link_ball: Vector3
 
@@ -433,8 +435,9 @@ def _centre(pose: Matrix, centre: Vector) -> Vector3:
 
 
 def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
-    here = _centre(link_pose, link_centre)
-    return PlacedLink(here, dot(here, here), here)
+    x, y, z = here = _centre(link_pose, link_centre)
+    twice = 2.0 * x, 2.0 * y, 2.0 * z
+    return PlacedLink(here, twice, dot(here, here), here)
 
 
 def within(square_of_distance: Number, reach: Number) -> Number:
@@ -448,10 +451,10 @@ def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
 
 
 def _near_sphere(
-    here: Vector, here_square: Number, still_twice: Vector, still_rest: Number
+    here_twice: Vector, here_square: Number, still_centre: Vector, still_rest: Number
 ) -> Number:
-    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + a . 2 b
-    return (still_rest - here_square) + dot(three(here), three(still_twice))
+    # R^2 - |a - b|^2 = (R^2 - |b|^2) - |a|^2 + 2 a . b
+    return (still_rest - here_square) + dot(three(here_twice), three(still_centre))
 
 
 def _hit_sphere(
@@ -478,9 +481,9 @@ def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
 
 
 def _around_box(
-    here: Vector, here_square: Number, box_twice: Vector, box_rest: Number
+    here_twice: Vector, here_square: Number, box_centre: Vector, box_rest: Number
 ) -> Number:
-    return _near_sphere(here, here_square, box_twice, box_rest)
+    return _near_sphere(here_twice, here_square, box_centre, box_rest)
 
 
 def _near_box(
@@ -544,9 +547,10 @@ def _may_meet(
     mate_link: Matrix,
     mate_centre: Vector,
     mate_radius: Number,
+    enough: Number,
 ) -> Number:
     one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
-    return within(square(one, other), shape_radius + mate_radius)
+    return within(square(one, other), shape_radius + mate_radius + enough)
 
 
 def _wanted(plenty: Number) -> tuple[Number, Number]:

@@ -17,7 +17,7 @@ from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import double_precision
 from armillary.errors import ModelError
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 from armillary.kinematics.ending import Ending
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.speed_bounds import SpeedBounds, speeds_are_known
@@ -176,8 +176,7 @@ class MotionProver:
             return None
         box = PositionBox(lower, upper)
         speeds = self.pairs.speeds(*box, accelerations=True)
-        _, levers = self.pairs.levers(*box, speeds)
-        if not np.isfinite(levers).all():
+        if not self.pairs.have_bounds(*box, speeds):
             return None
         return motion_columns(self.pairs, self.margin, self._rounding, box, speeds)
 
@@ -249,8 +248,7 @@ class MotionProver:
             box = self._box(level)
             speeds = self.pairs.speeds(*box, accelerations=True)
             # Joints of users may have no bound of their speed in so large a box.
-            _, levers = self.pairs.levers(*box, speeds)
-            is_known = bool(np.isfinite(levers).all())
+            is_known = self.pairs.have_bounds(*box, speeds)
             self._known[level] = self._made(box, speeds) if is_known else None
         return self._known[level]
 

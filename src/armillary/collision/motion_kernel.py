@@ -5,23 +5,19 @@ As for checks, another state, margin or rules change records alone.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Final, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.collision.check_kernel import (
-    Tables,
-    codes_of,
-    columns_of,
-    records_behind,
-    shape_records,
-)
+from armillary.collision.check_kernel import codes_of, columns_of, shape_records
 from armillary.collision.check_stages import compiled
-from armillary.collision.check_tables import RecordsBehind
+from armillary.collision.check_tables import WHOLE, RecordsBehind
 from armillary.collision.columns import (
     DETAILS,
+    SHAPES,
     SPHERES_A,
     SPHERES_B,
     CheckColumns,
@@ -30,14 +26,11 @@ from armillary.collision.columns import (
 )
 from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
+from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel import Kernel
-from armillary.kernel.pipeline_kernel import (
-    ColumnFunction,
-    CompiledPipeline,
-    native_lanes,
-)
-from armillary.kernel.pipeline_records import PipelineRecords
+from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.pipeline_kernel import Callees, CompiledPipeline
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.kinematics.speed_bounds import SpeedBounds
@@ -97,8 +90,9 @@ def motion_kernel(
         return compiled(motion_pipeline(moving, room), KIND)
 
     code = kept(moving, ("motions", room), made)
-    wanted = _Wanted(room, margin, rounding, box, speeds)
-    return _records_of(code, wanted, pairs).kernel()
+    columns = columns_of(moving, room)
+    question = _MotionQuestion(code, columns, room, margin, rounding, box, speeds)
+    return code.bound(*_bound(question, pairs))
 
 
 def motion_columns(
@@ -110,7 +104,7 @@ def motion_columns(
 ) -> ColumnFunction:
     """Return code that tells if motions are free, and no more, for other code.
 
-    It is as `motion_kernel`, but any contact ends a motion.
+    It is as `motion_kernel`, but any contact ends a motion. Both share their records.
     """
     moving, room = straight_links(pairs.moving.cell), pairs.tables.room
     pipeline = kept(
@@ -118,18 +112,27 @@ def motion_columns(
         ("free motions", room),
         lambda: motion_pipeline(moving, room, anywhere=True),
     )
-    lanes, wanted = native_lanes(KIND), _Wanted(room, margin, rounding, box, speeds)
-    whole = pairs.whole
-    called = whole.called("free", KIND, lanes)
-    tables = {**_limits(wanted, whole), **_pairs_behind(wanted, whole, called)}
-    return ColumnFunction.compiled(
-        pipeline, tables, called.callees, dtype=KIND, lanes=lanes
-    )
+    code = ColumnCode(pipeline, KIND, native_lanes(KIND))
+    columns = columns_of(moving, room)
+    question = _MotionQuestion(code, columns, room, margin, rounding, box, speeds)
+    return code.bound(*_bound(question, pairs))
 
 
-class _Wanted(NamedTuple):
-    """What motions are asked for; see `motion_kernel`."""
+def _bound(
+    question: _MotionQuestion, pairs: PlacedPairs
+) -> tuple[Mapping[str, Any], Sequence[Callees]]:
+    """Return the records of motions, and what their calls run."""
+    made = kept_few(pairs, "motions", question.key, lambda: records_of(question, pairs))
+    return made.records.tables, made.records.callees
 
+
+@final
+@dataclass(frozen=True, slots=True)
+class _MotionQuestion:
+    """What motions are asked for, of any pairs; see `motion_kernel`."""
+
+    code: CompiledPipeline | ColumnCode
+    columns: CheckColumns
     room: Room
     margin: float
     rounding: float
@@ -138,47 +141,97 @@ class _Wanted(NamedTuple):
 
     @property
     def key(self) -> Hashable:
-        """Return what equal ones share."""
+        """Return what equal questions share."""
         lower, upper = (positions.tobytes() for positions in self.box)
-        return self.room, self.margin, self.rounding, lower, upper
+        return "motions", self.room, self.margin, self.rounding, lower, upper
+
+    @property
+    def numbered(self) -> Sequence[Port]:
+        """Return the columns whose entries are numbered as spheres are."""
+        columns = self.columns
+        return columns.balls, columns.velocities, columns.placed
+
+    def called(self, pairs: PlacedPairs) -> Called:
+        """Return the code of pairs of shapes."""
+        return pairs.called("free", *self.code.made_for)
+
+    def whole(self, pairs: PlacedPairs, called: Called) -> Tables:
+        """Return all records."""
+        return {**_limits(self, pairs), **self.behind(pairs, called, WHOLE)}
+
+    def behind(self, pairs: PlacedPairs, called: Called, part: RecordsBehind) -> Tables:
+        """Return the records of pairs from some links on."""
+        columns = self.columns
+        links, of_pairs = pairs.levers(*self.box, self.speeds)
+        others = {
+            **_spheres(columns, pairs, links, part),
+            **_link_pairs(columns, pairs, self.speeds, of_pairs, part),
+            **_shape_pairs(columns, pairs, called, part),
+        }
+        numbers = self.sizes(pairs, part)
+        return {
+            name: {**others.get(name, {}), **numbers.get(name, {})}
+            for name in others | numbers
+        }
+
+    def sizes(self, pairs: PlacedPairs, part: RecordsBehind) -> Tables:
+        """Return those of their numbers that depend on sizes and places of shapes."""
+        columns, tables, placed = self.columns, pairs.tables, pairs.placed
+        radii, touching = tables.pairs.radii, self.margin + self.rounding
+        around = tables.radii.take(tables.links[part.pairs :]).sum(axis=1)
+        both = radii.take(tables.shapes_of_spheres)
+        others = radii.take(tables.shapes_of_others)
+        balls: dict[Port, Any] = {columns.ball_reach: around + touching}
+        spheres: dict[Port, Any] = {columns.sphere_reach: both.sum(axis=1)}
+        shapes: dict[Port, Any] = {
+            columns.shape_reach: others.sum(axis=1),
+            columns.radius_a: others[:, 0],
+            columns.radius_b: others[:, 1],
+        }
+        fixed = _fixed_links(pairs, part)
+        return {
+            columns.fixed_balls.name: {
+                columns.fixed_ball.name: _with_zero(placed.spheres[fixed])
+            },
+            columns.moving_spheres.name: {
+                columns.centre.name: placed.centres[part.shapes :]
+            },
+            columns.ball_pairs.name: records(balls),
+            columns.moving_sphere_pairs.name: records(spheres),
+            columns.moving_shape_pairs.name: records(shapes),
+            **shape_records(self.room, pairs, part),
+        }
+
+    def places(
+        self, pairs: PlacedPairs, spheres: Indices, shapes: Indices
+    ) -> Changes | None:
+        """Return the numbers that change where bodies moved; None for all."""
+        columns, now = self.columns, pairs.placed
+        if now.rows[shapes].any():
+            return None  # bounds of speeds are others, too
+        links = spheres[: len(spheres) - len(shapes)]
+        rows = np.searchsorted(_fixed_links(pairs, WHOLE), links)
+        return {
+            columns.fixed_balls.name: (
+                rows,
+                {columns.fixed_ball.name: _with_zero(now.spheres[links])},
+            ),
+            columns.moving_spheres.name: (
+                shapes,
+                {columns.centre.name: now.centres[shapes]},
+            ),
+            SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
+        }
+
+    def limits(self, pairs: PlacedPairs) -> Tables:
+        """Return no records: none depends on the sizes of shapes."""
+        return {}
 
 
-def _records_of(
-    code: CompiledPipeline, wanted: _Wanted, pairs: PlacedPairs
-) -> PipelineRecords:
-    """Return the records of motions."""
-    called = pairs.called("free", KIND, code.native.lanes)
-    more = _pairs_behind(wanted, pairs, called)
-    # Obstacles are new: their records follow those of the same check without them.
-    base = pairs.before
-    if base is not None:
-        key = id(code), wanted.key
-        known = kept_few(base, "motions", key, lambda: _records_of(code, wanted, base))
-        columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
-        spheres = columns.balls, columns.velocities, columns.placed
-        return records_behind(known, pairs.tables, key, more, called, spheres)
-    tables = {**_limits(wanted, pairs), **more}
-    return PipelineRecords.of(code, tables, called.callees)
-
-
-def _pairs_behind(wanted: _Wanted, pairs: PlacedPairs, called: Called) -> Tables:
-    """Return the records of pairs behind those of pairs without obstacles, or all."""
-    columns = columns_of(straight_links(pairs.moving.cell), wanted.room)
-    links, of_pairs = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
-    part, touching = pairs.tables.part, wanted.margin + wanted.rounding
-    return {
-        **_spheres(columns, pairs, links, part),
-        **shape_records(wanted.room, pairs, part),
-        **_link_pairs(columns, pairs, touching, wanted.speeds, of_pairs, part),
-        **_shape_pairs(columns, pairs, called, part),
-    }
-
-
-def _limits(wanted: _Wanted, pairs: PlacedPairs) -> Tables:
+def _limits(wanted: _MotionQuestion, pairs: PlacedPairs) -> Tables:
     """Return the records of how links move, and within which limits."""
-    moving = straight_links(pairs.moving.cell)
-    columns = columns_of(moving, wanted.room)
-    links, _ = pairs.levers(wanted.box.lower, wanted.box.upper, wanted.speeds)
+    moving, columns = straight_links(pairs.moving.cell), wanted.columns
+    links, _ = pairs.levers(*wanted.box, wanted.speeds)
     limits: dict[Port, Any] = {
         columns.margin: [wanted.margin],
         columns.rounding: [wanted.rounding],
@@ -228,14 +281,10 @@ def coordinate_records(
 def _spheres(
     columns: CheckColumns, pairs: PlacedPairs, levers: Array, part: RecordsBehind
 ) -> Tables:
-    """Return the records of spheres around links, and around their shapes."""
+    """Return the records of spheres around links and their shapes, but for `sizes`."""
     rows, centres = pairs.tables.spheres(pairs.placed)
-    count = len(levers)
-    # The world is the first link that others are fixed to; its frame is that of all.
-    moving, fixed = (
-        np.flatnonzero((rows[part.links : count] > 0) == moves) + part.links
-        for moves in (1, 0)
-    )
+    count, fixed = len(levers), _fixed_links(pairs, part)
+    moving = np.flatnonzero(rows[part.links : count] > 0) + part.links
     balls: dict[Port, Any] = {
         columns.ball_pose: rows[moving],
         columns.ball_twist: rows[moving],
@@ -246,7 +295,6 @@ def _spheres(
         columns.is_placed: moving,
     }
     still: dict[Port, Any] = {
-        columns.fixed_ball: _with_zero(centres[fixed]),
         columns.fixed_at: fixed,
         columns.fixed_velocity: fixed,
         columns.fixed_placed: fixed,
@@ -256,7 +304,6 @@ def _spheres(
     shapes: dict[Port, Any] = {
         columns.carrier_pose: rows[behind:],
         columns.carrier_twist: rows[behind:],
-        columns.centre: centres[behind:],
         columns.shape_ball: numbers,
         columns.shape_velocity: numbers,
     }
@@ -270,6 +317,14 @@ def _spheres(
     return tables
 
 
+def _fixed_links(pairs: PlacedPairs, part: RecordsBehind) -> Indices:
+    """Return the links that are fixed to the world, whose frame is that of all."""
+    rows = pairs.tables.fixed.rows
+    if part.links:  # obstacles stand still
+        return np.arange(part.links, len(rows))
+    return np.flatnonzero(rows == 0)
+
+
 def _with_zero(centres: Array) -> Array:
     """Return centres of spheres, and that they do not move: (k, 3) -> (k, 4)."""
     balls = np.zeros((len(centres), 4))
@@ -280,17 +335,15 @@ def _with_zero(centres: Array) -> Array:
 def _link_pairs(
     columns: CheckColumns,
     pairs: PlacedPairs,
-    touching: float,
     speeds: SpeedBounds,
     levers: Array,
     part: RecordsBehind,
 ) -> Tables:
-    """Return the records of pairs of links.
+    """Return the records of pairs of links, but for `sizes`.
 
     Args:
         columns: The columns.
         pairs: The pairs of a check.
-        touching: What is nearer touches [m].
         speeds: Bounds of speeds.
         levers: How fast links of pairs approach each other at unit rates.
         part: Where they begin.
@@ -305,7 +358,6 @@ def _link_pairs(
     balls: dict[Port, Any] = {
         columns.ball_a: a,
         columns.ball_b: b,
-        columns.ball_reach: tables.radii[a] + tables.radii[b] + touching,
     }
     details: dict[Port, Any] = {
         columns.ball_velocity_a: a,
@@ -338,26 +390,22 @@ def _shape_pairs(
 ) -> Tables:
     """Return the records of pairs of shapes, those of two spheres apart."""
     tables = pairs.tables
-    numbers, radii, rows = tables.ball_numbers, tables.pairs.radii, pairs.placed.rows
+    numbers, rows = tables.ball_numbers, pairs.placed.rows
     (a, b), (c, d) = tables.shapes_of_spheres.T, tables.shapes_of_others.T
     links = tables.rows_of_shapes
     spheres: dict[Port, Any] = {
         columns.sphere_ball_a: numbers[a],
         columns.sphere_ball_b: numbers[b],
-        columns.sphere_reach: radii[a] + radii[b],
         columns.sphere_velocity_a: numbers[a],
         columns.sphere_velocity_b: numbers[b],
     }
     shapes: dict[Port, Any] = {
         columns.shape_ball_a: numbers[c],
         columns.shape_ball_b: numbers[d],
-        columns.shape_reach: radii[c] + radii[d],
         columns.shape_velocity_a: numbers[c],
         columns.shape_velocity_b: numbers[d],
         columns.twist_a: rows[c],
         columns.twist_b: rows[d],
-        columns.radius_a: radii[c],
-        columns.radius_b: radii[d],
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
     }

@@ -6,7 +6,7 @@ many pairs of links there is room; more of them are taken in parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, final
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from armillary.collision.check_kernel import (
     codes_of,
+    moved_records,
     shape_records,
     sphere_records,
 )
@@ -27,6 +28,12 @@ from armillary.collision.columns import (
     records,
 )
 from armillary.collision.nearest_stages import Measure, nearest_pipeline, result_of
+from armillary.collision.pair_records import (
+    Changes,
+    PairRecords,
+    Tables,
+    placed_records,
+)
 from armillary.collision.placed_pairs import Called, PlacedPairs
 from armillary.kernel.pipeline_kernel import CompiledPipeline, KernelByRecord
 from armillary.kinematics.questions import jacobian
@@ -168,23 +175,37 @@ class NearestPairs:
 
         def made() -> KernelByRecord:
             code, columns = self._code(asked)
-            full = "value" if asked == "distance" else "all"
-            called = self.pairs.called(full, DOUBLE, code.native.lanes, every=True)
-            tables = {
-                **sphere_records(columns, self.pairs),
-                **shape_records(self.pairs.tables.room, self.pairs),
-                columns.link_pairs.name: records(self._links(columns, asked)),
-                **self._shapes(columns, called),
-            }
+            question = _NearestQuestion(code, columns, asked, self)
+            pairs = self.pairs
+            # Where bodies moved alone, most records are those of the last state.
+            if pairs.before is None:
+                known = placed_records(question, pairs).records
+            else:
+                known = PairRecords.of(question, pairs).records
             place, _ = result_of(columns, asked)
-            return code.by_record(
-                tables,
-                called.callees,
+            return code.bound_by_record(
+                known.tables,
+                known.callees,
                 table=columns.link_pairs.name,
                 places=place.name,
             )
 
         return kept(self, asked, made)
+
+    def tables(self, columns: CheckColumns, asked: Measure, called: Called) -> Tables:
+        """Return all records of a question.
+
+        Args:
+            columns: Its columns.
+            asked: The question.
+            called: The code of pairs of shapes.
+        """
+        return {
+            **sphere_records(columns, self.pairs),
+            **shape_records(self.pairs.tables.room, self.pairs),
+            columns.link_pairs.name: records(self._links(columns, asked)),
+            **self._shapes(columns, called),
+        }
 
     def _code(self, asked: Measure) -> tuple[CompiledPipeline, CheckColumns]:
         """Return the code of a question, which moving links cache, and its columns."""
@@ -282,3 +303,32 @@ class NearestPairs:
         rows: list[int] = self._turning.tolist()
         names = [state.tree.name(moving.links[row]) for row in rows]
         return jacobian(state.cell, names, state=state)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class _NearestQuestion:
+    """A question about each pair; see `PlacedQuestion`."""
+
+    code: CompiledPipeline
+    columns: CheckColumns
+    asked: Measure
+    measures: NearestPairs
+
+    @property
+    def key(self) -> Hashable:
+        """Return what equal questions share."""
+        return "nearest", id(self.code), self.asked
+
+    def called(self, pairs: PlacedPairs) -> Called:
+        """Return the code of pairs of shapes."""
+        full = "value" if self.asked == "distance" else "all"
+        return pairs.called(full, DOUBLE, self.code.native.lanes, every=True)
+
+    def whole(self, pairs: PlacedPairs, called: Called) -> Tables:
+        """Return all records."""
+        return self.measures.tables(self.columns, self.asked, called)
+
+    def places(self, pairs: PlacedPairs, spheres: Indices, shapes: Indices) -> Changes:
+        """Return the numbers that change where bodies moved."""
+        return moved_records(self.columns, pairs, spheres, shapes)

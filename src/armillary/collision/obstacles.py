@@ -312,7 +312,9 @@ def _of_sizes(
         np.concatenate([base.pairs.radii, radii]),
         len(base.pairs.kinds),
     )
-    around = spheres_around(pairs.centres, pairs.radii, layout.first[count:])
+    around = centres, radii
+    if not layout.has_single_shapes:
+        around = spheres_around(pairs.centres, pairs.radii, layout.first[count:])
     all_centres, all_radii = layout.centres.copy(), layout.radii.copy()
     for whole, links, own in (
         (all_centres, around[0], centres),

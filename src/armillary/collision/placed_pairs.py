@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -41,6 +41,10 @@ Indices = npt.NDArray[np.int64]
 
 BLOCK: Final = 1 << 18
 """Pairs of shapes whose spheres are compared at once."""
+
+
+AT_ORIGIN: Final = np.concatenate([np.eye(4), np.zeros((4, 4)), np.eye(4)[:, 3:]], 1)
+"""What `Placed.whole` has of a link at the origin, whose centre is there, too."""
 
 
 class Called(NamedTuple):
@@ -121,21 +125,18 @@ class PlacedPairs:
         own, n = len(self.tables.first) - 1, len(self.tables.pairs.shapes)
         count = len(tables.first) - 1
         # Obstacles are where they are in the world: links, then shapes; see `Placed`.
-        whole = np.zeros((len(tables.centres), 4, 9))
-        whole[:, range(4), range(4)] = whole[:, 3, 8] = 1.0
+        whole = np.empty((len(tables.centres), 4, 9))
         whole[:own], whole[count : count + n] = (
             self.placed.whole[:own],
             self.placed.whole[own:],
         )
+        whole[own:count] = whole[count + n :] = AT_ORIGIN
         whole[own:count, :3, 8] = tables.centres[own:count]
         whole[count + n :, :3, 8] = tables.pairs.centres[n:]
         whole[count + n :, :, 4:8] = tables.pairs.matrices[n:]
-        rows = np.zeros(len(tables.pairs.shapes), np.int64)
-        rows[:n] = self.placed.rows
-        placed = Placed.of(rows, whole)
+        placed = Placed.of(tables.shape_rows, whole)
         made = type(self)(tables, placed, self.moving, self.state)
         known = vars(made)
-        known["constant"] = self.constant
         known["moving_centres"] = self.moving_centres
         reaches = tables.reaches(whole[own:count, :3, 8], slice(own, count))
         known["_reaches"] = np.concatenate([self._reaches, reaches])
@@ -146,18 +147,6 @@ class PlacedPairs:
     def before(self) -> Self | None:
         """Return the pairs that these begin with, if those of obstacles follow."""
         return None
-
-    @property
-    def whole(self) -> Self:
-        """Return the same pairs, of which none are before others."""
-        if self.before is None:
-            return self
-
-        def made() -> Self:
-            tables = replace(self.tables, extends=None, layout=None)
-            return type(self)(tables, self.placed, self.moving, self.state)
-
-        return kept(self, "whole", made)
 
     def moved(self, state: State) -> Self | None:
         """Return the same pairs in a state that attaches the same.
@@ -308,7 +297,8 @@ class PlacedPairs:
         self, lower: Array, upper: Array, speeds: SpeedBounds
     ) -> tuple[Array, Array]:
         """Return what `CheckTables.levers` does, for the `speeds` within limits."""
-        key = lower.tobytes(), upper.tobytes()
+        # What stands still has none, wherever it is, and of whatever size.
+        key = lower.tobytes(), upper.tobytes(), self.pose_key, self.moving_centres
 
         def made() -> tuple[Array, Array]:
             if self.before is None:
@@ -323,15 +313,24 @@ class PlacedPairs:
                 np.concatenate([together, alone[links]]),
             )
 
-        return kept_few(self, "levers", key, made)
+        return kept_few(self.tables.layout or self.tables, "levers", key, made)
+
+    def have_bounds(self, lower: Array, upper: Array, speeds: SpeedBounds) -> bool:
+        """Return whether `levers` of pairs are finite."""
+        key = lower.tobytes(), upper.tobytes(), self.pose_key, self.moving_centres
+
+        def made() -> bool:
+            _, together = self.levers(lower, upper, speeds)
+            return bool(np.isfinite(together).all())
+
+        return kept_few(self.tables.layout or self.tables, "have bounds", key, made)
 
     @property
     def lanes(self) -> int | None:
         """Return how many rows code that measures distances computes at once."""
         # Searches for distances end after different numbers of steps: rows that are
         # computed at once would all wait for the longest.
-        is_even = all(kind.is_closed_form for kind in self.tables.pairs.kinds)
-        return None if is_even else 1
+        return None if self.tables.are_formulas else 1
 
     def called(
         self, asked: Asked, dtype: np.dtype[Any], lanes: int, *, every: bool = False
@@ -427,6 +426,8 @@ class PlacedPairs:
         The pair with the least bound comes first; others follow if they may be nearer.
         The depth of some pairs is an upper bound, so all that may overlap are wanted.
         """
+        if self.before is not None:  # obstacles move together with nothing
+            return self.before.constant
         together = self.tables.together
         if not len(together):
             return np.inf
@@ -440,6 +441,24 @@ class PlacedPairs:
             values = self.values(X, rows[near], together[near])
             least = min(least, values.min(initial=np.inf))
         return float(least)
+
+    def are_apart(self, margin: float) -> bool:
+        """Return whether shapes that move together are farther apart than a margin [m].
+
+        Their distances are not computed where spheres around them tell it.
+        """
+        if self.before is not None:
+            return self.before.are_apart(margin)
+        if not len(self.tables.together):
+            return True
+
+        def made() -> bool:
+            together = self.tables.together
+            X, rows = self._poses_in_state, np.zeros_like(together)
+            least = self.bounds(X, rows, together).min()
+            return bool(least > max(margin, 0.0)) or self.constant > margin
+
+        return kept(self, ("apart", margin), made)
 
     def link_poses(self, X: Array, rows: Any, shape: int) -> Array:
         """Return the poses of the link that has a shape, at rows: (n, f, 3, 4)."""

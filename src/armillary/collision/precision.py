@@ -74,8 +74,7 @@ def precision_of(pairs: PlacedPairs) -> Precision:
     tables = pairs.tables
     # So do obstacles: what moves is the same without them.
     if tables.extends is not None:
-        kinds = tables.pairs.kinds[len(tables.extends.pairs.kinds) :]
-        if not all(kind.is_closed_form for kind in kinds):
+        if not tables.are_formulas:
             return double_precision(pairs)
         tables = tables.extends
     return kept_few(tables, "precision", key, lambda: _precision(pairs))
@@ -101,7 +100,7 @@ class _Errors(NamedTuple):
 
 def _precision(pairs: PlacedPairs) -> Precision:
     double, extent = double_precision(pairs), pairs.extent
-    if not all(kind.is_closed_form for kind in pairs.tables.pairs.kinds):
+    if not pairs.tables.are_formulas:
         return double
     tables = pairs.tables.extends or pairs.tables
     key = pairs.pose_key, pairs.moving_centres

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, Final, NamedTuple, Self, final
 
@@ -70,7 +70,7 @@ ROUNDING: Final = 1e-12
 LEAVE_OUT: Final = "rules.exclude(...), or allowed=... where one is an obstacle"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class LinkShape:
     """A shape of a link; what follows from it is computed once for all tables.
 
@@ -83,6 +83,11 @@ class LinkShape:
     shape: Primitive | Cloud
     link: str
     primary: Pose
+
+    def __init__(self, shape: Primitive | Cloud, link: str, primary: Pose) -> None:
+        """Hold a shape of a link."""
+        # Very many are made, of obstacles that are there for one question.
+        vars(self).update(shape=shape, link=link, primary=primary)
 
     @cached_property
     def form(self) -> Primitive | Cloud:
@@ -455,7 +460,7 @@ class ShapePairs:
         kinds: So many kinds come first of pairs whose shapes are the same.
         """
         same, others = self.kinds[:kinds], self.kinds[kinds:]
-        made = (replace(kind, shapes=shapes) for kind in others)
+        made = (PairKind(k.pairs, k.forms, shapes, k.sides) for k in others)
         return type(self)(
             shapes,
             self.pairs,

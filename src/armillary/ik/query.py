@@ -15,7 +15,7 @@ from armillary.errors import ShapeError
 from armillary.ik.problem import Goal, IKProblem
 from armillary.ik.targets import as_joints, as_matrices, as_reals, at_positions
 from armillary.kernel.arguments import FLOAT64
-from armillary.kernel.search import SearchOptions, deadline_after
+from armillary.kernel.search import SearchOptions, deadline_of
 from armillary.kinematics.state import State
 
 Array = npt.NDArray[np.float64]
@@ -162,7 +162,7 @@ def query_of(  # noqa: PLR0913
         search_options,
         random_seed,
         threads,
-        0 if timeout is None else deadline_of(timeout),
+        deadline_of(_seconds_of(timeout)),
         explain,
         starts,
         avoid,
@@ -268,17 +268,15 @@ def _by_targets(array: Array, name: str, batch: Batch, core: tuple[int, ...]) ->
         ) from error
 
 
-def deadline_of(timeout: float) -> int:
-    """Return when a search is to stop, 0 for never; see `deadline_after`.
+def _seconds_of(timeout: float | None) -> float | None:
+    """Return a timeout [s].
 
     Raises:
         ShapeError: `timeout` is not a number above 0.
     """
-    if timeout == math.inf:
-        return 0
-    if not isinstance(timeout, Real) or not timeout > 0.0:
-        raise ShapeError(f"timeout= takes seconds above 0, not {timeout!r}.")
-    return deadline_after(timeout)
+    if timeout is None or (isinstance(timeout, Real) and timeout > 0.0):
+        return timeout
+    raise ShapeError(f"timeout= takes seconds above 0, not {timeout!r}.")
 
 
 def check_tolerance(tolerance: Tolerance) -> None:

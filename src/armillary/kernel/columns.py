@@ -239,7 +239,7 @@ class Columns:
                 spans and codes as they are.
             is_single: Whether it always has one record.
         """
-        into = {column.name: column.into for column in self.declared()}
+        into = _into(type(self))
         listed: list[Field] = []
         for field in fields:
             if isinstance(field, Field):
@@ -445,6 +445,12 @@ def _without_none(kind: Any) -> Any:
         return kind
     others = [part for part in typing.get_args(kind) if part is not type(None)]
     return others[0] if len(others) == 1 else kind
+
+
+@functools.cache
+def _into(kind: type[Columns]) -> dict[str, str]:
+    """Return which column each declared one leads into, if any."""
+    return {column.name: column.into for column in kind.declared()}
 
 
 def _names(kind: Any) -> Iterator[str]:

@@ -370,15 +370,19 @@ class Pipeline:
         (field,) = (f for table in self.tables for f in table.fields if f.name == name)
         return self.columns[field.of][1:] if field.kind == "index" else field.shape
 
+    @cached_property
+    def _by_name(self) -> dict[str, Table]:
+        return {table.name: table for table in self.tables}
+
     def table(self, name: str) -> Table:
         """Return the table of this name.
 
         Raises:
             UnknownName: There is none.
         """
-        for table in self.tables:
-            if table.name == name:
-                return table
+        found = self._by_name.get(name)
+        if found is not None:
+            return found
         names = [table.name for table in self.tables]
         raise unknown("table", name, names, owner=f"the pipeline '{self.name}'")
 

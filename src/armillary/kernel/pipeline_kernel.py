@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from operator import lt
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from armillary import forks
 from armillary.errors import KernelError
-from armillary.kernel.binding import address_of
+from armillary.kernel.binding import address_of, make_function, nothing
 from armillary.kernel.fallback import STATE, new_state
 from armillary.kernel.kernel import Kernel, kernel_of
 from armillary.kernel.native import Native, native_of
@@ -35,18 +35,18 @@ from armillary.kernel.pipeline import (
     While,
     calls_in,
 )
-from armillary.kernel.tables import Table, pack_all
+from armillary.kernel.tables import Table, pack_all, taken
 from armillary.trace import Program
 
 __all__ = [
     "Callees",
-    "ColumnFunction",
     "CompiledPipeline",
     "KernelByRecord",
     "check_calls",
+    "columns_code",
     "compile_pipeline",
-    "native_lanes",
     "pack",
+    "words_of",
 ]
 
 Array = npt.NDArray[Any]
@@ -77,6 +77,11 @@ class CompiledPipeline:
     native: Native
     pipeline: Pipeline
 
+    @property
+    def made_for(self) -> tuple[np.dtype[Any], int]:
+        """Return the type and the lanes that it is compiled for."""
+        return self.native.dtype, self.native.lanes
+
     def __call__(
         self,
         tables: Mapping[str, Mapping[str, Any]] | None = None,
@@ -95,12 +100,43 @@ class CompiledPipeline:
             UnknownName: There is no such table or field.
             ShapeError: Shapes do not fit.
         """
-        return self.bound(pack(self, tables or {}, callees), callees)
+        return self.bound(
+            pack(self.pipeline, self.made_for, tables or {}, callees), callees
+        )
 
     def bound(self, packed: Mapping[str, Array], callees: Sequence[Callees]) -> Kernel:
         """Return a kernel with the records of tables, which `pack` has checked."""
         native, _ = self._with_tables(packed, callees)
         return kernel_of(native)
+
+    def for_one(
+        self,
+        words: npt.NDArray[np.int64],
+        owned: tuple[object, ...],
+        make: Callable[[], Kernel],
+    ) -> Callable[..., Any]:
+        """Return what answers a single row of an array of its type.
+
+        A kernel has an entry for each form of a call, and takes three times as long to
+        make.
+
+        Args:
+            words: Where the records of tables are; see `pipeline_code.TABLE`.
+            owned: What must live as long.
+            make: Makes the kernel, which answers all other calls.
+        """
+        native = self.native
+        if not native.call:
+            return make()
+        return make_function(
+            native.call,
+            native.dtype,
+            nothing,
+            native.program.name,
+            (*native.owned, *owned),
+            address_of(words),
+            make,
+        )
 
     def by_record(
         self,
@@ -124,7 +160,19 @@ class CompiledPipeline:
             UnknownName: The same.
             ShapeError: The same.
         """
-        native, words = self._with_tables(pack(self, tables, callees), callees)
+        packed = pack(self.pipeline, self.made_for, tables, callees)
+        return self.bound_by_record(packed, callees, table=table, places=places)
+
+    def bound_by_record(
+        self,
+        packed: Mapping[str, Array],
+        callees: Sequence[Callees],
+        *,
+        table: str,
+        places: str,
+    ) -> KernelByRecord:
+        """Return the same with the records of tables, which `pack` has checked."""
+        native, words = self._with_tables(packed, callees)
         number = self.pipeline.tables.index(self.pipeline.table(table))
         (field,) = (f for f in self.pipeline.tables[number].fields if f.name == places)
         room = self.pipeline.columns[field.of][0]
@@ -135,10 +183,8 @@ class CompiledPipeline:
     ) -> tuple[Native, npt.NDArray[np.int64]]:
         """Return the code with the records of its tables, and where these are."""
         pipeline, native = self.pipeline, self.native
-        lengths = [*map(len, packed.values())]
-        pairs = [*zip(map(address_of, packed.values()), lengths, strict=True)]
-        words = np.array(pairs, np.int64).reshape(-1, 2)  # see pipeline_code.TABLE
-        counts = tuple(zip(packed, lengths, strict=True))
+        words = words_of(packed)
+        counts = tuple(zip(packed, map(len, packed.values()), strict=True))
         parts = pipeline, packed, native.dtype.str, native.requested
         has_calls = bool(_calls(pipeline))
         made = replace(
@@ -268,23 +314,25 @@ class KernelByRecord:
                 f"{len(which)}."
             )
         # Codes and positions of these records were checked when all were packed.
-        records = everything[which]
+        records = taken(everything, which)
         records[self.places] = np.arange(len(which))
         return records
 
 
 def pack(
-    code: CompiledPipeline,
+    pipeline: Pipeline,
+    made_for: tuple[np.dtype[Any], int],
     tables: Mapping[str, Mapping[str, Any]],
     callees: Sequence[Callees],
+    known: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
     """Return the records of the tables of a pipeline, checked.
 
-    Arguments and errors are those of `CompiledPipeline.__call__`.
+    Arguments and errors are those of `CompiledPipeline.__call__` and `pack_all`; the
+    codes of known records are of `callees`, too.
     """
-    pipeline, native = code.pipeline, code.native
-    packed = pack_all(pipeline.tables, tables, pipeline.columns, native.dtype)
-    check_packed(pipeline, packed, callees, (native.dtype, native.lanes))
+    packed = pack_all(pipeline.tables, tables, pipeline.columns, made_for[0], known)
+    check_packed(pipeline, packed, callees, made_for)
     return packed
 
 
@@ -460,7 +508,7 @@ class Callees:
             np.multiply(span[:, 0], records.dtype.itemsize, out=words[:, k, 0])
             words[:, k, 0] += address_of(records)
             words[:, k, 1] = span[:, 1]
-        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
+        code, entry = columns_code(pipeline, dtype.itemsize * 8, lanes)
         # What a `Call` loads: the address of the code, and that of the words of the
         # set.
         codes = np.empty((count, 2), np.int64)
@@ -586,66 +634,14 @@ def _numbers_in(table: Table) -> int:
     return sum(math.prod(field.shape) for field in table.fields)
 
 
-@final
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnFunction:
-    """Machine code that other machine code calls: @columns of `column_code`.
-
-    Attributes:
-        address: Where it starts.
-        tables: What it takes as its tables, an address.
-        dtype: The type that it computes in.
-        lanes: How many rows it computes at once.
-        owned: What must live as long as it is called.
-    """
-
-    address: int
-    tables: int
-    dtype: np.dtype[Any]
-    lanes: int
-    owned: tuple[object, ...]
-
-    @classmethod
-    def compiled(
-        cls,
-        pipeline: Pipeline,
-        tables: Mapping[str, Mapping[str, Any]],
-        callees: Sequence[Callees],
-        *,
-        dtype: np.dtype[Any],
-        lanes: int,
-    ) -> Self:
-        """Compile a pipeline for columns alone, unless that is done.
-
-        Args:
-            pipeline: What is computed.
-            tables: As for `CompiledPipeline`.
-            callees: The same.
-            dtype: float64 or float32, the type that it computes in.
-            lanes: The number of rows that it computes at once.
-
-        Raises:
-            KernelError: As for `CompiledPipeline`.
-        """
-        packed = pack_all(pipeline.tables, tables, pipeline.columns, dtype)
-        check_packed(pipeline, packed, callees, (dtype, lanes))
-        words = np.zeros((len(packed), 2), np.int64)  # see pipeline_code.TABLE
-        for row, records in zip(words, packed.values(), strict=True):
-            row[:] = address_of(records), len(records)
-        code, entry = _columns(pipeline, dtype.itemsize * 8, lanes)
-        owned = code, words, *packed.values(), *callees
-        return cls(entry, address_of(words), dtype, lanes, owned)
-
-
-def native_lanes(dtype: np.dtype[Any]) -> int:
-    """Return how many numbers a register of this machine holds."""
-    with forks.IMPORT_LOCK:
-        from armillary.kernel import compiler  # imports LLVM
-    return compiler.native_reals(dtype.itemsize * 8).lanes
+def words_of(packed: Mapping[str, Array]) -> npt.NDArray[np.int64]:
+    """Return where records of tables are, and how many; see `pipeline_code.TABLE`."""
+    pairs = [(address_of(records), len(records)) for records in packed.values()]
+    return np.array(pairs, np.int64).reshape(-1, 2)
 
 
 @lru_cache(maxsize=256)
-def _columns(pipeline: Pipeline, bits: int, lanes: int) -> tuple[Any, int]:
+def columns_code(pipeline: Pipeline, bits: int, lanes: int) -> tuple[Any, int]:
     """Return the code that works on columns, and its address."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler  # imports LLVM

@@ -6,6 +6,7 @@ The loop itself is `search_code.py`; here its plan and calls are put together.
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 import time
 from collections.abc import Callable
@@ -58,9 +59,19 @@ def _read_clock(_: int, parts: Any) -> int:
     return 0
 
 
-def deadline_after(seconds: float) -> int:
-    """Return the deadline that a search takes, `seconds` from now [ns]."""
-    return time.monotonic_ns() + round(seconds * 1e9)
+def deadline_of(seconds: float | None) -> int:
+    """Return the deadline of a search that begins now [ns], 0 for never.
+
+    seconds: How long it may take [s]; None or infinite for as long as it takes.
+    """
+    if seconds is None or seconds == math.inf:
+        return 0
+    return max(1, time.monotonic_ns() + round(seconds * 1e9))
+
+
+def is_over(deadline: int) -> bool:
+    """Return whether a deadline has passed."""
+    return 0 < deadline <= time.monotonic_ns()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +257,7 @@ class Search:
             plan: How to search.
             seeds: The first start of each problem, shape (count, n), contiguous.
             threads: The number of threads that may share the work.
-            deadline: The time to stop, see `deadline_after`; 0 for never. Problems that
+            deadline: The time to stop, see `deadline_of`; 0 for never. Problems that
                 are left end as `STOPPED`.
         """
         count = len(problems)

@@ -15,7 +15,17 @@ from armillary.errors import KernelError, ShapeError, unknown
 from armillary.kernel.machine_type import I32, PTR, real_of
 from armillary.kernel.memory import Struct
 
-__all__ = ["Field", "Sizes", "Table", "code", "index", "pack_all", "reals", "span"]
+__all__ = [
+    "Field",
+    "Sizes",
+    "Table",
+    "code",
+    "index",
+    "pack_all",
+    "reals",
+    "span",
+    "taken",
+]
 
 Array = npt.NDArray[Any]
 
@@ -158,7 +168,7 @@ class Table:
             ShapeError: Shapes do not fit.
         """
         fields = {field.name: field for field in self.fields}
-        changed = packed.copy()
+        changed = copied(packed)
         for name in given:
             if name not in fields:
                 raise unknown("field", name, fields, owner=f"table '{self.name}'")
@@ -205,7 +215,7 @@ class Table:
             raise ShapeError(f"The fields of table '{self.name}' differ in length.")
         before, count = len(packed), counts.pop() if counts else 0
         made = np.empty(before + count, packed.dtype)
-        made[:before] = packed
+        _bytes(made)[: before * packed.dtype.itemsize] = _bytes(packed)
         for field, array in zip(self.fields, arrays, strict=True):
             values = made[field.name]
             values[before:] = array
@@ -221,24 +231,41 @@ class Table:
 
         Args:
             packed: The records.
-            given: An array for each field of those, shape (m, *field shape); those of
-                fields that are not numbers are not looked at.
+            given: An array for some of the fields of those, shape (m, *field shape);
+                those of fields that are not numbers are not looked at.
 
         Raises:
+            UnknownName: There is no such field.
             ShapeError: Shapes do not fit.
         """
-        made = packed.copy()
-        for field in self.fields:
-            if field.kind == "real":
-                values: Array = given[field.name]
+        made, names = copied(packed), packed.dtype.names or ()
+        for name, values in given.items():
+            if name not in names:
+                raise unknown("field", name, names, owner=f"table '{self.name}'")
+            into = made[name]
+            if into.dtype.kind == "f":
                 first = len(made) - len(values)
-                if first < 0 or values.shape[1:] != field.shape:
+                if first < 0 or values.shape[1:] != into.shape[1:]:
                     raise ShapeError(
-                        f"Field '{field.name}' of table '{self.name}' needs numbers of "
-                        f"shape {field.shape} for at most {len(made)} records, not "
+                        f"Field '{name}' of table '{self.name}' needs numbers of "
+                        f"shape {into.shape[1:]} for at most {len(made)} records, not "
                         f"{values.shape}."
                     )
-                made[field.name][first:] = values
+                into[first:] = values
+        made.flags.writeable = False
+        return made
+
+    def with_front(self, packed: Array, front: Array) -> Array:
+        """Return a copy of records whose first ones have the numbers of others.
+
+        Args:
+            packed: The records.
+            front: Those of others, no more of them.
+        """
+        made = copied(packed)
+        for field in self.fields:
+            if field.kind == "real":
+                made[field.name][: len(front)] = front[field.name]
         made.flags.writeable = False
         return made
 
@@ -322,6 +349,22 @@ def _leads_within(field: Field, array: Array, sizes: Sizes) -> bool:
     return bool(unsigned.max() < sizes[field.kind, field.of])
 
 
+def copied(packed: Array) -> Array:
+    """Return a copy of records; NumPy's own copies them number by number."""
+    return _bytes(packed).copy().view(packed.dtype)
+
+
+def taken(packed: Array, which: npt.NDArray[np.int64]) -> Array:
+    """Return a copy of some records."""
+    whole = packed.view(f"V{packed.dtype.itemsize}")
+    return whole.take(which).view(packed.dtype)
+
+
+def _bytes(packed: Array) -> npt.NDArray[np.uint8]:
+    """Return records as they lie in memory."""
+    return packed.view(np.uint8)
+
+
 @lru_cache(maxsize=256)
 def _record(table: Table, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return a record as machine code lays it out, with numbers of a type."""
@@ -347,32 +390,43 @@ def pack_all(
     given: Mapping[str, Mapping[str, Any]],
     columns: Mapping[str, tuple[int, ...]],
     dtype: np.dtype[Any],
+    known: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """Return the records of all tables of a pipeline.
+    """Return the records of all tables of a pipeline, in the order of these.
 
     Args:
         tables: What they are.
         given: For each table an array for each of its fields.
         columns: The shape of each column that fields may point into.
         dtype: The type of numbers.
+        known: Records of tables that are `pack`ed already, for the same type and no
+            more entries of what they point into.
 
     Raises:
         KernelError: A table or field is missing, or points beyond what is there.
         UnknownName: There is no such table or field.
         ShapeError: Shapes do not fit.
     """
-    names = [table.name for table in tables]
+    names, packed = [table.name for table in tables], known or {}
     for name in given:
         if name not in names:
             raise unknown("table", name, names)
-    for table in tables:
-        if table.name not in given:
-            raise KernelError(f"Table '{table.name}' is missing.")
+    for name in names:
+        if name not in given and name not in packed:
+            raise KernelError(f"Table '{name}' is missing.")
     # How far indices and ranges may point.
     sizes = {("index", name): shape[0] for name, shape in columns.items() if shape}
-    for table in tables:
+    for name in names:
         # Ranges point into another table: what all its fields have records for.
-        lengths = (np.shape(values) for values in given[table.name].values())
-        count = min((n[0] for n in lengths if n), default=0)
-        sizes["span", table.name] = sizes["record", table.name] = count
-    return {table.name: table.pack(given[table.name], sizes, dtype) for table in tables}
+        if name in packed:
+            count = len(packed[name])
+        else:
+            lengths = (np.shape(values) for values in given[name].values())
+            count = min((n[0] for n in lengths if n), default=0)
+        sizes["span", name] = sizes["record", name] = count
+    return {
+        table.name: packed[table.name]
+        if table.name in packed
+        else table.pack(given[table.name], sizes, dtype)
+        for table in tables
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -147,10 +146,17 @@ class Pairs(Sequence[tuple[str, str]]):
             places: Their pairs: a link of each, and an obstacle, as places in both
                 together, shape (k, 2).
         """
-        made = copy(self)
+        made = self._copied()
         made.links = (*self.links, *names)
         made.indices = np.concatenate([self.indices, places])
         made.indices.flags.writeable = False
+        return made
+
+    def _copied(self) -> Pairs:
+        made = object.__new__(Pairs)  # sooner than `copy`
+        made.links, made.indices = self.links, self.indices
+        made._code_of, made._why = self._code_of, self._why
+        made._is_sorted = self._is_sorted
         return made
 
     def with_obstacles(
@@ -164,7 +170,7 @@ class Pairs(Sequence[tuple[str, str]]):
             qualified: Returns the link that a name is of.
         """
         own = len(before.links)
-        made = copy(self)
+        made = self._copied()
         made.links = links = (*before.links, *names)
         made._is_sorted = False
         count = len(links)

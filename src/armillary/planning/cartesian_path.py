@@ -49,7 +49,6 @@ class LineReason(Ending):
         int(Reason.SINGULAR),
         "singular: joints would have to move far where the tool hardly moves",
     )
-    TIMEOUT = int(Reason.TIMEOUT), Reason.TIMEOUT.sentence
     IN_COLLISION = int(Reason.IN_COLLISION), "in collision: links touch"
     JUMPS = 8, "only by a jump to another branch"
     NOT_PROVEN = 9, "not proven to be within the tolerance"
@@ -116,7 +115,7 @@ class CartesianPath:
         target: The index, among the targets, of what the tool follows there.
         bounds: How far the tool is from the curve between each sample and the next at
             most: distance [m] and angle [rad], shape (k - 1, 2).
-        is_proven: Whether these are proven; otherwise, as for closed loops, they are
+        proven: Whether these are proven; otherwise, as for closed loops, they are
             the greatest of `MEASURED` instants between samples.
         pairs: Names of the pairs of links that touch at `where`.
         tool: What follows it.
@@ -132,7 +131,7 @@ class CartesianPath:
     where: float
     target: int
     bounds: Array
-    is_proven: bool
+    proven: bool
     pairs: tuple[tuple[str, str], ...]
     tool: Tool
     curve: ToolCurve
@@ -290,7 +289,7 @@ class CartesianPath:
         count = f"{len(self.q)} samples along {self.length:.6g} m"
         if self.success:
             distance, angle = self.deviation
-            how = "proven" if self.is_proven else "measured"
+            how = "proven" if self.proven else "measured"
             return f"{count}, {how} to be within {distance:.2g} m and {angle:.2g} rad"
         touching = "".join(f"; {a} and {b}" for a, b in self.pairs)
         return (

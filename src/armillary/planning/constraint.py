@@ -6,18 +6,13 @@ components count, less what a box allows; and the shortest turn to the target, o
 axes or of the one that the frame may spin about. Joint positions are projected onto
 e = 0 by Newton's method, with the least weighted step J' (J J')^-1 e.
 
-Between way points joints move straight. In a motion of coordinates with rates v_k, with
-the bounds l_k and w_k of `SpeedBounds` of how fast each moves and turns the frame at
-unit rate, and b_k of how it bends,
-
-    |p'| <= S = sum_k l_k v_k,    |p''| <= M = 2 (sum_i w_i v_i) S + sum_k b_k l_k v_k^2
-
-as d2p / dq_i dq_k is at most w_i l_k for i before k, and where the frame of the target
-is moved by k itself, at most (b_k + 2 w_k) l_k for i = k. So from errors d_0 and d_1 at
-the ends the error is at most max(d_0, d_1) + M / 8, since a distance from a convex set
-is convex, and at most (d_0 + d_1 + S) / 2. Rotations are bounded as |R u - u| =
-2 sin(angle / 2) of any unit vector u, with l = w. Pieces are halved until each is
-proven, or an end is found beyond the tolerance.
+Between way points joints move straight. With S and M, the bounds of |p'| and |p''| of
+`frame_chain`, the error is from errors d_0 and d_1 at the ends at most max(d_0, d_1) +
+M / 8, since a distance from a convex set is convex, and at most (d_0 + d_1 + S) / 2.
+Joints that move the frame of the target bend by 2 w_k more, as the second derivative of
+R p has a term 2 R' p'. Rotations are bounded as |R u - u| = 2 sin(angle / 2) of any
+unit vector u. Pieces are halved until each is proven, or an end is found beyond the
+tolerance.
 """
 
 from __future__ import annotations
@@ -41,6 +36,7 @@ from armillary.kinematics.speed_bounds import (
 )
 from armillary.kinematics.state import State, bound_state
 from armillary.model.workcell import WORLD, Workcell
+from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.spatial.pose import Pose
 
 __all__ = ["FrameConstraint", "Manifold"]
@@ -278,20 +274,14 @@ def _tilt(R: Array, spin: int) -> Array:
 
 
 class _Speeds(NamedTuple):
-    """Bounds of the speed of a frame relative to another, by c coordinates of joints.
+    """Bounds of the speed of a frame relative to another.
 
     Attributes:
-        joints: Rates of coordinates for unit rates of joints, shape (c, n).
-        linear: For a distance of 0 between them [m per unit], shape (c,).
-        carrier: What is added for each metre of it [rad per unit], shape (c,).
-        angular: Of its turn [rad per unit], shape (c,).
+        chain: The joints between them.
         bending: Accelerations by speeds [per unit], shape (c,); may be infinite.
     """
 
-    joints: Array
-    linear: Array
-    carrier: Array
-    angular: Array
+    chain: FrameChain
     bending: Array
 
 
@@ -413,23 +403,11 @@ class Manifold:
             ends = [
                 self.cell.frame(x) for x in (one.asked.frame, one.asked.relative_to)
             ]
-            fixed = [moving.fixed_to(tree, end.link) for end in ends]
-            pair = np.array([[each.row for each in fixed]])
-            offsets = [
-                float(np.linalg.norm((each.pose @ end.pose).position))
-                for each, end in zip(fixed, ends, strict=True)
-            ]
-            levers = np.array([offsets])
-            linear = bounds.levers(pair, levers)[0]
-            farther = [levers + np.array(x) for x in ((0.0, 1.0), (1.0, 1.0))]
-            more = [bounds.levers(pair, each)[0] for each in farther]
-            if not np.isfinite([linear, *more]).all():
+            chain = FrameChain.between(moving, tree, bounds, (ends[0], ends[1]))
+            if not np.isfinite([chain.linear, chain.angular]).all():
                 return None
-            carrier, angular = more[0] - linear, more[1] - more[0]
-            # On the side of the tool no distance counts but its own.
-            angular = angular + carrier
-            bending = np.where(linear + angular > 0.0, bounds.bending, 0.0)
-            found.append(_Speeds(bounds.joints, linear, carrier, angular, bending))
+            more = np.where(chain.inverse, 2.0 * chain.angular, 0.0)
+            found.append(_Speeds(chain, bounds.bending[chain.coordinates] + more))
         return found
 
     def holds(self, A: Array, B: Array, step: float) -> Truths:
@@ -469,16 +447,13 @@ def _proven(one: _Bound, speeds: _Speeds, A: Array, B: Array) -> Truths:
     ends = one.errors(np.concatenate([A, B])).reach
     # Bounds hold while the frame is nearer than this: shown along with the rest, where
     # joints move the frame of the target.
-    far = ends.max() + SLACK if speeds.carrier.any() else np.inf
-    v = np.abs(B - A) @ speeds.joints.T
-    moves = speeds.linear + zero_product(speeds.carrier, far)
-    turns = speeds.angular
-    linear, angular = v @ moves, v @ turns
-    pure = zero_product(v * v, speeds.bending)
-    bent = [
-        2.0 * angular * speed + zero_product(pure, each).sum(axis=1)
-        for speed, each in ((linear, moves), (angular, turns))
-    ]
+    chain = speeds.chain
+    is_carried = (chain.angular[chain.inverse] > 0.0).any()
+    far = float(ends.max()) + SLACK if is_carried else np.inf
+    v = np.abs(B - A) @ chain.rates.T
+    L, W = v * chain.moves(far), v * chain.angular
+    linear, angular = L.sum(axis=1), W.sum(axis=1)
+    bent = second_bounds(L, W, zero_product(v, speeds.bending)).T
     most = one.asked.distance, one.asked.angle
     by_speed = np.maximum(linear / most[0], angular / most[1])
     by_bend = 0.5 * np.sqrt(np.maximum(bent[0] / most[0], bent[1] / most[1]))

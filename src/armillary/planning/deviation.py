@@ -62,6 +62,7 @@ from armillary.model.link_poses import poses_of
 from armillary.model.speed_bound import is_steady
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
+from armillary.planning.frame_chain import FrameChain, second_bounds
 from armillary.planning.joint_bending import BendTable, bend_table
 from armillary.planning.tool_curve import ToolCurve, three_rows
 from armillary.spatial.vector import (
@@ -129,21 +130,15 @@ class ToolChain(NamedTuple):
     """The joints between two frames, from `relative_to` to the tool, c coordinates.
 
     Attributes:
+        chain: They, with bounds of how fast they move it.
         rates: Rates of coordinates for unit rates of the joints that move, (c, n).
-        linear: Bounds of how fast each moves the tool [m per unit], shape (c,), for a
-            tool at a distance of 0 from `relative_to`.
-        angular: How fast each turns it [rad per unit], shape (c,).
-        inverse: Which are on the side of `relative_to`, so that the distance from there
-            times `angular` is added to `linear`; shape (c,).
         bending: Of those that turn or slide steadily, see above; else 0; shape (c,).
         steady: Which of them do, shape (c,).
         rough: How the others bend.
     """
 
+    chain: FrameChain
     rates: Array
-    linear: Array
-    angular: Array
-    inverse: npt.NDArray[np.bool_]
     bending: Array
     steady: npt.NDArray[np.bool_]
     rough: tuple[RoughJoint, ...]
@@ -151,7 +146,7 @@ class ToolChain(NamedTuple):
     @property
     def is_known(self) -> bool:
         """Return whether there are bounds."""
-        numbers = self.linear, self.angular, self.bending
+        numbers = self.chain.linear, self.chain.angular, self.bending
         return all(bool(np.isfinite(each).all()) for each in numbers) and all(
             joint.table.is_known for joint in self.rough
         )
@@ -169,7 +164,7 @@ class ToolChain(NamedTuple):
             h: Its length [m], shape (k,).
         """
         rates = np.abs(np.diff(q, axis=0)) @ self.rates.T
-        W = rates * self.angular
+        W = rates * self.chain.angular
         B = rates * self.bending
         leaps = np.zeros(W.shape, np.bool_)  # where velocities may jump
         for joint in self.rough:
@@ -178,7 +173,7 @@ class ToolChain(NamedTuple):
             leaps[:, k] = np.isinf(bent) & (rates[:, k] > 0.0)
             B[:, k] = rates[:, k] * np.where(np.isfinite(bent), bent, 0.0)
         far = curve.farthest + SLACK
-        L = rates * (self.linear + np.where(self.inverse, far, 0.0) * self.angular)
+        L = rates * self.chain.moves(far)
         # Sums over the joints before each.
         S = np.cumsum(W, axis=1) - W
         WW = np.cumsum(W * W, axis=1) - W * W
@@ -193,7 +188,7 @@ class ToolChain(NamedTuple):
         bend = 0.125 * (bent + 0.5 * third + np.einsum("kc,kcp->kp", jumps, both))
         rows = np.flatnonzero(leaps.any(axis=1))
         if rows.size:
-            second = np.einsum("kc,kcp->kp", (2.0 * S + B)[rows], both[rows])
+            second = second_bounds(L[rows], W[rows], B[rows])
             second += curve.bend[piece[rows]] * h[rows, None] ** 2
             leap = np.einsum("kc,kcp->kp", 1.0 * leaps[rows], both[rows])
             bend[rows] = 0.125 * second + 0.5 * leap
@@ -245,19 +240,8 @@ def _made(
     """Return the chain between two frames, of the joints that are chosen."""
     tree = state.tree
     speeds = SpeedBounds.of(moving, tree, *box)
-    tool, seen = (moving.fixed_to(tree, end.link) for end in ends)
-    order = speeds.in_order()
-    mine, theirs = speeds.carried[tool.row], speeds.carried[seen.row]
-    inverse = order[(theirs & ~mine)[order]][::-1]
-    both = np.concatenate([inverse, order[(mine & ~theirs)[order]]])
-    is_inverse = np.arange(len(both)) < len(inverse)
-    levers = [
-        float(np.linalg.norm((at.pose @ end.pose).position))
-        for at, end in zip((tool, seen), ends, strict=True)
-    ]
-    row = np.where(is_inverse, seen.row, tool.row)
-    lever = np.where(is_inverse, levers[1], levers[0])
-    angular = speeds.angular[both]
+    chain = FrameChain.between(moving, tree, speeds, ends)
+    both, is_inverse, angular = chain.coordinates, chain.inverse, chain.angular
     drives: list[tuple[Drive, ...]] = [
         tuple(tree.drives[link]) if link >= 0 else () for link in moving.links
     ]
@@ -283,15 +267,7 @@ def _made(
             rough.append(
                 RoughJoint(place, at, drive.multiplier, drive.offset, more, table)
             )
-    return ToolChain(
-        speeds.joints[both][:, chosen],
-        speeds.linear[row, both] + angular * lever,
-        angular,
-        is_inverse,
-        bends,
-        steady,
-        tuple(rough),
-    )
+    return ToolChain(chain, chain.rates[:, chosen], bends, steady, tuple(rough))
 
 
 def path_error(

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.kernel.pipeline_kernel import ColumnFunction
+from armillary.kernel.column_function import ColumnFunction
 
 __all__ = ["EdgeTests", "columns_in_python"]
 
@@ -71,4 +71,4 @@ def columns_in_python(check: Callable[[Array], Truths], n: int) -> ColumnFunctio
     )
     callback = prototype(run)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    return ColumnFunction(address, 0, np.dtype(np.float64), lanes, (callback,))
+    return ColumnFunction(address, 0, np.dtype(np.float64), lanes, {}, (callback,))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple, final
@@ -21,6 +20,7 @@ from typing import Final, NamedTuple, final
 import numpy as np
 import numpy.typing as npt
 
+from armillary.kernel.search import is_over
 from armillary.planning.constraint import Manifold
 from armillary.planning.motions import MotionTests, Way
 
@@ -60,13 +60,13 @@ class GraphQuery(NamedTuple):
         start: Joint positions [m or rad], shape (n,).
         goals: The same, shape (k, n).
         seed: Another number gives other shortcuts.
-        deadline: When to stop, by `time.perf_counter` [s].
+        deadline: When to stop [ns], see `deadline_of`; 0 for never.
     """
 
     start: Array
     goals: Array
     seed: int
-    deadline: float
+    deadline: int
 
 
 class Answer(NamedTuple):
@@ -229,7 +229,7 @@ class _Search:
             whole = [way[1:] for way in ways if way is not None]
             if len(whole) == len(ways):
                 return np.concatenate([self.ends[:1], *whole]), FIRST_GOAL - nodes[-1]
-            if time.perf_counter() > self.question.deadline:
+            if is_over(self.question.deadline):
                 break
             # The next way goes near: motions there are tested along with it, as many
             # at once take little longer than few.
@@ -305,7 +305,7 @@ def shortened(way: Array, question: GraphQuery, motions: MotionTests) -> Array:
     rng = np.random.default_rng(question.seed)
     best, missed = way, 0
     for _ in range(SHORTENINGS):
-        is_late = time.perf_counter() > question.deadline
+        is_late = is_over(question.deadline)
         if len(best) <= 2 or missed > 1 or is_late:
             break
         fine = best if motions.manifold.parts else _refined(best, motions)
@@ -400,7 +400,7 @@ def search(
     graph = Graph.of(ends[:0], motions)
     answer, count = graph.ask(question, motions, own), FIRST_NODES
     while answer.q is None and len(graph.Q) < most:
-        if time.perf_counter() > question.deadline:
+        if is_over(question.deadline):
             break
         more = random_positions(motions.manifold, rng, count, ends)
         graph = graph.grown(more, motions)

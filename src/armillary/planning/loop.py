@@ -27,7 +27,15 @@ from armillary.planning.layout import CALL, GROUP, SETUP, STACK, TREE, WORK
 if TYPE_CHECKING:
     from armillary.kernel.jit import Code
 
-__all__ = ["Found", "LoopOptions", "NativeLoop", "Problem", "Space"]
+__all__ = [
+    "Found",
+    "LoopGround",
+    "LoopKind",
+    "LoopOptions",
+    "NativeLoop",
+    "Problem",
+    "Space",
+]
 
 Array = npt.NDArray[np.float64]
 Words = npt.NDArray[np.int64]
@@ -38,6 +46,10 @@ PATH_ROOM: Final = 4096
 ALIGNMENT: Final = 64
 
 CALL_WORDS: Final = CALL.bytes // 8
+
+CODES: Final = SETUP.offsets["check"] // 8
+RESOLUTION: Final = SETUP.offsets["resolution"] // 8
+"""Where the setup has the tests of edges, and how many samples they take."""
 
 RESULTS: Final = CALL.offsets["status"] // 8
 """Where results begin; the length comes last."""
@@ -147,7 +159,7 @@ class Problem(NamedTuple):
         start: Joint positions [m or rad], shape (n,).
         goals: The same, shape (k, n).
         seed: Another number gives other samples.
-        deadline: When to stop [ns], see `deadline_after`; 0 for never.
+        deadline: When to stop [ns], see `deadline_of`; 0 for never.
         improve: Until when a way is made shorter, 0 for not at all.
     """
 
@@ -178,33 +190,53 @@ class Found(NamedTuple):
     counts: tuple[int, ...]
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class NativeLoop:
-    """The loop with the tests of edges and the space of a planner; threads share it.
+class LoopKind(NamedTuple):
+    """What memory of the loop is made for.
 
     Attributes:
-        tests: What tells which edges are free.
+        dtype: The type of the check, and of trees.
+        lanes: How many joint positions it is asked for at once.
+        prover: How many motions are proven at once.
+    """
+
+    dtype: np.dtype[Any]
+    lanes: int
+    prover: int
+
+    @classmethod
+    def of(cls, tests: EdgeTests) -> Self:
+        """Return that for tests of edges."""
+        check, prover = tests.check, tests.prover
+        return cls(check.dtype, check.lanes, prover.lanes if prover else 1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LoopGround:
+    """What loops share that plan in one space, whatever must not touch there.
+
+    Attributes:
         space: Where is planned.
         options: How is searched.
-        words: The setup in memory.
+        kind: What memory is made for.
+        words: The setup in memory, without the tests of edges.
         owned: What must live as long.
         run: The function of the native loop.
         idle: Memory that no thread uses now.
     """
 
-    tests: EdgeTests
     space: Space
     options: LoopOptions
+    kind: LoopKind
     words: Words
     owned: tuple[object, ...]
     run: Callable[[int, int, int, int], None]
     idle: list[_LoopMemory]
 
     @classmethod
-    def of(cls, tests: EdgeTests, space: Space, options: LoopOptions) -> NativeLoop:
-        """Put together what the loop reads."""
-        n, kind = len(space.lower), tests.check.dtype
+    def of(cls, space: Space, options: LoopOptions, kind: LoopKind) -> Self:
+        """Put together what the loop reads of a space."""
+        n, dtype = len(space.lower), kind.dtype
         lower, upper, weights = (
             np.ascontiguousarray(each, float) for each in space[:3]
         )
@@ -216,8 +248,8 @@ class NativeLoop:
             "inverse": inverse,
             "lower": lower,
             "upper": upper,
-            "least": least.astype(kind),
-            "span": span.astype(kind),
+            "least": least.astype(dtype),
+            "span": span.astype(dtype),
             "steps": _steps(n),
             "slopes": slopes,
             "ends": ends,
@@ -226,18 +258,10 @@ class NativeLoop:
             SETUP,
             {
                 "n": n,
-                "check": tests.check.address,
-                "check_tables": [tests.check.tables, tests.tight.tables],
-                "prove": tests.prover.address if tests.prover else 0,
-                "prove_tables": tests.prover.tables if tests.prover else 0,
-                "quick": tests.quick.address if tests.quick else 0,
-                "quick_tables": tests.quick.tables if tests.quick else 0,
                 "pieces": PIECES / options.step,
                 "rows": len(ends),
                 "depth": depth,
                 **{name: address_of(part) for name, part in parts.items()},
-                # What is proven at last may be searched by fewer samples.
-                "resolution": (FEWER if tests.prover else 1.0) / options.step,
                 **Scale.of(space)._asdict(),
                 "growth": options.growth,
                 "room": options.nodes,
@@ -248,17 +272,55 @@ class NativeLoop:
                 "clock_id": MONOTONIC,
             },
         )
-        owned = tests, *parts.values(), clock()
-        run, _ = _plans(kind.char, tests.check.lanes)
-        return cls(tests, space, options, words, owned, run, [])
+        run, _ = _plans(dtype.char, kind.lanes)
+        owned = *parts.values(), clock()
+        return cls(space, options, kind, words, owned, run, [])
+
+    def taken(self) -> _LoopMemory:
+        """Return memory for a thread, which it puts back into `idle`."""
+        try:
+            return self.idle.pop()
+        except IndexError:  # other threads have all
+            return _LoopMemory.of(self)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class NativeLoop:
+    """The loop with the tests of edges and the space of a planner; threads share it.
+
+    Attributes:
+        tests: What tells which edges are free.
+        ground: What it shares with loops in the same space.
+        words: The setup in memory.
+    """
+
+    tests: EdgeTests
+    ground: LoopGround
+    words: Words
+
+    @classmethod
+    def of(cls, tests: EdgeTests, ground: LoopGround) -> NativeLoop:
+        """Add tests of edges to what the loop reads."""
+        check, tight, prover, quick = tests
+        words = ground.words.copy()
+        codes = [check.address, check.tables, tight.tables]
+        for each in (prover, quick):
+            codes += (each.address, each.tables) if each else (0, 0)
+        # In the order of these fields of `layout.SETUP`.
+        words[CODES : CODES + len(codes)] = codes
+        # What is proven at last may be searched by fewer samples.
+        share = FEWER if prover else 1.0
+        words.view(np.float64)[RESOLUTION] = share / ground.options.step
+        return cls(tests, ground, words)
 
     def solve(self, problem: Problem) -> Found:
         """Solve a problem."""
-        memory = self._taken()
+        memory = self.ground.taken()
         try:
             return memory.solve(self, problem)
         finally:
-            self.idle.append(memory)
+            self.ground.idle.append(memory)
 
     def solve_all(self, problems: Sequence[Problem], threads: int) -> list[Found]:
         """Solve problems on several threads; each answer is that of the problem alone.
@@ -268,21 +330,15 @@ class NativeLoop:
         found: list[Found | None] = [None] * len(problems)
 
         def work(piece: slice) -> None:
-            memory = self._taken()
+            memory = self.ground.taken()
             try:
                 for k in range(*piece.indices(len(problems))):
                     found[k] = memory.solve(self, problems[k])
             finally:
-                self.idle.append(memory)
+                self.ground.idle.append(memory)
 
         share(len(problems), threads, work, len(problems) // PROBLEMS_PER_PIECE)
         return [each for each in found if each is not None]
-
-    def _taken(self) -> _LoopMemory:
-        try:
-            return self.idle.pop()
-        except IndexError:  # other threads have all
-            return _LoopMemory.of(self)
 
 
 @final
@@ -294,18 +350,18 @@ class _LoopMemory:
         words: Where everything is; see `layout.WORK`.
         call: The problem, see `layout.CALL`.
         path: Its way points, shape (room, n).
-        addresses: Of setup, words and call.
+        addresses: Of words and call.
         owned: What must live as long.
     """
 
     words: Words
     call: Words
     path: Array
-    addresses: tuple[int, int, int]
+    addresses: tuple[int, int]
     owned: tuple[object, ...]
 
     def solve(self, loop: NativeLoop, problem: Problem) -> Found:
-        """Solve a problem of the loop that this was made for."""
+        """Solve a problem of a loop in the space that this was made for."""
         start, goals, seed, deadline, _ = problem
         verdicts = np.zeros(1 + len(goals), np.int64)
         # In the order of the first fields of `layout.CALL`.
@@ -319,16 +375,16 @@ class _LoopMemory:
             address_of(verdicts),
             problem.improve,
         )
-        loop.run(*self.addresses, 1)
+        loop.ground.run(address_of(loop.words), *self.addresses, 1)
         status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
         length = float(self.call.view(np.float64)[CALL_WORDS - 1])
         q = self.path[:count].copy()
         return Found(status, q, goal, verdicts, length, tuple(counts))
 
     @classmethod
-    def of(cls, loop: NativeLoop) -> _LoopMemory:
-        check, n, room = loop.tests.check, len(loop.space.lower), loop.options.nodes
-        kind, lanes = check.dtype, check.lanes
+    def of(cls, ground: LoopGround) -> _LoopMemory:
+        n, room = len(ground.space.lower), ground.options.nodes
+        kind, lanes, prover = ground.kind
         room = -(-room // (GROUP * lanes)) * GROUP * lanes
         trees: list[Words] = []
         owned: list[npt.NDArray[Any]] = []
@@ -347,7 +403,6 @@ class _LoopMemory:
             trees.append(packed(TREE, tree))
         ramp = aligned(lanes, kind)
         ramp[:] = np.arange(1, lanes + 1) / lanes
-        prover = loop.tests.prover.lanes if loop.tests.prover else 1
         words = packed(
             WORK,
             {
@@ -372,7 +427,7 @@ class _LoopMemory:
             },
         )
         call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
-        addresses = address_of(loop.words), address_of(words), address_of(call)
+        addresses = address_of(words), address_of(call)
         return cls(words, call, path, addresses, (*trees, ramp, *owned))
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Real
 from typing import Any, Final, final
 
 import numpy as np
@@ -16,20 +14,27 @@ import numpy.typing as npt
 
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError, ShapeError, quote
-from armillary.kernel.arguments import numbers_of, positive_number, whole_number
-from armillary.kernel.search import deadline_after
+from armillary.kernel.arguments import whole_number
+from armillary.kernel.search import deadline_of
 from armillary.kernel.threads import default_threads
 from armillary.kinematics.state import State
 from armillary.model.fields import kept_few
-from armillary.model.limit_rows import LimitRows
 from armillary.model.workcell import WORLD, Workcell
-from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
+from armillary.planning.constraint import FrameConstraint
 from armillary.planning.edges import EdgeTests, columns_in_python
 from armillary.planning.goals import FreeAxes, Goals, goals_of, positions_of
-from armillary.planning.graph import Graph, GraphQuery, search
-from armillary.planning.loop import Found, LoopOptions, NativeLoop, Problem, Space
-from armillary.planning.motions import MotionTests
+from armillary.planning.graph import GraphQuery
+from armillary.planning.loop import (
+    Found,
+    LoopGround,
+    LoopKind,
+    LoopOptions,
+    NativeLoop,
+    Problem,
+    Space,
+)
 from armillary.planning.plan import Plan, PlanReason
+from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
 from armillary.planning.region import Bounds, Region, region_of
 from armillary.spatial.pose import Pose
 
@@ -42,31 +47,14 @@ LOG = logging.getLogger("armillary.planning")
 STEP: Final = 1.0 / 32.0
 """Distance of samples by default [rad or m of one joint]."""
 
-FINEST: Final = 1e-6
-"""The least resolution [rad or m of one joint]."""
-
-HEAVIEST: Final = 1e6
-"""The greatest weight of a joint; the least is its inverse."""
-
 LARGEST_TREE: Final = 2**31 - 1
 """The most nodes of a tree, whose numbers have 32 bits."""
-
-LONGEST: Final = 1e9
-"""Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
 
 MOST_SEED: Final = 2**62 - 1
 """Bits of a seed that count."""
 
-TURN: Final = 2.0 * np.pi
-
 NEAR: Final = 1e-3
 """What is nearer than the margin and this is nearly touching [m]."""
-
-NEARLY: Final = 2e-6
-"""Pairs that are nearer than the margin and this are named where links touch [m]."""
-
-LARGEST_GRAPH: Final = 10_000
-"""Nodes of a graph that is searched within constraints."""
 
 STATUS: Final = (
     PlanReason.FOUND,
@@ -114,33 +102,7 @@ def planner(
             moves; or a number is not above 0, too large or too small.
         ShapeError: The weights have another shape.
     """
-    given: Any = check
-    if not isinstance(given, CollisionCheck):
-        raise ModelError(
-            "A planner needs a collision check, as in cell.planner(cell.collision()); "
-            f"what was given is {quote(given)}."
-        )
-    if check.cell != cell:
-        raise ModelError(
-            f"The check is of another cell, '{check.cell.name}': make it by "
-            "cell.collision(state) of the cell that plans."
-        )
-    n = len(check.state.q)
-    if not n:
-        raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
-    w = np.ones(n) if weights is None else np.array(numbers_of("weights", weights))
-    if w.shape != (n,):
-        raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
-    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
-        raise ModelError(
-            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
-            f"not {w.tolist()}."
-        )
-    step = positive_number("The resolution", resolution)
-    if not FINEST <= step < math.inf:
-        raise ModelError(
-            f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
-        )
+    planned = planned_cell(cell, check, weights, resolution)
     room = whole_number("nodes", nodes, least=2)
     if room > LARGEST_TREE:
         raise ModelError(f"A tree has {LARGEST_TREE} nodes at most, not {room}.")
@@ -148,7 +110,8 @@ def planner(
         LOG.warning(
             "the check of a planner has no pairs of links: every motion counts as free"
         )
-    return Planner(check, w, LoopOptions(step=step, nodes=room))
+    options = LoopOptions(step=planned.step, nodes=room)
+    return Planner(check, planned.weights, options)
 
 
 @final
@@ -232,14 +195,15 @@ class Planner:
             goals = goals_of(self.check, q0, goal, free, region.fixed)
         else:
             region, goals = None, goals_of(self.check, q0, goal, free)
-        asked = self.asked(q0, goals, region)
+        asked = self._planned.asked(q0, goals, region)
         if isinstance(asked, Plan):
             return asked
         number = whole_number("seed", seed, least=0) & MOST_SEED
         if constraints:
-            manifold = self.manifold(constraints, q0, asked.q, region)
-            query = GraphQuery(q0, asked.q, number, end_of_time(seconds))
-            return self.within(manifold, query, asked)
+            manifold = self._planned.manifold(constraints, q0, asked.q, region)
+            query = GraphQuery(q0, asked.q, number, deadline_of(seconds))
+            nodes = self.options.nodes
+            return self._planned.within(manifold, query, asked, nodes=nodes)
         # Code that is compiled at the first call takes nothing of the time.
         loop, goals = self._loop(q0, asked.q, region), asked
         until = 0 if more == 0.0 else deadline_of(more)
@@ -295,7 +259,7 @@ class Planner:
         # Problems within the same joint positions are solved by the same loop.
         groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
         for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
-            wanted = self.asked(q0, goals_of(self.check, q0, goal, free))
+            wanted = self._planned.asked(q0, goals_of(self.check, q0, goal, free))
             if isinstance(wanted, Plan):
                 plans[k] = wanted
                 continue
@@ -314,91 +278,6 @@ class Planner:
                 plans[k] = self._plan(each, loop, rows[k], wanted, took)
         return tuple(each for each in plans if each is not None)
 
-    # what is asked
-
-    def asked(
-        self, q0: Array, goals: Goals, region: Region | None = None
-    ) -> Goals | Plan:
-        """Return the goals that can be reached, or why there are none.
-
-        Args:
-            q0: Where a plan starts [m or rad], shape (n,).
-            goals: What was asked for.
-            region: Where joints may be; by default within limits.
-        """
-        if goals.reason is not None:
-            return self._without(goals.reason)
-        lower, upper = self._limits if region is None else region[:2]
-        # What is not finite is within no limits, unless these are infinite.
-        is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
-        is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
-        if not is_usual or self._is_open or len(self._rows):
-            if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
-                return self._without(PlanReason.INVALID)
-            if len(self._rows):
-                is_within = is_within & self._rows.holds(goals.q)
-            beyond = self._beyond(q0, lower, upper)
-            if not (beyond or is_within.any()):
-                beyond = self._beyond(goals.q[0], lower, upper)
-            if beyond:
-                return self._without(PlanReason.LIMITS, beyond)
-            if not is_within.all():
-                q = np.ascontiguousarray(goals.q[is_within])
-                goals = Goals(q, goals.numbers[is_within])
-        if not self.check.may_be_free:
-            return self._without(PlanReason.START_TOUCHES, pairs=self._touching(q0))
-        return goals
-
-    @cached_property
-    def _limits(self) -> tuple[Array, Array]:
-        return self.check.cell.limits
-
-    @cached_property
-    def _rows(self) -> LimitRows:
-        """Return the limits that couple joints."""
-        return self.check.cell.limit_rows
-
-    def _beyond(self, q: Array, lower: Array, upper: Array) -> tuple[str, ...]:
-        """Return the names of limits that joint positions do not keep."""
-        rows, names = self._rows, self.check.cell.joint_names
-        out = np.flatnonzero((q < lower) | (q > upper)).tolist()
-        missed = np.flatnonzero(rows.A @ q > rows.b).tolist()
-        labels = dict.fromkeys(rows.labels[k] for k in missed)
-        return (*(names[k] for k in out), *labels)
-
-    @cached_property
-    def _is_open(self) -> bool:
-        """Return whether joints have no limits."""
-        return not all(np.isfinite(each).all() for each in self._limits)
-
-    def _without(
-        self,
-        reason: PlanReason,
-        joints: tuple[str, ...] = (),
-        pairs: Any = (),
-        violated: tuple[str, ...] = (),
-    ) -> Plan:
-        """Return that there is no way, of which nothing was tested."""
-        nothing = np.empty((0, len(self.weights)))
-        return Plan(
-            q=nothing,
-            reason=reason,
-            proven=False,
-            goal=-1,
-            length=0.0,
-            edges=0,
-            checks=0,
-            proofs=0,
-            samples=0,
-            nodes=0,
-            pairs=pairs,
-            joints=joints,
-            seconds=0.0,
-            resolution=self.options.step,
-            check=self.check,
-            violated=violated,
-        )
-
     def _plan(
         self, found: Found, loop: NativeLoop, q0: Array, goals: Goals, seconds: float
     ) -> Plan:
@@ -406,9 +285,9 @@ class Planner:
         reason = STATUS[found.status]
         pairs: Any = ()
         if reason is PlanReason.START_TOUCHES:
-            pairs = self._touching(q0)
+            pairs = self._planned.touching(q0)
         elif reason is PlanReason.GOAL_TOUCHES:
-            pairs = self._touching(goals.q[0])
+            pairs = self._planned.touching(goals.q[0])
         edges, checks, proofs, samples, nodes = found.counts
         is_found = reason is PlanReason.FOUND
         return Plan(
@@ -429,20 +308,19 @@ class Planner:
             check=self.check,
         )
 
-    def _touching(self, q: Array) -> tuple[Any, ...]:
-        """Return the pairs of links that touch."""
-        within = self.check.margin + NEARLY
-        return tuple(self.check.contacts(q, within=within))
-
     # what answers
+
+    @cached_property
+    def _planned(self) -> PlannedCell:
+        return PlannedCell(self.check, self.weights, self.options.step)
 
     def _loop(
         self, q0: Array, goals: Array, region: Region | None = None
     ) -> NativeLoop:
         """Return the loop for joint positions within limits, or in a region."""
-        if region is None and not self._is_open:
+        if region is None and not self._planned.is_open:
             return self._whole
-        lower, upper = self._box(q0, goals)
+        lower, upper = self._planned.box(q0, goals)
         key = lower.tobytes() + upper.tobytes()
         least, most = lower, upper
         if region is not None:
@@ -462,28 +340,21 @@ class Planner:
     @cached_property
     def _whole(self) -> NativeLoop:
         """Return the loop within the limits of all joints, which are finite."""
-        return self._made(self._tests(*self._limits), *self._limits)
+        return self._made(self._tests(*self._planned.limits), *self._planned.limits)
 
     def _made(self, tests: EdgeTests, lower: Array, upper: Array) -> NativeLoop:
-        space = Space(lower, upper, self.weights, self._rows)
-        return NativeLoop.of(tests, space, self.options)
+        # What the loop reads of a space is the same for all checks of a cell, and so is
+        # the memory that it works in.
+        kind = LoopKind.of(tests)
+        parts = tuple(each.tobytes() for each in (lower, upper, self.weights))
 
-    def _box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
-        """Return the limits of joints.
+        def made() -> LoopGround:
+            space = Space(lower, upper, self.weights, self._planned.rows)
+            return LoopGround.of(space, self.options, kind)
 
-        Joints without limits move within a turn around start and goals, rounded to
-        whole turns, so that there are few loops.
-        """
-        lower, upper = self._limits
-        if not self._is_open:
-            return lower, upper
-        ends = np.concatenate([q0[np.newaxis], goals])
-        first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
-        last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
-        return (
-            np.where(np.isfinite(lower), lower, first),
-            np.where(np.isfinite(upper), upper, last),
-        )
+        key = parts, self.options, kind
+        ground = kept_few(self.check.cell, "planned spaces", key, made)
+        return NativeLoop.of(tests, ground)
 
     def _tests(self, lower: Array, upper: Array) -> EdgeTests:
         prover = self.check.motion_columns(lower, upper)
@@ -495,105 +366,6 @@ class Planner:
         if wide is None or tight is None:
             wide = tight = columns_in_python(self.check, len(lower))
         return EdgeTests(wide, tight, prover, quick)
-
-    # within constraints
-
-    def manifold(
-        self,
-        constraints: Sequence[FrameConstraint],
-        start: Array | None,
-        goals: Array,
-        region: Region | None,
-    ) -> Manifold:
-        """Return the joint positions that satisfy constraints; see `Manifold`.
-
-        Args:
-            constraints: What holds during motions.
-            start: Where frames without a target are kept [m or rad], shape (n,).
-            goals: Other positions that are to be within limits, shape (k, n).
-            region: Where joints may be; by default within limits.
-
-        Raises:
-            ModelError: A value is not a constraint, or it has no target and there is
-                no start.
-            UnknownName: A frame does not exist.
-        """
-        n = len(self.weights)
-        ends = (np.zeros(n) if start is None else start), goals
-        lower, upper = self._box(*ends)
-        if region is not None:
-            lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
-        return Manifold(
-            self.check.cell,
-            self.check.state,
-            constraints,
-            start=start,
-            lower=lower,
-            upper=upper,
-            weights=self.weights,
-        )
-
-    def within(
-        self,
-        manifold: Manifold,
-        query: GraphQuery,
-        goals: Goals,
-        graph: Graph | None = None,
-    ) -> Plan:
-        """Return a way within constraints.
-
-        Args:
-            manifold: The constraints.
-            query: What is asked: joint positions [m or rad] and a deadline.
-            goals: Its goals, with their numbers.
-            graph: What is searched; by default one that grows.
-        """
-        began = time.perf_counter()
-        motions = MotionTests(self.check, manifold, self.options.step)
-        ends = np.concatenate([query.start[np.newaxis], goals.q])
-        violations = manifold.violations(ends)
-        holds, is_free = manifold.is_near(ends), motions.are_free(ends)
-        if not (holds[0] and holds[1:].any()):
-            bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
-            names = tuple(str(manifold.parts[k].asked) for k in bad)
-            at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
-            return self._without(at_goal if holds[0] else at_start, violated=names)
-        if not is_free[0]:
-            return self._without(
-                PlanReason.START_TOUCHES, pairs=self._touching(query.start)
-            )
-        good = np.flatnonzero(holds[1:] & is_free[1:])
-        if not len(good):
-            first = goals.q[np.flatnonzero(holds[1:])[0]]
-            return self._without(PlanReason.GOAL_TOUCHES, pairs=self._touching(first))
-        asked = query._replace(goals=goals.q[good])
-        if graph is None:
-            answer, grown = search(
-                asked, motions, min(self.options.nodes, LARGEST_GRAPH)
-            )
-        else:
-            answer, grown = graph.ask(asked, motions), graph
-        is_late = time.perf_counter() > query.deadline
-        nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
-        way = answer.q
-        length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
-        return Plan(
-            q=np.empty((0, len(self.weights))) if way is None else way,
-            reason=nothing if way is None else PlanReason.FOUND,
-            proven=way is not None and motions.is_proven,
-            goal=-1 if way is None else int(goals.numbers[good[answer.goal]]),
-            length=float(length),
-            edges=motions.edges,
-            checks=motions.checks,
-            proofs=motions.proofs,
-            samples=len(grown.Q),
-            nodes=len(grown.Q),
-            pairs=(),
-            joints=(),
-            seconds=time.perf_counter() - began,
-            resolution=self.options.step,
-            check=self.check,
-        )
 
 
 def _each(goals: Any, count: int) -> list[Any]:
@@ -615,27 +387,3 @@ def _each(goals: Any, count: int) -> list[Any]:
             "start, or one for all."
         )
     return every
-
-
-def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
-    """Return a timeout [s], None for none.
-
-    Raises:
-        ModelError: The timeout is not a number from 0 up.
-    """
-    if timeout is None:
-        return None
-    seconds = float(timeout) if isinstance(timeout, Real) else math.nan
-    if not seconds >= 0.0:
-        raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
-    return None if seconds == math.inf else min(seconds, LONGEST)
-
-
-def end_of_time(seconds: float | None) -> float:
-    """Return when time is up that begins now, as `time.perf_counter` tells [s]."""
-    return math.inf if seconds is None else time.perf_counter() + seconds
-
-
-def deadline_of(seconds: float | None) -> int:
-    """Return the deadline of a search that begins now [ns], 0 for none."""
-    return 0 if seconds is None else max(1, deadline_after(seconds))

@@ -12,19 +12,15 @@ import numpy.typing as npt
 from armillary.collision.check import CollisionCheck
 from armillary.errors import ModelError
 from armillary.kernel.arguments import whole_number
+from armillary.kernel.search import deadline_of
 from armillary.model.workcell import WORLD, Workcell
 from armillary.planning.constraint import FrameConstraint, Manifold
 from armillary.planning.goals import FreeAxes, goals_of, positions_of
 from armillary.planning.graph import Graph, GraphQuery, random_positions
 from armillary.planning.motions import MotionTests
 from armillary.planning.plan import Plan
-from armillary.planning.planner import (
-    STEP,
-    Planner,
-    end_of_time,
-    planner,
-    seconds_of,
-)
+from armillary.planning.planned_cell import PlannedCell, planned_cell, seconds_of
+from armillary.planning.planner import STEP
 from armillary.planning.region import Bounds, Region, region_of
 
 __all__ = ["Roadmap", "roadmap"]
@@ -69,7 +65,7 @@ def roadmap(  # noqa: PLR0913
         ShapeError: The weights have another shape.
     """
     count = whole_number("nodes", nodes, least=1)
-    planned = planner(cell, check, weights=weights, resolution=resolution)
+    planned = planned_cell(cell, check, weights, resolution)
     region = region_of(cell, None, (), bounds or {})
     is_open = ~(np.isfinite(region.lower) & np.isfinite(region.upper))
     if is_open.any():
@@ -80,7 +76,7 @@ def roadmap(  # noqa: PLR0913
         )
     nothing = np.empty((0, len(region.lower)))
     manifold = planned.manifold(constraints, None, nothing, region)
-    motions = MotionTests(check, manifold, planned.options.step)
+    motions = MotionTests(check, manifold, planned.step)
     Q = random_positions(manifold, np.random.default_rng(seed), count)
     made = Roadmap(planned, manifold, region, Graph.of(Q, motions))
     if not lazy:
@@ -97,13 +93,13 @@ class Roadmap:
     scene, answers are of the one that is asked.
 
     Attributes:
-        planner: The planner of the check.
+        planned: The cell, with the check.
         manifold: The constraints.
         region: Where joints may be.
         graph: Nodes, and what is known of motions between them.
     """
 
-    planner: Planner
+    planned: PlannedCell
     manifold: Manifold
     region: Region
     graph: Graph
@@ -111,7 +107,7 @@ class Roadmap:
     @property
     def check(self) -> CollisionCheck:
         """Return what must not touch."""
-        return self.planner.check
+        return self.planned.check
 
     @property
     def nodes(self) -> int:
@@ -147,18 +143,14 @@ class Roadmap:
         Raises:
             ModelError: The check is of another cell.
         """
-        planned = planner(
-            self.check.cell,
-            check,
-            weights=self.planner.weights,
-            resolution=self.planner.options.step,
-        )
+        before = self.planned
+        planned = planned_cell(self.check.cell, check, before.weights, before.step)
         manifold = self.manifold.in_state(check.state)
-        motions = MotionTests(check, manifold, planned.options.step)
+        motions = MotionTests(check, manifold, planned.step)
         graph = self.graph.again(motions)
         if not lazy:
             graph.test(motions)
-        return replace(self, planner=planned, manifold=manifold, graph=graph)
+        return replace(self, planned=planned, manifold=manifold, graph=graph)
 
     def __call__(  # noqa: PLR0913
         self,
@@ -198,10 +190,10 @@ class Roadmap:
         seconds = seconds_of(timeout)
         q0 = positions_of(start, self.check.state, "start")
         free = FreeAxes(frame, relative_to, position, rotation, axes)
-        goals = self.planner.asked(
+        goals = self.planned.asked(
             q0, goals_of(self.check, q0, goal, free), self.region
         )
         if isinstance(goals, Plan):
             return goals
-        query = GraphQuery(q0, goals.q, seed, end_of_time(seconds))
-        return self.planner.within(self.manifold, query, goals, self.graph)
+        query = GraphQuery(q0, goals.q, seed, deadline_of(seconds))
+        return self.planned.within(self.manifold, query, goals, self.graph)

@@ -261,12 +261,13 @@ def pose_of_entries(entries: Sequence[Number]) -> Pose:
 
 def matrices_of(poses: Sequence[Pose]) -> npt.NDArray[np.float64]:
     """Return the matrices of poses of floats, shape (n, 4, 4)."""
-    matrices = np.zeros((len(poses), 4, 4))
-    if poses:
-        matrices[:, :3, :3] = [X.rotation for X in poses]
-        matrices[:, :3, 3] = [X.position for X in poses]
-    matrices[:, 3, 3] = 1.0
-    return matrices
+    # One flat list of numbers becomes an array sooner than nested ones.
+    flat: list[Any] = []
+    for X in poses:
+        (a, b, c), (d, e, f), (g, h, i) = X.rotation
+        x, y, z = X.position
+        flat += (a, b, c, x, d, e, f, y, g, h, i, z, 0.0, 0.0, 0.0, 1.0)
+    return np.fromiter(flat, np.float64, len(flat)).reshape(-1, 4, 4)
 
 
 def _check(pose: Pose, last: list[Number], tolerance: float) -> None:

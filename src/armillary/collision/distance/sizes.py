@@ -34,6 +34,10 @@ def numbers_of(shape: Primitive | Cloud) -> list[Any]:
         value = getattr(shape, name)
         if type(value) is float:
             numbers.append(value)
+        elif type(value) is tuple and {*map(type, cast("tuple[Any, ...]", value))} == {
+            float
+        }:
+            numbers += value
         else:
             numbers += _flat(value)
     return numbers

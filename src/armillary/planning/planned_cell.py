@@ -1,0 +1,340 @@
+"""What planners and roadmaps share: goals that may be reached, plans in graphs."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+from typing import Any, Final, final
+
+import numpy as np
+import numpy.typing as npt
+
+from armillary.collision.check import CollisionCheck
+from armillary.errors import ModelError, ShapeError, quote
+from armillary.kernel.arguments import numbers_of, positive_number
+from armillary.kernel.search import is_over
+from armillary.model.fields import kept
+from armillary.model.limit_rows import LimitRows
+from armillary.model.workcell import Workcell
+from armillary.planning.constraint import LOOSE, FrameConstraint, Manifold
+from armillary.planning.goals import Goals
+from armillary.planning.graph import Graph, GraphQuery, search
+from armillary.planning.motions import MotionTests
+from armillary.planning.plan import Plan, PlanReason
+from armillary.planning.region import Region
+
+__all__ = ["PlannedCell", "planned_cell", "seconds_of"]
+
+Array = npt.NDArray[np.float64]
+
+TURN: Final = 2.0 * np.pi
+
+NEARLY: Final = 2e-6
+"""Pairs that are nearer than the margin and this are named where links touch [m]."""
+
+LARGEST_GRAPH: Final = 10_000
+"""Nodes of a graph that is searched within constraints."""
+
+LONGEST: Final = 1e9
+"""Time after which a search ends in any case [s]; a clock of nanoseconds holds it."""
+
+HEAVIEST: Final = 1e6
+"""The greatest weight of a joint; the least is its inverse."""
+
+FINEST: Final = 1e-6
+"""The least resolution [rad or m of one joint]."""
+
+
+def planned_cell(
+    cell: Workcell,
+    check: CollisionCheck,
+    weights: npt.ArrayLike | None,
+    resolution: float,
+) -> PlannedCell:
+    """Return a cell with a check, in which motions are planned.
+
+    Arguments and errors are those of `planner`.
+    """
+    given: Any = check
+    if not isinstance(given, CollisionCheck):
+        raise ModelError(
+            "A planner needs a collision check, as in cell.planner(cell.collision()); "
+            f"what was given is {quote(given)}."
+        )
+    if check.cell is not cell and check.cell != cell:
+        raise ModelError(
+            f"The check is of another cell, '{check.cell.name}': make it by "
+            "cell.collision(state) of the cell that plans."
+        )
+    n = len(check.state.q)
+    if not n:
+        raise ModelError(f"No joint of '{cell.name}' moves: there is nothing to plan.")
+    w = np.ones(n) if weights is None else _weights(weights, n)
+    step = positive_number("The resolution", resolution)
+    if not FINEST <= step < math.inf:
+        raise ModelError(
+            f"The resolution must be finite and at least {FINEST:g}, not {step!r}."
+        )
+    return PlannedCell(check, w, step)
+
+
+def _weights(given: npt.ArrayLike, n: int) -> Array:
+    """Return the weights of joints.
+
+    Raises:
+        ModelError: A number is not above 0, too large or too small.
+        ShapeError: They have another shape.
+    """
+    w = np.array(numbers_of("weights", given))
+    if w.shape != (n,):
+        raise ShapeError(f"The weights are of shape {w.shape}, not ({n},).")
+    if not ((w >= 1.0 / HEAVIEST) & (w <= HEAVIEST)).all():
+        raise ModelError(
+            f"The weights of joints must be from {1.0 / HEAVIEST:g} to {HEAVIEST:g}, "
+            f"not {w.tolist()}."
+        )
+    return w
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PlannedCell:
+    """A cell in which motions are planned.
+
+    Attributes:
+        check: What must not touch.
+        weights: Of joints in lengths of motions, shape (n,).
+        step: Distance of samples of a motion, in weighted lengths.
+    """
+
+    check: CollisionCheck
+    weights: Array
+    step: float
+
+    def asked(
+        self, q0: Array, goals: Goals, region: Region | None = None
+    ) -> Goals | Plan:
+        """Return the goals that can be reached, or why there are none.
+
+        Args:
+            q0: Where a plan starts [m or rad], shape (n,).
+            goals: What was asked for.
+            region: Where joints may be; by default within limits.
+        """
+        if goals.reason is not None:
+            return self.without(goals.reason)
+        lower, upper = self.limits if region is None else region[:2]
+        # What is not finite is within no limits, unless these are infinite.
+        is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
+        is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
+        if not is_usual or self.is_open or len(self.rows):
+            if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
+                return self.without(PlanReason.INVALID)
+            if len(self.rows):
+                is_within = is_within & self.rows.holds(goals.q)
+            beyond = self._beyond(q0, lower, upper)
+            if not (beyond or is_within.any()):
+                beyond = self._beyond(goals.q[0], lower, upper)
+            if beyond:
+                return self.without(PlanReason.LIMITS, beyond)
+            if not is_within.all():
+                q = np.ascontiguousarray(goals.q[is_within])
+                goals = Goals(q, goals.numbers[is_within])
+        if not self.check.may_be_free:
+            return self.without(PlanReason.START_TOUCHES, pairs=self.touching(q0))
+        return goals
+
+    @cached_property
+    def limits(self) -> tuple[Array, Array]:
+        """Return the least and the greatest joint positions [m or rad]."""
+        return self.check.cell.limits
+
+    @cached_property
+    def rows(self) -> LimitRows:
+        """Return the limits that couple joints."""
+        return self.check.cell.limit_rows
+
+    def _beyond(self, q: Array, lower: Array, upper: Array) -> tuple[str, ...]:
+        """Return the names of limits that joint positions do not keep."""
+        rows, names = self.rows, self.check.cell.joint_names
+        out = np.flatnonzero((q < lower) | (q > upper)).tolist()
+        missed = np.flatnonzero(rows.A @ q > rows.b).tolist()
+        labels = dict.fromkeys(rows.labels[k] for k in missed)
+        return (*(names[k] for k in out), *labels)
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Return whether joints have no limits."""
+        cell = self.check.cell
+        return kept(
+            cell,
+            "open limits",
+            lambda: not all(np.isfinite(each).all() for each in cell.limits),
+        )
+
+    def without(
+        self,
+        reason: PlanReason,
+        joints: tuple[str, ...] = (),
+        pairs: Any = (),
+        violated: tuple[str, ...] = (),
+    ) -> Plan:
+        """Return that there is no way, of which nothing was tested."""
+        nothing = np.empty((0, len(self.weights)))
+        return Plan(
+            q=nothing,
+            reason=reason,
+            proven=False,
+            goal=-1,
+            length=0.0,
+            edges=0,
+            checks=0,
+            proofs=0,
+            samples=0,
+            nodes=0,
+            pairs=pairs,
+            joints=joints,
+            seconds=0.0,
+            resolution=self.step,
+            check=self.check,
+            violated=violated,
+        )
+
+    def touching(self, q: Array) -> tuple[Any, ...]:
+        """Return the pairs of links that touch."""
+        within = self.check.margin + NEARLY
+        return tuple(self.check.contacts(q, within=within))
+
+    def box(self, q0: Array, goals: Array) -> tuple[Array, Array]:
+        """Return the limits of joints.
+
+        Joints without limits move within a turn around start and goals, rounded to
+        whole turns, so that there are few loops.
+        """
+        lower, upper = self.limits
+        if not self.is_open:
+            return lower, upper
+        ends = np.concatenate([q0[np.newaxis], goals])
+        first = TURN * (np.floor(ends.min(axis=0) / TURN) - 1.0)
+        last = TURN * (np.ceil(ends.max(axis=0) / TURN) + 1.0)
+        return (
+            np.where(np.isfinite(lower), lower, first),
+            np.where(np.isfinite(upper), upper, last),
+        )
+
+    # within constraints
+
+    def manifold(
+        self,
+        constraints: Sequence[FrameConstraint],
+        start: Array | None,
+        goals: Array,
+        region: Region | None,
+    ) -> Manifold:
+        """Return the joint positions that satisfy constraints; see `Manifold`.
+
+        Args:
+            constraints: What holds during motions.
+            start: Where frames without a target are kept [m or rad], shape (n,).
+            goals: Other positions that are to be within limits, shape (k, n).
+            region: Where joints may be; by default within limits.
+
+        Raises:
+            ModelError: A value is not a constraint, or it has no target and there is
+                no start.
+            UnknownName: A frame does not exist.
+        """
+        n = len(self.weights)
+        ends = (np.zeros(n) if start is None else start), goals
+        lower, upper = self.box(*ends)
+        if region is not None:
+            lower, upper = np.maximum(lower, region[0]), np.minimum(upper, region[1])
+        return Manifold(
+            self.check.cell,
+            self.check.state,
+            constraints,
+            start=start,
+            lower=lower,
+            upper=upper,
+            weights=self.weights,
+        )
+
+    def within(
+        self,
+        manifold: Manifold,
+        query: GraphQuery,
+        goals: Goals,
+        graph: Graph | None = None,
+        nodes: int = LARGEST_GRAPH,
+    ) -> Plan:
+        """Return a way within constraints.
+
+        Args:
+            manifold: The constraints.
+            query: What is asked: joint positions [m or rad] and a deadline.
+            goals: Its goals, with their numbers.
+            graph: What is searched; by default one that grows.
+            nodes: How many nodes that may have.
+        """
+        began = time.perf_counter()
+        motions = MotionTests(self.check, manifold, self.step)
+        ends = np.concatenate([query.start[np.newaxis], goals.q])
+        violations = manifold.violations(ends)
+        holds, is_free = manifold.is_near(ends), motions.are_free(ends)
+        if not (holds[0] and holds[1:].any()):
+            bad = np.flatnonzero(violations[int(holds[0])] > LOOSE)
+            names = tuple(str(manifold.parts[k].asked) for k in bad)
+            at_start, at_goal = PlanReason.START_VIOLATES, PlanReason.GOAL_VIOLATES
+            return self.without(at_goal if holds[0] else at_start, violated=names)
+        if not is_free[0]:
+            return self.without(
+                PlanReason.START_TOUCHES, pairs=self.touching(query.start)
+            )
+        good = np.flatnonzero(holds[1:] & is_free[1:])
+        if not len(good):
+            first = goals.q[np.flatnonzero(holds[1:])[0]]
+            return self.without(PlanReason.GOAL_TOUCHES, pairs=self.touching(first))
+        asked = query._replace(goals=goals.q[good])
+        if graph is None:
+            answer, grown = search(asked, motions, min(nodes, LARGEST_GRAPH))
+        else:
+            answer, grown = graph.ask(asked, motions), graph
+        is_late = is_over(query.deadline)
+        nothing = PlanReason.TIMED_OUT if is_late else PlanReason.NOT_FOUND
+        way = answer.q
+        length = 0.0 if way is None else motions.lengths(way[:-1], way[1:]).sum()
+        return Plan(
+            q=np.empty((0, len(self.weights))) if way is None else way,
+            reason=nothing if way is None else PlanReason.FOUND,
+            proven=way is not None and motions.is_proven,
+            goal=-1 if way is None else int(goals.numbers[good[answer.goal]]),
+            length=float(length),
+            edges=motions.edges,
+            checks=motions.checks,
+            proofs=motions.proofs,
+            samples=len(grown.Q),
+            nodes=len(grown.Q),
+            pairs=(),
+            joints=(),
+            seconds=time.perf_counter() - began,
+            resolution=self.step,
+            check=self.check,
+        )
+
+
+def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
+    """Return a timeout [s], None for none.
+
+    Raises:
+        ModelError: The timeout is not a number from 0 up.
+    """
+    if timeout is None:
+        return None
+    seconds = float(timeout) if isinstance(timeout, Real) else math.nan
+    if not seconds >= 0.0:
+        raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")
+    return None if seconds == math.inf else min(seconds, LONGEST)
