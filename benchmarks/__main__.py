@@ -28,6 +28,7 @@ GROUPS = {
     "inverse": "inverse",
     "closed": "closed",
     "six-axes": "six_axes",
+    "parameters": "parameters",
     "cells": "cells",
     "loops": "loops",
     "distances": "distances",

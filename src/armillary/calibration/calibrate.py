@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from armillary.calibration.calibration import Calibration
 from armillary.calibration.identifiability import covariance_of, identified
-from armillary.calibration.measurements import Measurement
+from armillary.calibration.measurements import Compared, Measurement
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.cell_parameters import named_parameters
@@ -22,6 +22,9 @@ __all__ = ["calibrate"]
 
 Array = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+TOLERANCE: Final = 1e-12
+"""Relative changes of parameters, or of the sum of squares, that end the search."""
 
 LOSSES: Final = ("linear", "soft_l1", "huber", "cauchy")
 
@@ -77,6 +80,7 @@ def calibrate(
     known = _priors(workcell, names, priors or {})
     problem = _Problem(workcell, listed, names, start, known)
     decided = identified(problem.all_rates(start), names)
+    before = tuple(each.residuals for each in problem.compared(start))
     free = problem.choose(~decided.is_fixed)
     scale = problem.scale[free]
     solved = _least_squares()(
@@ -86,9 +90,9 @@ def calibrate(
         bounds=((lower - start)[free] / scale, (upper - start)[free] / scale),
         loss=loss,
         x_scale=1.0,
-        xtol=1e-14,
-        ftol=1e-14,
-        gtol=1e-14,
+        xtol=TOLERANCE,
+        ftol=TOLERANCE,
+        gtol=TOLERANCE,
         max_nfev=most_steps,
     )
     p = problem.values(solved.x)
@@ -102,8 +106,8 @@ def calibrate(
         identified=decided,
         covariance=covariance_of(rates, decided.is_fixed),
         rates=rates,
-        residuals=tuple(m.compared(workcell, names, p).residuals for m in listed),
-        before=tuple(m.compared(workcell, names, start).residuals for m in listed),
+        residuals=tuple(each.residuals for each in problem.compared(p)),
+        before=before,
         success=bool(solved.success),
         message=str(solved.message),
         steps=int(solved.nfev),
@@ -195,13 +199,14 @@ class _Problem:
         self._cell, self._measurements, self._names = cell, measurements, names
         self._start, self._known = start, known
         self._free = np.ones(len(names), bool)
+        self._last: tuple[Array, tuple[Compared, ...]] | None = None
         lengths = np.linalg.norm(self.all_rates(start), axis=0)
         self.scale = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, 1e-300), 1.0)
         self._check_start()
 
     def _check_start(self) -> None:
-        for each in self._measurements:
-            found = each.compared(self._cell, self._names, self._start)
+        compared = self.compared(self._start)
+        for each, found in zip(self._measurements, compared, strict=True):
             bad = ~np.isfinite(found.residuals).all(axis=1)
             if bad.any():
                 rows = ", ".join(map(str, np.flatnonzero(bad)[:5]))
@@ -225,10 +230,7 @@ class _Problem:
     def residuals(self, x: Array) -> Array:
         """Return all residuals, those of priors last."""
         p = self.values(x)
-        parts = [
-            m.compared(self._cell, self._names, p).residuals.ravel()
-            for m in self._measurements
-        ]
+        parts = [each.residuals.ravel() for each in self.compared(p)]
         return np.concatenate([*parts, self._known * (p - self._start)])
 
     def rates(self, x: Array) -> Array:
@@ -239,8 +241,15 @@ class _Problem:
     def all_rates(self, p: Array) -> Array:
         """Return the derivatives of all residuals by parameters, shape (m, k)."""
         count = len(self._names)
-        parts = [
-            m.compared(self._cell, self._names, p).rates.reshape(-1, count)
-            for m in self._measurements
-        ]
+        parts = [each.rates.reshape(-1, count) for each in self.compared(p)]
         return np.concatenate([*parts, np.diag(self._known)])
+
+    def compared(self, p: Array) -> tuple[Compared, ...]:
+        """Return what the model says beside each measurement.
+
+        It is kept for one p: the search asks for derivatives where it has residuals.
+        """
+        if self._last is None or not np.array_equal(self._last[0], p):
+            found = (m.compared(self._cell, self._names, p) for m in self._measurements)
+            self._last = p.copy(), tuple(found)
+        return self._last[1]

@@ -1,0 +1,119 @@
+"""Numbers of a cell as inputs, and calibration, beside constants and differences.
+
+The peer of a calibration does what its users write with SciPy: residuals of the same
+measurements, by NumPy over all rows at once, and derivatives by finite differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import process_time
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+
+import armillary as arm
+from armillary import Cell
+from armillary.calibration.measurements import Positions
+from benchmarks.closed import one_thread
+from benchmarks.measure import Figure, best_times, cheaper, faster, within
+
+Array = npt.NDArray[np.float64]
+
+JOINTS = ("shoulder_pan", "shoulder_lift", "elbow", "wrist_1", "wrist_2", "wrist_3")
+ROWS, MEASURED, NOISE = 20_000, 60, 1e-4
+
+
+def figures() -> Iterator[Figure]:
+    """Yield the figures of parameters and of calibration."""
+    with one_thread():
+        cell = arm.example("ur5e_on_oval")
+        yield from of_kernels(cell)
+        yield from of_calibration(cell)
+
+
+def dh_names(cell: Cell) -> list[str]:
+    """Return the names of the 24 Denavit-Hartenberg numbers of the arm."""
+    listed = cell.parameters([f"ur5e/{joint}" for joint in JOINTS])
+    return [name for name in listed if "precursor" not in name]
+
+
+def of_kernels(cell: Cell) -> Iterator[Figure]:
+    """Yield the figures of a batch: 24 numbers as inputs, beside them as constants."""
+    rng = np.random.default_rng(0)
+    names = dh_names(cell)
+    p = np.array(list(cell.parameters(names).values())) + rng.uniform(-0.01, 0.01, 24)
+    other = cell.with_parameters(dict(zip(names, p.tolist(), strict=True)))
+    q = rng.uniform(-1.0, 1.0, (ROWS, len(cell.joint_names)))
+    X, J = np.empty((ROWS, 4, 4)), np.empty((ROWS, 6, 24))
+    inputs, constants = cell.fk("tool0", parameters=names), other.fk("tool0")
+    nominal, slopes = cell.fk("tool0"), cell.parameter_jacobian("tool0", names)
+    assert np.abs(inputs(q, p) - constants(q)).max() < 1e-12
+    ours, with_zeros, without, rates = best_times(
+        lambda: inputs(q, p, out=X),
+        lambda: nominal(q, out=X),
+        lambda: constants(q, out=X),
+        lambda: slopes(q, p, out=J),
+        clock=process_time,
+    )
+    what = "poses of 24 numbers as inputs, out="
+    yield cheaper(f"{what}, these as constants", ours, without, at_most=1.3)
+    yield cheaper(f"{what}, nominal constants, many 0", ours, with_zeros, at_most=1.3)
+    yield within("how a frame moves with 24 numbers, a row", rates / ROWS, at_most=1e-6)
+
+
+def of_calibration(cell: Cell) -> Iterator[Figure]:
+    """Yield the figures of finding what is decided of 24 numbers from 60 positions."""
+    rng = np.random.default_rng(1)
+    names = dh_names(cell)
+    start = np.array(list(cell.parameters(names).values()))
+    q = rng.uniform(-2.0, 2.0, (MEASURED, 7))
+    q[:, 0] = 0.0
+    truth = start + rng.normal(0.0, 1e-3, len(names))
+    x = cell.fk("tool0", parameters=names)(q, truth)[:, :3, 3]
+    x = x + rng.normal(0.0, NOISE, x.shape)
+    measured = Positions("tool0", q, x, sigma=NOISE)
+    found = arm.calibrate(cell, measured, names)
+    free = ~found.identified.is_fixed
+    X_WB = np.array(cell.pose("ur5e/base", cell.home))
+    X_6T = np.linalg.inv(cell.pose("ur5e/wrist_3", cell.home)) @ cell.pose(
+        "tool0", cell.home
+    )
+
+    def residuals(values: Array) -> Array:
+        p = start.copy()
+        p[free] = values
+        X = np.broadcast_to(X_WB, (MEASURED, 4, 4))
+        for k, (theta, d, a, alpha) in enumerate(p.reshape(6, 4)):
+            X = X @ paul(theta + q[:, k + 1], d, a, alpha)
+        return (((X @ X_6T)[:, :3, 3] - x) / NOISE).ravel()
+
+    def by_differences() -> Array:
+        return least_squares(residuals, start[free], x_scale="jac").x
+
+    theirs = by_differences()
+    apart = np.abs(found.values[free] - theirs) / found.std[free]
+    assert apart.max() < 0.1, apart.max()
+    ours, peer = best_times(
+        lambda: arm.calibrate(cell, measured, names),
+        by_differences,
+        turns=6,
+        clock=process_time,
+    )
+    yield within("calibration, 24 numbers, 60 positions", ours, at_most=0.05)
+    what = "calibration, SciPy with differences of NumPy"
+    yield faster(what, ours, peer, at_least=50.0)
+
+
+def paul(theta: Array, d: float, a: float, alpha: float) -> Array:
+    """Return Tz(d) Rz(theta) Tx(a) Rx(alpha) for each theta, shape (n, 4, 4)."""
+    c, s, ca, sa = np.cos(theta), np.sin(theta), np.cos(alpha), np.sin(alpha)
+    one, nil = np.ones_like(c), np.zeros_like(c)
+    rows: Sequence[Sequence[Array]] = (
+        (c, -s * ca, s * sa, a * c),
+        (s, c * ca, -c * sa, a * s),
+        (nil, sa * one, ca * one, d * one),
+        (nil, nil, nil, one),
+    )
+    return np.moveaxis(np.array(rows), 2, 0)
