@@ -12,7 +12,15 @@ import numpy as np
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from armillary.trace import OPS, Interval, evaluate, jvp, trace
+from armillary.trace import (
+    OPS,
+    Interval,
+    cotangent_program,
+    evaluate,
+    jvp,
+    tangent_program,
+    trace,
+)
 from exact_operations import exact_operation
 from programs import enclose, verify
 
@@ -115,6 +123,20 @@ def test_a_program_is_the_function(formula: Formula, points):
         expected = run(formula, point)
         (result,) = evaluate(program, point)
         assert abs(result - expected) <= 10.0 * wobble + 1e-14 * abs(expected)
+
+
+@QUICK
+@given(ANY, POINT)
+def test_reverse_mode_is_the_transpose_of_forward_mode(formula: Formula, point):
+    program = traced(formula)
+    reverse = cotangent_program(program, [0, 1, 2])
+    verify(reverse)
+    moved = [tangent_program(program, [k]) for k in range(3)]
+    forward = [evaluate(along, [*point, 1.0])[0] for along in moved]
+    assume(spread(formula, point) < 1e-9)
+    assume(max(map(abs, forward)) < 1e4)  # no NaN either
+    found = evaluate(reverse, [*point, 1.0])
+    np.testing.assert_allclose(found, forward, rtol=1e-9, atol=1e-7)
 
 
 SPECIAL = [math.nan, math.inf, -math.inf, 1.0, -1.0, 2.5, -0.5, 1e10, -3.0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from armillary.errors import TraceError
-from armillary.trace import evaluate, jvp, listing, trace
+from armillary.trace import cotangent_program, evaluate, jvp, listing, trace
 from armillary.trace import functions as f
 from armillary.trace.tape import Tape
 
@@ -18,6 +18,13 @@ def derivative(function, **shapes):
         return jvp([function(*args)], [(args[0], 1.0)])[0]
 
     return trace(slope, **(shapes or {"x": ()}))
+
+
+def in_reverse(function):
+    """d function / dx by reverse mode."""
+    program = trace(function, x=())
+    first = cotangent_program(program, [0])
+    return lambda x: evaluate(first, [x, 1.0])[0]
 
 
 def at(program, *args: float) -> float:
@@ -90,6 +97,7 @@ KINKS = {
 def test_at_a_kink_the_slope_is_that_of_one_side(function, slopes):
     program = derivative(function)
     assert at(program, 0.0) in slopes
+    assert in_reverse(function)(0.0) == at(program, 0.0)
     for x in (-0.5, 0.5):
         h = 1e-6
         numeric = (function(x + h) - function(x - h)) / (2 * h)
@@ -136,6 +144,7 @@ def test_the_rate_of_what_is_not_chosen_does_not_show(function, points, slope):
     for x in points:
         assert at(first, x) == slope, (x, listing(first))
         assert at(second, x) == 0.0, (x, listing(second))
+        assert in_reverse(function)(x) == slope, x
 
 
 def test_nan_is_not_a_slope_of_a_product():
@@ -220,6 +229,7 @@ def test_what_does_not_move_has_no_rate_at_a_steep_end(function, points):
         with np.errstate(divide="ignore"):
             assert function(point + 1e-3) == function(np.float64(point))
         assert at(first, point) == at(second, point) == 0.0
+        assert in_reverse(function)(point) == 0.0
 
 
 # A value under- or overflows on the way to a result that is a number.
@@ -237,6 +247,7 @@ def test_a_flat_tail_has_no_rate(function, point):
     second = derivative(lambda x: jvp([function(x)], [(x, 1.0)])[0])
     assert at(first, point) == 0.0
     assert at(second, point) == 0.0
+    assert in_reverse(function)(point) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -251,6 +262,7 @@ def test_a_flat_tail_has_no_rate(function, point):
 )
 def test_what_moves_keeps_its_rate(function, point, slope):
     assert at(derivative(function), point) == pytest.approx(slope, rel=1e-14)
+    assert in_reverse(function)(point) == pytest.approx(slope, rel=1e-14)
 
 
 @pytest.mark.parametrize(
@@ -269,6 +281,7 @@ def test_what_moves_keeps_its_rate(function, point, slope):
 def test_where_the_value_is_nan_the_slope_is(function, point):
     assert math.isnan(at(trace(function, x=()), point))
     assert math.isnan(at(derivative(function), point))
+    assert math.isnan(in_reverse(function)(point))
 
 
 @pytest.mark.parametrize("y", [1e-1, 1e-3, 1e-6, 1e-12])

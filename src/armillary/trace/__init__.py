@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from armillary.trace.derivatives import cotangent_program, tangent_program
 from armillary.trace.interval import Interval
 from armillary.trace.jvp import jvp
 from armillary.trace.ops import OPS, Op, Traced
@@ -14,6 +15,7 @@ from armillary.trace.program import (
     trace,
 )
 from armillary.trace.scalar import Scalar, TracedBool
+from armillary.trace.vjp import vjp
 
 __all__ = [
     "OPS",
@@ -25,8 +27,11 @@ __all__ = [
     "Scalar",
     "Traced",
     "TracedBool",
+    "cotangent_program",
     "evaluate",
     "jvp",
     "listing",
+    "tangent_program",
     "trace",
+    "vjp",
 ]

@@ -30,10 +30,10 @@ def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
     Raises:
         TraceError: Results and seeds are not of one trace.
     """
-    rates: dict[int, _Rate] = {}
+    rates: dict[int, Rate] = {}
     tapes: set[int] = set()
     for node, rate in seeds:
-        rates[node.index] = _Rate(rate)
+        rates[node.index] = Rate(rate)
         tapes.add(id(node.tape))
     nodes = [node for node in results if isinstance(node, Node)]
     tapes.update(id(node.tape) for node in nodes)
@@ -51,7 +51,7 @@ def jvp(results: Sequence[Any], seeds: Iterable[tuple[Node, Any]]) -> list[Any]:
     ]
 
 
-class _Rate(NamedTuple):
+class Rate(NamedTuple):
     """The rate of a node.
 
     Attributes:
@@ -65,7 +65,7 @@ class _Rate(NamedTuple):
     is_steep: bool = False
 
 
-_STILL = _Rate(0.0, False)
+_STILL = Rate(0.0, False)
 
 # Their partial derivatives may be infinite or NaN where they have a value.
 SINGULAR = frozenset(
@@ -75,13 +75,13 @@ STEPS = frozenset({"floor", "round", "sign"})
 STEEP = frozenset({"exp", "sinh", "cosh", "pow"})
 
 
-def _of(node: Node, rates: dict[int, _Rate]) -> _Rate:
+def _of(node: Node, rates: dict[int, Rate]) -> Rate:
     if node.name == "const" and math.isnan(node.value):
-        return _Rate(math.nan)
+        return Rate(math.nan)
     return rates.get(node.index, _STILL)
 
 
-def _rate(node: Node, rates: dict[int, _Rate]) -> _Rate | None:
+def _rate(node: Node, rates: dict[int, Rate]) -> Rate | None:
     """Return the rate of a result by the chain rule, None where it does not move."""
     op, args = OPS[node.name], node.args
     if not op.partials or all(arg.index not in rates for arg in args):
@@ -99,8 +99,24 @@ def _rate(node: Node, rates: dict[int, _Rate]) -> _Rate | None:
             if rate.is_steep and op.name == "div" and arg is not args[0]:
                 term = _over_infinity(arg, term, partial(*args))
             total = term if total is None else ADD(total, term)
+    return Rate(total, *motion(node, rates))
+
+
+def motion(node: Node, rates: dict[int, Rate]) -> tuple[Any, bool]:
+    """Return where a result moves, and whether it is steep; see `Rate`.
+
+    rates: Of its arguments; those that stay constant have none.
+    """
+    op, args = OPS[node.name], node.args
+    if op.choice is not None:
+        truth, x, y = op.choice(*args)
+        first, second = _of(x, rates), _of(y, rates)
+        moves = first.moves
+        if moves is not second.moves:
+            moves = either(both(truth, first.moves), both(NOT(truth), second.moves))
+        return moves, first.is_steep or second.is_steep
     is_steep = op.name in STEEP or any(_of(arg, rates).is_steep for arg in args)
-    return _Rate(total, _moves(node, rates), is_steep)
+    return _moves(node, rates), is_steep
 
 
 def _over_infinity(divisor: Node, term: Any, partial: Any) -> Any:
@@ -111,7 +127,7 @@ def _over_infinity(divisor: Node, term: Any, partial: Any) -> Any:
     return SELECT(LT(ABS(divisor), math.inf), term, partial)
 
 
-def _moves(node: Node, rates: dict[int, _Rate]) -> Any:
+def _moves(node: Node, rates: dict[int, Rate]) -> Any:
     """Return where a result moves: where an argument does.
 
     A factor or a dividend that stays zero makes a result that stays zero. So does an
@@ -122,7 +138,7 @@ def _moves(node: Node, rates: dict[int, _Rate]) -> Any:
     if node.name in STEPS:
         return False
     if node.name == "exp":
-        return _both(NOT(EQ(node, 0.0)), moves)
+        return both(NOT(EQ(node, 0.0)), moves)
     if not more or x is more[0]:
         return moves
     (y,) = more
@@ -131,19 +147,19 @@ def _moves(node: Node, rates: dict[int, _Rate]) -> Any:
     if first is second:
         return first
     if node.name == "mul":
-        first = _both(first, _leaves_zero(y, node, rates))
+        first = both(first, _leaves_zero(y, node, rates))
     if node.name in {"mul", "div"}:
-        second = _both(second, _leaves_zero(x, node, rates))
-    return _either(first, second)
+        second = both(second, _leaves_zero(x, node, rates))
+    return either(first, second)
 
 
-def _leaves_zero(x: Node, result: Node, rates: dict[int, _Rate]) -> Any:
+def _leaves_zero(x: Node, result: Node, rates: dict[int, Rate]) -> Any:
     """Return False where x stays zero, and with it a product or quotient of x."""
     rate = rates.get(x.index)
     moves = not _is_mask(x) if rate is None else rate.moves
     if moves is True:
         return True
-    return _either(moves, NOT(AND(EQ(x, 0.0), EQ(result, 0.0))))
+    return either(moves, NOT(AND(EQ(x, 0.0), EQ(result, 0.0))))
 
 
 def _is_mask(x: Node) -> bool:
@@ -154,22 +170,25 @@ def _is_mask(x: Node) -> bool:
 
 
 def _rate_of_choice(
-    node: Node, choice: Callable[..., tuple[Any, Any, Any]], rates: dict[int, _Rate]
-) -> _Rate:
+    node: Node, choice: Callable[..., tuple[Any, Any, Any]], rates: dict[int, Rate]
+) -> Rate:
     truth, x, y = choice(*node.args)
     first, second = _of(x, rates), _of(y, rates)
     value = SELECT(truth, first.value, second.value)
     # `minimum` of NaN is NaN, whose rate is NaN; a comparison of NaN chose the second
     # argument.
-    if node.name != "select" and node.args[0].name != "const":
+    if may_choose_nan(node):
         value = SELECT(EQ(node, node), value, math.nan)
-    moves = first.moves
-    if moves is not second.moves:
-        moves = _either(_both(truth, first.moves), _both(NOT(truth), second.moves))
-    return _Rate(value, moves, first.is_steep or second.is_steep)
+    return Rate(value, *motion(node, rates))
 
 
-def _either(x: Any, y: Any) -> Any:
+def may_choose_nan(node: Node) -> bool:
+    """Tell whether NaN among the arguments of a choice is what it gives."""
+    return node.name != "select" and node.args[0].name != "const"
+
+
+def either(x: Any, y: Any) -> Any:
+    """Return `x or y` of truths that are plain or traced."""
     if x is True or y is True:
         return True
     if x is False:
@@ -177,7 +196,8 @@ def _either(x: Any, y: Any) -> Any:
     return x if y is False else OR(x, y)
 
 
-def _both(x: Any, y: Any) -> Any:
+def both(x: Any, y: Any) -> Any:
+    """Return `x and y` of truths that are plain or traced."""
     if y is True:
         return x
     return False if y is False else AND(x, y)

@@ -1,0 +1,108 @@
+"""Derivatives of Programs as Programs: forward mode and reverse mode.
+
+Both are linear in what they take in addition, and each is the transpose of the other.
+As they are Programs, they have derivatives in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from armillary.trace.jvp import jvp
+from armillary.trace.program import Port, Program, evaluate, trace
+from armillary.trace.vjp import vjp
+
+
+def tangent_program(program: Program, inputs: Sequence[int]) -> Program:
+    """Return the Program (inputs, tangents of some inputs) -> tangents of outputs.
+
+    Args:
+        program: What to differentiate, y(x).
+        inputs: Positions of the inputs x_k that move; their tangents v_k follow the
+            inputs. The others stay constant.
+
+    Returns:
+        A Program of sum_k dy/dx_k v_k, an output for each output.
+    """
+    moved = [program.inputs[k] for k in inputs]
+
+    def tangents(*values: Any) -> Any:
+        x = values[: len(program.inputs)]
+        along = zip(_flat(x[k] for k in inputs), _flat(values[len(x) :]), strict=True)
+        return _shaped(jvp(evaluate(program, _flat(x)), along), program.outputs)
+
+    return _derived(program, "tangent", tangents, moved, program.outputs)
+
+
+def cotangent_program(program: Program, inputs: Sequence[int]) -> Program:
+    """Return the Program (inputs, cotangents of outputs) -> cotangents of some inputs.
+
+    Args:
+        program: What to differentiate, y(x).
+        inputs: Positions of the inputs x_k whose cotangents are wanted.
+
+    Returns:
+        A Program of sum_i w_i dy_i/dx_k, an output for each of `inputs`, where the
+        cotangents w follow the inputs.
+    """
+    wanted = [program.inputs[k] for k in inputs]
+
+    def cotangents(*values: Any) -> Any:
+        x = values[: len(program.inputs)]
+        results = evaluate(program, _flat(x))
+        sums = vjp(results, _flat(values[len(x) :]), _flat(x[k] for k in inputs))
+        return _shaped(sums, wanted)
+
+    return _derived(program, "cotangent", cotangents, program.outputs, wanted)
+
+
+def _derived(
+    program: Program,
+    kind: str,
+    function: Any,
+    given: Iterable[Port],
+    returned: Sequence[Port],
+) -> Program:
+    """Trace a derivative, whose further ports are named after those of the program."""
+    shapes = {port.name: port.shape for port in program.inputs}
+    for port in given:
+        name = f"{kind}_of_{port.name}"
+        while name in shapes:
+            name += "_"
+        shapes[name] = port.shape
+    names = [f"{kind}_of_{port.name}" for port in returned]
+    name = f"{kind}s of {program.name}"
+    # By position: an input may have any name.
+    made = trace(
+        function,
+        name=name,
+        outputs=names,
+        **{f"input{k}": shape for k, shape in enumerate(shapes.values())},
+    )
+    ports = tuple(Port(key, shape) for key, shape in shapes.items())
+    return replace(made, inputs=ports, is_loose=program.is_loose)
+
+
+def _flat(values: Iterable[Any]) -> list[Any]:
+    return [x for value in values for x in _entries(value)]
+
+
+def _entries(value: Any) -> Iterable[Any]:
+    return value.flat if isinstance(value, np.ndarray) else (value,)
+
+
+def _shaped(scalars: Sequence[Any], ports: Sequence[Port]) -> Any:
+    """Return an array of scalars for each port, alone where there is one."""
+    arrays: list[Any] = []
+    start = 0
+    for port in ports:
+        array = np.empty(port.shape, dtype=object)
+        for k in range(port.size):
+            array.flat[k] = scalars[start + k]
+        start += port.size
+        arrays.append(array if port.shape else array[()])
+    return arrays[0] if len(arrays) == 1 else arrays
