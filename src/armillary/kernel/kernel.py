@@ -32,6 +32,7 @@ from armillary.kernel.arguments import (
     ufunc_signature,
 )
 from armillary.kernel.buffers import SMALLEST, empty
+from armillary.kernel.derivatives import Mode, derivative_program
 from armillary.kernel.fallback import STATE, finish
 from armillary.kernel.general_binding import (
     make_general_function,
@@ -186,6 +187,73 @@ class Kernel:
         if not native.call:
             return binding.nothing
         return _single_rows(native, binding.nothing)
+
+    def vjp(self, inputs: Sequence[str] | None = None) -> Kernel:
+        """Return the kernel of gradients: reverse mode, exact.
+
+        With outputs y(x) and cotangents w it computes sum_i w_i dy_i/dx. It takes the
+        inputs x, each (..., *shape), then w for each output, of the output's shape,
+        and returns sums for each of `inputs`, of the input's shape. Rows stay apart:
+        an input that all rows share gets a row for each.
+
+        Args:
+            inputs: The names of inputs to differentiate by; all of them by default.
+
+        Raises:
+            KernelError: It is the kernel of a pipeline, as where loops are closed, or
+                inputs are none, or one of them twice.
+            UnknownName: There is no input of a name.
+        """
+        return self._derivative("vjp", inputs)
+
+    def jvp(self, inputs: Sequence[str] | None = None) -> Kernel:
+        """Return the kernel of directional derivatives: forward mode, exact.
+
+        With outputs y(x) and tangents v it computes dy/dx v. It takes the inputs x,
+        each (..., *shape), then v for each of `inputs`, of the input's shape, and
+        returns an array for each output, of the output's shape.
+
+        Args:
+            inputs: The names of inputs that move; all of them by default.
+
+        Raises:
+            KernelError: As of `vjp`.
+        """
+        return self._derivative("jvp", inputs)
+
+    def _derivative(self, mode: Mode, inputs: Sequence[str] | None) -> Kernel:
+        native = self._native
+        program = derivative_program(native.program, mode, inputs)
+        return shared_kernel(
+            program, dtype=native.dtype, lanes=native.requested or None
+        )
+
+    def jax(self) -> Callable[..., Any]:
+        """Return it as a function of JAX arrays, of any batch, with all derivatives.
+
+        `jit`, `vmap`, `grad`, `jvp` and `hessian` work, of it and of each other. It
+        computes on the CPU. Inputs that rows share get the sum of their cotangents.
+
+        Raises:
+            KernelError: JAX is not installed, or as of `vjp`.
+        """
+        from armillary.kernel.jax_function import jax_function
+
+        return jax_function(self)
+
+    def torch(self) -> Callable[..., Any]:
+        """Return it as a function of tensors, of any batch, with all derivatives.
+
+        `backward`, `torch.func.grad`, `vmap`, `jvp` and `hessian` work. It computes on
+        the CPU, in the memory of the tensors. Inputs that rows share get the sum of
+        their cotangents.
+
+        Raises:
+            KernelError: torch is not installed, or as of `vjp`.
+        """
+        from armillary.kernel.torch_function import torch_function
+
+        return torch_function(self)
 
     def with_batches(self, compute: Callable[..., Array]) -> Kernel:
         """Return the same kernel, but batches are computed by a function.

@@ -81,6 +81,19 @@ class PythonKernel:
             target[...] = result
         return cast("Any", out)
 
+    def vjp(self, inputs: Any = None) -> Any:
+        """Refuse derivatives.
+
+        Raises:
+            KernelError: Only what is traced is differentiated.
+        """
+        raise KernelError(
+            f"'{self.program.name}' runs as Python and has no derivatives: only what "
+            "is traced is differentiated."
+        )
+
+    jvp = jax = torch = vjp
+
     def __reduce__(self) -> Any:
         """Refuse to be pickled.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -60,6 +60,44 @@ class BoundKernel(partial[npt.NDArray[Any]]):
     def lanes(self) -> int:
         """Return how many rows it computes at once."""
         return self.kernel.lanes
+
+    def vjp(self, inputs: Sequence[str] | None = None) -> AnyKernel:
+        """Return the kernel of gradients by inputs that are not bound.
+
+        Raises:
+            KernelError: As for `Kernel.vjp`.
+        """
+        return bind(self.kernel.vjp(self._free(inputs)), list(self.bound))
+
+    def jvp(self, inputs: Sequence[str] | None = None) -> AnyKernel:
+        """Return the kernel of derivatives along inputs that are not bound.
+
+        Raises:
+            KernelError: As for `Kernel.jvp`.
+        """
+        return bind(self.kernel.jvp(self._free(inputs)), list(self.bound))
+
+    def _free(self, inputs: Sequence[str] | None) -> Sequence[str]:
+        if inputs is not None:
+            return inputs
+        ports = self.kernel.computation.inputs[len(self.bound) :]
+        return [port.name for port in ports]
+
+    def jax(self) -> Callable[..., Any]:
+        """Return it as a function of JAX arrays; see `Kernel.jax`.
+
+        Raises:
+            KernelError: As for `Kernel.jax`.
+        """
+        return partial(self.kernel.jax(), *self.bound)
+
+    def torch(self) -> Callable[..., Any]:
+        """Return it as a function of tensors; see `Kernel.torch`.
+
+        Raises:
+            KernelError: As for `Kernel.torch`.
+        """
+        return partial(self.kernel.torch(), *self.bound)
 
     def __repr__(self) -> str:
         return f"<{len(self.args)} inputs bound of {self.kernel!r}>"

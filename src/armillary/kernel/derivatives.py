@@ -1,0 +1,179 @@
+"""Derivatives of kernels as kernels, which functions of other libraries call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import numpy as np
+
+from armillary.errors import KernelError, ShapeError, unknown
+from armillary.trace import Port, Program, cotangent_program, tangent_program
+
+if TYPE_CHECKING:
+    from armillary.kernel.kernel import Kernel
+
+__all__ = ["Derivative", "Mode", "derivative_program"]
+
+Mode = Literal["jvp", "vjp"]
+
+TRANSFORMED: Final = {"jvp": tangent_program, "vjp": cotangent_program}
+
+
+def derivative_program(
+    computation: Any, mode: Mode, inputs: Sequence[str] | None
+) -> Program:
+    """Return the Program of a derivative by some inputs, of all where it is None.
+
+    Raises:
+        KernelError: It is a pipeline, or inputs are none, or one of them twice.
+        UnknownName: There is no input of a name.
+    """
+    name = computation.name
+    if not isinstance(computation, Program):
+        raise KernelError(
+            f"'{name}' is a pipeline of several programs, as where loops are closed, "
+            f"and has no {mode}. Ask for its derivatives as a question, such as "
+            "cell.jacobian."
+        )
+    names = [port.name for port in computation.inputs]
+    wanted = names if inputs is None else list(inputs)
+    for each in wanted:
+        if each not in names:
+            raise unknown("input", each, names, owner=f"'{name}'")
+    if not wanted or len(set(wanted)) < len(wanted):
+        raise KernelError(
+            f"The {mode} of '{name}' needs names of inputs, each once, not {wanted}."
+        )
+    return _derived(computation, mode, tuple(names.index(each) for each in wanted))
+
+
+@lru_cache(maxsize=512)
+def _derived(program: Program, mode: str, inputs: tuple[int, ...]) -> Program:
+    return TRANSFORMED[mode](program, inputs)
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """A kernel, or a derivative of it that is linear in its last arguments.
+
+    Attributes:
+        kernel: y(x) of a Program.
+        mode: `value` for y(x), `jvp` for (x, v) -> dy/dx v, `vjp` for (x, w) ->
+            w dy/dx.
+        inputs: Positions of the inputs that v, or the result of `vjp`, belongs to.
+    """
+
+    kernel: Kernel
+    mode: Mode | Literal["value"] = "value"
+    inputs: tuple[int, ...] = ()
+
+    @property
+    def compiled(self) -> Kernel:
+        """Return the kernel that computes it."""
+        if self.mode == "value":
+            return self.kernel
+        names = [self.kernel.program.inputs[k].name for k in self.inputs]
+        return self.kernel.jvp(names) if self.mode == "jvp" else self.kernel.vjp(names)
+
+    @property
+    def ports(self) -> tuple[Port, ...]:
+        """Return its arguments."""
+        return self.compiled.program.inputs
+
+    @property
+    def fixed(self) -> int:
+        """Return how many arguments it is not linear in; the first ones."""
+        return len(self.kernel.program.inputs)
+
+    def along(self, moving: tuple[int, ...]) -> Derivative:
+        """Return its derivative by arguments that move: (args, tangents) -> tangents.
+
+        By those that it is linear in it is the same, of their tangents in their place;
+        see `is_own_derivative`.
+        """
+        return Derivative(self.compiled, "jvp", moving)
+
+    def is_own_derivative(self, moving: tuple[int, ...]) -> bool:
+        """Tell whether only, and all, arguments move that it is linear in."""
+        is_linear = self.mode != "value"
+        return is_linear and moving == tuple(range(self.fixed, len(self.ports)))
+
+    def transposed(self, wanted: tuple[int, ...]) -> Derivative:
+        """Return the transpose of a linear one.
+
+        wanted: Of `jvp`, the positions of the inputs whose cotangents it returns; that
+            of `vjp` returns the tangents of all outputs.
+        """
+        if self.mode == "jvp":
+            return Derivative(self.kernel, "vjp", wanted)
+        return Derivative(self.kernel, "jvp", self.inputs)
+
+    def check(self, dtypes: Sequence[Any], fix: str) -> None:
+        """Check the number and the types of its arguments.
+
+        Raises:
+            ShapeError: They are others; types are never converted, for that would cost
+                digits without a word.
+        """
+        name, ports = self.kernel.program.name, self.ports
+        if len(dtypes) != len(ports):
+            listed = ", ".join(port.name for port in ports)
+            raise ShapeError(
+                f"'{name}' takes {len(ports)} arrays ({listed}); {len(dtypes)} given."
+            )
+        for port, dtype in zip(ports, dtypes, strict=True):
+            if str(dtype) != self.kernel.dtype.name:
+                raise ShapeError(
+                    f"'{name}' computes in {self.kernel.dtype}; {port.name} was given "
+                    f"as {dtype}. {fix}"
+                )
+
+    def batch(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the batch of arguments of some shapes.
+
+        Raises:
+            ShapeError: They do not fit.
+        """
+        from armillary.kernel.arguments import as_inputs, batch_shape
+
+        # Arrays of these shapes that hold no memory: one check of shapes for all.
+        dummy = self.kernel.dtype.type(0)
+        arrays = [np.broadcast_to(dummy, shape) for shape in shapes]
+        program = self.compiled.program
+        return batch_shape(program, as_inputs(program, arrays, self.kernel.dtype))
+
+    def __call__(self, *arrays: Any) -> tuple[Any, ...]:
+        """Return the arrays that it computes, one for each output."""
+        results: Any = self.compiled(*arrays)
+        return results if isinstance(results, tuple) else (results,)
+
+
+def with_batch_first(
+    shape: Sequence[int], port: Port, rank: int, *, is_mapped: bool
+) -> tuple[int, ...]:
+    """Return the shape of an argument whose mapped dimension comes first of the batch.
+
+    rank: Of the batch without the mapped dimension, in all arguments the same.
+    """
+    if not is_mapped:
+        return tuple(shape)
+    missing = rank - (len(shape) - 1 - len(port.shape))
+    return (shape[0], *(1,) * missing, *shape[1:])
+
+
+def summed(array: Any, shape: tuple[int, ...], add: Callable[..., Any]) -> Any:
+    """Return a cotangent summed over what its argument was broadcast over.
+
+    Args:
+        array: The cotangent, shape (*batch, *port).
+        shape: The argument's, of a smaller batch or one with dimensions of 1.
+        add: Sums an array over a tuple of axes.
+    """
+    extra = array.ndim - len(shape)
+    if extra:
+        array = add(array, tuple(range(extra)))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 != array.shape[k])
+    return add(array, axes).reshape(shape) if axes else array

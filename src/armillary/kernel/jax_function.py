@@ -1,0 +1,142 @@
+"""Kernels as functions of JAX: one primitive, whose derivatives are kernels again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from armillary.errors import KernelError
+from armillary.kernel.derivatives import Derivative, summed, with_batch_first
+
+if TYPE_CHECKING:
+    from armillary.kernel.kernel import Kernel
+
+FIX: Final = (
+    "JAX computes in float32 unless jax.config.update('jax_enable_x64', True) is "
+    "called first; convert arrays with .astype."
+)
+
+
+def jax_function(kernel: Kernel) -> Callable[..., Any]:
+    """Return a kernel as a function of JAX arrays; see `Kernel.jax`.
+
+    Raises:
+        KernelError: JAX is not installed, or the kernel is not one of a Program.
+    """
+    try:
+        jnp: Any = import_module("jax.numpy")
+    except ImportError as error:
+        raise KernelError(
+            "kernel.jax() needs JAX: pip install 'armillary[jax]'."
+        ) from error
+    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
+    question, name = Derivative(kernel), kernel.program.name
+    primitive = _primitive()
+
+    def function(*inputs: Any) -> Any:
+        results = primitive.bind(*map(jnp.asarray, inputs), question=question)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = kernel.__doc__
+    return function
+
+
+@cache
+def _primitive() -> Any:
+    """Return the primitive that calls kernels, and has rules for all that JAX does."""
+    jax: Any = import_module("jax")
+    core: Any = import_module("jax.extend.core")
+    ad: Any = import_module("jax.interpreters.ad")
+    batching: Any = import_module("jax.interpreters.batching")
+    mlir: Any = import_module("jax.interpreters.mlir")
+    jnp = jax.numpy
+    call = core.Primitive("armillary_kernel")
+    call.multiple_results = True
+
+    def compute(*arrays: Any, question: Derivative) -> list[Any]:
+        shapes(*arrays, question=question)
+        return [jnp.asarray(array) for array in _on_host(question, *arrays)]
+
+    def shapes(*given: Any, question: Derivative) -> list[Any]:
+        question.check([each.dtype for each in given], FIX)
+        batch = question.batch([each.shape for each in given])
+        return [
+            jax.core.ShapedArray((*batch, *port.shape), question.kernel.dtype)
+            for port in question.compiled.program.outputs
+        ]
+
+    def lowered(*arrays: Any, question: Derivative) -> list[Any]:
+        wanted = [
+            jax.ShapeDtypeStruct(each.shape, each.dtype)
+            for each in shapes(*arrays, question=question)
+        ]
+        host = partial(_on_host, question)
+        return jax.pure_callback(host, wanted, *arrays, vmap_method="broadcast_all")
+
+    def rates(
+        primals: Sequence[Any], tangents: Sequence[Any], *, question: Derivative
+    ) -> tuple[Any, Any]:
+        moving = tuple(k for k, t in enumerate(tangents) if type(t) is not ad.Zero)
+        along = [ad.instantiate_zeros(tangents[k]) for k in moving]
+        results = call.bind(*primals, question=question)
+        if question.is_own_derivative(moving):
+            fixed = primals[: question.fixed]
+            return results, call.bind(*fixed, *along, question=question)
+        slope = question.along(moving)
+        return results, call.bind(*primals, *along, question=slope)
+
+    def transposed(
+        cotangents: Sequence[Any], *args: Any, question: Derivative
+    ) -> list[Any]:
+        fixed, linear = args[: question.fixed], args[question.fixed :]
+        assert not any(map(ad.is_undefined_primal, fixed))
+        weights = [ad.instantiate_zeros(each) for each in cotangents]
+        places = [k for k, x in enumerate(linear) if ad.is_undefined_primal(x)]
+        if question.mode == "jvp":
+            wanted = tuple(question.inputs[k] for k in places)
+            turned = question.transposed(wanted)
+            found = call.bind(*fixed, *weights, question=turned)
+        else:
+            every = call.bind(*fixed, *weights, question=question.transposed(()))
+            found = [every[k] for k in places]
+        results: list[Any] = [None] * len(args)
+        for k, each in zip(places, found, strict=True):
+            results[question.fixed + k] = summed(each, linear[k].aval.shape, jnp.sum)
+        return results
+
+    def mapped(
+        args: Sequence[Any], dims: Sequence[Any], *, question: Derivative
+    ) -> tuple[Any, Any]:
+        ports = question.ports
+        arrays = [
+            x if d is None else jnp.moveaxis(x, d, 0)
+            for x, d in zip(args, dims, strict=True)
+        ]
+        rank = max(
+            x.ndim - (d is not None) - len(port.shape)
+            for x, d, port in zip(arrays, dims, ports, strict=True)
+        )
+        arrays = [
+            x.reshape(with_batch_first(x.shape, port, rank, is_mapped=d is not None))
+            for x, d, port in zip(arrays, dims, ports, strict=True)
+        ]
+        results = call.bind(*arrays, question=question)
+        return results, [0] * len(results)
+
+    call.def_impl(compute)
+    call.def_abstract_eval(shapes)
+    ad.primitive_jvps[call] = rates
+    ad.primitive_transposes[call] = transposed
+    batching.primitive_batchers[call] = mapped
+    mlir.register_lowering(call, mlir.lower_fun(lowered, multiple_results=True))
+    return call
+
+
+def _on_host(question: Derivative, *arrays: Any) -> tuple[Any, ...]:
+    """Compute in the memory of the CPU, which arrays of JAX there share."""
+    return question(*map(np.asarray, arrays))

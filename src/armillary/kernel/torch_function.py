@@ -1,0 +1,115 @@
+"""Kernels as functions of torch, whose derivatives are kernels again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from armillary.errors import KernelError, ShapeError
+from armillary.kernel.derivatives import Derivative, summed, with_batch_first
+
+if TYPE_CHECKING:
+    from armillary.kernel.kernel import Kernel
+
+FIX: Final = "Convert tensors with .double(), or .float() for kernels of float32."
+
+
+def torch_function(kernel: Kernel) -> Callable[..., Any]:
+    """Return a kernel as a function of tensors; see `Kernel.torch`.
+
+    Raises:
+        KernelError: torch is not installed, or the kernel is not one of a Program.
+    """
+    try:
+        torch: Any = import_module("torch")
+    except ImportError as error:
+        raise KernelError(
+            "kernel.torch() needs torch: pip install 'armillary[torch]'."
+        ) from error
+    kernel.vjp()  # raises of a pipeline, and compiles what `grad` asks for
+    question, name = Derivative(kernel), kernel.program.name
+    call = _function()
+    dtype = getattr(torch, kernel.dtype.name)
+
+    def function(*inputs: Any) -> Any:
+        tensors = [x if torch.is_tensor(x) else torch.tensor(x, dtype=dtype) for x in inputs]
+        results = call.apply(question, *tensors)
+        return results[0] if len(results) == 1 else results
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = kernel.__doc__
+    # The compiler of torch would trace NumPy; it goes on behind the call.
+    return torch.compiler.disable(function)
+
+
+@cache
+def _function() -> Any:
+    """Return the class that calls kernels, and has rules for all that torch does."""
+    torch: Any = import_module("torch")
+
+    class KernelFunction(torch.autograd.Function):
+        """A kernel with its derivatives in both modes, and batches."""
+
+        @staticmethod
+        def forward(question: Derivative, *inputs: Any) -> tuple[Any, ...]:
+            question.check([str(x.dtype).removeprefix("torch.") for x in inputs], FIX)
+            for x in inputs:
+                if x.device.type != "cpu":
+                    raise ShapeError(
+                        f"'{question.kernel.program.name}' computes on the CPU; a "
+                        f"tensor on {x.device} was given. Move it with .cpu()."
+                    )
+            # Views of the same memory, in both directions.
+            results = question(*[x.detach().numpy() for x in inputs])
+            return tuple(torch.from_numpy(np.asarray(each)) for each in results)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+            question, *tensors = inputs
+            ctx.question = question
+            ctx.save_for_backward(*tensors)
+            ctx.save_for_forward(*tensors)
+
+        @staticmethod
+        def backward(ctx: Any, *cotangents: Any) -> tuple[Any, ...]:
+            wanted = tuple(k for k, is_ in enumerate(ctx.needs_input_grad[1:]) if is_)
+            tensors = ctx.saved_tensors
+            slope = Derivative(ctx.question.compiled, "vjp", wanted)
+            found = KernelFunction.apply(slope, *tensors, *cotangents)
+            results: list[Any] = [None] * len(tensors)
+            for k, each in zip(wanted, found, strict=True):
+                results[k] = summed(each, tuple(tensors[k].shape), torch.sum)
+            return (None, *results)
+
+        @staticmethod
+        def jvp(ctx: Any, _: Any, *tangents: Any) -> tuple[Any, ...]:
+            moving = tuple(k for k, t in enumerate(tangents) if t is not None)
+            slope = ctx.question.along(moving)
+            along = [tangents[k] for k in moving]
+            return KernelFunction.apply(slope, *ctx.saved_tensors, *along)
+
+        @staticmethod
+        def vmap(
+            info: Any, dims: tuple[Any, ...], question: Derivative, *inputs: Any
+        ) -> tuple[Any, Any]:
+            places, ports = dims[1:], question.ports
+            tensors = [
+                x if d is None else x.movedim(d, 0)
+                for x, d in zip(inputs, places, strict=True)
+            ]
+            rank = max(
+                x.ndim - (d is not None) - len(port.shape)
+                for x, d, port in zip(tensors, places, ports, strict=True)
+            )
+            tensors = [
+                x.reshape(with_batch_first(x.shape, port, rank, is_mapped=d is not None))
+                for x, d, port in zip(tensors, places, ports, strict=True)
+            ]
+            results = KernelFunction.apply(question, *tensors)
+            return results, (0,) * len(results)
+
+    return KernelFunction

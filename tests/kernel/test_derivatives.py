@@ -1,0 +1,65 @@
+"""Derivatives of kernels as kernels: shapes, batches, names, and what has none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import KernelError, UnknownName
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    return arm.example("ur5e_on_oval")
+
+
+def test_gradients_of_poses_are_those_of_the_jacobian(cell: arm.Cell):
+    """The gradient of w . position is J^T w, with the Jacobian of another question."""
+    fk, rng = cell.fk("tool0"), np.random.default_rng(0)
+    q = rng.uniform(-2.0, 2.0, (3, 1, 7))
+    w = rng.normal(size=(1, 2, 3))
+    weights = np.zeros((1, 2, 4, 4))
+    weights[..., :3, 3] = w
+    found = fk.vjp()(q, weights)
+    J = cell.jacobian("tool0")(q)[..., :3, :]
+    assert found.shape == (3, 2, 7)
+    np.testing.assert_allclose(found, (w[..., None, :] @ J)[..., 0, :], atol=1e-13)
+    along = rng.normal(size=7)
+    rates = fk.jvp()(q, along)[..., :3, 3]
+    np.testing.assert_allclose(rates, J @ along, atol=1e-13)
+
+
+def test_some_inputs(cell: arm.Cell):
+    names = ["ur5e/elbow.a", "cart.radius"]
+    fk = cell.fk("tool0", parameters=names)
+    q, p = np.array(cell.home.q), np.array(list(cell.parameters(names).values()))
+    weights = np.random.default_rng(1).normal(size=(4, 4))
+    by_q, by_p = fk.vjp()(q, p, weights)
+    assert np.array_equal(fk.vjp(["parameters"])(q, p, weights), by_p)
+    h = 1e-6
+    steps = [weights.ravel() @ (fk(q, p + d) - fk(q, p - d)).ravel() for d in h * np.eye(2)]
+    np.testing.assert_allclose(by_p, np.divide(steps, 2 * h), atol=1e-8)
+    assert by_q.shape == (7,)
+    assert fk.vjp(["parameters"]) is fk.vjp(["parameters"])
+    single = cell.fk("tool0", parameters=names, dtype=np.float32).vjp()
+    assert single.dtype == np.float32
+
+
+def test_what_a_state_binds_stays(cell: arm.Cell):
+    fk = cell.fk("tool0", joints=cell.joint_names[3:], state=cell.home)
+    q = np.array(cell.home.q)
+    weights = np.random.default_rng(2).normal(size=(4, 4))
+    found = fk.vjp()(q[3:], weights)
+    whole = cell.fk("tool0").vjp()(q, weights)
+    np.testing.assert_allclose(found, whole[3:], atol=1e-13)
+
+
+def test_clear_errors(cell: arm.Cell):
+    fk = cell.fk("tool0")
+    with pytest.raises(UnknownName, match="Did you mean 'q'"):
+        fk.vjp(["Q"])
+    with pytest.raises(KernelError, match="each once, not"):
+        fk.jvp(["q", "q"])
+    with pytest.raises(KernelError, match=r"is a pipeline .*has no vjp.*cell.jacobian"):
+        arm.example("delta").fk("platform").vjp()

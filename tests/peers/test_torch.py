@@ -1,0 +1,130 @@
+"""Kernels as functions of torch, beside kernels and differences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armillary as arm
+from armillary.errors import KernelError, ShapeError
+
+pytestmark = pytest.mark.peers
+
+torch: Any = pytest.importorskip(
+    "torch", reason="torch is not installed (the extra 'torch')"
+)
+
+NAMES = ["ur5e/elbow.a", "ur5e/shoulder_lift.a", "cart.radius"]
+
+
+@pytest.fixture(scope="module")
+def cell() -> arm.Cell:
+    return arm.example("ur5e_on_oval")
+
+
+@pytest.fixture(scope="module")
+def kernel(cell: arm.Cell) -> Any:
+    return cell.fk("tool0", parameters=NAMES)
+
+
+def point(cell: arm.Cell, *batch: int) -> tuple[Any, Any, Any]:
+    rng = np.random.default_rng(0)
+    p = np.array(list(cell.parameters(NAMES).values()))
+    arrays = rng.uniform(-2.0, 2.0, (*batch, 7)), p, rng.normal(size=(4, 4))
+    return tuple(map(torch.from_numpy, arrays))
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (3, 1, 2)])
+def test_values_and_gradients(cell, kernel, batch):
+    q, p, w = point(cell, *batch)
+    q.requires_grad_()
+    p.requires_grad_()
+    fk = kernel.torch()
+    X = fk(q, p)
+    torch.sum(w * X**2).backward()
+    arrays = [x.detach().numpy() for x in (q, p, w)]
+    values = kernel(*arrays[:2])
+    np.testing.assert_array_equal(X.detach().numpy(), values)
+    wanted_q, wanted_p = kernel.vjp()(*arrays[:2], 2 * arrays[2] * values)
+    np.testing.assert_allclose(q.grad, wanted_q, atol=1e-13)
+    # All rows share p: its cotangent is the sum of theirs.
+    np.testing.assert_allclose(p.grad, wanted_p.reshape(-1, 3).sum(0), atol=1e-12)
+
+
+def test_torchs_own_check_of_all_derivatives(cell, kernel):
+    q, p, _ = point(cell, 2)
+    inputs = q.requires_grad_(), p.requires_grad_()
+    fk = kernel.torch()
+    check = torch.autograd.gradcheck
+    assert check(fk, inputs, check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(fk, inputs)
+
+
+def test_functional_transforms(cell, kernel):
+    q, p, w = point(cell, 4)
+    fk, func = kernel.torch(), torch.func
+
+    def loss(q, p):
+        return torch.sum(w * fk(q, p) ** 2)
+
+    slope = func.grad(loss, argnums=(0, 1))
+    rows = [slope(each, p) for each in q]
+    by_q, by_p = func.vmap(slope, in_dims=(0, None))(q, p)
+    np.testing.assert_allclose(by_q, torch.stack([row[0] for row in rows]), atol=1e-13)
+    np.testing.assert_allclose(by_p, torch.stack([row[1] for row in rows]), atol=1e-13)
+    many = p + 0.01 * torch.arange(6)[:, None]
+    found = func.vmap(fk, in_dims=(None, 1))(q, many.T)
+    wanted = kernel(q.numpy()[None], many.numpy()[:, None])
+    np.testing.assert_array_equal(found, wanted)
+    forward, reverse = func.jacfwd(fk)(q[0], p), func.jacrev(fk)(q[0], p)
+    np.testing.assert_allclose(forward, reverse, atol=1e-14)
+    J = cell.jacobian("tool0", parameters=NAMES)(q[0].numpy(), p.numpy())
+    np.testing.assert_allclose(forward[:3, 3], J[:3], atol=1e-13)
+    twice = func.hessian(loss)(q[0], p)
+    other = func.jacrev(func.jacrev(loss))(q[0], p)
+    np.testing.assert_allclose(twice, other, atol=1e-12)
+
+
+def test_no_copies(cell):
+    """Inputs and results are views of the memory that the kernel reads and writes."""
+    seen = []
+
+    def looking(*arrays):
+        seen.extend(arrays)
+        return kernel(*arrays)
+
+    kernel = cell.fk("tool0")
+    watched = kernel.with_batches(looking)
+    q, _, _ = point(cell, 300)
+    watched.torch()(q)
+    assert seen[0].ctypes.data == q.data_ptr()
+
+
+def test_torch_compile_goes_on_behind_a_call(cell, kernel):
+    q, p, w = point(cell, 4)
+    fk = kernel.torch()
+
+    def loss(q):
+        return torch.sum(w * fk(torch.sin(q), p))
+
+    q.requires_grad_()
+    (plain,) = torch.autograd.grad(loss(q), q)
+    (compiled,) = torch.autograd.grad(torch.compile(loss, backend="eager")(q), q)
+    np.testing.assert_array_equal(compiled, plain)
+
+
+def test_clear_errors(cell, kernel):
+    q, p, _ = point(cell)
+    fk = kernel.torch()
+    with pytest.raises(ShapeError, match=r"in float64; q was given as float32.*double"):
+        fk(q.float(), p)
+    with pytest.raises(ShapeError, match=r"takes 2 arrays \(q, parameters\); 1 given"):
+        fk(q)
+    with pytest.raises(ShapeError, match=r"needs q of shape \(..., 7\)"):
+        fk(q[:6], p)
+    with pytest.raises(ShapeError, match=r"on the CPU; a tensor on meta"):
+        fk(q.to("meta"), p)
+    with pytest.raises(KernelError, match="is a pipeline"):
+        arm.example("delta").fk("platform").torch()
