@@ -29,6 +29,7 @@ GROUPS = {
     "closed": "closed",
     "six-axes": "six_axes",
     "parameters": "parameters",
+    "learning": "learning",
     "cells": "cells",
     "loops": "loops",
     "distances": "distances",

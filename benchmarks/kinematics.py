@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -118,8 +119,8 @@ def talos_figures(robot: Robot) -> Iterator[Figure]:
     yield faster(what, ours / count, peer / 300, at_least=20)
 
 
-def jax_poses(robot: Robot) -> Callable[[np.ndarray], object]:
-    """Return a jitted, vmapped float32 FK, unrolled into scalars by hand."""
+def jax_poses(robot: Robot, dtype: str = "float32") -> Callable[[np.ndarray], Any]:
+    """Return a jitted, vmapped FK, unrolled into scalars by hand."""
     import jax
     import jax.numpy as jnp
 
@@ -162,8 +163,8 @@ def jax_poses(robot: Robot) -> Callable[[np.ndarray], object]:
                 R = [[1.0, 0.0, 0.0, 0.0], [0.0, c, -s, 0.0], [0.0, s, c, 0.0]]
             X = product(X, R)
         X = product(X, rows(end))
-        flat = [jnp.asarray(x, jnp.float32) for row in X for x in row]
-        last = [jnp.float32(x) for x in (0, 0, 0, 1)]
+        flat = [jnp.asarray(x, dtype) for row in X for x in row]
+        last = [jnp.asarray(float(x), dtype) for x in (0, 0, 0, 1)]
         return jnp.stack([*flat, *last]).reshape(4, 4)
 
     return jax.jit(jax.vmap(forward))
