@@ -146,7 +146,8 @@ def jax_poses(robot: Robot, dtype: str = "float32") -> Callable[[np.ndarray], An
         return [[entry(i, j) for j in range(4)] for i in range(3)]
 
     def rows(matrix: np.ndarray) -> list:
-        clean = np.where(np.abs(matrix) < 1e-8, 0.0, matrix)
+        nothing = 1e-8 if dtype == "float32" else 1e-15
+        clean = np.where(np.abs(matrix) < nothing, 0.0, matrix)
         return [[float(x) for x in row] for row in clean[:3]]
 
     def forward(q: jax.Array) -> jax.Array:

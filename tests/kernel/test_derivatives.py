@@ -38,7 +38,9 @@ def test_some_inputs(cell: arm.Cell):
     by_q, by_p = fk.vjp()(q, p, weights)
     assert np.array_equal(fk.vjp(["parameters"])(q, p, weights), by_p)
     h = 1e-6
-    steps = [weights.ravel() @ (fk(q, p + d) - fk(q, p - d)).ravel() for d in h * np.eye(2)]
+    steps = [
+        weights.ravel() @ (fk(q, p + d) - fk(q, p - d)).ravel() for d in h * np.eye(2)
+    ]
     np.testing.assert_allclose(by_p, np.divide(steps, 2 * h), atol=1e-8)
     assert by_q.shape == (7,)
     assert fk.vjp(["parameters"]) is fk.vjp(["parameters"])

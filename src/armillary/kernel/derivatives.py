@@ -73,10 +73,7 @@ class Derivative:
     @property
     def compiled(self) -> Kernel:
         """Return the kernel that computes it."""
-        if self.mode == "value":
-            return self.kernel
-        names = [self.kernel.program.inputs[k].name for k in self.inputs]
-        return self.kernel.jvp(names) if self.mode == "jvp" else self.kernel.vjp(names)
+        return self.kernel if self.mode == "value" else _compiled(self)
 
     @property
     def ports(self) -> tuple[Port, ...]:
@@ -149,6 +146,13 @@ class Derivative:
         """Return the arrays that it computes, one for each output."""
         results: Any = self.compiled(*arrays)
         return results if isinstance(results, tuple) else (results,)
+
+
+@lru_cache(maxsize=512)
+def _compiled(derivative: Derivative) -> Kernel:
+    kernel = derivative.kernel
+    names = [kernel.program.inputs[k].name for k in derivative.inputs]
+    return kernel.jvp(names) if derivative.mode == "jvp" else kernel.vjp(names)
 
 
 def with_batch_first(

@@ -36,7 +36,9 @@ def torch_function(kernel: Kernel) -> Callable[..., Any]:
     dtype = getattr(torch, kernel.dtype.name)
 
     def function(*inputs: Any) -> Any:
-        tensors = [x if torch.is_tensor(x) else torch.tensor(x, dtype=dtype) for x in inputs]
+        tensors = [
+            x if torch.is_tensor(x) else torch.tensor(x, dtype=dtype) for x in inputs
+        ]
         results = call.apply(question, *tensors)
         return results[0] if len(results) == 1 else results
 
@@ -106,7 +108,9 @@ def _function() -> Any:
                 for x, d, port in zip(tensors, places, ports, strict=True)
             )
             tensors = [
-                x.reshape(with_batch_first(x.shape, port, rank, is_mapped=d is not None))
+                x.reshape(
+                    with_batch_first(x.shape, port, rank, is_mapped=d is not None)
+                )
                 for x, d, port in zip(tensors, places, ports, strict=True)
             ]
             results = KernelFunction.apply(question, *tensors)
