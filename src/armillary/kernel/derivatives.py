@@ -145,7 +145,8 @@ class Derivative:
     def __call__(self, *arrays: Any) -> tuple[Any, ...]:
         """Return the arrays that it computes, one for each output."""
         results: Any = self.compiled(*arrays)
-        return results if isinstance(results, tuple) else (results,)
+        is_single = len(self.compiled.program.outputs) == 1
+        return (results,) if is_single else results
 
 
 @lru_cache(maxsize=512)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from armillary.trace.jvp import jvp
 from armillary.trace.program import Port, Program, evaluate, trace
@@ -92,7 +93,9 @@ def _flat(values: Iterable[Any]) -> list[Any]:
 
 
 def _entries(value: Any) -> Iterable[Any]:
-    return value.flat if isinstance(value, np.ndarray) else (value,)
+    if isinstance(value, np.ndarray):
+        return cast("npt.NDArray[Any]", value).flat
+    return (value,)
 
 
 def _shaped(scalars: Sequence[Any], ports: Sequence[Port]) -> Any:

@@ -58,9 +58,11 @@ def _motions(order: Sequence[Node], inputs: Sequence[Node]) -> Rates:
     """Return where each node moves that depends on an input; rates are not known."""
     rates = {node.index: Rate(0.0) for node in inputs}
     for node in order:
-        if node.args and node.index not in rates and OPS[node.name].partials:
-            if any(arg.index in rates for arg in node.args):
-                rates[node.index] = Rate(0.0, *motion(node, rates))
+        is_open = node.index not in rates and any(
+            arg.index in rates for arg in node.args
+        )
+        if is_open and OPS[node.name].partials:
+            rates[node.index] = Rate(0.0, *motion(node, rates))
     return rates
 
 
