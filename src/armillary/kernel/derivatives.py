@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal, Protocol
 
 import numpy as np
 
 from armillary.errors import KernelError, ShapeError, unknown
+from armillary.kernel.arguments import as_inputs, batch_shape
 from armillary.trace import Port, Program, cotangent_program, tangent_program
 
-if TYPE_CHECKING:
-    from armillary.kernel.kernel import Kernel
-
-__all__ = ["Derivative", "Mode", "derivative_program"]
+__all__ = [
+    "Derivative",
+    "Differentiable",
+    "Mode",
+    "derivative_program",
+    "summed",
+    "with_batch_first",
+]
 
 Mode = Literal["jvp", "vjp"]
 
@@ -50,6 +55,32 @@ def derivative_program(
     return _derived(computation, mode, tuple(names.index(each) for each in wanted))
 
 
+class Differentiable(Protocol):
+    """What a derivative asks of a `Kernel`."""
+
+    @property
+    def program(self) -> Program:
+        """Return what it computes."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the type that it computes in."""
+        ...
+
+    def jvp(self, inputs: Sequence[str] | None = None) -> Differentiable:
+        """Return the kernel of directional derivatives."""
+        ...
+
+    def vjp(self, inputs: Sequence[str] | None = None) -> Differentiable:
+        """Return the kernel of gradients."""
+        ...
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Compute the outputs."""
+        ...
+
+
 @lru_cache(maxsize=512)
 def _derived(program: Program, mode: str, inputs: tuple[int, ...]) -> Program:
     return TRANSFORMED[mode](program, inputs)
@@ -66,12 +97,12 @@ class Derivative:
         inputs: Positions of the inputs that v, or the result of `vjp`, belongs to.
     """
 
-    kernel: Kernel
+    kernel: Differentiable
     mode: Mode | Literal["value"] = "value"
     inputs: tuple[int, ...] = ()
 
     @property
-    def compiled(self) -> Kernel:
+    def compiled(self) -> Differentiable:
         """Return the kernel that computes it."""
         return self.kernel if self.mode == "value" else _compiled(self)
 
@@ -134,8 +165,6 @@ class Derivative:
         Raises:
             ShapeError: They do not fit.
         """
-        from armillary.kernel.arguments import as_inputs, batch_shape
-
         # Arrays of these shapes that hold no memory: one check of shapes for all.
         dummy = self.kernel.dtype.type(0)
         arrays = [np.broadcast_to(dummy, shape) for shape in shapes]
@@ -150,7 +179,7 @@ class Derivative:
 
 
 @lru_cache(maxsize=512)
-def _compiled(derivative: Derivative) -> Kernel:
+def _compiled(derivative: Derivative) -> Differentiable:
     kernel = derivative.kernel
     names = [kernel.program.inputs[k].name for k in derivative.inputs]
     return kernel.jvp(names) if derivative.mode == "jvp" else kernel.vjp(names)

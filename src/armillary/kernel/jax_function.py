@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from armillary.errors import KernelError
-from armillary.kernel.derivatives import Derivative, summed, with_batch_first
-
-if TYPE_CHECKING:
-    from armillary.kernel.kernel import Kernel
+from armillary.kernel.derivatives import (
+    Derivative,
+    Differentiable,
+    summed,
+    with_batch_first,
+)
 
 FIX: Final = (
     "JAX computes in float32 unless jax.config.update('jax_enable_x64', True) is "
@@ -21,7 +23,7 @@ FIX: Final = (
 )
 
 
-def jax_function(kernel: Kernel) -> Callable[..., Any]:
+def jax_function(kernel: Differentiable) -> Callable[..., Any]:
     """Return a kernel as a function of JAX arrays; see `Kernel.jax`.
 
     Raises:

@@ -5,20 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from armillary.errors import KernelError, ShapeError
-from armillary.kernel.derivatives import Derivative, summed, with_batch_first
-
-if TYPE_CHECKING:
-    from armillary.kernel.kernel import Kernel
+from armillary.kernel.derivatives import (
+    Derivative,
+    Differentiable,
+    summed,
+    with_batch_first,
+)
 
 FIX: Final = "Convert tensors with .double(), or .float() for kernels of float32."
 
 
-def torch_function(kernel: Kernel) -> Callable[..., Any]:
+def torch_function(kernel: Differentiable) -> Callable[..., Any]:
     """Return a kernel as a function of tensors; see `Kernel.torch`.
 
     Raises:
