@@ -33,7 +33,7 @@ def derivative_program(
     """Return the Program of a derivative by some inputs, of all where it is None.
 
     Raises:
-        KernelError: It is a pipeline, or inputs are none, or one of them twice.
+        KernelError: It is a pipeline, or no input is named, or one twice.
         UnknownName: There is no input of a name.
     """
     name = computation.name

@@ -201,7 +201,7 @@ class Kernel:
 
         Raises:
             KernelError: It is the kernel of a pipeline, as where loops are closed, or
-                inputs are none, or one of them twice.
+                no input is named, or one twice.
             UnknownName: There is no input of a name.
         """
         return self._derivative("vjp", inputs)
