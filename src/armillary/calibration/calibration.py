@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -126,7 +127,7 @@ class Calibration:
         """
         joints = len(self.nominal.joint_names)
         rows = numbers_in_rows(candidates, (joints,), "joint positions", "candidates")
-        if not 0 < count <= len(rows):
+        if not (isinstance(cast(Any, count), int | np.integer) and 0 < count <= len(rows)):
             raise ModelError(
                 f"next_poses chooses 1 to {len(rows)} of the candidates, not {count}."
             )

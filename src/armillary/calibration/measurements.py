@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from armillary.errors import ModelError, quote
 from armillary.kinematics.questions import fk, parameter_jacobian
+from armillary.model.link import TWO_TURNS
 from armillary.model.mount import WORLD
+from armillary.model.unit import Unit
 from armillary.model.workcell import Workcell
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "Measurement",
     "Poses",
     "Positions",
+    "as_sigma",
     "numbers_in_rows",
 ]
 
@@ -32,6 +35,9 @@ Indices = npt.NDArray[np.intp]
 
 LARGEST_LENGTH: Final = 100.0
 """Coordinates above it [m] are taken for millimetres."""
+
+MANY_TURNS: Final = 100.0
+"""Positions of joints without limits above it [rad] are taken for degrees."""
 
 
 class Compared(NamedTuple):
@@ -104,11 +110,52 @@ class Measurement(ABC):
     def sigmas(self) -> Array:
         """Return the standard deviation of each number of a row [m or rad]."""
 
+    def poses(self, cell: Workcell, names: Sequence[str], p: Array, q: Array) -> Array:
+        """Return the poses of the frame in `relative_to`, shape (n, 4, 4)."""
+        kernel: Any = fk(
+            cell,
+            self.frame,
+            relative_to=self.relative_to,
+            parameters=tuple(names),
+        )
+        return kernel(q, p)
+
+    def twists(self, cell: Workcell, names: Sequence[str], p: Array, q: Array) -> Array:
+        """Return its twist per unit of each parameter, shape (n, 6, k)."""
+        kernel: Any = parameter_jacobian(
+            cell, self.frame, tuple(names), relative_to=self.relative_to
+        )
+        return kernel(q, p)
+
     @abstractmethod
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
     ) -> Compared:
         """Return residuals, not divided by `sigmas`, and their derivatives."""
+
+    def check(self, cell: Workcell) -> None:
+        """Check that joint positions are those of a cell, and not in degrees.
+
+        Raises:
+            ModelError: They are not.
+        """
+        joints = len(cell.joint_names)
+        if self.q.shape[1] != joints:
+            raise ModelError(
+                f"{self.label} has {self.q.shape[1]} joint positions in a row; the "
+                f"cell has {joints} joints: {', '.join(cell.joint_names)}."
+            )
+        for k, link in enumerate(cell.joints.links):
+            joint, largest = cell.links[link], float(np.abs(self.q[:, k]).max())
+            ends = max(abs(joint.limits.lower), abs(joint.limits.upper))
+            reach = max(TWO_TURNS, ends if ends < np.inf else MANY_TURNS)
+            is_angle = joint.joint.input_units == (Unit.RADIAN,)
+            if is_angle and largest > reach + 1e-6:
+                raise ModelError(
+                    f"{self.label} has joint {quote(cell.joint_names[k])} at "
+                    f"{largest:g} rad, more than two turns and far from its limits. "
+                    "If these are degrees, use numpy.radians."
+                )
 
     def compared(self, cell: Workcell, names: Sequence[str], p: Array) -> Compared:
         """Return the residuals at values of parameters, in parts of their errors.
@@ -117,16 +164,7 @@ class Measurement(ABC):
             cell: What was measured.
             names: Of the parameters.
             p: Their values, shape (k,).
-
-        Raises:
-            ModelError: The cell has other joints.
         """
-        joints = len(cell.joint_names)
-        if self.q.shape[1] != joints:
-            raise ModelError(
-                f"{self.label} has {self.q.shape[1]} joint positions in a row; the "
-                f"cell has {joints} joints: {', '.join(cell.joint_names)}."
-            )
         found = self._compared(cell, names, p, self.q, self.measured)
         weights = 1.0 / self.sigmas
         return Compared(found.residuals * weights, found.rates * weights[:, np.newaxis])
@@ -165,6 +203,8 @@ def numbers_in_rows(
         ModelError: It has another shape, or a number is not finite.
     """
     try:
+        if np.iscomplexobj(given):
+            raise TypeError("they are complex")
         array = np.array(given, np.float64)
     except (TypeError, ValueError) as error:
         raise ModelError(f"The {what} of {label} are not numbers: {error}") from error
@@ -189,8 +229,14 @@ def numbers_in_rows(
     return array
 
 
-def _sigma(value: Any, what: str) -> float:
-    number = float(value)
+def as_sigma(value: Any, what: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"{what} is one number, the standard deviation of each row; not "
+            f"{quote(value)}. Rows of other errors are a measurement of their own."
+        ) from None
     if not 0.0 < number < np.inf:
         raise ModelError(
             f"{what} is a standard deviation, finite and above 0; not {number}."
@@ -228,7 +274,7 @@ class Positions(Measurement):
                 lengths look like millimetres.
         """
         super().__init__(frame, q, positions, (3,), relative_to)
-        self.sigma = _sigma(sigma, "sigma")
+        self.sigma = as_sigma(sigma, "sigma")
         _check_length(self.measured, self.label)
 
     @property
@@ -240,12 +286,12 @@ class Positions(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the positions of the frame, shape (n, 3)."""
-        return _poses(self, cell, names, p, q)[:, :3, 3]
+        return self.poses(cell, names, p, q)[:, :3, 3]
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
     ) -> Compared:
-        J = _jacobian(self, cell, names, p, q)
+        J = self.twists(cell, names, p, q)
         return Compared(self.expected(cell, names, p, q) - measured, J[:, :3])
 
     def rows(self, places: Indices) -> Positions:
@@ -295,17 +341,18 @@ class Poses(Measurement):
                 is not a pose; or lengths look like millimetres.
         """
         super().__init__(frame, q, poses, (4, 4), relative_to)
-        self.sigma = _sigma(sigma, "sigma")
-        self.sigma_rotation = _sigma(sigma_rotation, "sigma_rotation")
+        self.sigma = as_sigma(sigma, "sigma")
+        self.sigma_rotation = as_sigma(sigma_rotation, "sigma_rotation")
         _check_length(self.measured[:, :3, 3], self.label)
         R = self.measured[:, :3, :3]
         off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-        wrong = (off > 1e-3) | (np.linalg.det(R) < 0.0)
+        last = np.abs(self.measured[:, 3] - (0.0, 0.0, 0.0, 1.0)).max(axis=1)
+        wrong = (off > 1e-3) | (np.linalg.det(R) < 0.0) | (last > 1e-9)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
                 f"Row {row} of {self.label} is not a pose: its rotation is scaled, "
-                "sheared or reflected. Are rows and columns, or numbers of "
+                "sheared or reflected, or its last row not 0, 0, 0, 1. Are rows and columns, or numbers of "
                 "quaternions, swapped?"
             )
 
@@ -318,7 +365,7 @@ class Poses(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the poses of the frame, shape (n, 4, 4)."""
-        return _poses(self, cell, names, p, q)
+        return self.poses(cell, names, p, q)
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
@@ -329,7 +376,7 @@ class Poses(Measurement):
         of rotations: 1 - [w]/2 + b [w]^2, b = (1 - (t/2) cot(t/2)) / t^2, t = |w|
         (Barfoot, State Estimation for Robotics, section 7.1).
         """
-        X, J = self.expected(cell, names, p, q), _jacobian(self, cell, names, p, q)
+        X, J = self.expected(cell, names, p, q), self.twists(cell, names, p, q)
         to_measured = measured[:, :3, :3].transpose(0, 2, 1)
         w = _rotation_vectors(to_measured @ X[:, :3, :3])
         residuals = np.concatenate([X[:, :3, 3] - measured[:, :3, 3], w], axis=1)
@@ -380,7 +427,7 @@ class Distances(Measurement):
                 lengths look like millimetres.
         """
         super().__init__(frame, q, distances, (), to)
-        self.sigma = _sigma(sigma, "sigma")
+        self.sigma = as_sigma(sigma, "sigma")
         if (self.measured <= 0.0).any():
             raise ModelError(f"{self.label} has a distance that is not above 0.")
         _check_length(self.measured, self.label)
@@ -394,13 +441,13 @@ class Distances(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the distances, shape (n,)."""
-        return np.linalg.norm(_poses(self, cell, names, p, q)[:, :3, 3], axis=1)
+        return np.linalg.norm(self.poses(cell, names, p, q)[:, :3, 3], axis=1)
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
     ) -> Compared:
-        x = _poses(self, cell, names, p, q)[:, :3, 3]
-        J = _jacobian(self, cell, names, p, q)
+        x = self.poses(cell, names, p, q)[:, :3, 3]
+        J = self.twists(cell, names, p, q)
         length = np.linalg.norm(x, axis=1)
         along = x / np.maximum(length, 1e-12)[:, np.newaxis]
         rates = np.einsum("ni,nik->nk", along, J[:, :3])
@@ -424,27 +471,6 @@ def _check_length(values: Array, label: str) -> None:
             f"{label} has a length of {largest:g} m. If these are millimetres, divide "
             "them by 1000."
         )
-
-
-def _poses(
-    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
-) -> Array:
-    kernel: Any = fk(
-        cell,
-        measurement.frame,
-        relative_to=measurement.relative_to,
-        parameters=tuple(names),
-    )
-    return kernel(q, p)
-
-
-def _jacobian(
-    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
-) -> Array:
-    kernel: Any = parameter_jacobian(
-        cell, measurement.frame, tuple(names), relative_to=measurement.relative_to
-    )
-    return kernel(q, p)
 
 
 def _rotation_vectors(R: Array) -> Array:

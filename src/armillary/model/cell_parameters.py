@@ -472,6 +472,11 @@ def with_parameters(
         ModelError: A name is not unique, a value is not finite or not one that the
             model can have, or the offset of a joint has no pose in front of it.
     """
+    if not isinstance(cast(Any, values), Mapping):
+        raise ModelError(
+            "with_parameters takes a dict of names and values, not a "
+            f"{type(values).__name__}."
+        )
     parameters: list[CellParameter] = []
     numbers: list[float] = []
     for name, value in values.items():
@@ -491,16 +496,24 @@ def with_parameters(
         if OFFSET in correction:
             continue
         changes[path] = _corrected(_at(cell, path), correction)
+    changed = changed_parts(cell, changes)
+    # Offsets come last: the motion they are along is that of the new fields.
+    turns: dict[Path, Any] = {}
     for path, correction in corrections.items():
         if OFFSET in correction:
-            place = (*path, "joint", "precursor")
-            before = changes.get(place, _at(cell, place))
-            changes[place] = before @ _turned(_at(cell, path), correction[OFFSET])
-    return changed_parts(cell, changes)
+            link = _at(changed, path)
+            step = _turned(link, correction[OFFSET])
+            turns[(*path, "joint", "precursor")] = link.joint.precursor @ step
+    return changed_parts(changed, turns) if turns else changed
 
 
 def _finite(value: Any, name: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"Parameter {quote(name)} is {quote(value)}, which is not a number."
+        ) from None
     if not math.isfinite(number):
         raise ModelError(f"Parameter {quote(name)} is {number}; it must be finite.")
     return number
