@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from armillary.calibration.calibration import Calibration
 from armillary.calibration.identifiability import covariance_of, identified
-from armillary.calibration.measurements import Measurement, as_sigma
+from armillary.calibration.measurement import Measurement, as_sigma
 from armillary.calibration.pose_starts import pose_starts
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
@@ -117,6 +118,15 @@ def calibrate(
         success=bool(solved.success),
         message=str(solved.message),
         steps=int(solved.nfev),
+        again=partial(
+            calibrate,
+            cell,
+            parameters=tuple(names),
+            bounds=dict(bounds or {}),
+            priors=dict(priors or {}),
+            loss=loss,
+            most_steps=most_steps,
+        ),
     )
 
 

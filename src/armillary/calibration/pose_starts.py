@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from armillary.calibration.measurements import Measurement, Poses, Positions
+from armillary.calibration.measurement import Measurement
+from armillary.calibration.measurements import Poses, Positions
 from armillary.model.cell_parameters import CellParameter
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
