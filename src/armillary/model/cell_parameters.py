@@ -8,7 +8,7 @@ A name leads from a joint, link, frame or manipulator to a number of it:
 | `track.radius`, `elbow.alpha` | a field of the joint, built in or of the user |
 | `elbow.offset` | what is added to the joint's coordinate |
 | `finger.coupling.multiplier` | of the coupling of a joint that follows |
-| `tool0.pose.rz` | a correction of a named frame |
+| `tool0.rz` | a correction of a named frame, or of a link that does not move |
 | `ur5e.mount.x` | a correction of where a manipulator stands |
 | `drive.length`, `foot1-ball1.length` | of a rod, by its name or that of its frames |
 
@@ -252,6 +252,8 @@ class _Names:
                     (*path, "joint", field), f"{full}.{field}", (), name
                 )
             ]
+        if steps[0] in SIX and not link.moves:  # a link that is only a frame
+            steps = ("precursor", *steps)
         first, rest = steps[0], steps[1:]
         if first in link.joint.__struct_fields__:
             return self._end((*path, "joint", first), f"{full}.{first}", rest, name)
@@ -271,7 +273,8 @@ class _Names:
                 )
                 for field in (rest or fields)
             ]
-        known = [*link.joint.__struct_fields__, OFFSET]
+        known = [*link.joint.__struct_fields__]
+        known += [OFFSET] if link.moves and not link.inputs else SIX * (not link.moves)
         if link.coupling is not None:
             known.append("coupling")
         raise unknown("part", first, known, owner=f"parameter {quote(name)}")
