@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +75,7 @@ def calibrate(
     _check(listed, loss)
     workcell = cell.workcell
     found = named_parameters(workcell, parameters)
-    if not (isinstance(most_steps, int) and most_steps > 0):
+    if not (isinstance(cast(Any, most_steps), int) and most_steps > 0):
         raise ModelError(f"most_steps= is a count of at least 1, not {most_steps}.")
     if not found:
         raise ModelError("calibrate needs parameters= with one name at least.")

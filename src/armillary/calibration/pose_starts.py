@@ -194,11 +194,9 @@ def _of_poses(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array]
     """
     N = np.linalg.inv(A) @ M @ np.linalg.inv(C)
     if count == 1:
-        N = N @ np.linalg.inv(B)
-        Y = np.eye(4)
-        Y[:3, :3] = _rotation(N[:, :3, :3].sum(axis=0))
-        Y[:3, 3] = N[:, :3, 3].mean(axis=0)
-        return [Y]
+        own = N @ np.linalg.inv(B)
+        rotation = _rotation(own[:, :3, :3].sum(axis=0))
+        return [_pose(rotation, own[:, :3, 3].mean(axis=0))]
     RN, RB = N[:, :3, :3], B[:, :3, :3]
     K = np.einsum("nij,nkl->ikjl", RB, RN).reshape(9, 9)
     left, values, right = np.linalg.svd(K)
@@ -210,9 +208,14 @@ def _of_poses(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array]
     lhs = np.concatenate([RN, np.tile(-np.eye(3), (len(N), 1, 1))], axis=2)
     rhs = B[:, :3, 3] @ RY.T - N[:, :3, 3]
     t = np.linalg.lstsq(lhs.reshape(-1, 6), rhs.ravel(), rcond=1e-9)[0]
-    Y, W = np.eye(4), np.eye(4)
-    Y[:3, :3], Y[:3, 3], W[:3, :3], W[:3, 3] = RY, t[3:], RW, t[:3]
-    return [Y, np.linalg.inv(W)]
+    inverse: Array = np.linalg.inv(_pose(RW, t[:3]))
+    return [_pose(RY, t[3:]), inverse]
+
+
+def _pose(rotation: Array, position: Array) -> Array:
+    X: Array = np.eye(4)
+    X[:3, :3], X[:3, 3] = rotation, position
+    return X
 
 
 def _of_points(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array]:
@@ -237,17 +240,14 @@ def _of_points(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array
     solution, _, rank, _ = np.linalg.lstsq(flat, B[:, :3, 3].ravel(), rcond=1e-9)
     if rank < 15:
         return []
-    Z = np.eye(4)
-    Z[:3, 3] = solution[12:] - c
+    Z = _pose(np.eye(3), solution[12:] - c)
     return [_between((B @ Z @ C)[:, :3, 3], x), Z]
 
 
 def _between(b: Array, x: Array) -> Array:
     """Return the pose Y with Y b = x by least squares."""
-    Y = np.eye(4)
-    Y[:3, :3] = _rotation((x - x.mean(axis=0)).T @ (b - b.mean(axis=0)))
-    Y[:3, 3] = x.mean(axis=0) - Y[:3, :3] @ b.mean(axis=0)
-    return Y
+    R = _rotation((x - x.mean(axis=0)).T @ (b - b.mean(axis=0)))
+    return _pose(R, x.mean(axis=0) - R @ b.mean(axis=0))
 
 
 def _rotation(matrix: Array) -> Array:

@@ -56,7 +56,8 @@ class _OnShape(Measurement):
             ModelError: `q` has another shape or numbers that are not finite, or has so
                 few rows that any of them fit.
         """
-        nothing = np.zeros((len(q), 0)) if np.ndim(q) else np.zeros((0, 0))
+        count = np.shape(q)[0] if np.ndim(q) else 0
+        nothing = np.zeros((count, 0))
         super().__init__(frame, q, nothing, (0,), relative_to)
         self.sigma = as_sigma(sigma, "sigma")
         if len(self.q) * len(self.units) <= self.unknowns:
@@ -224,17 +225,16 @@ class OnSphere(_OnShape):
         mean = x.mean(axis=0)
         away = x - mean
         linear = np.insert(2.0 * away, 3, 1.0, axis=1)
-        first = np.linalg.lstsq(linear, (away**2).sum(axis=1), rcond=1e-12)[0]
-        center = mean + first[:3]
+        first = _solved(linear, (away**2).sum(axis=1))
+        center: Array = mean + first[:3]
         free = float(np.sqrt(max(first[3] + first[:3] @ first[:3], 0.0)))
         radius = free if self.radius is None else self.radius
         for _ in range(MOST_STEPS):
             away = x - center
             length = np.maximum(np.linalg.norm(away, axis=1), 1e-12)
-            J = -away / length[:, np.newaxis]
-            if self.radius is None:
-                J = np.insert(J, 3, -1.0, axis=1)
-            step = np.linalg.lstsq(J, radius - length, rcond=1e-12)[0]
+            slope = np.insert(-away / length[:, np.newaxis], 3, -1.0, axis=1)
+            free_ones = 4 if self.radius is None else 3
+            step = _solved(slope[:, :free_ones], radius - length)
             center = center + step[:3]
             radius += float(step[3]) if self.radius is None else 0.0
             if np.abs(step).max() < 1e-14:
@@ -255,3 +255,9 @@ class OnSphere(_OnShape):
             sigma=self.sigma,
             relative_to=self.relative_to,
         )
+
+
+def _solved(matrix: Array, right: Array) -> Array:
+    """Return the solution by least squares."""
+    found: Any = np.linalg.lstsq(matrix, right, rcond=1e-12)
+    return found[0]
