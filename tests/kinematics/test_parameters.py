@@ -198,6 +198,6 @@ def test_a_link_that_does_not_move_is_named_as_a_frame() -> None:
 
 
 @pytest.mark.parametrize("values", [{"elbow.alpha": "x"}, {"elbow.alpha": None}, [1]])
-def test_values_that_are_no_numbers(values: Any) -> None:
+def test_values_that_are_not_numbers(values: Any) -> None:
     with pytest.raises(ModelError, match=r"not a number|takes a dict"):
         arm.example("ur5e_on_oval").with_parameters(values)

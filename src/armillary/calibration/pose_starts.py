@@ -207,9 +207,10 @@ def _of_poses(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array]
     RY, RW = (_rotation(m * np.sign(np.linalg.det(m))) for m in (y, w))
     lhs = np.concatenate([RN, np.tile(-np.eye(3), (len(N), 1, 1))], axis=2)
     rhs = B[:, :3, 3] @ RY.T - N[:, :3, 3]
-    t = np.linalg.lstsq(lhs.reshape(-1, 6), rhs.ravel(), rcond=1e-9)[0]
-    inverse: Array = np.linalg.inv(_pose(RW, t[:3]))
-    return [_pose(RY, t[3:]), inverse]
+    solved: Any = np.linalg.lstsq(lhs.reshape(-1, 6), rhs.ravel(), rcond=1e-9)
+    t: Array = solved[0]
+    Z: Any = np.linalg.inv(_pose(RW, t[:3]))
+    return [_pose(RY, t[3:]), Z]
 
 
 def _pose(rotation: Array, position: Array) -> Array:
