@@ -58,6 +58,23 @@ def test_hand_eye_and_base_from_anywhere(lab: Cell, seed: int, inverse: bool) ->
     )
 
 
+def test_hand_eye_of_an_arm_that_turns_about_one_axis() -> None:
+    cell = arm.example("scara").add(
+        Manipulator(name="tracker", links=[Link(name="eye")])
+    )
+    names = list(cell.parameters(["tcp", "tracker.mount"]))
+    kernel = cell.fk("tcp", relative_to="eye", parameters=names)
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        Q = rng.uniform(-1.0, 1.0, (12, len(cell.joint_names)))
+        X = kernel(Q, np.array([*anywhere(rng), *anywhere(rng)]))
+        measured = Poses("tcp", Q, X, relative_to="eye")
+        found = arm.calibrate(cell, measured, names)
+        assert found.identified.rank == 11  # two heights are one
+        assert found.noise < 1e-6
+        assert found.steps < 20
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tracker_and_a_reflector_from_positions(lab: Cell, seed: int) -> None:
     names = ["tool0.x", "tool0.y", "tool0.z", "tracker.mount"]

@@ -33,6 +33,8 @@ SAME: Final = 1e-6
 TRIMMED: Final = 0.6
 """Which part of the rows, those that fit best, is used again where some are wrong."""
 ROUNDS: Final = 3
+ONE_AXIS: Final = 1.0 - 1e-3
+"""Singular values nearer to the greatest say that all rotations are about one axis."""
 
 
 class _Factor(NamedTuple):
@@ -200,17 +202,81 @@ def _of_poses(A: Array, B: Array, C: Array, M: Array, count: int) -> list[Array]
     RN, RB = N[:, :3, :3], B[:, :3, :3]
     K = np.einsum("nij,nkl->ikjl", RB, RN).reshape(9, 9)
     left, values, right = np.linalg.svd(K)
-    if values[1] > (1.0 - 1e-3) * values[0]:
-        return []  # all about one axis: any turn about it goes
+    if values[1] > ONE_AXIS * values[0]:
+        return _about_one_axis(N, B)
     # A vector of a singular value has a sign, which makes the determinant positive.
     y, w = (v.reshape(3, 3).T for v in (left[:, 0], right[0]))
     RY, RW = (_rotation(m * np.sign(np.linalg.det(m))) for m in (y, w))
-    lhs = np.concatenate([RN, np.tile(-np.eye(3), (len(N), 1, 1))], axis=2)
-    rhs = B[:, :3, 3] @ RY.T - N[:, :3, 3]
-    solved: Any = np.linalg.lstsq(lhs.reshape(-1, 6), rhs.ravel(), rcond=1e-9)
-    t: Array = solved[0]
-    Z: Any = np.linalg.inv(_pose(RW, t[:3]))
-    return [_pose(RY, t[3:]), Z]
+    still = -np.tile(np.eye(3), (len(N), 1, 1))
+    columns = np.concatenate([RN, still], axis=2)
+    t = _least(columns, B[:, :3, 3] @ RY.T - N[:, :3, 3])
+    return _with_inverse(_pose(RY, t[3:]), _pose(RW, t[:3]))
+
+
+def _about_one_axis(N: Array, B: Array) -> list[Array]:
+    """Return Y and Z where all rotations are about one axis, as of a SCARA.
+
+    The rotations of rows against the first one are about b in B and about a = R_Y b in
+    N, so R_Y = R_0 exp [b f] with any R_0 b = a. The angle f follows from the
+    translations, which are linear in cos f, sin f, t_W and t_Y.
+    """
+    turns = [_axial(X[1:, :3, :3] @ X[0, :3, :3].T) for X in (N, B)]
+    sizes = np.linalg.norm(turns[1], axis=1)
+    if not len(sizes) or sizes.max() < SAME:
+        return []
+    # Both axes from the same row: there the senses of turning are the same.
+    a, b = (each[np.argmax(sizes)] for each in turns)
+    a, b = a / max(float(np.linalg.norm(a)), SAME), b / np.linalg.norm(b)
+    R0 = _rotation(_frame(a) @ _frame(b).T)
+    t_B = B[:, :3, 3]
+    along = np.outer(t_B @ b, b)
+    cosine, sine = t_B - along, np.cross(b, t_B)
+    # R_N t_W - t_Y - c R_0 (t - b b't) - s R_0 (b x t) = R_0 b b't - t_N
+    columns = np.concatenate(
+        [
+            N[:, :3, :3],
+            -np.tile(np.eye(3), (len(N), 1, 1)),
+            -(cosine @ R0.T)[:, :, np.newaxis],
+            -(sine @ R0.T)[:, :, np.newaxis],
+        ],
+        axis=2,
+    )
+    solution = _least(columns, along @ R0.T - N[:, :3, 3])
+    f = np.arctan2(solution[7], solution[6])
+    RY = R0 @ Pose.rotation_about(tuple(b.tolist()), float(f)).matrix()[:3, :3]
+    RW = N[0, :3, :3].T @ RY @ B[0, :3, :3]
+    still = -np.tile(np.eye(3), (len(N), 1, 1))
+    t = _least(np.concatenate([N[:, :3, :3], still], axis=2), t_B @ RY.T - N[:, :3, 3])
+    return _with_inverse(_pose(RY, t[3:]), _pose(RW, t[:3]))
+
+
+def _axial(R: Array) -> Array:
+    """Return the axis of each rotation times twice the sine of its angle."""
+    return np.stack(
+        [R[:, 2, 1] - R[:, 1, 2], R[:, 0, 2] - R[:, 2, 0], R[:, 1, 0] - R[:, 0, 1]], 1
+    )
+
+
+def _frame(axis: Array) -> Array:
+    """Return a rotation whose last column is an axis."""
+    other = np.eye(3)[np.argmin(np.abs(axis))]
+    x = np.cross(other, axis)
+    x /= np.linalg.norm(x)
+    return np.stack([x, np.cross(axis, x), axis], axis=1)
+
+
+def _least(columns: Array, right: Array) -> Array:
+    """Return the least solution of equations by least squares."""
+    found: Any = np.linalg.lstsq(
+        columns.reshape(-1, columns.shape[-1]), right.ravel(), rcond=1e-9
+    )
+    return found[0]
+
+
+def _with_inverse(Y: Array, W: Array) -> list[Array]:
+    """Return Y and Z = W^-1."""
+    Z: Any = np.linalg.inv(W)
+    return [Y, Z]
 
 
 def _pose(rotation: Array, position: Array) -> Array:
