@@ -88,6 +88,16 @@ def test_a_tracker_and_a_reflector_from_positions(lab: Cell, seed: int) -> None:
     np.testing.assert_allclose(moved, x, rtol=0, atol=1e-9)
 
 
+def test_of_poses_that_are_tied_to_each_other_one_is_found(lab: Cell) -> None:
+    names = list(lab.parameters(["tool0", "tracker.mount", "ur5e.mount"]))
+    rng, Q = np.random.default_rng(0), configurations(12)
+    p = np.array([*anywhere(rng), *anywhere(rng), *([0.01] * 6)])
+    X = lab.fk("tool0", relative_to="eye", parameters=names)(Q, p)
+    found = arm.calibrate(lab, Poses("tool0", Q, X, relative_to="eye"), names)
+    assert found.identified.rank == 12
+    assert found.noise < 1e-6
+
+
 def test_starts_do_not_follow_outliers(lab: Cell) -> None:
     names = list(lab.parameters(["tool0", "tracker.mount"]))
     rng, Q = np.random.default_rng(5), configurations(40)
@@ -150,6 +160,8 @@ def test_shapes_nobody_knows(shape: str) -> None:
     assert pickle.loads(pickle.dumps(found)).values == pytest.approx(found.values)
     noisy = Q + rng.normal(0.0, 1e-4, Q.shape)
     assert arm.calibrate(cell, kind("tool0", noisy), NAMES).noise > 0.1
+    with pytest.raises(ModelError, match="nothing to cross-validate"):
+        found.cross_validated()
 
 
 def test_a_sphere_of_known_radius_and_too_few_rows() -> None:

@@ -173,9 +173,14 @@ class Calibration:
             shapes of unknown place are always used together, and have none: (0, d).
 
         Raises:
-            ModelError: There are fewer rows than parts.
+            ModelError: There are fewer rows than parts, or all are on unknown shapes.
         """
         split = [each.unknowns == 0 for each in self.measurements]
+        if not any(split):
+            raise ModelError(
+                "Rows on shapes of unknown place are used together; none can be left "
+                "out, so there is nothing to cross-validate."
+            )
         least = min(
             (len(m) for m, s in zip(self.measurements, split, strict=True) if s),
             default=0,

@@ -121,10 +121,20 @@ def _factors(
         sign = 1.0 if np.linalg.det(own[0, 3:, 3:]) > 0.0 else -1.0
         A = np.tile(np.eye(4), (len(q), 1, 1))
         A[:, :3, :3] = sign * own[:, 3:, 3:]
+        off = A[:, :3, :3] @ A[:, :3, :3].transpose(0, 2, 1) - np.eye(3)
+        if not np.abs(off).max() < SAME:
+            return []  # in a loop, or there twice
         lever = sign * own[:, :3, 3:] @ A[:, :3, :3].transpose(0, 2, 1)
         A[:, :3, 3] = x + np.stack([lever[:, 2, 1], lever[:, 0, 2], lever[:, 1, 0]], 1)
-        found.append(_Factor(places, sign, A))
+        if not any(_is_tied(A, each.before) for each in found):
+            found.append(_Factor(places, sign, A))
     return found if len(found) <= 2 else []
+
+
+def _is_tied(A: Array, B: Array) -> bool:
+    """Return whether one pose can do what another does: between them nothing moves."""
+    between = np.linalg.inv(A) @ B
+    return bool(len(A) > 1 and np.abs(between - between[0]).max() < SAME)
 
 
 def _solved(
