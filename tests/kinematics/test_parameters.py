@@ -162,3 +162,42 @@ def test_values_that_are_refused() -> None:
         cell.with_parameters({"elbow.alpha": np.nan})
     with pytest.raises(ModelError, match="6 numbers"):
         cell.with_parameters({"elbow.precursor": [1.0, 2.0]})
+
+
+def test_an_offset_goes_along_the_motion_with_new_fields() -> None:
+    links = [Link(name="base")]
+    joint = arm.joints.CraigRevolute(alpha=0.4, a=0.3, d=0.1)
+    links.append(Link(name="turn", parent="base", joint=joint))
+    cell = Cell(manipulators=[Manipulator(name="m", links=links)])
+    names = ["turn.offset", "turn.alpha", "turn.a", "turn.precursor.rx"]
+    p = [0.7, 0.6, -0.2, 0.1]
+    other = cell.with_parameters(dict(zip(names, p, strict=True)))
+    X = cell.fk("turn", parameters=names)([0.3], p)
+    np.testing.assert_allclose(X, other.fk("turn")([0.3]), rtol=0, atol=1e-15)
+
+
+def test_a_pose_in_a_joint_is_a_twist_behind_it() -> None:
+    joint = Cam(lift=0.2, tilt=Pose.from_rpy(0.1, 0.2, 0.3, (0.1, 0.0, 0.2)))
+    links = [Link(name="base"), Link(name="cam", parent="base", joint=joint)]
+    cell = Cell(manipulators=[Manipulator(name="m", links=links)])
+    names = list(cell.parameters(["cam"]))
+    assert "m/cam.tilt.rz" in names
+    p, Q = moved(cell, names, 0.1), np.array([[-0.5], [0.5]])
+    other = cell.with_parameters(dict(zip(names, p, strict=True)))
+    X = cell.fk("cam", parameters=names)(Q, p)
+    np.testing.assert_allclose(X, other.fk("cam")(Q), rtol=0, atol=1e-14)
+
+
+def test_a_link_that_does_not_move_is_named_as_a_frame() -> None:
+    links = [Link(name="base"), Link(name="eye", parent="base")]
+    cell = Cell(manipulators=[Manipulator(name="m", links=links)])
+    X = cell.fk("eye", parameters=["eye.z"])(np.zeros(0), [0.2])
+    np.testing.assert_allclose(X[:3, 3], [0.0, 0.0, 0.2], atol=1e-15)
+    with pytest.raises(UnknownName, match="rx"):
+        cell.parameters(["eye.w"])
+
+
+@pytest.mark.parametrize("values", [{"elbow.alpha": "x"}, {"elbow.alpha": None}, [1]])
+def test_values_that_are_not_numbers(values: Any) -> None:
+    with pytest.raises(ModelError, match=r"not a number|takes a dict"):
+        arm.example("ur5e_on_oval").with_parameters(values)

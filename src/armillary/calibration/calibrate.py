@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.calibration.calibration import Calibration
 from armillary.calibration.identifiability import covariance_of, identified
-from armillary.calibration.measurements import Compared, Measurement
+from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.pose_starts import pose_starts
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError, quote, unknown
 from armillary.model.cell_parameters import named_parameters
@@ -43,11 +45,15 @@ def calibrate(
 
     The sum of squares of residuals, each over its standard deviation, becomes least
     (trust regions, by SciPy); derivatives are exact. Which parameters measurements
-    decide is found with the nominal values: of those that stand for one another, such
+    decide is found where the search begins: of those that stand for one another, such
     as offsets along parallel axes, the last ones stay where they are.
 
+    The search begins with the nominal cell, but for poses whose six numbers are all
+    parameters: up to two of them, as of a tool and a base, have a start from
+    `Poses` or `Positions` in closed form, so that they may be anywhere.
+
     Args:
-        cell: The nominal cell, where the search begins.
+        cell: The nominal cell.
         measurements: One or several, such as `arm.measurements.Positions`.
         parameters: Names of numbers to find, see `cell.parameters`.
         bounds: The least and the greatest value of parameters, by name.
@@ -71,7 +77,9 @@ def calibrate(
     )
     _check(listed, loss)
     workcell = cell.workcell
-    found = named_parameters(workcell, tuple(parameters))
+    found = named_parameters(workcell, parameters)
+    if not (isinstance(cast(Any, most_steps), int) and most_steps > 0):
+        raise ModelError(f"most_steps= is a count of at least 1, not {most_steps}.")
     if not found:
         raise ModelError("calibrate needs parameters= with one name at least.")
     names = [each.name for each in found]
@@ -79,13 +87,16 @@ def calibrate(
     lower, upper = _bounds(workcell, names, start, bounds or {})
     known = _priors(workcell, names, priors or {})
     problem = _Problem(workcell, listed, names, start, known)
-    decided = identified(problem.all_rates(start), names)
     before = tuple(each.residuals for each in problem.compared(start))
+    guess = pose_starts(workcell, listed, found, is_robust=loss != "linear")
+    guess = problem.better(start, np.clip(guess, lower, upper))
+    decided = identified(problem.all_rates(guess), names)
     free = problem.choose(~decided.is_fixed)
+    problem.rescale(guess)
     scale = problem.scale[free]
     solved = _least_squares()(
         problem.residuals,
-        np.zeros(len(scale)),
+        (guess - start)[free] / scale,
         jac=problem.rates,
         bounds=((lower - start)[free] / scale, (upper - start)[free] / scale),
         loss=loss,
@@ -111,6 +122,15 @@ def calibrate(
         success=bool(solved.success),
         message=str(solved.message),
         steps=int(solved.nfev),
+        again=partial(
+            calibrate,
+            cell,
+            parameters=tuple(names),
+            bounds=dict(bounds or {}),
+            priors=dict(priors or {}),
+            loss=loss,
+            most_steps=most_steps,
+        ),
     )
 
 
@@ -145,9 +165,10 @@ def _bounds(
     bounds: Mapping[str, tuple[float, float]],
 ) -> tuple[Array, Array]:
     lower, upper = np.full(len(names), -np.inf), np.full(len(names), np.inf)
-    for name, (low, high) in bounds.items():
+    for name, ends in bounds.items():
+        low, high = _ends(name, ends)
         for k in _places(cell, names, name, "bounds"):
-            lower[k], upper[k] = float(low), float(high)
+            lower[k], upper[k] = low, high
             if not lower[k] <= start[k] <= upper[k] or lower[k] == upper[k]:
                 raise ModelError(
                     f"bounds= of {quote(names[k])} are {low} to {high}; they must be "
@@ -156,17 +177,23 @@ def _bounds(
     return lower, upper
 
 
+def _ends(name: str, ends: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float, ends)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"bounds= of {quote(name)} are two numbers, (low, high); not {quote(ends)}."
+        ) from None
+    return low, high
+
+
 def _priors(cell: Workcell, names: Sequence[str], priors: Mapping[str, float]) -> Array:
     """Return one over the standard deviation of each parameter, 0 if not known."""
     weights = np.zeros(len(names))
     for name, sigma in priors.items():
-        if not 0.0 < float(sigma) < np.inf:
-            raise ModelError(
-                f"priors= of {quote(name)} is a standard deviation, finite and above "
-                f"0; not {sigma}."
-            )
+        known = as_sigma(sigma, f"priors= of {quote(name)}")
         for k in _places(cell, names, name, "priors"):
-            weights[k] = 1.0 / float(sigma)
+            weights[k] = 1.0 / known
     return weights
 
 
@@ -200,9 +227,10 @@ class _Problem:
         self._start, self._known = start, known
         self._free = np.ones(len(names), bool)
         self._last: tuple[Array, tuple[Compared, ...]] | None = None
-        lengths = np.linalg.norm(self.all_rates(start), axis=0)
-        self.scale = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, 1e-300), 1.0)
+        for each in measurements:
+            each.check(cell)
         self._check_start()
+        self.rescale(start)
 
     def _check_start(self) -> None:
         compared = self.compared(self._start)
@@ -215,6 +243,22 @@ class _Problem:
                     "cell: its loops do not close there, or a joint is outside of its "
                     "domain."
                 )
+
+    def rescale(self, p: Array) -> None:
+        """Take as parts of parameters what changes residuals by 1 at p."""
+        lengths = np.linalg.norm(self.all_rates(p), axis=0)
+        self.scale = np.where(lengths > 0.0, 1.0 / np.maximum(lengths, 1e-300), 1.0)
+
+    def better(self, p: Array, guess: Array) -> Array:
+        """Return that of two starts whose typical residual is less."""
+        sizes = [
+            np.median(np.abs(m.compared(self._cell, self._names, each).residuals))
+            for each in (p, guess)
+            for m in self._measurements
+        ]
+        count = len(self._measurements)
+        is_better = sum(sizes[count:]) < sum(sizes[:count])
+        return guess if is_better else p
 
     def choose(self, free: Truths) -> Truths:
         """Note which parameters are to be found; the others stay at the start."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Final, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from armillary.calibration.doubts import doubts_of_rows
 from armillary.calibration.identifiability import Dependence, Identified
-from armillary.calibration.measurements import Measurement, numbers_in_rows
+from armillary.calibration.measurement import Measurement, numbers_in_rows
 from armillary.calibration.next_poses import best_rows
 from armillary.cell.cell import Cell
 from armillary.errors import ModelError
@@ -19,6 +22,9 @@ __all__ = ["Calibration"]
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 Truths = npt.NDArray[np.bool_]
+
+DOUBTFUL: Final = 3.0
+"""Residuals above so many stated standard deviations are doubted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -42,6 +48,8 @@ class Calibration:
         success: Whether the search came to an end.
         message: Why it ended.
         steps: How often residuals were computed.
+        again: Calibrates the nominal cell with other measurements, and the same
+            parameters and options.
     """
 
     nominal: Cell
@@ -57,6 +65,7 @@ class Calibration:
     success: bool
     message: str
     steps: int
+    again: Callable[[Sequence[Measurement]], Calibration]
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -95,6 +104,7 @@ class Calibration:
         """
         squares = sum(float((each**2).sum()) for each in self.residuals)
         count = sum(each.size for each in self.residuals) - self.identified.rank
+        count -= sum(each.unknowns for each in self.measurements)
         return float(np.sqrt(squares / count)) if count > 0 else float("nan")
 
     def __repr__(self) -> str:
@@ -126,7 +136,9 @@ class Calibration:
         """
         joints = len(self.nominal.joint_names)
         rows = numbers_in_rows(candidates, (joints,), "joint positions", "candidates")
-        if not 0 < count <= len(rows):
+        if not (
+            isinstance(cast(Any, count), int | np.integer) and 0 < count <= len(rows)
+        ):
             raise ModelError(
                 f"next_poses chooses 1 to {len(rows)} of the candidates, not {count}."
             )
@@ -146,8 +158,127 @@ class Calibration:
         chosen = best_rows(self.rates[:, free], rates[usable][:, :, free], count)
         return usable[chosen]
 
+    def cross_validated(self, parts: int = 5) -> tuple[Array, ...]:
+        """Return the residuals of rows that the calibration does not know.
+
+        Rows are dealt to parts, and those of each part compared with what is found from
+        all others. Values far above those of `residuals` say that there are too many
+        parameters for so few rows.
+
+        Args:
+            parts: How many, 2 or more.
+
+        Returns:
+            Of each measurement, over its standard deviation, shape (n, d). Rows on
+            shapes of unknown place are always used together, and have none: (0, d).
+
+        Raises:
+            ModelError: There are fewer rows than parts, or all are on unknown shapes.
+        """
+        split = [each.unknowns == 0 for each in self.measurements]
+        if not any(split):
+            raise ModelError(
+                "Rows on shapes of unknown place are used together; none can be left "
+                "out, so there is nothing to cross-validate."
+            )
+        least = min(
+            (len(m) for m, s in zip(self.measurements, split, strict=True) if s),
+            default=0,
+        )
+        if not 2 <= parts <= least:
+            raise ModelError(
+                f"Rows cannot be dealt to {parts} parts: there must be 2 at least, and "
+                f"a row of each measurement in each; the fewest rows are {least}."
+            )
+        found = [
+            np.full((len(m) * s, len(m.units)), np.nan)
+            for m, s in zip(self.measurements, split, strict=True)
+        ]
+        for part in range(parts):
+            places = [
+                np.flatnonzero((np.arange(len(m)) % parts == part) & s)
+                for m, s in zip(self.measurements, split, strict=True)
+            ]
+            others = [
+                m.rows(np.setdiff1d(np.arange(len(m)), own))
+                for m, own in zip(self.measurements, places, strict=True)
+            ]
+            p = self.again(others).values
+            for rows, m, own in zip(found, self.measurements, places, strict=True):
+                if len(own):
+                    kept = m.rows(own)
+                    rows[own] = kept.compared(
+                        self.nominal.workcell, self.names, p
+                    ).residuals
+        return tuple(found)
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Return what is likely to be wrong with the measurements or the model."""
+        found: list[str] = []
+        if not self.success:
+            found.append(f"the search did not end: {self.message}")
+        if np.isnan(self.noise):
+            found.append(
+                "there are no more measured numbers than parameters, so nothing says "
+                "how good the parameters are; measure more rows."
+            )
+        if self.noise > DOUBTFUL:
+            found.append(
+                f"residuals are {self.noise:.3g} times the standard deviations stated: "
+                "these are too small, parameters are missing, or rows are wrong."
+            )
+        found += doubts_of_rows(
+            self.nominal.workcell,
+            self.measurements,
+            self.names,
+            self.start,
+            self.residuals,
+        )
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was found as numbers and texts for JSON, in SI units."""
+        rows = zip(self.names, self.start, self.values, self.std, strict=True)
+        return {
+            "parameters": [
+                {
+                    "name": name,
+                    "nominal": float(start),
+                    "value": float(value),
+                    "std": float(std) if np.isfinite(std) else None,
+                    "identifiable": bool(own),
+                }
+                for (name, start, value, std), own in zip(
+                    rows, self.identifiable, strict=True
+                )
+            ],
+            "rank": self.identified.rank,
+            "dependences": [each._asdict() for each in self.dependences],
+            "noise": None if np.isnan(self.noise) else self.noise,
+            "residuals": [
+                {"measurement": label, "unit": unit, "before": a, "after": b}
+                for label, unit, a, b in self._sizes()
+            ],
+            "doubts": list(self.doubts),
+            "success": self.success,
+        }
+
+    def _sizes(self) -> Iterator[tuple[str, str, float, float]]:
+        """Yield root mean squares before and after, by measurement and unit."""
+        for each, before, after in zip(
+            self.measurements, self.before, self.residuals, strict=True
+        ):
+            for unit in dict.fromkeys(each.units):
+                columns = [k for k, u in enumerate(each.units) if u == unit]
+                a, b = (
+                    float(np.sqrt(((rows * each.sigmas)[:, columns] ** 2).mean()))
+                    for rows in (before, after)
+                )
+                yield each.label, unit, a, b
+
     def report(self) -> str:
-        """Return a text: parameters with errors, dependences, residuals."""
+        """Return a text: parameters with errors, dependences, residuals, doubts."""
         lines = [repr(self)[1:-1], ""]
         width = max(map(len, self.names))
         lines.append(
@@ -161,14 +292,9 @@ class Calibration:
             lines += ["", "not identifiable:"]
             lines += (f"  {each}" for each in self.dependences)
         lines += ["", "residuals (root mean square, in the unit measured):"]
-        for each, before, after in zip(
-            self.measurements, self.before, self.residuals, strict=True
-        ):
-            for unit in dict.fromkeys(each.units):
-                columns = [k for k, u in enumerate(each.units) if u == unit]
-                sizes = [
-                    np.sqrt(((rows * each.sigmas)[:, columns] ** 2).mean())
-                    for rows in (before, after)
-                ]
-                lines.append(f"  {each.label}: {sizes[0]:.3g} -> {sizes[1]:.3g} {unit}")
+        for label, unit, before, after in self._sizes():
+            lines.append(f"  {label}: {before:.3g} -> {after:.3g} {unit}")
+        if self.doubts:
+            lines += ["", "doubts:"]
+            lines += (f"  {each}" for each in self.doubts)
         return "\n".join(lines) + "\n"

@@ -6,25 +6,26 @@ write `_compared`: what the model says less what was measured, and the derivativ
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
-from armillary.kinematics.questions import fk, parameter_jacobian
+from armillary.calibration.measurement import Compared, Measurement, as_sigma
+from armillary.calibration.unknown_shapes import OnPlane, OnSphere, SamePoint
+from armillary.errors import ModelError
 from armillary.model.mount import WORLD
 from armillary.model.workcell import Workcell
 
 __all__ = [
-    "Compared",
     "Distances",
     "Measurement",
+    "OnPlane",
+    "OnSphere",
     "Poses",
     "Positions",
-    "numbers_in_rows",
+    "SamePoint",
 ]
 
 Array = npt.NDArray[np.float64]
@@ -32,170 +33,6 @@ Indices = npt.NDArray[np.intp]
 
 LARGEST_LENGTH: Final = 100.0
 """Coordinates above it [m] are taken for millimetres."""
-
-
-class Compared(NamedTuple):
-    """Rows of a measurement at values of parameters, in units of their errors.
-
-    Attributes:
-        residuals: What the model says less what was measured, over the standard
-            deviation; shape (n, d).
-        rates: Their derivatives by parameters, shape (n, d, k).
-    """
-
-    residuals: Array
-    rates: Array
-
-
-class Measurement(ABC):
-    """Rows of joint positions, and what was measured at each.
-
-    Attributes:
-        frame: The frame that was measured.
-        q: Positions of all joints of the cell at each row [m or rad], shape (n, j).
-        relative_to: The frame in which numbers are given.
-        units: The unit of each residual times its standard deviation: `m` or `rad`.
-    """
-
-    units: tuple[str, ...] = ("m", "m", "m")
-
-    def __init__(
-        self,
-        frame: str,
-        q: npt.ArrayLike,
-        measured: npt.ArrayLike,
-        shape: tuple[int, ...],
-        relative_to: str,
-    ) -> None:
-        """Take the numbers of a measurement.
-
-        Args:
-            frame: The frame that was measured.
-            q: Joint positions, shape (n, j).
-            measured: Shape (n, *shape).
-            shape: Of what was measured in a row.
-            relative_to: In which frame.
-
-        Raises:
-            ModelError: Arrays have other shapes, or numbers that are not finite.
-        """
-        self.frame, self.relative_to = frame, relative_to
-        self.q = numbers_in_rows(q, (-1,), "joint positions", self.label)
-        self.measured = numbers_in_rows(measured, shape, "measured values", self.label)
-        if len(self.q) != len(self.measured):
-            raise ModelError(
-                f"{self.label} has {len(self.q)} rows of joint positions, but "
-                f"{len(self.measured)} measured values; each needs its own."
-            )
-
-    @property
-    def label(self) -> str:
-        """Return what messages call it."""
-        return f"{type(self).__name__} of {quote(self.frame)}"
-
-    def __len__(self) -> int:
-        return len(self.q)
-
-    def __repr__(self) -> str:
-        return f"<{self.label}, {len(self)} rows>"
-
-    @property
-    @abstractmethod
-    def sigmas(self) -> Array:
-        """Return the standard deviation of each number of a row [m or rad]."""
-
-    @abstractmethod
-    def _compared(
-        self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
-    ) -> Compared:
-        """Return residuals, not divided by `sigmas`, and their derivatives."""
-
-    def compared(self, cell: Workcell, names: Sequence[str], p: Array) -> Compared:
-        """Return the residuals at values of parameters, in parts of their errors.
-
-        Args:
-            cell: What was measured.
-            names: Of the parameters.
-            p: Their values, shape (k,).
-
-        Raises:
-            ModelError: The cell has other joints.
-        """
-        joints = len(cell.joint_names)
-        if self.q.shape[1] != joints:
-            raise ModelError(
-                f"{self.label} has {self.q.shape[1]} joint positions in a row; the "
-                f"cell has {joints} joints: {', '.join(cell.joint_names)}."
-            )
-        found = self._compared(cell, names, p, self.q, self.measured)
-        weights = 1.0 / self.sigmas
-        return Compared(found.residuals * weights, found.rates * weights[:, np.newaxis])
-
-    def rates_at(
-        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
-    ) -> Array:
-        """Return the derivatives that such a measurement would have at other rows.
-
-        Returns:
-            Shape (n, d, k), in parts of its errors.
-        """
-        measured = self.expected(cell, names, p, q)
-        found = self._compared(cell, names, p, q, measured)
-        return found.rates / self.sigmas[:, np.newaxis]
-
-    @abstractmethod
-    def expected(
-        self, cell: Workcell, names: Sequence[str], p: Array, q: Array
-    ) -> Array:
-        """Return what would be measured at rows of joint positions."""
-
-    @abstractmethod
-    def rows(self, places: Indices) -> Measurement:
-        """Return the measurement of some of its rows."""
-
-
-def numbers_in_rows(
-    given: npt.ArrayLike, shape: tuple[int, ...], what: str, label: str
-) -> Array:
-    """Return rows as an array of finite numbers.
-
-    shape: Of a row; (-1,) for any count of numbers.
-
-    Raises:
-        ModelError: It has another shape, or a number is not finite.
-    """
-    try:
-        array = np.array(given, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"The {what} of {label} are not numbers: {error}") from error
-    sizes = array.shape[1:]
-    is_right = len(sizes) == len(shape) and array.ndim > 0
-    if not (is_right and all(a in {-1, b} for a, b in zip(shape, sizes, strict=True))):
-        wanted = ("n", *("joints" if k < 0 else str(k) for k in shape))
-        raise ModelError(
-            f"The {what} of {label} have shape {array.shape}; it must be "
-            f"({', '.join(wanted)})."
-        )
-    if not len(array):
-        raise ModelError(f"{label} has no rows.")
-    bad = ~np.isfinite(array).reshape(len(array), -1).all(axis=1)
-    if bad.any():
-        places = ", ".join(map(str, np.flatnonzero(bad)[:5]))
-        raise ModelError(
-            f"The {what} of {label} are not finite in row {places}; leave such rows "
-            "out."
-        )
-    array.flags.writeable = False
-    return array
-
-
-def _sigma(value: Any, what: str) -> float:
-    number = float(value)
-    if not 0.0 < number < np.inf:
-        raise ModelError(
-            f"{what} is a standard deviation, finite and above 0; not {number}."
-        )
-    return number
 
 
 class Positions(Measurement):
@@ -228,7 +65,7 @@ class Positions(Measurement):
                 lengths look like millimetres.
         """
         super().__init__(frame, q, positions, (3,), relative_to)
-        self.sigma = _sigma(sigma, "sigma")
+        self.sigma = as_sigma(sigma, "sigma")
         _check_length(self.measured, self.label)
 
     @property
@@ -240,12 +77,12 @@ class Positions(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the positions of the frame, shape (n, 3)."""
-        return _poses(self, cell, names, p, q)[:, :3, 3]
+        return self.poses(cell, names, p, q)[:, :3, 3]
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
     ) -> Compared:
-        J = _jacobian(self, cell, names, p, q)
+        J = self.twists(cell, names, p, q)
         return Compared(self.expected(cell, names, p, q) - measured, J[:, :3])
 
     def rows(self, places: Indices) -> Positions:
@@ -295,18 +132,19 @@ class Poses(Measurement):
                 is not a pose; or lengths look like millimetres.
         """
         super().__init__(frame, q, poses, (4, 4), relative_to)
-        self.sigma = _sigma(sigma, "sigma")
-        self.sigma_rotation = _sigma(sigma_rotation, "sigma_rotation")
+        self.sigma = as_sigma(sigma, "sigma")
+        self.sigma_rotation = as_sigma(sigma_rotation, "sigma_rotation")
         _check_length(self.measured[:, :3, 3], self.label)
         R = self.measured[:, :3, :3]
         off = np.abs(R @ R.transpose(0, 2, 1) - np.eye(3)).max(axis=(1, 2))
-        wrong = (off > 1e-3) | (np.linalg.det(R) < 0.0)
+        last = np.abs(self.measured[:, 3] - (0.0, 0.0, 0.0, 1.0)).max(axis=1)
+        wrong = (off > 1e-3) | (np.linalg.det(R) < 0.0) | (last > 1e-9)
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
                 f"Row {row} of {self.label} is not a pose: its rotation is scaled, "
-                "sheared or reflected. Are rows and columns, or numbers of "
-                "quaternions, swapped?"
+                "sheared or reflected, or its last row not 0, 0, 0, 1. Are "
+                "rows and columns, or numbers of quaternions, swapped?"
             )
 
     @property
@@ -318,7 +156,7 @@ class Poses(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the poses of the frame, shape (n, 4, 4)."""
-        return _poses(self, cell, names, p, q)
+        return self.poses(cell, names, p, q)
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
@@ -329,7 +167,7 @@ class Poses(Measurement):
         of rotations: 1 - [w]/2 + b [w]^2, b = (1 - (t/2) cot(t/2)) / t^2, t = |w|
         (Barfoot, State Estimation for Robotics, section 7.1).
         """
-        X, J = self.expected(cell, names, p, q), _jacobian(self, cell, names, p, q)
+        X, J = self.expected(cell, names, p, q), self.twists(cell, names, p, q)
         to_measured = measured[:, :3, :3].transpose(0, 2, 1)
         w = _rotation_vectors(to_measured @ X[:, :3, :3])
         residuals = np.concatenate([X[:, :3, 3] - measured[:, :3, 3], w], axis=1)
@@ -380,7 +218,7 @@ class Distances(Measurement):
                 lengths look like millimetres.
         """
         super().__init__(frame, q, distances, (), to)
-        self.sigma = _sigma(sigma, "sigma")
+        self.sigma = as_sigma(sigma, "sigma")
         if (self.measured <= 0.0).any():
             raise ModelError(f"{self.label} has a distance that is not above 0.")
         _check_length(self.measured, self.label)
@@ -394,13 +232,13 @@ class Distances(Measurement):
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array
     ) -> Array:
         """Return the distances, shape (n,)."""
-        return np.linalg.norm(_poses(self, cell, names, p, q)[:, :3, 3], axis=1)
+        return np.linalg.norm(self.poses(cell, names, p, q)[:, :3, 3], axis=1)
 
     def _compared(
         self, cell: Workcell, names: Sequence[str], p: Array, q: Array, measured: Array
     ) -> Compared:
-        x = _poses(self, cell, names, p, q)[:, :3, 3]
-        J = _jacobian(self, cell, names, p, q)
+        x = self.poses(cell, names, p, q)[:, :3, 3]
+        J = self.twists(cell, names, p, q)
         length = np.linalg.norm(x, axis=1)
         along = x / np.maximum(length, 1e-12)[:, np.newaxis]
         rates = np.einsum("ni,nik->nk", along, J[:, :3])
@@ -424,27 +262,6 @@ def _check_length(values: Array, label: str) -> None:
             f"{label} has a length of {largest:g} m. If these are millimetres, divide "
             "them by 1000."
         )
-
-
-def _poses(
-    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
-) -> Array:
-    kernel: Any = fk(
-        cell,
-        measurement.frame,
-        relative_to=measurement.relative_to,
-        parameters=tuple(names),
-    )
-    return kernel(q, p)
-
-
-def _jacobian(
-    measurement: Measurement, cell: Workcell, names: Sequence[str], p: Array, q: Array
-) -> Array:
-    kernel: Any = parameter_jacobian(
-        cell, measurement.frame, tuple(names), relative_to=measurement.relative_to
-    )
-    return kernel(q, p)
 
 
 def _rotation_vectors(R: Array) -> Array:

@@ -88,6 +88,25 @@ def open_targets(
         yield replace(file, numbered=poses())
 
 
+def named_poses(
+    names: Sequence[str], rows: Array, source: str, *, degrees: bool
+) -> Array:
+    """Return the poses of columns that have names, in any order, shape (k, 4, 4).
+
+    Positions alone have the rotation of `relative_to`, whatever that means there.
+
+    Args:
+        names: Those of a position, of one with angles or with a quaternion.
+        rows: The numbers below them, shape (k, n).
+        source: What messages call the file.
+        degrees: Whether angles are in degrees.
+
+    Raises:
+        ShapeError: They are other names.
+    """
+    return _matrices(rows[:, _order(names, source)], source, degrees, True)
+
+
 def _order(names: Sequence[str], path: str) -> list[int]:
     """Return the indices of the numbers in the order of a known form."""
     for form in (POSITION, RPY, QUATERNION):

@@ -24,6 +24,7 @@ HELP: Final = {
     "collide": "which links touch, and how near others are",
     "rules": "find the pairs of links that need no test for collision",
     "dynamics": "torques of joints, and which exceed their limits",
+    "calibrate": "numbers of a robot from measurements of it",
     "sweep": "poses, collisions or inverse kinematics of millions of rows",
     "convert": "a file of one format to a file of another",
     "export": "a cell as one HTML file",

@@ -8,7 +8,7 @@ A name leads from a joint, link, frame or manipulator to a number of it:
 | `track.radius`, `elbow.alpha` | a field of the joint, built in or of the user |
 | `elbow.offset` | what is added to the joint's coordinate |
 | `finger.coupling.multiplier` | of the coupling of a joint that follows |
-| `tool0.pose.rz` | a correction of a named frame |
+| `tool0.rz` | a correction of a named frame, or of a link that does not move |
 | `ur5e.mount.x` | a correction of where a manipulator stands |
 | `drive.length`, `foot1-ball1.length` | of a rod, by its name or that of its frames |
 
@@ -30,10 +30,17 @@ from armillary.errors import ModelError, quote, unknown
 from armillary.model.fields import kept
 from armillary.model.joint import Joint
 from armillary.model.loops.loop import Closure, Rod
-from armillary.model.varied_joint import Path, VariedJoint, changed_parts, unchecked
+from armillary.model.varied_joint import (
+    SIX,
+    Path,
+    VariedJoint,
+    changed_parts,
+    corrected,
+    part_at,
+    unchecked,
+)
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.twist import exp
 from armillary.trace import Traced
 
 __all__ = [
@@ -46,9 +53,6 @@ __all__ = [
     "varied_cell",
     "with_parameters",
 ]
-
-SIX: Final = ("x", "y", "z", "rx", "ry", "rz")
-"""The numbers of a twist that corrects a pose."""
 
 OFFSET: Final = "offset"
 
@@ -228,15 +232,15 @@ class _Names:
         self, path: Path, steps: Sequence[str], name: str
     ) -> list[CellParameter]:
         if "loops" in path:
-            rod = _rod_name(_at(self._cell, path))
+            rod = _rod_name(part_at(self._cell, path))
             label = rod if path[0] == "loops" else f"{self._owner(path)}/{rod}"
             return self._end((*path, "length"), f"{label}.length", (), name)
         owner = self._owner(path)
-        link = _at(self._cell, path[:4])
+        link = part_at(self._cell, path[:4])
         if len(path) > 4:
             if steps[:1] == ("pose",):
                 steps = steps[1:]
-            frame = _at(self._cell, path).name
+            frame = part_at(self._cell, path).name
             return self._end((*path, "pose"), f"{owner}/{frame}", steps, name)
         full = f"{owner}/{link.coordinate}"
         if not steps:
@@ -252,6 +256,8 @@ class _Names:
                     (*path, "joint", field), f"{full}.{field}", (), name
                 )
             ]
+        if steps[0] in SIX and not link.moves:  # a link that is only a frame
+            steps = ("precursor", *steps)
         first, rest = steps[0], steps[1:]
         if first in link.joint.__struct_fields__:
             return self._end((*path, "joint", first), f"{full}.{first}", rest, name)
@@ -267,11 +273,12 @@ class _Names:
                     f"{full}.coupling.{field}",
                     (*place, field),
                     "",
-                    _at(link.coupling, (field,)),
+                    part_at(link.coupling, (field,)),
                 )
                 for field in (rest or fields)
             ]
-        known = [*link.joint.__struct_fields__, OFFSET]
+        known = [*link.joint.__struct_fields__]
+        known += [OFFSET] if link.moves and not link.inputs else SIX * (not link.moves)
         if link.coupling is not None:
             known.append("coupling")
         raise unknown("part", first, known, owner=f"parameter {quote(name)}")
@@ -280,7 +287,7 @@ class _Names:
         self, path: Path, label: str, steps: Sequence[str], name: str
     ) -> list[CellParameter]:
         """Return the numbers at a path, after further steps."""
-        value = _at(self._cell, path)
+        value = part_at(self._cell, path)
         if isinstance(value, Pose):
             chosen = steps or SIX
             if len(steps) > 1 or any(step not in SIX for step in chosen):
@@ -341,13 +348,7 @@ def _keeps(joint: Joint, path: Path, value: float) -> bool:
         changed = changed_parts(joint, {path: other})
     except ModelError:
         return False
-    return _at(changed, path) == other
-
-
-def _at(value: Any, path: Path) -> Any:
-    for step in path:
-        value = value[step] if isinstance(step, int) else getattr(value, step)
-    return value
+    return part_at(changed, path) == other
 
 
 # other values
@@ -367,11 +368,6 @@ def _by_place(
     return corrections, numbers
 
 
-def _corrected(pose: Pose, correction: Mapping[str, Any]) -> Pose:
-    x, y, z, rx, ry, rz = (correction.get(name, 0.0) for name in SIX)
-    return pose @ exp((x, y, z, rx, ry, rz))
-
-
 def varied_cell(
     cell: Workcell, parameters: Sequence[CellParameter], values: Sequence[Traced]
 ) -> Workcell:
@@ -388,7 +384,10 @@ def varied_cell(
     for path, correction in corrections.items():
         if OFFSET in correction:
             continue  # see `drive_offsets`
-        changes[path] = _corrected(_at(cell, path), correction)
+        if path[4:5] == ("joint",) and path[5:] != ("precursor",):
+            numbers |= {(*path, name): value for name, value in correction.items()}
+            continue
+        changes[path] = corrected(part_at(cell, path), correction)
     for path, number in numbers.items():
         if "joint" in path:
             k = path.index("joint") + 1
@@ -396,14 +395,8 @@ def varied_cell(
         else:
             changes[path] = number
     for path, (_, inner) in joints.items():
-        joint = _at(cell, path)
+        joint = part_at(cell, path)
         precursor = changes.pop((*path, "precursor"), joint.precursor)
-        nested = [p for p in changes if p[: len(path)] == path]
-        for place in nested:  # poses among its own parameters
-            raise ModelError(
-                f"{'.'.join(map(str, place[len(path) :]))} of {type(joint).__name__} "
-                "is a pose in a joint, which cannot be an input; vary the precursor."
-            )
         changes[path] = VariedJoint(joint, precursor, [*inner], [*inner.values()])
     varied = changed_parts(cell, changes, unchecked)
     vars(varied)[VALUES] = tuple(values)
@@ -472,6 +465,11 @@ def with_parameters(
         ModelError: A name is not unique, a value is not finite or not one that the
             model can have, or the offset of a joint has no pose in front of it.
     """
+    if not isinstance(cast(Any, values), Mapping):
+        raise ModelError(
+            "with_parameters takes a dict of names and values, not a "
+            f"{type(values).__name__}."
+        )
     parameters: list[CellParameter] = []
     numbers: list[float] = []
     for name, value in values.items():
@@ -490,17 +488,25 @@ def with_parameters(
     for path, correction in corrections.items():
         if OFFSET in correction:
             continue
-        changes[path] = _corrected(_at(cell, path), correction)
+        changes[path] = corrected(part_at(cell, path), correction)
+    changed = changed_parts(cell, changes)
+    # Offsets come last: the motion they are along is that of the new fields.
+    turns: dict[Path, Any] = {}
     for path, correction in corrections.items():
         if OFFSET in correction:
-            place = (*path, "joint", "precursor")
-            before = changes.get(place, _at(cell, place))
-            changes[place] = before @ _turned(_at(cell, path), correction[OFFSET])
-    return changed_parts(cell, changes)
+            link = part_at(changed, path)
+            step = _turned(link, correction[OFFSET])
+            turns[(*path, "joint", "precursor")] = link.joint.precursor @ step
+    return changed_parts(changed, turns) if turns else changed
 
 
 def _finite(value: Any, name: str) -> float:
-    number = float(value)
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"Parameter {quote(name)} is {quote(value)}, which is not a number."
+        ) from None
     if not math.isfinite(number):
         raise ModelError(f"Parameter {quote(name)} is {number}; it must be finite.")
     return number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -19,12 +19,25 @@ from armillary.model.motion import TracedMotion
 from armillary.model.unit import Unit
 from armillary.model.values_read import values_read
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.twist import Vector6
+from armillary.spatial.twist import Vector6, exp
 from armillary.spatial.vector import Number
 
-__all__ = ["Path", "VariedJoint", "changed_parts", "unchecked"]
+__all__ = [
+    "SIX",
+    "Path",
+    "VariedJoint",
+    "changed_parts",
+    "corrected",
+    "part_at",
+    "unchecked",
+]
 
 Path = tuple[str | int, ...]
+
+SIX: Final = ("x", "y", "z", "rx", "ry", "rz")
+"""The numbers of a twist that corrects a pose."""
+MOST_NAMES: Final = 6
+"""How many parameters a message names."""
 
 
 def changed_parts(
@@ -69,6 +82,19 @@ def unchecked(struct: Any, **fields: Any) -> Any:
     return changed
 
 
+def part_at(value: Any, path: Path) -> Any:
+    """Return the part of a value that fields and places lead to."""
+    for step in path:
+        value = value[step] if isinstance(step, int) else getattr(value, step)
+    return value
+
+
+def corrected(pose: Pose, twist: Mapping[str, Any]) -> Pose:
+    """Return a pose with a twist behind it; what is not named of the twist is 0."""
+    x, y, z, rx, ry, rz = (twist.get(name, 0.0) for name in SIX)
+    return pose @ exp((x, y, z, rx, ry, rz))
+
+
 class VariedJoint:
     """A joint with traced scalars for some of its parameters; see `Joint`.
 
@@ -89,7 +115,8 @@ class VariedJoint:
         Args:
             joint: As it was.
             precursor: Floats or traced.
-            paths: The fields and places that lead to its parameters.
+            paths: The fields and places that lead to its parameters; of a pose, then
+                the name of one of the numbers of the twist that corrects it.
             values: Of those, traced.
         """
         self.joint = msgspec.structs.replace(joint, precursor=IDENTITY)
@@ -156,7 +183,15 @@ class _Extended(NamedTuple):
 
     def pose(self, values: Any) -> Any:
         q, p = values[: self.joints], values[self.joints :]
-        changes = dict(zip(self.paths, p, strict=True))
+        changes: dict[Path, Any] = {}
+        twists: dict[Path, dict[str, Any]] = {}
+        for path, value in zip(self.paths, p, strict=True):
+            if path[-1] in SIX and isinstance(part_at(self.joint, path[:-1]), Pose):
+                twists.setdefault(path[:-1], {})[cast(str, path[-1])] = value
+            else:
+                changes[path] = value
+        for path, twist in twists.items():
+            changes[path] = corrected(part_at(self.joint, path), twist)
         varied = changed_parts(self.joint, changes, unchecked)
         is_mechanism = self.joint.motion.shape != ()
         return varied.pose(q if is_mechanism else q[0])
@@ -178,7 +213,8 @@ def _motion(
     try:
         return TracedMotion(cast(Any, extended), count + len(paths))
     except (ArmillaryError, TypeError, ValueError) as error:
-        names = ", ".join(".".join(map(str, path)) for path in paths)
+        names = ", ".join(".".join(map(str, path)) for path in paths[:MOST_NAMES])
+        names += " and others" if len(paths) > MOST_NAMES else ""
         raise ModelError(
             f"{names} of {type(joint).__name__} cannot be an input: {error}"
         ) from error
