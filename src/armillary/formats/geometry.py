@@ -12,11 +12,11 @@ from armillary.formats.elements import Elements, all_numbers
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element
 from armillary.limits import URDF_MISSING
-from armillary.model.shape import Shape
+from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.spatial.vector import ZERO, Vector3
 
-__all__ = ["GeometryReader", "Looks", "MeshFiles", "half_space"]
+__all__ = ["GeometryReader", "Looks", "MeshFiles", "clipped_colour", "half_space"]
 
 Looks: TypeAlias = dict[str, Any]
 """The name, pose and colour of a shape."""
@@ -26,6 +26,25 @@ def half_space(normal: Vector3, looks: Looks) -> HalfSpace:
     """Return all below a plane through the origin of a shape's frame."""
     below = HalfSpace.below(ZERO, normal)
     return HalfSpace(**{**looks, "pose": looks["pose"] @ below.pose})
+
+
+def clipped_colour(
+    rgba: tuple[float, ...], text: str, place: Place, report: Report
+) -> Colour:
+    """Return a colour whose parts are in [0, 1]; note that it left them.
+
+    rgba: Red, green, blue and opacity.
+    text: As the file has them.
+    """
+    red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
+    if (red, green, blue, opacity) != rgba:
+        report.note(
+            place,
+            "colour-range",
+            f"the colour {quote(text)} leaves [0, 1]; clipped",
+            hint="Divide numbers up to 255 by 255." if max(rgba) > 2.0 else "",
+        )
+    return red, green, blue, opacity
 
 
 class GeometryReader:

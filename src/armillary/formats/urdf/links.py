@@ -8,8 +8,13 @@ from typing import Any, Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report, Severity
-from armillary.formats.geometry import GeometryReader, MeshFiles, half_space
-from armillary.formats.inertia import possible_inertia
+from armillary.formats.geometry import (
+    GeometryReader,
+    MeshFiles,
+    clipped_colour,
+    half_space,
+)
+from armillary.formats.inertia import placed_inertia, possible_inertia
 from armillary.formats.paths import Roots
 from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
 from armillary.formats.xml import Element
@@ -56,17 +61,8 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     xx, xy, xz, yy, yz, zz = values["moments"]
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(values["mass"], ZERO, rows)
-    possible = possible_inertia(central, moments.place, link.label, report)
-    if possible is None:
-        return None
-    # From the axes at the centre of mass to those of the link (Steiner).
-    inertia = possible.transformed(X_LC)
-    fault = inertia.fault()
-    if fault is None or not fault.is_refused:
-        return inertia
-    message = f"the inertia of {link.label} about its origin is impossible: "
-    report.error(inertial.place, "bad-inertia", message + fault.message)
-    return None
+    places = moments.place, inertial.place
+    return placed_inertia(central, X_LC, places, link.label, report)
 
 
 class ShapeReader:
@@ -177,15 +173,7 @@ class _Materials:
         rgba = ELEMENTS.read(color, self._report)["rgba"]
         if rgba is None:
             return None
-        red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
-        if (red, green, blue, opacity) != rgba:
-            self._report.note(
-                color.place,
-                "colour-range",
-                f"the colour {quote(color.attributes['rgba'])} leaves [0, 1]; clipped",
-                hint="Divide numbers up to 255 by 255." if max(rgba) > 2.0 else "",
-            )
-        return red, green, blue, opacity
+        return clipped_colour(rgba, color.attributes["rgba"], color.place, self._report)
 
 
 def _in_shapes(robot: Element) -> Iterator[Element]:
