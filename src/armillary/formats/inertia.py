@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from armillary.formats.diagnostic import Place, Report
+from typing import Any, NamedTuple
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import NOWHERE, Place, Report
+from armillary.model.link import Link
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
+from armillary.spatial.vector import ZERO, Vector3
 
-__all__ = ["placed_inertia", "possible_inertia"]
+__all__ = ["CentralInertia", "central_inertia", "placed_inertia", "possible_inertia"]
 
 
 def possible_inertia(
@@ -57,3 +62,36 @@ def placed_inertia(
     message = f"the inertia of {of} about its origin is impossible: {fault.message}"
     report.error(places[1], "bad-inertia", message)
     return None
+
+
+class CentralInertia(NamedTuple):
+    """An inertia as files hold it.
+
+    Attributes:
+        mass: In kg.
+        centre: Of mass, in the link's frame [m].
+        moments: Rows of the rotational inertia about it, in the axes of that frame.
+    """
+
+    mass: Any
+    centre: Vector3
+    moments: Any
+
+
+def central_inertia(link: Link, name: str, report: Report) -> CentralInertia | None:
+    """Return the inertia of a link that is written, None if it is unknown.
+
+    name: Of the link in the file.
+    """
+    inertia = link.inertia
+    if inertia is not None and not link.primary.is_identity:
+        inertia = inertia.transformed(link.primary)
+    if inertia is not None:
+        inertia = possible_inertia(inertia, NOWHERE, quote(name), report)
+    if inertia is None:
+        return None
+    # Without a mass there is no centre, and the moments are those about the origin.
+    has_centre = inertia.mass != 0.0
+    centre = inertia.centre() if has_centre else ZERO
+    moments = inertia.about_centre() if has_centre else inertia.rotational
+    return CentralInertia(inertia.mass, centre, moments)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -91,6 +91,7 @@ class CellBuilder:
         self._frames = Frames(report)
         self._mounts: list[Mount] = []
         self._places: dict[Node, str] = {}
+        self._fixtures: set[Node] = set()
         self._free = FreeNames({WORLD})
 
     def cell(self, name: str) -> Workcell:
@@ -105,17 +106,28 @@ class CellBuilder:
         named = [(part, self._part_name(part)) for part in parts]
         made = [_PartBuilder(p, n, self._frames, report) for p, n in named]
         for builder in made:
-            for node, link in builder.names.of_link.items():
-                if node is not None:
-                    self._places[node] = f"{builder.name}/{link}"
+            is_fixture = builder.part.on is not None and builder.is_rigid
+            for node, place in builder.places():
+                self._places[node] = f"{builder.name}/{place}"
+                if is_fixture:
+                    self._fixtures.add(node)
         manipulators = [builder.manipulator() for builder in made]
         for builder in made:
             self._mount(builder)
         environment = self._environment()
         report.raise_if_errors()
         kept = [m for m in (*environment, *manipulators) if m is not None]
+        if not kept and self._is_incomplete():
+            message = f"{self._world.label} has no link without what is left out"
+            report.error(self._world.place, "no-model", message)
+            report.raise_if_errors()
         cell = Workcell(name=name, manipulators=tuple(kept), mounts=tuple(self._mounts))
         return cell.replace(rules=self._rules(named, cell))
+
+    def _is_incomplete(self) -> bool:
+        """Return whether a model is missing in the world, or in one of its models."""
+        scopes = [n.inner for n in self._world.of_kind("model") if n.inner]
+        return any(scope.lost for scope in (self._world, *scopes))
 
     def _part_name(self, part: Part) -> str:
         """Return a free name: that of the model, for its further parts with a link."""
@@ -137,19 +149,35 @@ class CellBuilder:
 
     def _mount(self, builder: _PartBuilder) -> None:
         """Mount the base of a part: on the world, or on what a joint holds it to."""
-        part, name = builder.part, builder.name
+        part, name, frames = builder.part, builder.name, self._frames
         if isinstance(part.on, Edge):
             edge = part.on
-            assert edge.parent is not None, "it is between models"
-            top = self._world
-            pose = self._frames.relative(edge.child, edge.parent, top)
-            on = self._places[edge.parent]
-            self._mounts.append(Mount(manipulator=name, on=on, pose=pose))
+            assert edge.node is not None and edge.joint is not None, "it is a joint"
+            path = edge.node.scope.path(edge.joint.parent, edge.node.model_frame) or []
+            on = path[-1] if path and path[-1] in self._places else edge.parent
+            assert on is not None, "it is between models"
+            pose = frames.relative(edge.child, on, self._world)
+            self._mounts.append(Mount(manipulator=name, on=self._places[on], pose=pose))
+            return
+        below = self._standing_on(part)
+        if below is not None and part.root is not None:
+            pose = frames.relative(part.root, below, self._world)
+            on_frame = self._places[below]
+            mount = Mount(manipulator=name, on=on_frame, pose=pose, bolted=False)
+            self._mounts.append(mount)
             return
         pose = IDENTITY if part.root is None else builder.in_world(part.root)
         if part.on is not None or not pose.is_identity:
             bolted = part.on is not None
             self._mounts.append(Mount(manipulator=name, pose=pose, bolted=bolted))
+
+    def _standing_on(self, part: Part) -> Node | None:
+        """Return the frame of a fixture that a free model is placed relative to."""
+        top = part.tops[0]
+        below = self._frames.base_of(top.node)
+        if part.on is not None or part.root not in top.links or below is None:
+            return None
+        return below if below in self._fixtures else None
 
     def _environment(self) -> list[Manipulator]:
         """Return the manipulator of the frames of the world, if it has any."""
@@ -218,6 +246,19 @@ class _PartBuilder:
         self._ends: list[Link] = []
         self._frame_names: dict[Node, str] = {}
         self._name_all()
+        self._add_frames()
+
+    @property
+    def is_rigid(self) -> bool:
+        """Return whether nothing in it moves."""
+        return all(edge.is_fixed for edge in self._edges())
+
+    def places(self) -> Iterator[tuple[Node, str]]:
+        """Yield the links and frames, each with its name."""
+        for node, name in self.names.of_link.items():
+            if node is not None:
+                yield node, name
+        yield from self._frame_names.items()
 
     # Names
 
@@ -286,7 +327,6 @@ class _PartBuilder:
         """Return the manipulator; None after an error."""
         part, report = self.part, self._report
         place = part.tops[0].node.place
-        self._add_frames()
         for edge in self._edges():
             self._read_steps(edge)
         self._couple_gears()
@@ -327,10 +367,21 @@ class _PartBuilder:
             parent = of_link[edge.child if is_reversed else edge.parent]
             body = self._body(child)
             steps = self._placed_steps(edge, is_reversed)
-            links += links_behind(
-                steps, parent=parent, body=body, names=self.names.links
-            )
+            links += self._behind(steps, parent, body)
         return links
+
+    def _behind(self, steps: Sequence[Step], parent: str, body: Link) -> list[Link]:
+        """Return the links behind joints.
+
+        A joint that is called as its link has no name of its own.
+        """
+        links = links_behind(steps, parent=parent, body=body, names=self.names.links)
+        return [
+            msgspec.structs.replace(link, joint_name="")
+            if link.joint_name == link.name
+            else link
+            for link in links
+        ]
 
     def _body(self, node: Node) -> Link:
         name = self.names.of_link[node]
@@ -613,12 +664,11 @@ class _PartBuilder:
         X_PJ = self._pose(node, edge.parent)
         joints = placed(X_PJ, [step.joint for step in steps])
         end = Link(name=self.names.links.derive(f"{self._full(node)}_end"))
-        self._ends += links_behind(
-            [replace(s, joint=j) for s, j in zip(steps, joints, strict=True)],
-            parent=self.names.of_link[edge.parent],
-            body=end,
-            names=self.names.links,
-        )
+        placed_steps = [
+            replace(step, joint=j) for step, j in zip(steps, joints, strict=True)
+        ]
+        parent = self.names.of_link[edge.parent]
+        self._ends += self._behind(placed_steps, parent, end)
         b = self._loop_frame(node, joint.child, edge.child, IDENTITY, "_child")
         return Closure(end.name, b, rotation=LETTERS, name=self._full(node))
 

@@ -25,7 +25,7 @@ from armillary.formats.xml.write import Value
 from armillary.model.shape import Shape
 from armillary.model.shapes import Box, Capsule, Cone, Cylinder, Ellipsoid, Mesh, Sphere
 from armillary.spatial.pose import IDENTITY, Pose
-from armillary.spatial.vector import without_negative_zeros
+from armillary.spatial.vector import EYE, without_negative_zeros
 
 __all__ = [
     "BOOL",
@@ -79,7 +79,7 @@ def _child(name: str, kind: Kind[Report], field: str = "", **options: Any) -> Ro
 
 
 _NAME: Final = Row("name", TEXT)
-_AS: Final = Row(NAME_IN_CELL, TEXT, "as_", default="")
+_AS: Final = Row(NAME_IN_CELL, TEXT, "as_", default=None)
 _ROTATION: Final = (
     Row("rotation_format", one_of("euler_rpy", "quat_xyzw"), default="euler_rpy"),
     Row("degrees", BOOL, default=False),
@@ -286,7 +286,7 @@ def pose_element(pose: Pose, relative_to: str = "") -> list[Element]:
     xyz = without_negative_zeros(pose.position)
     fields: dict[str, Any] = {"relative_to": relative_to}
     turn: tuple[float, ...] = (0.0, 0.0, 0.0)
-    if Pose(pose.rotation).is_identity:
+    if pose.rotation == EYE:
         text = " ".join(map(number_text, (*xyz, *turn)))
         return [ELEMENTS.write("pose", fields, text=text)]
     w, x, y, z = pose.normalised().quaternion()

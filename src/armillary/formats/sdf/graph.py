@@ -346,34 +346,47 @@ def _root(
 
 
 def _grow(part: Part, by_link: dict[Node | None, list[Edge]]) -> None:
-    """Find the tree of a part: joints as they are first, then reversed ones.
+    """Find the tree of a part, and the joints that close loops.
 
-    Those between links that are in the tree already close loops.
+    The first joint of the file that carries a link is in the tree, if it leads there;
+    then come others, and those that are reversed.
     """
     seen: set[Node | None] = {part.root}
     used: set[Edge] = set()
-    forward: deque[Edge] = deque()
-    backward: deque[Edge] = deque()
+    first: dict[Node, Edge] = {}
+    for link in part.links:
+        carrying = [e for e in by_link.get(link, ()) if e.child is link]
+        if carrying:
+            first[link] = min(carrying, key=lambda e: e.number)
+    queues: tuple[deque[Edge], ...] = (deque(), deque(), deque())
+
+    def add(edge: Edge, link: Node | None) -> None:
+        if edge.parent is not link:
+            queues[2].append(edge)
+        else:
+            queues[first[edge.child] is not edge].append(edge)
 
     def visit(link: Node | None) -> None:
         for edge in by_link.get(link, ()):
-            (forward if edge.parent is link else backward).append(edge)
+            add(edge, link)
 
     if part.root is None:
         for link in part.links:
-            forward.extend(e for e in by_link.get(link, ()) if e.parent is None)
+            for edge in by_link.get(link, ()):
+                if edge.parent is None:
+                    add(edge, None)
     else:
         visit(part.root)
-    while forward or backward:
-        is_reversed = not forward
-        edge = (backward if is_reversed else forward).popleft()
+    while any(queues):
+        rank = next(k for k, queue in enumerate(queues) if queue)
+        edge = queues[rank].popleft()
         if edge in used:
             continue
-        if is_reversed and edge.parent is None:
-            used.add(edge)  # it holds the root
-            continue
-        target = edge.parent if is_reversed else edge.child
         used.add(edge)
+        is_reversed = rank == 2
+        if is_reversed and edge.parent is None:
+            continue  # it holds the root
+        target = edge.parent if is_reversed else edge.child
         if target in seen:
             part.loops.append(edge)
             continue

@@ -72,7 +72,7 @@ class LinkReader:
             collisions=self._shapes(element, "collision"),
         )
         fields = ELEMENTS.read(element, self._report)
-        named = fields["as_"]
+        named = fields["as_"] or ""
         return LinkElement(link, bool(fields["self_collide"]), named)
 
     def _inertia(self, link: Element, report: Report) -> SpatialInertia | None:
@@ -110,7 +110,7 @@ class LinkReader:
         faults = report.faults
         fields = ELEMENTS.read(element, report)
         looks: Looks = {
-            "name": fields["as_"] or fields["name"],
+            "name": fields["name"] if fields["as_"] is None else fields["as_"],
             "pose": read_pose(element, report).pose,
             "colour": self._colour(element) if self._is_visual else None,
         }

@@ -101,7 +101,11 @@ class ModelReader:
         if not node.full_name:
             node.full_name = f"{scope.prefix}{name}"
         taken = scope.nodes.get(name)
-        if name in (MODEL_FRAME, WORLD_FRAME) or (taken and taken.kind == kind):
+        if name == WORLD_FRAME and not scope.is_world:
+            view = report.tolerating(f"it means the {kind} in {scope.label}")
+            message = f"the name {quote(name)} of a {kind} means the world in SDF"
+            view.error(element.place, "repeated-name", message, hint="Rename it.")
+        elif name == MODEL_FRAME or (taken and taken.kind == kind):
             where = f", at line {taken.place.line}" if taken else ""
             why = "is taken already" if taken else "means something else in SDF"
             report.error(
@@ -142,7 +146,7 @@ class ModelReader:
             pose=pose,
             base=fields["attached_to"],
             attached=fields["attached_to"],
-            full_name=fields["as_"],
+            full_name=fields["as_"] or "",
         )
 
     def _joint(self, element: Element, into: _Into) -> None:
@@ -208,7 +212,7 @@ class ModelReader:
             name=name,
             pose=pose,
             inner=scope,
-            full_name=fields["as_"],
+            full_name=fields["as_"] or "",
         )
         inside = _Into(scope, into.file, into.chain, into.depth + 1)
         self._contents(element, inside)

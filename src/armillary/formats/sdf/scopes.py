@@ -212,10 +212,12 @@ class Frames:
         for _ in range(STEPS):
             if current is to:
                 return pose
-            if len(self._base_path(current)) != 1:
-                break
             self.in_scope(current)
-            pose, current = self._raw[current] @ pose, self._base_path(current)[0]
+            pose, path = self._raw[current] @ pose, self._base_path(current)
+            if not path and current.scope.outer is None:
+                break
+            # Without a name it is in the frame of its model.
+            current = path[-1] if path else self.node_of(current.scope)
         X_TA = self.from_top(to, top)
         return X_TA.inverse() @ self.from_top(node, top)
 
@@ -224,6 +226,11 @@ class Frames:
         """Return the node that a model is in the scope around it."""
         assert scope.outer is not None, "the world is no node"
         return scope.outer.nodes[scope.name]
+
+    def base_of(self, node: Node) -> Node | None:
+        """Return what the pose of a node is relative to; None for its scope."""
+        path = self._base_path(node)
+        return path[-1] if path else None
 
     def _needs(self, node: Node) -> list[Node]:
         needs = list(self._base_path(node))

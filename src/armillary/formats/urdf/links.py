@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE, Report, Severity
+from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.geometry import (
     GeometryReader,
     MeshFiles,
     clipped_colour,
     half_space,
 )
-from armillary.formats.inertia import placed_inertia, possible_inertia
+from armillary.formats.inertia import central_inertia, placed_inertia
 from armillary.formats.paths import Roots
 from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
 from armillary.formats.xml import Element
@@ -220,19 +220,11 @@ class LinkWriter:
 
     def _inertial(self, name: str, link: Link) -> list[Element | None]:
         """Return the `<inertial>` of a link, nothing if its inertia is unknown."""
-        inertia = link.inertia
-        if inertia is not None and not link.primary.is_identity:
-            inertia = inertia.transformed(link.primary)
-        if inertia is not None:
-            inertia = possible_inertia(inertia, NOWHERE, quote(name), self._report)
+        inertia = central_inertia(link, name, self._report)
         if inertia is None:
             return []
-        # Without a mass there is no centre, and the moments are those about the origin.
-        has_centre = inertia.mass != 0.0
-        centre = inertia.centre() if has_centre else ZERO
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
-            inertia.about_centre() if has_centre else inertia.rotational
-        )
+        centre = inertia.centre
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.moments
         return [
             ELEMENTS.write(
                 "inertial",
