@@ -23,6 +23,7 @@ from armillary.formats.elements import (
     one_of,
 )
 from armillary.formats.robwork import elements as robwork
+from armillary.formats.sdf import elements as sdf
 from armillary.formats.srdf import elements as srdf
 from armillary.formats.srdf.names import Names
 from armillary.formats.urdf import elements as urdf
@@ -33,6 +34,7 @@ FORMATS: dict[str, Elements[Any]] = {
     "urdf": urdf.ELEMENTS,
     "srdf": srdf.ELEMENTS,
     "srdf states": srdf.IN_STATE,
+    "sdf": sdf.ELEMENTS,
     "robwork": robwork.ELEMENTS,
     **{f"robwork {kind}": each for kind, each in robwork.RULE_FILES.items()},
 }
@@ -104,7 +106,12 @@ def test_what_must_be_there_is_missed(name: str):
     required = [
         a for row in table.rows if row.default is REQUIRED for a in row.attributes
     ]
-    assert codes == ["missing-attribute"] * len(required)
+    children = sum(row.child for row in table.rows if row.default is REQUIRED)
+    assert (
+        sorted(codes)
+        == ["missing-attribute"] * (len(required) - children)
+        + ["missing-element"] * children
+    )
     assert values.keys() == set(table.fields)
 
 

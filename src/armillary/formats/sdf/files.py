@@ -26,6 +26,7 @@ OLDEST: Final[Version] = (1, 2)
 MANIFESTS: Final = ("model.config", "manifest.xml")
 ROOTS: Final = ("sdf", "gazebo")
 MODEL_FILE: Final = "model.sdf"
+NOT_FOLLOWED: Final = ("reference-scheme", "reference-network", "reference-syntax")
 
 _VERSION: Final = re.compile(r"([0-9]{1,4})\.([0-9]{1,4})(?:\.[0-9]+)?")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
@@ -150,21 +151,16 @@ class SdfFiles:
     def _find(self, uri: str, file: SdfFile, place: Place) -> Path | Diagnostic:
         """Return the file that a URI means, or why it is not followed."""
         uri = uri.strip().rstrip("/")
-        tail = uri.rpartition("/")[2]
-        has_ending = "." in tail and tail not in {".", ".."}
-        direct: Path | Diagnostic | None = None
-        if has_ending:
-            direct = self._look(uri, file, place)
-            if isinstance(direct, Path):
-                return direct
+        direct = self._look(uri, file, place)
+        if isinstance(direct, Path) or direct.code in NOT_FOLLOWED:
+            return direct
         for name in MANIFESTS:
             manifest = self._look(f"{uri}/{name}", file, place)
             if isinstance(manifest, Path):
                 return self._chosen(manifest, uri, file, place)
         bare = self._look(f"{uri}/{MODEL_FILE}", file, place)
-        if isinstance(bare, Path):
-            return bare
-        return direct or bare
+        is_folder = "." not in uri.rpartition("/")[2]
+        return bare if isinstance(bare, Path) or is_folder else direct
 
     def _look(self, uri: str, file: SdfFile, place: Place) -> Path | Diagnostic:
         return self._roots.find(uri, base=file.folder, place=place)

@@ -42,6 +42,9 @@ VERSION: Final = "1.11"
 TURN: Final = 2.0 * math.pi
 DEFAULT_NAME: Final = Workcell().name
 LETTERS: Final = "xyz"
+CLOSED: Final = 1e-9
+"""How far apart frames of a closed loop may be [m, rad]."""
+
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 _COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
 
@@ -66,7 +69,8 @@ WRITTEN: Final[Written] = {
 def write(cell: Workcell, report: Report) -> bytes:
     """Return the SDF of a cell: a model of a cell that is called as its manipulator.
 
-    Raises FormatError for a cell with a joint that SDF cannot hold.
+    A cell without manipulators is an empty world. Raises FormatError for a cell with a
+    joint that SDF cannot hold.
     """
     writer = _SdfWriter(cell, report)
     text = to_text(writer.document())
@@ -128,10 +132,6 @@ class _SdfWriter:
     def document(self) -> Element:
         """Return the root element."""
         cell = self._cell
-        if not cell.manipulators:
-            message = "the cell has no manipulator; SDF needs a model"
-            self._report.error(NOWHERE, "no-links", message)
-            self._report.raise_if_errors()
         needed: dict[str, set[str]] = {m.name: set() for m in cell.manipulators}
         for mount in cell.mounts:
             owner, _, frame = mount.on.partition("/")
@@ -449,13 +449,38 @@ def _leaders(
 def _can_close(m: Manipulator) -> bool:
     """Return whether joints of SDF can close all loops of a manipulator.
 
-    They are closed where all joints are at zero, and so must the loops be.
+    The poses in the file are those where all joints are at zero, and the loops must be
+    closed there.
     """
-    if not m.loops:
+    return bool(m.loops) and all(_closes(loop, m) for loop in m.loops)
+
+
+def _closes(loop: Closure | Rod, m: Manipulator) -> bool:
+    if not isinstance(loop, Closure) or _loop_type(loop) is None:
         return False
-    return not any(m.home_vector) and all(
-        isinstance(loop, Closure) and _loop_type(loop) for loop in m.loops
-    )
+    X_AB = _at_zero(m, loop.a).inverse() @ _at_zero(m, loop.b)
+    # Of a rotation R the skew part (R - R') / 2 holds the turns about x, y and z.
+    (_, xy, xz), (yx, _, yz), (zx, zy, _) = X_AB.rotation
+    turns = dict(zip(LETTERS, (zy - yz, xz - zx, yx - xy), strict=True))
+    moves = dict(zip(LETTERS, X_AB.position, strict=True))
+    gaps = [moves[k] for k in loop.position]
+    if len(loop.rotation) == 3:
+        gaps += turns.values()
+    elif loop.rotation:
+        (axis,) = set(LETTERS) - set(loop.rotation)
+        k = LETTERS.index(axis)
+        gaps += [X_AB.rotation[k][k] - 1.0]
+    return all(abs(float(gap)) < CLOSED for gap in gaps)
+
+
+def _at_zero(m: Manipulator, frame: str) -> Pose:
+    """Return the pose of a frame in the base where all joints are at zero."""
+    at = m.frame_refs[frame]
+    k, pose = at.link, at.pose
+    while m.parents[k] >= 0:
+        pose = m.links[k].joint.transform(0.0) @ pose
+        k = m.parents[k]
+    return pose
 
 
 def _loop_type(loop: Closure) -> tuple[str, str] | None:
