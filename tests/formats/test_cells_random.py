@@ -116,6 +116,9 @@ def test_one_robot_keeps_its_names(robot: Any, data: st.DataObject) -> None:
 @laws(15)
 @given(cells(TURNING_OR_SLIDING), st.data())
 def test_sdf_keeps_the_kinematics_of_cells(cell: Cell, data: st.DataObject) -> None:
+    # In SDF what stands free on something that moves does not move with it.
+    mounts = [msgspec.structs.replace(m, bolted=True) for m in cell.workcell.mounts]
+    cell = Cell.of(cell.workcell.replace(mounts=mounts))
     back = read(SDF, written(SDF, cell.workcell))
     assert set(back.index) == set(cell.index)
     assert set(back.joint_names) == set(cell.joint_names)

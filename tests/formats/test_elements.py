@@ -43,7 +43,10 @@ TABLES = {
     for name, elements in FORMATS.items()
     for table in elements.tables.values()
 }
-WORDS = ("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", "")
+WORDS = (
+    *("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", ""),
+    *("euler_rpy", "quat_xyzw", "axis", "axis2"),
+)
 SAMPLES: tuple[Any, ...] = (
     *WORDS,
     *(0.1, -2.5, 1e-300, 7.0, 0.0),

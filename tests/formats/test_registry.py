@@ -139,8 +139,6 @@ def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
     [
         ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
         ("arm.mjcf", b"<mujoco/>", "MJCF"),
-        ("arm.sdf", b"<?xml version='1.0'?><sdf version='1.9'/>", "SDF"),
-        ("arm.world", b"<sdf version='1.6'><world/></sdf>", "SDF"),
         ("arm.usda", b"#usda 1.0\n", "USD"),
         ("arm.usd", b"PXR-USDC\0\0", "USD"),
         ("arm.usdz", b"PK\3\4", "USD"),

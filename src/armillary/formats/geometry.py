@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -14,7 +14,7 @@ from armillary.formats.xml import Element
 from armillary.limits import URDF_MISSING
 from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
-from armillary.spatial.vector import ZERO, Vector3
+from armillary.spatial.vector import ZERO
 
 __all__ = ["GeometryReader", "Looks", "MeshFiles", "clipped_colour", "half_space"]
 
@@ -22,7 +22,7 @@ Looks: TypeAlias = dict[str, Any]
 """The name, pose and colour of a shape."""
 
 
-def half_space(normal: Vector3, looks: Looks) -> HalfSpace:
+def half_space(normal: Sequence[float], looks: Looks) -> HalfSpace:
     """Return all below a plane through the origin of a shape's frame."""
     below = HalfSpace.below(ZERO, normal)
     return HalfSpace(**{**looks, "pose": looks["pose"] @ below.pose})

@@ -60,7 +60,8 @@ def _bound(element: Element, key: str, report: Report, default: Any) -> Any:
     sign = -1.0 if word.startswith("-") else 1.0
     value = _INFINITIES.get(word.lstrip("+-"))
     if value is None:
-        value = element.number(key, report.guessing("it is left out"), default=default)
+        view = report.guessing("it is left out")
+        value = element.number(key, view, default=float(default))
         return math.copysign(math.inf, value) if abs(value) >= UNLIMITED else value
     element.attribute(key)
     return sign * value

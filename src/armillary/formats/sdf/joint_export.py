@@ -11,10 +11,11 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
-from armillary.formats.sdf.cells import PIVOT
+from armillary.formats.sdf.parts import PIVOT
 from armillary.formats.several_joints import BALL
 from armillary.model.coupling import Coupling
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
+from armillary.model.joints.revolute import Revolute
 from armillary.model.joints.screw import Screw
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
@@ -143,7 +144,7 @@ def _several(chain: Sequence[Link]) -> ExportedJoint | None:
             (link.limits, link.dynamics, link.coupling)
             == (UNLIMITED, NO_DYNAMICS, None)
             for link in chain
-        ) and [a.axis for a in turns] == [joint.axis for joint in BALL.values()]
+        ) and [Revolute(axis=a.axis) for a in turns] == [*BALL.values()]
         if is_ball:
             return _joint(name, "ball", first, chain[2], turns[0], [])
     if end == "1" and second.coordinate == f"{name}_2":

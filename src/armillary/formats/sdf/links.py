@@ -148,7 +148,8 @@ class LinkReader:
         if not self._is_visual:
             return space
         width, length = fields["size"]
-        return Box(**{**looks, "pose": space.pose}, size=(width, length, 0.0))
+        looks["pose"] = space.pose
+        return Box(**looks, size=(width, length, 0.0))
 
     def _polyline(self, element: Element, looks: Looks) -> Shape | None:
         """Return a polygon that is extruded along z, if it is convex."""
