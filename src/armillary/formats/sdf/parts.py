@@ -352,9 +352,8 @@ class PartBuilder:
                 break
             edge, sign = hit
             assert edge.node is not None, "it turns"
-            own = self._in_origin(edge.node).rotate(
-                self._steps[edge.node][0].joint.axis
-            )
+            turning = _axis_of(self._steps[edge.node][0].joint)
+            own = self._in_origin(edge.node).rotate(turning)
             gear = self._in_origin(node).rotate(axis)
             along = float(dot(own, gear))
             if abs(along) < 1.0 - COINCIDE:
