@@ -187,7 +187,8 @@ def test_nested_models_and_placement_frames():
 
 def test_frames_of_the_world_are_a_fixture():
     text = world(
-        """<frame name="cell"><pose>1 0 0 0 0 0</pose></frame>
+        """<frame name="lid" attached_to="box::l"><pose>0 0 0.5 0 0 0</pose></frame>
+        <frame name="cell"><pose>1 0 0 0 0 0</pose></frame>
         <frame name="bench" attached_to="cell"><pose>0 1 0 0 0 0</pose></frame>
         <model name="box"><pose relative_to="bench">0 0 1 0 0 0</pose>
         <static>true</static><link name="l"/></model>"""
@@ -196,6 +197,7 @@ def test_frames_of_the_world_are_a_fixture():
     found = poses(cell)
     assert np.allclose(found["environment/bench"], X(1, 1))
     assert np.allclose(found["box/l"], X(1, 1, 1))
+    assert np.allclose(found["box/lid"], X(1, 1, 1.5))
     assert cell.mounted["box"].bolted
 
 
@@ -651,6 +653,13 @@ def test_a_missing_include_leaves_the_rest(models: Path):
     cell, report = read(text, str(models / "w.sdf"), folders=[models])
     assert len(cell.manipulators) == 1
     assert "reference-missing" in codes(report)
+
+
+def test_a_urdf_is_not_included(models: Path):
+    (models / "r.urdf").write_text('<robot name="r"><link name="l"/></robot>')
+    text = world(include("<uri>r.urdf</uri>") + include("<uri>arm</uri>"))
+    cell, report = read(text, str(models / "w.sdf"))
+    assert len(cell.manipulators) == 1 and "not-sdf" in codes(report)
 
 
 @pytest.mark.parametrize("uri", ["https://x.org/models/y", "../../etc", "/etc/passwd"])

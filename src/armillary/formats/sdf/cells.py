@@ -126,18 +126,14 @@ class CellBuilder:
     def _environment(self) -> list[Manipulator]:
         """Return the manipulator of the frames of the world, if it has any."""
         frames: list[Frame] = []
+        names = FreeNames(set())
         for node in self._world.of_kind("frame"):
-            link = self._frames.link_of(node)
-            if isinstance(link, Scope):
+            if isinstance(self._frames.link_of(node), Scope):
                 pose = self._frames.in_scope(node)
-                frames.append(Frame(name=node.full_name, pose=pose))
-            elif link is not None:
-                what = "a frame of the world that is attached to a model"
-                self._report.unsupported.add(what, node.place)
+                frames.append(Frame(name=names.derive(node.full_name), pose=pose))
         if not frames:
             return []
         name = self._free.derive(ENVIRONMENT)
-        names = FreeNames({frame.name for frame in frames})
         base = Link(name=names.derive(ENVIRONMENT), frames=tuple(frames))
         self._mounts.insert(0, Mount(manipulator=name))
         return [Manipulator(name=name, links=(base,))]

@@ -17,7 +17,7 @@ from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
 from armillary.limits import FILE_SIZE, MANIFEST_SIZE, SDF_ELEMENTS, SDF_FILES
 
-__all__ = ["NEWEST", "SdfFile", "SdfFiles", "Version"]
+__all__ = ["NEWEST", "ROOTS", "SdfFile", "SdfFiles", "Version"]
 
 Version = tuple[int, int]
 
@@ -68,7 +68,7 @@ class SdfFiles:
         self._meshes = MeshFiles(roots, report)
         self._by_path: dict[str, SdfFile] = {}
         self._bytes = len(data)
-        self.first = self._parsed(data, path)
+        self.first = self._parsed(data, path, report)
         self._by_path[os.path.realpath(path)] = self.first
         self.spend(self.first)
 
@@ -81,19 +81,25 @@ class SdfFiles:
         """Count the elements of a file once more: it may be included often."""
         self._report.budget.spend(SDF_ELEMENTS, file.root.place, file.size)
 
-    def _parsed(self, data: bytes, path: str) -> SdfFile:
+    def _parsed(self, data: bytes, path: str, report: Report) -> SdfFile:
+        """Return a file.
+
+        report: For what is not SDF.
+        """
         root = parse(data, path, elements=SDF_ELEMENTS, report=self._report)
         size = sum(1 for _ in root.walk())
-        return SdfFile(path, root, self._version(root), size)
+        return SdfFile(path, root, self._version(root, report), size)
 
-    def _version(self, root: Element) -> Version:
+    def _version(self, root: Element, report: Report) -> Version:
         """Return the version of a file; report one that is missing or unknown."""
         if root.name not in ROOTS:
             hint = ""
             if root.name in {"world", "model"}:
                 hint = 'Put <sdf version="1.11"> around it.'
+            elif root.name == "robot":
+                hint = "Save the URDF as SDF: arm.save(arm.load(path), path)."
             message = f"the root element is {root.label}, not <sdf>"
-            self._report.error(root.place, "not-sdf", message, hint=hint)
+            report.error(root.place, "not-sdf", message, hint=hint)
             return NEWEST
         text = ELEMENTS.read(root, self._report)["version"]
         match = _VERSION.fullmatch(text)
@@ -131,7 +137,8 @@ class SdfFiles:
             try:
                 data = read_bytes(real, FILE_SIZE.most - self._bytes)
                 self._bytes += len(data)
-                self._by_path[real] = self._parsed(data, path)
+                view = self._report.tolerating("what is included is left out")
+                self._by_path[real] = self._parsed(data, path, view)
             except FormatError as error:
                 return self._left_out(*error.diagnostics)
         inner = self._by_path[real]

@@ -10,7 +10,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.names import FreeNames, shown_cycle
 from armillary.formats.sdf.elements import ELEMENTS, FilePose, read_pose
-from armillary.formats.sdf.files import SdfFile, SdfFiles
+from armillary.formats.sdf.files import ROOTS, SdfFile, SdfFiles
 from armillary.formats.sdf.joints import read_joint
 from armillary.formats.sdf.links import LinkReader
 from armillary.formats.sdf.scopes import (
@@ -267,6 +267,8 @@ class ModelReader:
         self, file: SdfFile, include: Element, uri: str
     ) -> Element | None:
         """Return the one model of an included file."""
+        if file.root.name not in ROOTS:
+            return None  # which is reported
         models = file.root.children_named("model")
         others = file.root.children_named(*OTHER_ROOTS)
         if not models:

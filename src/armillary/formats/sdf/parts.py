@@ -525,16 +525,19 @@ class PartBuilder:
 
     def _add_frames(self) -> None:
         """Add the frames of the file that are attached to links of the part."""
-        for top in self.part.tops:
-            for node in top.frames:
-                link = self._frames.link_of(node)
-                if isinstance(link, Node) and link in self.names.of_link:
-                    self._add_frame(node, link)
+        world = self.part.tops[0].node.scope
+        own = [node for top in self.part.tops for node in top.frames]
+        for node in (*own, *world.of_kind("frame")):
+            link = self._frames.link_of(node)
+            if isinstance(link, Node) and link in self.names.of_link:
+                self._add_frame(node, link)
 
     def _add_frame(self, node: Node, link: Node) -> None:
         name = self._derived(self.names.links, node)
         self._frame_names[node] = name
-        frame = Frame(name=name, pose=self._pose(node, link))
+        origin = node.scope if node.scope.is_world else self._origin
+        pose = self._frames.relative(node, link, origin)
+        frame = Frame(name=name, pose=pose)
         self._extra.setdefault(self.names.of_link[link], []).append(frame)
 
 
