@@ -6,6 +6,7 @@ Poses are computed by hand, from products of matrices that say what the file say
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -709,3 +710,52 @@ def test_long_chains_of_frames_take_linear_time():
     )
     cell, _ = read(model('<link name="l"/>' + frames))
     assert np.allclose(poses(cell)["m/f999"], X(z=999))
+
+
+# Hostile files
+
+LIMIT = "<axis><limit><lower>-1</lower><upper>2</upper></limit></axis>"
+HOSTILE = model(
+    f"""{NESTED.replace("table", "a")}{joint("revolute", axis=LIMIT)}
+    <link name="b"><pose relative_to="a">0.5 0 0 0.3 0 0</pose></link>
+    <link name="a"><inertial><mass>1</mass><inertia><ixx>1</ixx></inertia></inertial>
+    <collision name="c"><geometry><box><size>1 1 1</size></box></geometry></collision>
+    </link><joint name="s" type="screw"><parent>a</parent><child>arm::l</child>
+    <screw_thread_pitch>2</screw_thread_pitch></joint>"""
+)
+NUMBER_IN_TEXT = re.compile(r"(?<=[> ])[-+0-9.]+(?=[< ])")
+
+
+@pytest.mark.parametrize("word", ["nan", "-inf", "1e308", "-1e308", "1e-300", "0", ""])
+def test_every_number_may_be_wrong(word: str, tmp_path: Path):
+    places = [match.span() for match in NUMBER_IN_TEXT.finditer(HOSTILE)]
+    assert len(places) > 30
+    path, refused = tmp_path / "x.sdf", 0
+    for start, end in places:
+        path.write_text(HOSTILE[:start] + word + HOSTILE[end:])
+        try:
+            registry.read(path)
+        except FormatError as error:
+            refused += 1
+            assert all(d.place.line for d in error.diagnostics if d.code != "bad-model")
+    assert refused or word in {"0", "1e-300"}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_damaged_files_give_errors_of_ours(seed: int, tmp_path: Path):
+    rng = np.random.default_rng(seed)
+    names = re.findall(r'name="([^"]*)"', HOSTILE)
+    words = re.compile(r'(?<=[>"])[A-Za-z_:]+(?=[<"])')
+    path = tmp_path / "x.sdf"
+    for _ in range(60):
+        text = HOSTILE
+        for _ in range(rng.integers(1, 4)):
+            spans = [match.span() for match in words.finditer(text)]
+            start, end = spans[rng.integers(len(spans))]
+            text = text[:start] + names[rng.integers(len(names))] + text[end:]
+        path.write_text(text)
+        try:
+            cell, _ = registry.read(path, lenient=bool(rng.integers(2)))
+            registry.write(cell, format="sdf")
+        except FormatError as error:
+            assert error.diagnostics
