@@ -235,7 +235,7 @@ def test_joints_of_other_kinds():
     assert caught.value.diagnostics[0].code == "joint-type"
 
 
-def test_what_is_lost_is_told():
+def test_what_is_lost_is_reported():
     link = carried("a", Revolute(), limits=Limits(acceleration=2.0), passive=True)
     lost = " ".join(
         warnings(

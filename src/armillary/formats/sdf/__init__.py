@@ -12,7 +12,7 @@ a cell of one:
 - A joint of several coordinates, such as a ball, becomes joints one behind the other. A
   joint that turns about a line beside its link gets a link between. Joints that close a
   loop become closures.
-- What is static or fixed to the world stands on a fixed mount. Links that no joint
+- What is static or fixed to the world has a fixed mount. Links that no joint
   connects with the others of their model become manipulators of their own.
 - Links of a model are tested against each other if it says so by `<self_collide>`, or
   if it says nothing.

@@ -120,10 +120,10 @@ class EdgeReader:
             self._report.error(node.place, "same-link", message, hint=hint)
             return None
         ends = parent if isinstance(parent, Node) else None
-        held = self.static.get(child)
-        is_inside = ends is None or self.static.get(ends) is held
+        static = self.static.get(child)
+        is_inside = ends is None or self.static.get(ends) is static
         type_ = joint.type
-        if held is not None and is_inside and type_ != FIXED:
+        if static is not None and is_inside and type_ != FIXED:
             what = "that a joint of a static model could move"
             self._report.unsupported.add(what, node.place, Severity.NOTE)
             type_ = FIXED
@@ -252,7 +252,7 @@ def parts_of(
         a, b = sets.find(edge.parent), sets.find(edge.child)
         closes = standing.find(a) is standing.find(b)
         if closes or b in anchored:
-            # What stands already cannot stand on something else, too: they are one.
+            # What is mounted already cannot be mounted again: they are one.
             edges.append(edge)
             sets.join(edge.parent, edge.child)
             anchored.add(sets.find(edge.child))

@@ -224,7 +224,7 @@ class Frames:
     @staticmethod
     def node_of(scope: Scope) -> Node:
         """Return the node that a model is in the scope around it."""
-        assert scope.outer is not None, "the world is no node"
+        assert scope.outer is not None, "the world has no node"
         return scope.outer.nodes[scope.name]
 
     def base_of(self, node: Node) -> Node | None:

@@ -263,7 +263,7 @@ class _SdfWriter:
         below = self._cell.mounted.get(owner.name)
         is_fixture = not any(link.moves for link in owner.links)
         if not (is_fixture and below is not None and below.bolted):
-            what = f"that {quote(m.name)} stands on {quote(mount.on)} and moves with it"
+            what = f"that {quote(m.name)} moves with {quote(mount.on)} below it"
             self._unsupported.add(what)
 
     # Links
