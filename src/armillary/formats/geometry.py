@@ -16,7 +16,7 @@ from armillary.model.shape import Colour, Shape
 from armillary.model.shapes import HalfSpace, Mesh
 from armillary.spatial.vector import ZERO
 
-__all__ = ["GeometryReader", "Looks", "MeshFiles", "clipped_colour", "half_space"]
+__all__ = ["GeometryReader", "Looks", "MeshFinder", "clipped_colour", "half_space"]
 
 Looks: TypeAlias = dict[str, Any]
 """The name, pose and colour of a shape."""
@@ -129,7 +129,7 @@ class GeometryReader:
         self._report.warning(element.place, "no-volume", message)
 
 
-class MeshFiles:
+class MeshFinder:
     """Look meshes up, if the caller names folders, and warn of missing ones.
 
     Each is looked up once, and only the first missing ones.

@@ -14,12 +14,12 @@ from armillary.model.coupling import Coupling
 from armillary.model.limits import Limits
 from armillary.model.parents import cycles
 
-__all__ = ["Follower", "check_mimics"]
+__all__ = ["MimicJoint", "check_mimics"]
 
 LONGEST_CHAIN: Final = 32
 
 
-class Follower(Protocol):
+class MimicJoint(Protocol):
     """A joint of a file, which may follow another one.
 
     Attributes:
@@ -66,7 +66,7 @@ class _Drive(NamedTuple):
 
 
 def check_mimics(
-    joints: Iterable[Follower], report: Report, *, several: Collection[str]
+    joints: Iterable[MimicJoint], report: Report, *, several: Collection[str]
 ) -> tuple[set[str], set[str]]:
     """Report joints that follow no moving joint, or themselves.
 
@@ -75,7 +75,7 @@ def check_mimics(
     Returns the names of those whose limits contradict those of their leader, and of
     those that are taken to move by themselves. Takes linear time.
     """
-    by_name: dict[str, Follower] = {}
+    by_name: dict[str, MimicJoint] = {}
     for joint in joints:
         by_name.setdefault(joint.name, joint)
     guess = report.guessing("it is taken to move by itself")
@@ -111,8 +111,8 @@ def check_mimics(
 
 def _can_lead(
     of: str,
-    joint: Follower,
-    by_name: Mapping[str, Follower],
+    joint: MimicJoint,
+    by_name: Mapping[str, MimicJoint],
     several: Collection[str],
     report: Report,
 ) -> bool:
@@ -138,7 +138,7 @@ def _can_lead(
     return False
 
 
-def _next(joint: Follower, drive: _Drive | None, report: Report) -> _Drive | None:
+def _next(joint: MimicJoint, drive: _Drive | None, report: Report) -> _Drive | None:
     """Return what moves a joint, from what moves the one that it follows."""
     assert joint.mimic is not None
     if drive is None:
@@ -167,7 +167,7 @@ def _next(joint: Follower, drive: _Drive | None, report: Report) -> _Drive | Non
 
 
 def _contradicting(
-    by_name: dict[str, Follower], drives: dict[str, _Drive | None], report: Report
+    by_name: dict[str, MimicJoint], drives: dict[str, _Drive | None], report: Report
 ) -> set[str]:
     """Return the followers whose limits leave their leader no range, or one value."""
     excluded: set[str] = set()

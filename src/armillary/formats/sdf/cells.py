@@ -8,9 +8,9 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.names import FreeNames
-from armillary.formats.sdf.graph import Edge, Part, parts_of, read_tops
+from armillary.formats.sdf.graph import Edge, SdfPart, parts_of, read_tops
 from armillary.formats.sdf.parts import PartBuilder
-from armillary.formats.sdf.scopes import Frames, Node, Scope
+from armillary.formats.sdf.scopes import Frames, Scope, SdfNode
 from armillary.model.frame import Frame
 from armillary.model.link import Link
 from armillary.model.link_pattern import links_of
@@ -20,13 +20,13 @@ from armillary.model.rules import Rules
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import IDENTITY
 
-__all__ = ["ENVIRONMENT", "CellBuilder"]
+__all__ = ["ENVIRONMENT", "SdfCellBuilder"]
 
 ENVIRONMENT: Final = "environment"
 """The manipulator of frames that are attached to the world."""
 
 
-class CellBuilder:
+class SdfCellBuilder:
     """Makes a cell of a world."""
 
     def __init__(self, world: Scope, report: Report) -> None:
@@ -34,8 +34,8 @@ class CellBuilder:
         self._report = report
         self._frames = Frames(report)
         self._mounts: list[Mount] = []
-        self._places: dict[Node, str] = {}
-        self._fixtures: set[Node] = set()
+        self._places: dict[SdfNode, str] = {}
+        self._fixtures: set[SdfNode] = set()
         self._free = FreeNames({WORLD})
 
     def cell(self, name: str) -> Workcell:
@@ -73,7 +73,7 @@ class CellBuilder:
         scopes = [n.inner for n in self._world.of_kind("model") if n.inner]
         return any(scope.lost for scope in (self._world, *scopes))
 
-    def _part_name(self, part: Part) -> str:
+    def _part_name(self, part: SdfPart) -> str:
         """Return a free name: that of the model, for its further parts with a link."""
         top = part.tops[0]
         wanted = top.node.full_name
@@ -115,7 +115,7 @@ class CellBuilder:
             bolted = part.on is not None
             self._mounts.append(Mount(manipulator=name, pose=pose, bolted=bolted))
 
-    def _standing_on(self, part: Part) -> Node | None:
+    def _standing_on(self, part: SdfPart) -> SdfNode | None:
         """Return the frame of a fixture that a free model is placed relative to."""
         top = part.tops[0]
         below = self._frames.base_of(top.node)
@@ -140,10 +140,10 @@ class CellBuilder:
 
     # Rules
 
-    def _rules(self, named: Sequence[tuple[Part, str]], cell: Workcell) -> Rules:
+    def _rules(self, named: Sequence[tuple[SdfPart, str]], cell: Workcell) -> Rules:
         """Return the rules: whose links are tested against each other."""
         rules = DEFAULT_RULES
-        silent: list[tuple[Part, str]] = []
+        silent: list[tuple[SdfPart, str]] = []
         for part, name in named:
             said = part.tops[0].scope.self_collide
             links = cell.manipulators[cell.number(name)].links

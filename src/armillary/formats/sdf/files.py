@@ -11,7 +11,7 @@ from typing import Final
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report
 from armillary.formats.files import read_bytes
-from armillary.formats.geometry import MeshFiles
+from armillary.formats.geometry import MeshFinder
 from armillary.formats.paths import Roots
 from armillary.formats.sdf.elements import ELEMENTS
 from armillary.formats.xml import Element, parse
@@ -65,7 +65,7 @@ class SdfFiles:
         """
         self._roots = roots
         self._report = report
-        self._meshes = MeshFiles(roots, report)
+        self._meshes = MeshFinder(roots, report)
         self._by_path: dict[str, SdfFile] = {}
         self._bytes = len(data)
         self.first = self._parsed(data, path, report)

@@ -9,10 +9,10 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.sdf.joints import GEARBOX, JointElement
-from armillary.formats.sdf.scopes import WORLD_FRAME, Frames, Node, Scope
+from armillary.formats.sdf.joints import GEARBOX, SdfJoint
+from armillary.formats.sdf.scopes import WORLD_FRAME, Frames, Scope, SdfNode
 
-__all__ = ["FIXED", "Edge", "Part", "Top", "parts_of", "read_tops"]
+__all__ = ["FIXED", "Edge", "SdfPart", "Top", "parts_of", "read_tops"]
 
 FIXED: Final = "fixed"
 
@@ -30,11 +30,11 @@ class Edge:
         number: Its place among all joints, in the order of the file.
     """
 
-    node: Node | None
-    joint: JointElement | None
+    node: SdfNode | None
+    joint: SdfJoint | None
     type: str
-    parent: Node | None
-    child: Node
+    parent: SdfNode | None
+    child: SdfNode
     number: int = 0
 
     @property
@@ -53,11 +53,11 @@ class Top:
         static: For links that a static model holds, the outermost such model.
     """
 
-    node: Node
-    links: list[Node] = field(default_factory=list[Node])
-    joints: list[Node] = field(default_factory=list[Node])
-    frames: list[Node] = field(default_factory=list[Node])
-    static: dict[Node, Scope] = field(default_factory=dict[Node, Scope])
+    node: SdfNode
+    links: list[SdfNode] = field(default_factory=list[SdfNode])
+    joints: list[SdfNode] = field(default_factory=list[SdfNode])
+    frames: list[SdfNode] = field(default_factory=list[SdfNode])
+    static: dict[SdfNode, Scope] = field(default_factory=dict[SdfNode, Scope])
 
     @property
     def scope(self) -> Scope:
@@ -101,10 +101,10 @@ class EdgeReader:
         self._report = report
         self.static = {k: v for top in tops for k, v in top.static.items()}
 
-    def edge(self, node: Node) -> Edge | None:
+    def edge(self, node: SdfNode) -> Edge | None:
         """Return a joint between two links; None after an error, and for gears."""
         joint = node.body
-        if not isinstance(joint, JointElement) or joint.type == GEARBOX:
+        if not isinstance(joint, SdfJoint) or joint.type == GEARBOX:
             return None
         parent = self.end(node, joint.parent, "parent")
         child = self.end(node, joint.child, "child")
@@ -119,7 +119,7 @@ class EdgeReader:
             hint = "Name two links."
             self._report.error(node.place, "same-link", message, hint=hint)
             return None
-        ends = parent if isinstance(parent, Node) else None
+        ends = parent if isinstance(parent, SdfNode) else None
         static = self.static.get(child)
         is_inside = ends is None or self.static.get(ends) is static
         type_ = joint.type
@@ -129,7 +129,7 @@ class EdgeReader:
             type_ = FIXED
         return Edge(node, joint, type_, ends, child)
 
-    def end(self, node: Node, name: str, end: str) -> Node | Scope | None:
+    def end(self, node: SdfNode, name: str, end: str) -> SdfNode | Scope | None:
         """Return the link, or the world, that an end of a joint names."""
         scope = node.scope
         path = scope.path(name, node.model_frame)
@@ -158,7 +158,7 @@ class EdgeReader:
 
 
 @dataclass(slots=True, eq=False)
-class Part:
+class SdfPart:
     """Links that joints connect, as a tree with loops: a manipulator.
 
     Attributes:
@@ -172,11 +172,11 @@ class Part:
     """
 
     tops: list[Top]
-    links: list[Node]
-    root: Node | None = None
+    links: list[SdfNode]
+    root: SdfNode | None = None
     on: Scope | Edge | None = None
-    tree: dict[Node, tuple[Edge, bool]] = field(
-        default_factory=dict[Node, tuple[Edge, bool]]
+    tree: dict[SdfNode, tuple[Edge, bool]] = field(
+        default_factory=dict[SdfNode, tuple[Edge, bool]]
     )
     loops: list[Edge] = field(default_factory=list[Edge])
 
@@ -221,7 +221,7 @@ class Sets:
 
 def parts_of(
     world: Scope, tops: Sequence[Top], frames: Frames, report: Report
-) -> list[Part]:
+) -> list[SdfPart]:
     """Return the manipulators of a world, those of each model in turn.
 
     Models that a moving joint of the world connects are one; a fixed joint between
@@ -263,7 +263,7 @@ def parts_of(
     for number, edge in enumerate(edges):
         edge.number = number
     parts = _parts(tops, edges, sets, owner)
-    by_link: dict[Node | None, list[Edge]] = {}
+    by_link: dict[SdfNode | None, list[Edge]] = {}
     for edge in edges:
         by_link.setdefault(edge.child, []).append(edge)
         if edge.parent is not None:
@@ -305,12 +305,12 @@ def _parts(
     tops: Sequence[Top],
     edges: Iterable[Edge],
     sets: Sets,
-    owner: dict[Node, Top],
-) -> list[Part]:
-    parts: dict[object, Part] = {}
+    owner: dict[SdfNode, Top],
+) -> list[SdfPart]:
+    parts: dict[object, SdfPart] = {}
     for top in tops:
         for link in top.links:
-            part = parts.setdefault(sets.find(link), Part([], []))
+            part = parts.setdefault(sets.find(link), SdfPart([], []))
             part.links.append(link)
             if owner[link] not in part.tops:
                 part.tops.append(owner[link])
@@ -318,8 +318,8 @@ def _parts(
 
 
 def _root(
-    part: Part,
-    by_link: dict[Node | None, list[Edge]],
+    part: SdfPart,
+    by_link: dict[SdfNode | None, list[Edge]],
     on: dict[object, Edge],
     world: Scope,
     frames: Frames,
@@ -345,28 +345,28 @@ def _root(
         part.root = free[0] if free else part.links[0]
 
 
-def _grow(part: Part, by_link: dict[Node | None, list[Edge]]) -> None:
+def _grow(part: SdfPart, by_link: dict[SdfNode | None, list[Edge]]) -> None:
     """Find the tree of a part, and the joints that close loops.
 
     The first joint of the file that carries a link is in the tree, if it leads there;
     then come others, and those that are reversed.
     """
-    seen: set[Node | None] = {part.root}
+    seen: set[SdfNode | None] = {part.root}
     used: set[Edge] = set()
-    first: dict[Node, Edge] = {}
+    first: dict[SdfNode, Edge] = {}
     for link in part.links:
         carrying = [e for e in by_link.get(link, ()) if e.child is link]
         if carrying:
             first[link] = min(carrying, key=lambda e: e.number)
     queues: tuple[deque[Edge], ...] = (deque(), deque(), deque())
 
-    def add(edge: Edge, link: Node | None) -> None:
+    def add(edge: Edge, link: SdfNode | None) -> None:
         if edge.parent is not link:
             queues[2].append(edge)
         else:
             queues[first[edge.child] is not edge].append(edge)
 
-    def visit(link: Node | None) -> None:
+    def visit(link: SdfNode | None) -> None:
         for edge in by_link.get(link, ()):
             add(edge, link)
 

@@ -30,7 +30,7 @@ __all__ = [
     "GEARBOX",
     "SEVERAL",
     "AxisElement",
-    "JointElement",
+    "SdfJoint",
     "motions",
     "read_joint",
 ]
@@ -67,7 +67,7 @@ class AxisElement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointElement:
+class SdfJoint:
     """A joint as the file gives it.
 
     Attributes:
@@ -89,9 +89,7 @@ class JointElement:
     gear: tuple[float, str] = (1.0, "")
 
 
-def read_joint(
-    element: Element, version: Version, report: Report
-) -> JointElement | None:
+def read_joint(element: Element, version: Version, report: Report) -> SdfJoint | None:
     """Return what a `<joint>` says, None after an error in its type or ends."""
     fields = ELEMENTS.read(element, report)
     type_ = _type(fields["type"], element, report)
@@ -110,7 +108,7 @@ def read_joint(
     motor = {k: fields[k] for k in ("motor_inertia", "gear_ratio")}
     if axes and motor != {"motor_inertia": 0.0, "gear_ratio": 1.0}:
         axes[0] = _with_motor(axes[0], motor, element, report)
-    return JointElement(
+    return SdfJoint(
         element=element,
         type=type_,
         parent=parent,
@@ -293,7 +291,7 @@ def _mimic(axis: Element, report: Report) -> tuple[dict[str, Any] | None, Place]
     return {"axis": "axis", **fields, "offset": offset}, element.place
 
 
-def motions(joint: JointElement, axes: Sequence[Vector3]) -> list[tuple[str, Joint]]:
+def motions(joint: SdfJoint, axes: Sequence[Vector3]) -> list[tuple[str, Joint]]:
     """Return the joints that a joint is, with ends of their names.
 
     axes: Its axes in its own frame.

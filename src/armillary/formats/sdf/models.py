@@ -17,8 +17,8 @@ from armillary.formats.sdf.scopes import (
     MODEL_FRAME,
     SEPARATOR,
     WORLD_FRAME,
-    Node,
     Scope,
+    SdfNode,
 )
 from armillary.formats.xml import Element
 from armillary.limits import SDF_NESTING
@@ -87,7 +87,7 @@ class ModelReader:
         for child in self._report.bounded(element.children_named(*known)):
             readers[child.name](child, into)
 
-    def _add(self, kind: str, element: Element, into: _Into, **fields: Any) -> Node:
+    def _add(self, kind: str, element: Element, into: _Into, **fields: Any) -> SdfNode:
         """Add a node to a scope; report a name that it cannot have."""
         scope, report = into.scope, self._report
         given = element.attributes.get("name", "")
@@ -95,7 +95,7 @@ class ModelReader:
         if name == "" and "name" in element.attributes:
             message = f"a <{kind}> has an empty name"
             report.error(element.place, "empty-name", message)
-        node = Node(
+        node = SdfNode(
             kind, name, scope, element.place, model_frame=into.model_frame, **fields
         )
         if not node.full_name:
@@ -313,7 +313,7 @@ class ModelReader:
         while proxy in scope.nodes:
             proxy += "_"
         # Its place follows the frames of what is merged, which come next.
-        frame = Node(
+        frame = SdfNode(
             "frame",
             proxy,
             scope,

@@ -12,16 +12,16 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.mimics import check_mimics
 from armillary.formats.names import FreeNames, depth_first
-from armillary.formats.sdf.graph import FIXED, Edge, Part
+from armillary.formats.sdf.graph import FIXED, Edge, SdfPart
 from armillary.formats.sdf.joints import (
     GEARBOX,
     LEADER_AXES,
     SEVERAL,
-    JointElement,
+    SdfJoint,
     motions,
 )
-from armillary.formats.sdf.scopes import SEPARATOR, Frames, Node
-from armillary.formats.several_joints import Step, links_behind, placed
+from armillary.formats.sdf.scopes import SEPARATOR, Frames, SdfNode
+from armillary.formats.several_joints import SplitJoint, links_behind, placed
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
 from armillary.model.joint import Joint
@@ -62,7 +62,7 @@ class _Follower:
 
 
 @dataclass(slots=True)
-class _Names:
+class _PartNames:
     """What the links and joints of a part are called.
 
     Attributes:
@@ -74,27 +74,31 @@ class _Names:
 
     links: FreeNames = field(default_factory=lambda: FreeNames(set()))
     joints: FreeNames = field(default_factory=lambda: FreeNames(set()))
-    of_link: dict[Node | None, str] = field(default_factory=dict[Node | None, str])
-    of_joint: dict[Node, list[str]] = field(default_factory=dict[Node, list[str]])
+    of_link: dict[SdfNode | None, str] = field(
+        default_factory=dict[SdfNode | None, str]
+    )
+    of_joint: dict[SdfNode, list[str]] = field(default_factory=dict[SdfNode, list[str]])
 
 
 class PartBuilder:
     """Makes the manipulator of a part."""
 
-    def __init__(self, part: Part, name: str, frames: Frames, report: Report) -> None:
+    def __init__(
+        self, part: SdfPart, name: str, frames: Frames, report: Report
+    ) -> None:
         self.part = part
         self.name = name
-        self.names = _Names()
+        self.names = _PartNames()
         self._frames = frames
         self._report = report
         tops = part.tops
         outer = tops[0].node.scope
         self._origin = tops[0].scope if len(tops) == 1 else outer
         self._followers: list[_Follower] = []
-        self._steps: dict[Node, list[Step]] = {}
+        self._steps: dict[SdfNode, list[SplitJoint]] = {}
         self._extra: dict[str, list[Frame]] = {}
         self._ends: list[Link] = []
-        self._frame_names: dict[Node, str] = {}
+        self._frame_names: dict[SdfNode, str] = {}
         self._name_all()
         self._add_frames()
 
@@ -103,7 +107,7 @@ class PartBuilder:
         """Return whether nothing in it moves."""
         return all(edge.is_fixed for edge in self._edges())
 
-    def places(self) -> Iterator[tuple[Node, str]]:
+    def places(self) -> Iterator[tuple[SdfNode, str]]:
         """Yield the links and frames, each with its name."""
         for node, name in self.names.of_link.items():
             if node is not None:
@@ -112,7 +116,7 @@ class PartBuilder:
 
     # Names
 
-    def _full(self, node: Node) -> str:
+    def _full(self, node: SdfNode) -> str:
         name = node.full_name
         if len(self.part.tops) > 1 and not node.scope.is_world:
             scope = node.scope
@@ -121,7 +125,7 @@ class PartBuilder:
             name = f"{scope.name}{SEPARATOR}{name}"
         return name
 
-    def _derived(self, free: FreeNames, node: Node) -> str:
+    def _derived(self, free: FreeNames, node: SdfNode) -> str:
         wanted = self._full(node)
         name = free.derive(wanted)
         if name != wanted:
@@ -158,14 +162,14 @@ class PartBuilder:
 
     # Poses
 
-    def in_world(self, node: Node) -> Pose:
+    def in_world(self, node: SdfNode) -> Pose:
         """Return the pose of a node in the world."""
         pose, origin = self._frames.from_top(node, self._origin), self._origin
         if origin.outer is None:
             return pose
         return self._frames.in_scope(self._frames.node_of(origin)) @ pose
 
-    def _pose(self, node: Node, link: Node | None) -> Pose:
+    def _pose(self, node: SdfNode, link: SdfNode | None) -> Pose:
         """Return the pose of a node in a link, or in the world."""
         if link is None:
             return self.in_world(node)
@@ -205,7 +209,7 @@ class PartBuilder:
         root = of_link[part.root]
         first = Link(name=root) if part.root is None else self._body(part.root)
         children: dict[str, list[str]] = {}
-        carriers: dict[str, tuple[Edge, bool, Node]] = {}
+        carriers: dict[str, tuple[Edge, bool, SdfNode]] = {}
         tree = sorted(part.tree.items(), key=lambda item: item[1][0].number)
         for child, (edge, is_reversed) in tree:
             parent = edge.child if is_reversed else edge.parent
@@ -220,7 +224,9 @@ class PartBuilder:
             links += self._behind(steps, parent, body)
         return links
 
-    def _behind(self, steps: Sequence[Step], parent: str, body: Link) -> list[Link]:
+    def _behind(
+        self, steps: Sequence[SplitJoint], parent: str, body: Link
+    ) -> list[Link]:
         """Return the links behind joints.
 
         A joint that is called as its link has no name of its own.
@@ -233,7 +239,7 @@ class PartBuilder:
             for link in links
         ]
 
-    def _body(self, node: Node) -> Link:
+    def _body(self, node: SdfNode) -> Link:
         name = self.names.of_link[node]
         return msgspec.structs.replace(node.body.link, name=name)
 
@@ -282,7 +288,7 @@ class PartBuilder:
             self._followers.append(kind)
             self._steps[node] = []
             return
-        steps: list[Step] = []
+        steps: list[SplitJoint] = []
         for k, (_, motion) in enumerate(motions(joint, self._axes(edge))):
             axis = joint.axes[k] if k < len(joint.axes) else None
             limits = UNLIMITED if axis is None else axis.limits
@@ -291,7 +297,7 @@ class PartBuilder:
             if axis is not None:
                 places = axis.places
             steps.append(
-                Step(
+                SplitJoint(
                     name=names[k],
                     joint=motion,
                     limits=limits,
@@ -310,7 +316,7 @@ class PartBuilder:
             )
         self._steps[node] = steps
 
-    def _mimic(self, node: Node, mimic: dict[str, object] | None) -> Coupling | None:
+    def _mimic(self, node: SdfNode, mimic: dict[str, object] | None) -> Coupling | None:
         """Return what an axis follows, by the name of the leading coordinate."""
         if mimic is None:
             return None
@@ -332,21 +338,21 @@ class PartBuilder:
         for top in self.part.tops:
             for node in top.joints:
                 joint = node.body
-                if isinstance(joint, JointElement) and joint.type == GEARBOX:
+                if isinstance(joint, SdfJoint) and joint.type == GEARBOX:
                     self._couple(node, joint)
 
-    def _couple(self, node: Node, gearbox: JointElement) -> None:
+    def _couple(self, node: SdfNode, gearbox: SdfJoint) -> None:
         ratio, reference = gearbox.gear
-        ends: list[Node | None] = []
+        ends: list[SdfNode | None] = []
         for name in (reference, gearbox.parent, gearbox.child):
             path = node.scope.path(name, node.model_frame)
             link = self._frames.link_of(path[-1]) if path else None
-            ends.append(link if isinstance(link, Node) else None)
+            ends.append(link if isinstance(link, SdfNode) else None)
         if not all(end in self.names.of_link for end in ends if end is not None):
             return
         found = [self._turning(ends[0], end) for end in ends[1:]]
         fake = Edge(node, gearbox, GEARBOX, ends[1], ends[2] or node)
-        turns: list[tuple[Node, float]] = []
+        turns: list[tuple[SdfNode, float]] = []
         for hit, axis in zip(found, self._axes(fake), strict=True):
             if hit is None:
                 break
@@ -375,10 +381,12 @@ class PartBuilder:
             for f in self._followers
         ]
 
-    def _in_origin(self, node: Node) -> Pose:
+    def _in_origin(self, node: SdfNode) -> Pose:
         return self._frames.from_top(node, self._origin)
 
-    def _turning(self, a: Node | None, b: Node | None) -> tuple[Edge, float] | None:
+    def _turning(
+        self, a: SdfNode | None, b: SdfNode | None
+    ) -> tuple[Edge, float] | None:
         """Return the joint about which b turns on a, and 1, or -1 if a is its child."""
         for edge, _ in self.part.tree.values():
             ends = edge.parent, edge.child
@@ -405,7 +413,7 @@ class PartBuilder:
                 for step in steps
             ]
 
-    def _placed_steps(self, edge: Edge, is_reversed: bool) -> list[Step]:
+    def _placed_steps(self, edge: Edge, is_reversed: bool) -> list[SplitJoint]:
         """Return the joints from the carrying to the carried link."""
         parent, child = edge.parent, edge.child
         if is_reversed:
@@ -415,10 +423,10 @@ class PartBuilder:
             total = self._pose(child, parent)
         node = edge.node
         if node is None:
-            return [Step(name="", joint=Fixed(precursor=total))]
+            return [SplitJoint(name="", joint=Fixed(precursor=total))]
         if edge.is_fixed:
             (name,) = self.names.of_joint[node]
-            return [Step(name=name, joint=Fixed(precursor=total))]
+            return [SplitJoint(name=name, joint=Fixed(precursor=total))]
         X_PJ, X_CJ = self._pose(node, parent), self._pose(node, child)
         steps = self._steps[node]
         before, after = X_PJ, X_CJ.inverse()
@@ -437,7 +445,7 @@ class PartBuilder:
                 f"{node.label} turns about a line beside link "
                 f"{quote(self.names.of_link[child])}; a link is put between",
             )
-            steps = [*steps, Step(name=offset, joint=joints[-1])]
+            steps = [*steps, SplitJoint(name=offset, joint=joints[-1])]
         elif len(joints) == 1:
             joints = [last.replace(precursor=total)]
         else:
@@ -487,7 +495,7 @@ class PartBuilder:
         return Closure(a, b, position=position, rotation=rotation, name=name)
 
     def _loop_frame(
-        self, node: Node, named: str, link: Node | None, turn: Pose, end: str
+        self, node: SdfNode, named: str, link: SdfNode | None, turn: Pose, end: str
     ) -> str:
         """Return the name of a frame of a link at a joint: that which it names, or new.
 
@@ -507,7 +515,7 @@ class PartBuilder:
         self._extra.setdefault(name, []).append(Frame(name=frame, pose=X_LF))
         return frame
 
-    def _welded(self, edge: Edge, steps: Sequence[Step]) -> Closure:
+    def _welded(self, edge: Edge, steps: Sequence[SplitJoint]) -> Closure:
         node, joint = edge.node, edge.joint
         assert node is not None and joint is not None, "it is a joint"
         X_PJ = self._pose(node, edge.parent)
@@ -529,10 +537,10 @@ class PartBuilder:
         own = [node for top in self.part.tops for node in top.frames]
         for node in (*own, *world.of_kind("frame")):
             link = self._frames.link_of(node)
-            if isinstance(link, Node) and link in self.names.of_link:
+            if isinstance(link, SdfNode) and link in self.names.of_link:
                 self._add_frame(node, link)
 
-    def _add_frame(self, node: Node, link: Node) -> None:
+    def _add_frame(self, node: SdfNode, link: SdfNode) -> None:
         name = self._derived(self.names.links, node)
         self._frame_names[node] = name
         origin = node.scope if node.scope.is_world else self._origin

@@ -8,7 +8,7 @@ from typing import Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.sdf.cells import CellBuilder
+from armillary.formats.sdf.cells import SdfCellBuilder
 from armillary.formats.sdf.files import SdfFiles
 from armillary.formats.sdf.links import LinkReader
 from armillary.formats.sdf.models import ModelReader
@@ -66,7 +66,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     models = ModelReader(files, LinkReader(files, report), report)
     world, name = _world(files, models, path, report)
     report.raise_if_errors()
-    cell = CellBuilder(world, report).cell(name)
+    cell = SdfCellBuilder(world, report).cell(name)
     for file in files.all:
         report_unused(file.root, report, foreign=FOREIGN, asides=("plugin",))
     report.raise_if_errors()

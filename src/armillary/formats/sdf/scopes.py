@@ -27,7 +27,7 @@ from armillary.formats.sdf.files import SdfFile
 from armillary.limits import SDF_NAME_PARTS
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["MODEL_FRAME", "SEPARATOR", "WORLD_FRAME", "Frames", "Node", "Scope"]
+__all__ = ["MODEL_FRAME", "SEPARATOR", "WORLD_FRAME", "Frames", "Scope", "SdfNode"]
 
 SEPARATOR: Final = "::"
 MODEL_FRAME: Final = "__model__"
@@ -36,7 +36,7 @@ STEPS: Final = 6
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class SdfNode:
     """A link, joint, frame or model in its scope.
 
     Attributes:
@@ -101,8 +101,8 @@ class Scope:
     self_collide: bool | None = None
     canonical: str = ""
     placement: str = ""
-    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
-    order: list[Node] = field(default_factory=list[Node])
+    nodes: dict[str, SdfNode] = field(default_factory=dict[str, SdfNode])
+    order: list[SdfNode] = field(default_factory=list[SdfNode])
     lost: int = 0
 
     @property
@@ -110,11 +110,11 @@ class Scope:
         """Return what messages call it."""
         return f"{'world' if self.is_world else 'model'} {quote(self.name)}"
 
-    def of_kind(self, kind: str) -> Iterator[Node]:
+    def of_kind(self, kind: str) -> Iterator[SdfNode]:
         """Yield the nodes of a kind, in the order of the file."""
         return (node for node in self.order if node.kind == kind)
 
-    def path(self, name: str, model_frame: str = "") -> list[Node] | None:
+    def path(self, name: str, model_frame: str = "") -> list[SdfNode] | None:
         """Return the nodes that lead to a name, nothing for the frame of the scope.
 
         model_frame: What `__model__` means.
@@ -128,7 +128,7 @@ class Scope:
                 return []
         if name in self.nodes:
             return [self.nodes[name]]
-        scope, path, begun = self, list[Node](), ""
+        scope, path, begun = self, list[SdfNode](), ""
         parts = name.split(SEPARATOR)
         if len(parts) > SDF_NAME_PARTS.most:
             return None
@@ -152,19 +152,19 @@ class Frames:
 
     def __init__(self, report: Report) -> None:
         self._report = report
-        self._raw: dict[Node, Pose] = {}
-        self._in_scope: dict[Node, Pose] = {}
-        self._paths: dict[Node, list[Node]] = {}
-        self._links: dict[Node, Node | Scope | None] = {}
+        self._raw: dict[SdfNode, Pose] = {}
+        self._in_scope: dict[SdfNode, Pose] = {}
+        self._paths: dict[SdfNode, list[SdfNode]] = {}
+        self._links: dict[SdfNode, SdfNode | Scope | None] = {}
 
     # Poses
 
-    def in_scope(self, node: Node) -> Pose:
+    def in_scope(self, node: SdfNode) -> Pose:
         """Return the pose of a node in the frame of its scope.
 
         After an error it is where it is without what was wrong.
         """
-        pending, waiting = [node], dict[Node, None]()
+        pending, waiting = [node], dict[SdfNode, None]()
         while pending:
             current = pending[-1]
             if current in self._in_scope:
@@ -187,14 +187,14 @@ class Frames:
             self._in_scope[current] = self._placed(current)
         return self._in_scope[node]
 
-    def at_path(self, path: list[Node]) -> Pose:
+    def at_path(self, path: list[SdfNode]) -> Pose:
         """Return the pose at the end of a path, in the scope where it begins."""
         pose = IDENTITY
         for node in path:
             pose = pose @ self.in_scope(node)
         return pose
 
-    def from_top(self, node: Node, top: Scope) -> Pose:
+    def from_top(self, node: SdfNode, top: Scope) -> Pose:
         """Return the pose of a node in the frame of a scope around it."""
         pose, scope = self.in_scope(node), node.scope
         while scope is not top:
@@ -203,7 +203,7 @@ class Frames:
             scope = scope.outer
         return pose
 
-    def relative(self, node: Node, to: Node, top: Scope) -> Pose:
+    def relative(self, node: SdfNode, to: SdfNode, top: Scope) -> Pose:
         """Return the pose of a node in another: exactly, if a short chain leads there.
 
         top: A scope around both.
@@ -222,23 +222,23 @@ class Frames:
         return X_TA.inverse() @ self.from_top(node, top)
 
     @staticmethod
-    def node_of(scope: Scope) -> Node:
+    def node_of(scope: Scope) -> SdfNode:
         """Return the node that a model is in the scope around it."""
         assert scope.outer is not None, "the world has no node"
         return scope.outer.nodes[scope.name]
 
-    def base_of(self, node: Node) -> Node | None:
+    def base_of(self, node: SdfNode) -> SdfNode | None:
         """Return what the pose of a node is relative to; None for its scope."""
         path = self._base_path(node)
         return path[-1] if path else None
 
-    def _needs(self, node: Node) -> list[Node]:
+    def _needs(self, node: SdfNode) -> list[SdfNode]:
         needs = list(self._base_path(node))
         if node.inner is not None and node.inner.placement:
             needs += self._placement(node.inner)
         return needs
 
-    def _placed(self, node: Node) -> Pose:
+    def _placed(self, node: SdfNode) -> Pose:
         pose = node.pose.pose
         if node.inner is not None and node.inner.placement:
             # X_RM = X_RF X_MF^-1 with F the placement frame.
@@ -248,14 +248,14 @@ class Frames:
         self._raw[node] = pose
         return self.at_path(self._base_path(node)) @ pose
 
-    def _in_merged(self, proxy: Node, merged: Scope) -> Pose:
+    def _in_merged(self, proxy: SdfNode, merged: Scope) -> Pose:
         """Return the pose of a merged model's placement frame in that of the model.
 
         proxy: The frame that stands for the frame of the model, to which all in it is
             relative in the end.
         """
         path = self._placement(merged)
-        pose, seen = self.at_path(path[1:]), set[Node]()
+        pose, seen = self.at_path(path[1:]), set[SdfNode]()
         while path and path[0] is not proxy and path[0] not in seen:
             node = path[0]
             seen.add(node)
@@ -267,14 +267,14 @@ class Frames:
             pose = self.at_path(path[1:]) @ own @ pose
         return pose
 
-    def _placement(self, scope: Scope) -> list[Node]:
+    def _placement(self, scope: Scope) -> list[SdfNode]:
         path = scope.path(scope.placement)
         if path is None:
             self._unknown(scope.placement, scope, scope.place, "its placement frame")
             scope.placement = ""
         return path or []
 
-    def _base_path(self, node: Node) -> list[Node]:
+    def _base_path(self, node: SdfNode) -> list[SdfNode]:
         """Return the path to what the pose of a node is relative to."""
         if node not in self._paths:
             name = node.pose.relative_to or node.base
@@ -290,10 +290,10 @@ class Frames:
 
     # Attachment
 
-    def link_of(self, node: Node) -> Node | Scope | None:
+    def link_of(self, node: SdfNode) -> SdfNode | Scope | None:
         """Return the link that a node moves with; the world as its scope; or None."""
         chain, seen = [node], {node}
-        result: Node | Scope | None = None
+        result: SdfNode | Scope | None = None
         while True:
             current = chain[-1]
             if current in self._links:
@@ -303,7 +303,7 @@ class Frames:
                 result = current
                 break
             step = self._carrier(current)
-            if not isinstance(step, Node):
+            if not isinstance(step, SdfNode):
                 result = step
                 break
             if step in seen:
@@ -315,7 +315,7 @@ class Frames:
         self._links.update(dict.fromkeys(chain, result))
         return result
 
-    def _carrier(self, node: Node) -> Node | Scope | None:
+    def _carrier(self, node: SdfNode) -> SdfNode | Scope | None:
         """Return what a frame, a joint or a model is attached to."""
         if node.inner is not None:
             return self._canonical(node.inner)
@@ -327,16 +327,16 @@ class Frames:
             return None
         return path[-1] if path else self._of_scope(node.scope)
 
-    def _of_scope(self, scope: Scope) -> Node | Scope | None:
+    def _of_scope(self, scope: Scope) -> SdfNode | Scope | None:
         return scope if scope.is_world else self._canonical(scope)
 
-    def canonical(self, scope: Scope) -> Node | None:
+    def canonical(self, scope: Scope) -> SdfNode | None:
         """Return the canonical link of a model, None where it has no link."""
         node = self._canonical(scope)
         link = self.link_of(node) if node is not None else None
-        return link if isinstance(link, Node) else None
+        return link if isinstance(link, SdfNode) else None
 
-    def _canonical(self, scope: Scope) -> Node | None:
+    def _canonical(self, scope: Scope) -> SdfNode | None:
         if scope.canonical:
             path = scope.path(scope.canonical)
             if path:
@@ -362,7 +362,7 @@ class Frames:
             hint=report.hint(name, scope.nodes),
         )
 
-    def _refuse_cycle(self, node: Node, names: list[str], how: str) -> None:
+    def _refuse_cycle(self, node: SdfNode, names: list[str], how: str) -> None:
         self._report.error(
             node.place,
             "cycle",

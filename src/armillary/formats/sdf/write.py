@@ -78,7 +78,7 @@ def write(cell: Workcell, report: Report) -> bytes:
     return text.encode()
 
 
-class _Names:
+class _SceneNames:
     """Names that SDF takes in one scope, and those in the cell where they differ."""
 
     def __init__(self) -> None:
@@ -115,14 +115,14 @@ class _SdfWriter:
         self._cell = cell
         self._report = report
         self._unsupported = report.unsupported
-        self._names = _Names()
+        self._names = _SceneNames()
         self._tested = self._tested_with_themselves()
         self._bare = 0
         self._is_single = len(cell.manipulators) == 1 and cell.name in (
             DEFAULT_NAME,
             cell.manipulators[0].name,
         )
-        self._scopes: dict[str, _Names] = {}
+        self._scopes: dict[str, _SceneNames] = {}
         self._joints: dict[str, list[ExportedJoint]] = {}
         self._unsupported.add_fields(cell, WRITTEN)
         closed = [m.name for m in cell.manipulators if _can_close(m)]
@@ -269,7 +269,7 @@ class _SdfWriter:
     # Links
 
     def _link(
-        self, m: Manipulator, link: Link, names: _Names, pose: Pose, at: str
+        self, m: Manipulator, link: Link, names: _SceneNames, pose: Pose, at: str
     ) -> Element:
         name, link_name = names.known(link.name), f"{m.name}/{link.name}"
         shapes = [
@@ -384,7 +384,7 @@ class _SdfWriter:
         return ELEMENTS.write("joint", fields, *parts)
 
     def _loop(
-        self, loop: Closure | Rod, names: _Names, m: Manipulator, is_world: bool
+        self, loop: Closure | Rod, names: _SceneNames, m: Manipulator, is_world: bool
     ) -> Element:
         """Return the joint that closes a loop."""
         assert isinstance(loop, Closure), "rods are left open"
@@ -415,9 +415,9 @@ def _numbers(values: tuple[float, ...]) -> str:
     return tag("v", {"v": [value + 0.0 for value in values]}).attributes["v"]
 
 
-def _scope_names(m: Manipulator, joints: list[ExportedJoint]) -> _Names:
+def _scope_names(m: Manipulator, joints: list[ExportedJoint]) -> _SceneNames:
     """Return the names of a model, in which joints, links and frames are together."""
-    names = _Names()
+    names = _SceneNames()
     for link in m.links:
         names.new("link", link.name)
     for link in m.links:

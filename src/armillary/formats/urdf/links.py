@@ -10,7 +10,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.geometry import (
     GeometryReader,
-    MeshFiles,
+    MeshFinder,
     clipped_colour,
     half_space,
 )
@@ -75,7 +75,7 @@ class ShapeReader:
     def __init__(self, robot: Element, path: str, roots: Roots, report: Report) -> None:
         self._report = report.tolerating("the shape is left out")
         self._materials = _Materials(robot, report)
-        self._meshes = MeshFiles(roots, report)
+        self._meshes = MeshFinder(roots, report)
         self._base = os.path.dirname(os.path.abspath(path))
         self._geometry = GeometryReader(
             ELEMENTS, self._mesh_file, self._report, others={"plane": self._plane}
