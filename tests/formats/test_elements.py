@@ -23,6 +23,7 @@ from armillary.formats.elements import (
     one_of,
 )
 from armillary.formats.robwork import elements as robwork
+from armillary.formats.sdf import elements as sdf
 from armillary.formats.srdf import elements as srdf
 from armillary.formats.srdf.names import Names
 from armillary.formats.urdf import elements as urdf
@@ -33,6 +34,7 @@ FORMATS: dict[str, Elements[Any]] = {
     "urdf": urdf.ELEMENTS,
     "srdf": srdf.ELEMENTS,
     "srdf states": srdf.IN_STATE,
+    "sdf": sdf.ELEMENTS,
     "robwork": robwork.ELEMENTS,
     **{f"robwork {kind}": each for kind, each in robwork.RULE_FILES.items()},
 }
@@ -41,7 +43,10 @@ TABLES = {
     for name, elements in FORMATS.items()
     for table in elements.tables.values()
 }
-WORDS = ("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", "")
+WORDS = (
+    *("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", ""),
+    *("euler_rpy", "quat_xyzw", "axis", "axis2"),
+)
 SAMPLES: tuple[Any, ...] = (
     *WORDS,
     *(0.1, -2.5, 1e-300, 7.0, 0.0),
@@ -104,7 +109,12 @@ def test_what_must_be_there_is_missed(name: str):
     required = [
         a for row in table.rows if row.default is REQUIRED for a in row.attributes
     ]
-    assert codes == ["missing-attribute"] * len(required)
+    children = sum(row.child for row in table.rows if row.default is REQUIRED)
+    assert (
+        sorted(codes)
+        == ["missing-attribute"] * (len(required) - children)
+        + ["missing-element"] * children
+    )
     assert values.keys() == set(table.fields)
 
 

@@ -139,8 +139,6 @@ def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
     [
         ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
         ("arm.mjcf", b"<mujoco/>", "MJCF"),
-        ("arm.sdf", b"<?xml version='1.0'?><sdf version='1.9'/>", "SDF"),
-        ("arm.world", b"<sdf version='1.6'><world/></sdf>", "SDF"),
     ],
 )
 def test_formats_that_are_known_but_not_read_are_named(

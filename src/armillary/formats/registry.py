@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf, usd, xacro
+from armillary.formats import actin, isaac, native, robwork, sdf, urdf, usd, xacro
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -42,6 +42,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     native.FORMAT,
     isaac.FORMAT,
     urdf.FORMAT,
+    sdf.FORMAT,
     actin.FORMAT,
     robwork.FORMAT,
     usd.FORMAT,
@@ -77,14 +78,6 @@ UNREAD: Final = (
         ("mujoco", "mujocoinclude"),
         (),
         "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
-    ),
-    _Unread(
-        "SDF",
-        (".sdf",),
-        ("sdf",),
-        (),
-        "Load the URDF or xacro that it was made from, or export URDF where it was "
-        "made.",
     ),
 )
 

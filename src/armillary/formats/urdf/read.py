@@ -11,9 +11,15 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.urdf.joints import JointElement, read_joint, with_motors
+from armillary.formats.mimics import check_mimics
+from armillary.formats.urdf.joints import (
+    SEVERAL,
+    JointElement,
+    read_joint,
+    with_motors,
+)
 from armillary.formats.urdf.links import ShapeReader, read_link
-from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
+from armillary.formats.urdf.tree import cell_of, check_names, root_of
 from armillary.formats.xml import (
     Element,
     parse,
@@ -79,7 +85,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     asides = ("link", "material", "dynamics", "transmission", "actuator")
     report_unused(robot, report, foreign=FOREIGN, asides=asides)
     are_named = check_names(places, joints, report)
-    unlimited, free = check_mimics(joints, report)
+    unlimited, free = check_mimics(joints, report, several=SEVERAL)
     # With wrong names, links would seem to be loose that are not.
     root = root_of(places, joints, report) if are_named else None
     report.raise_if_errors()
