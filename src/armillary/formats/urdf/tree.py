@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -12,6 +12,13 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, Severity
 from armillary.formats.names import FreeNames, check_unique, depth_first, shown_cycle
+from armillary.formats.several_joints import (
+    BALL,
+    FLOATING,
+    Step,
+    links_behind,
+    placed,
+)
 from armillary.formats.urdf.joints import FREE, SEVERAL, JointElement
 from armillary.model.axis import Axis, X, Y, Z
 from armillary.model.joint import Joint
@@ -247,19 +254,15 @@ def _contradicting(
 # The links and joints of a faultless URDF to a cell
 
 
+SPLIT: Final = {"floating": FLOATING, "spherical": BALL}
+
 PARTS: Final[dict[str, tuple[str, ...]]] = {
     "planar": ("x", "y", "theta"),
-    "floating": ("x", "y", "z", "yaw", "pitch", "roll"),
-    "spherical": ("yaw", "pitch", "roll"),
+    **{kind: tuple(joints) for kind, joints in SPLIT.items()},
 }
-"""The joints that replace a joint with several coordinates: ends of their names.
-
-The rotation is Rz(yaw) Ry(pitch) Rx(roll).
-"""
+"""The joints that replace a joint with several coordinates: ends of their names."""
 
 AXES: Final[tuple[Axis, Axis, Axis]] = (X, Y, Z)
-_SLIDES: Final = {"x": X, "y": Y, "z": Z}
-_TURNS: Final = {"yaw": Z, "pitch": Y, "roll": X}
 
 
 def cell_of(
@@ -341,37 +344,30 @@ def _free_base(
 
 def _split(
     joint: JointElement, body: Link, links: FreeNames, joints: FreeNames, report: Report
-) -> Iterator[Link]:
-    """Yield the links of a joint with several coordinates, the last one its child."""
-    steps = _steps(joint)
-    names = [joints.derive(f"{joint.name}_{suffix}") for suffix, _ in steps]
+) -> list[Link]:
+    """Return the links of a joint with several coordinates, the last one its child."""
+    moves = _moves(joint)
+    names = [joints.derive(f"{joint.name}_{part}") for part in moves]
     report.note(
         joint.place,
         "split-joint",
-        f"{joint.type} joint {quote(joint.name)} becomes {len(steps)} joints: "
+        f"{joint.type} joint {quote(joint.name)} becomes {len(moves)} joints: "
         f"{', '.join(names)}",
     )
-    parent = joint.parent
-    for number, (name, (_, moves)) in enumerate(zip(names, steps, strict=True), 1):
-        link = body if number == len(steps) else Link(name=links.derive(name))
-        yield msgspec.structs.replace(link, parent=parent, joint=moves, joint_name=name)
-        parent = link.name
+    steps = [
+        Step(name=name, joint=each)
+        for name, each in zip(names, placed(joint.origin, moves.values()), strict=True)
+    ]
+    return links_behind(steps, parent=joint.parent, body=body, names=links)
 
 
-def _steps(joint: JointElement) -> list[tuple[str, Joint]]:
+def _moves(joint: JointElement) -> dict[str, Joint]:
     """Return the joints that replace a joint, with the ends of their names."""
-    slides, turns = _SLIDES, _TURNS
-    if joint.type == "planar":
-        first, second, normal = _plane(joint.axis)
-        slides, turns = {"x": first, "y": second}, {"theta": normal}
-    steps: list[tuple[str, Joint]] = []
-    for part in PARTS[joint.type]:
-        kind = Prismatic if part in slides else Revolute
-        steps.append((part, kind(axis=(slides | turns)[part])))
-    # The origin of the joint comes before the first of its steps.
-    part, first_joint = steps[0]
-    steps[0] = part, msgspec.structs.replace(first_joint, precursor=joint.origin)
-    return steps
+    if joint.type != "planar":
+        return SPLIT[joint.type]
+    first, second, normal = _plane(joint.axis)
+    parts = Prismatic(axis=first), Prismatic(axis=second), Revolute(axis=normal)
+    return dict(zip(PARTS["planar"], parts, strict=True))
 
 
 def _plane(axis: Axis) -> tuple[Axis, Axis, Axis]:
