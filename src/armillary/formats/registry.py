@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf, xacro
+from armillary.formats import actin, isaac, mjcf, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -42,6 +42,7 @@ FORMATS: Final[tuple[Format, ...]] = (
     native.FORMAT,
     isaac.FORMAT,
     urdf.FORMAT,
+    mjcf.FORMAT,
     actin.FORMAT,
     robwork.FORMAT,
 )
@@ -70,13 +71,6 @@ class _Unread(NamedTuple):
 
 
 UNREAD: Final = (
-    _Unread(
-        "MJCF, MuJoCo's XML",
-        (".mjcf",),
-        ("mujoco", "mujocoinclude"),
-        (),
-        "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
-    ),
     _Unread(
         "SDF",
         (".sdf",),

@@ -1,0 +1,405 @@
+"""Equality constraints: joints that follow others, and closed loops."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+import msgspec
+
+from armillary.errors import ModelError, quote
+from armillary.formats.diagnostic import Place, Report
+from armillary.formats.elements import TEXT, ElementTable, Row, choice, numbers
+from armillary.formats.mjcf.bodies import Body
+from armillary.formats.mjcf.document import MAIN, Document
+from armillary.formats.mjcf.trees import Group, LinkAt, Trees
+from armillary.formats.names import FreeNames
+from armillary.formats.xml import Element
+from armillary.model.coupling import Coupling
+from armillary.model.frame import Frame
+from armillary.model.link import Link
+from armillary.model.loops.loop import Closure
+from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
+from armillary.spatial.pose import IDENTITY, Pose
+from armillary.spatial.vector import ZERO
+
+__all__ = [
+    "EQUALITIES",
+    "Couple",
+    "LoopFound",
+    "add_couplings",
+    "couples",
+    "find_loops",
+]
+
+ALL: Final = "xyz"
+LINEAR: Final = (0.0, 1.0, 0.0, 0.0, 0.0)
+_SWITCH: Final = choice({"true": True, "false": False})
+_ACTIVE: Final = Row[Report]("active", _SWITCH, default=True)
+_ENDS: Final = (
+    *(Row[Report](key, TEXT, default=None) for key in ("body1", "body2")),
+    *(Row[Report](key, TEXT, default=None) for key in ("site1", "site2")),
+)
+_NAME: Final = Row[Report]("name", TEXT, default="")
+
+EQUALITIES: Final = {
+    "joint": ElementTable[Report](
+        "joint",
+        _NAME,
+        _ACTIVE,
+        Row("joint1", TEXT),
+        Row("joint2", TEXT, default=None),
+        Row("polycoef", numbers(None), default=LINEAR),
+    ),
+    "connect": ElementTable[Report](
+        "connect", _NAME, _ACTIVE, *_ENDS, Row("anchor", numbers(3), default=ZERO)
+    ),
+    "weld": ElementTable[Report](
+        "weld",
+        _NAME,
+        _ACTIVE,
+        *_ENDS,
+        Row("anchor", numbers(3), default=ZERO),
+        Row("relpose", numbers(7), default=None),
+    ),
+}
+"""The constraints that are read, and what of them is."""
+
+
+class Couple(NamedTuple):
+    """Two joints, of which the first follows the second.
+
+    Attributes:
+        element: The constraint.
+        follower: Its name in the file.
+        leader: Its name in the file.
+        constant: The follower's distance from its `ref` where the leader is at its own.
+        rate: Of the follower by the leader.
+    """
+
+    element: Element
+    follower: str
+    leader: str
+    constant: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFound:
+    """A constraint between two bodies.
+
+    Attributes:
+        element: It.
+        loop: Of frames as `manipulator/frame`.
+    """
+
+    element: Element
+    loop: Closure
+
+
+def couples(document: Document) -> tuple[list[Couple], list[Element]]:
+    """Return the constraints that are linear couplings, and those that are not read."""
+    report = document.report
+    found: list[Couple] = []
+    others: list[Element] = []
+    for element in document.sections.get("equality", []):
+        effective = document.effective(element, "equality", MAIN)
+        if element.name not in EQUALITIES:
+            report.unsupported.add(f"<{element.name}> of <equality>", element.place)
+            others.append(effective)
+            continue
+        if effective.attributes.get("active", "true") != "true":
+            what = f"an <equality> <{element.name}> that is not active"
+            report.unsupported.add(what, element.place)
+            others.append(effective)
+            continue
+        if element.name != "joint":
+            continue
+        values = EQUALITIES["joint"].read(effective, report)
+        given = tuple(values["polycoef"] or LINEAR)
+        coefficients = (*given, *LINEAR[len(given) :])
+        if values["joint1"] is None:
+            continue
+        if values["joint2"] is None:
+            report.unsupported.add("a joint that an <equality> holds", element.place)
+            others.append(effective)
+        elif any(coefficients[2:]) or len(coefficients) > len(LINEAR):
+            what = "a <joint> of <equality> that is not linear"
+            report.unsupported.add(what, element.place)
+            others.append(effective)
+        else:
+            constant, rate = coefficients[:2]
+            one, other = values["joint1"], values["joint2"]
+            found.append(Couple(effective, one, other, constant, rate))
+    return found, others
+
+
+def add_couplings(
+    couplings: Sequence[Couple], trees: Trees, report: Report
+) -> list[Element]:
+    """Let links follow others; return the constraints for which that is not possible.
+
+    MuJoCo has q1 - ref1 = c0 + c1 (q2 - ref2).
+    """
+    known = trees.coordinates()
+    leaders: dict[tuple[str, str], str] = {}
+    left: list[Element] = []
+    for couple in couplings:
+        place, label = couple.element.place, couple.element.label
+        ends: list[tuple[Group, str, float]] = []
+        for name in (couple.follower, couple.leader):
+            if name not in known:
+                report.error(
+                    place,
+                    "unknown-joint",
+                    f"{label} names the joint {quote(name)}, which does not exist",
+                    hint=report.hint(name, known),
+                )
+                break
+            group, names, joint = known[name]
+            if len(names) != 1:
+                message = f"{label} names {quote(name)}, which has several coordinates"
+                report.error(place, "free-mimic", message)
+                break
+            ends.append((group, names[0], joint.ref))
+        if len(ends) < 2:
+            continue
+        (group, follower, ref1), (other, leader, ref2) = ends
+        why = ""
+        if group is not other:
+            why = "they are of different manipulators"
+        elif (group.name, follower) in leaders:
+            why = f"{quote(follower)} follows another joint already"
+        else:
+            chain = leader
+            while chain and chain != follower:
+                chain = leaders.get((group.name, chain), "")
+            if chain:
+                why = "they would follow each other"
+        if why:
+            report.warning(
+                place,
+                "not-kept",
+                f"{quote(follower)} does not follow {quote(leader)} as {label} says: "
+                f"{why}",
+            )
+            left.append(couple.element)
+            continue
+        leaders[group.name, follower] = leader
+        offset = ref1 + couple.constant - couple.rate * ref2
+        coupling = Coupling(of=leader, multiplier=couple.rate, offset=offset)
+        _follow(group, follower, coupling, place, report)
+    return left
+
+
+def _follow(
+    group: Group, follower: str, coupling: Coupling, place: Place, report: Report
+) -> None:
+    links = [
+        msgspec.structs.replace(link, coupling=coupling)
+        if link.coordinate == follower and link.parent is not None
+        else link
+        for link in group.links
+    ]
+    # Its limits may leave the joint that it follows no range, which a model refuses.
+    try:
+        Manipulator(name=group.name, links=tuple(links))
+    except ModelError:
+        links = [
+            msgspec.structs.replace(
+                link,
+                limits=msgspec.structs.replace(
+                    link.limits, lower=-float("inf"), upper=float("inf")
+                ),
+            )
+            if link.coordinate == follower and link.coupling is not None
+            else link
+            for link in links
+        ]
+        report.warning(
+            place,
+            "mimic-limits",
+            f"the limits of joint {quote(follower)} would leave {quote(coupling.of)}, "
+            "which it follows, no range; they are left out",
+        )
+    group.links = links
+
+
+# Loops
+
+
+def find_loops(
+    document: Document, bodies: Sequence[Body], trees: Trees
+) -> tuple[list[LoopFound], list[Element]]:
+    """Return the loops that are closed, and the constraints that are not read.
+
+    Frames that loops need are added to links.
+    """
+    finder = _LoopFinder(document, bodies, trees)
+    for element in document.sections.get("equality", []):
+        if element.name in ("connect", "weld"):
+            effective = document.effective(element, "equality", MAIN)
+            if effective.attributes.get("active", "true") == "true":
+                finder.add(effective)
+    finder.store_frames()
+    return finder.loops, finder.left
+
+
+class _LoopFinder:
+    def __init__(
+        self, document: Document, bodies: Sequence[Body], trees: Trees
+    ) -> None:
+        self._report = document.report
+        self._bodies, self._trees = bodies, trees
+        self._numbers = {body.name: k for k, body in enumerate(bodies) if body.name}
+        self._numbers[WORLD] = 0
+        self._frames: dict[tuple[str, str], list[Frame]] = {}
+        self._names = {
+            group.name: FreeNames(
+                {link.name for link in group.links}
+                | {frame.name for link in group.links for frame in link.frames}
+            )
+            for group in trees.groups
+        }
+        self._of_site = {
+            site.element.attributes["name"]: k
+            for k, body in enumerate(bodies)
+            for site in body.of("site")
+            if "name" in site.element.attributes
+        }
+        self._world: list[Pose] = []
+        self.loops: list[LoopFound] = []
+        self.left: list[Element] = []
+
+    def add(self, element: Element) -> None:
+        """Add a constraint."""
+        values = EQUALITIES[element.name].read(element, self._report)
+        if values["site1"] is not None or values["site2"] is not None:
+            ends = [self._site(element, values[key]) for key in ("site1", "site2")]
+        else:
+            ends = self._ends(element, values)
+        if None in ends:
+            return
+        (body1, frame1), (body2, frame2) = (end for end in ends if end is not None)
+        why = self._why_not(body1, body2)
+        if why:
+            self._report.warning(
+                element.place, "not-kept", f"{element.label} closes no loop: {why}"
+            )
+            self.left.append(element)
+            return
+        rotation = ALL if element.name == "weld" else ""
+        loop = Closure(frame1, frame2, ALL, rotation, name=values["name"] or "")
+        self.loops.append(LoopFound(element, loop))
+
+    def _why_not(self, body1: int, body2: int) -> str:
+        if body1 == body2:
+            return "both ends are on one body"
+        for k in (body1, body2):
+            top = k
+            while self._bodies[top].parent > 0:
+                top = self._bodies[top].parent
+            if self._bodies[top].is_mocap:
+                return f"body {quote(self._bodies[top].name)} is moved by programs"
+            if any(j.type == "free" for j, _ in self._trees.joints[top]):
+                one, other = self._trees.bodies[body1], self._trees.bodies[body2]
+                if one is None or other is None or one.group is not other.group:
+                    return (
+                        f"body {quote(self._bodies[top].name)} is free, and its pose "
+                        "belongs to the state"
+                    )
+        return ""
+
+    def _site(self, element: Element, name: str | None) -> tuple[int, str] | None:
+        if name is None or name not in self._trees.sites:
+            self._report.error(
+                element.place,
+                "unknown-frame",
+                f"{element.label} names the site {quote(name or '')}, which does not "
+                "exist",
+                hint=self._report.hint(name or "", self._trees.sites),
+            )
+            return None
+        at, frame = self._trees.sites[name]
+        return self._of_site[name], f"{at.group.name}/{frame}"
+
+    def _ends(
+        self, element: Element, values: Mapping[str, object]
+    ) -> list[tuple[int, str] | None]:
+        """Return frames on two bodies, where the constraint begins to hold."""
+        numbers: list[int] = []
+        for key in ("body1", "body2"):
+            name = values[key]
+            if name is None and key == "body2":
+                name = WORLD
+            if not isinstance(name, str) or name not in self._numbers:
+                self._report.error(
+                    element.place,
+                    "unknown-link",
+                    f"{element.label} names the body {quote(str(name or ''))}, which "
+                    "does not exist",
+                    hint=self._report.hint(str(name or ""), self._numbers),
+                )
+                return [None, None]
+            numbers.append(self._numbers[name])
+        one, other = numbers
+        X_12 = self._pose(one).inverse() @ self._pose(other)
+        x, y, z = values["anchor"]  # type: ignore[misc]
+        anchor = Pose.translation(x, y, z)
+        if element.name == "connect":
+            in_one, in_other = anchor, X_12.inverse() @ anchor
+        else:
+            # The anchor of a weld is in the second body, the pose is of that one.
+            relative: object = values["relpose"]
+            if isinstance(relative, tuple) and any(relative[3:]):
+                X_12 = Pose.from_quaternion(relative[3:], relative[:3])
+            in_other = anchor
+            in_one = X_12 @ anchor
+        return [
+            self._frame(element, one, in_one, other),
+            self._frame(element, other, in_other, one),
+        ]
+
+    def _pose(self, number: int) -> Pose:
+        """Return the pose of a body in the world as the file has it."""
+        if not self._world:
+            for body in self._bodies:
+                outer = self._world[body.parent] if body.parent >= 0 else IDENTITY
+                self._world.append(outer @ body.pose)
+        return self._world[number]
+
+    def _frame(
+        self, element: Element, body: int, pose: Pose, other: int
+    ) -> tuple[int, str] | None:
+        """Return a frame at a pose on a body, a new one unless there is an equal one.
+
+        other: The body at the other end; what is fixed to the world is on its base.
+        """
+        at = self._trees.bodies[body]
+        if at is None:
+            beside = self._trees.bodies[other]
+            if beside is None:
+                return body, WORLD
+            group = beside.group
+            stands = IDENTITY if group.mount is None else group.mount.pose
+            at, pose = LinkAt(group, group.links[0].name), stands.inverse() @ pose
+        own = self._frames.setdefault((at.group.name, at.link), [])
+        for frame in own:
+            if frame.pose == pose:
+                return body, f"{at.group.name}/{frame.name}"
+        name = self._names[at.group.name].derive(f"{at.link}_{element.name}")
+        own.append(Frame(name=name, pose=pose))
+        return body, f"{at.group.name}/{name}"
+
+    def store_frames(self) -> None:
+        """Put the new frames into the links."""
+        for group in self._trees.groups:
+            group.links = [self._with_frames(group, link) for link in group.links]
+
+    def _with_frames(self, group: Group, link: Link) -> Link:
+        added = self._frames.get((group.name, link.name))
+        if not added:
+            return link
+        return msgspec.structs.replace(link, frames=(*link.frames, *added))
