@@ -118,6 +118,8 @@ class Inertias:
             xx, yy, zz = diagonal or ZERO
             xy = xz = yz = 0.0
         rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
+        if mass == xx == yy == zz == 0.0:
+            return None
         central = SpatialInertia.from_centre(mass, ZERO, rows)
         possible = possible_inertia(central, element.place, body.element.label, report)
         return None if possible is None else possible.transformed(pose)
@@ -237,8 +239,8 @@ def _scaled(inertia: SpatialInertia, factor: float) -> SpatialInertia:
 def _of_surface(corners: Array, mode: str) -> SpatialInertia | None:
     """Return the inertia of a surface of triangles, filled or a shell of density 1.
 
-    `legacy` counts each tetrahedron from the middle of the surface as positive, first
-    for the mass and its centre, then from that centre for the moments.
+    `legacy` counts each tetrahedron as positive: those from the middle of the surface
+    for the centre, those from the centre for mass and moments.
     """
     a, b, c = np.moveaxis(corners, 1, 0)
     areas = 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
@@ -271,7 +273,8 @@ def _of_surface(corners: Array, mode: str) -> SpatialInertia | None:
     second = sum(np.einsum("n,ni,nj->ij", parts, x, x) for x in (p, q, r, s))
     second = np.asarray(second) / 20.0
     rotational = np.trace(second) * np.eye(3) - second
-    return SpatialInertia.from_centre(volume, centre.tolist(), rotational.tolist())
+    mass = float(parts.sum())
+    return SpatialInertia.from_centre(mass, centre.tolist(), rotational.tolist())
 
 
 def _shell(shape: Shape) -> SpatialInertia | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from armillary.errors import quote
@@ -283,15 +283,15 @@ def steps_of(
 
     Returns the joints, and the pose of the body in the outer frame of the last one.
     """
+    if any(joint.ref for joint, _ in joints):
+        joints, X_PB = _at_zero(joints, X_PB)
     steps: list[Step] = []
     back = X_PB  # of the body in the outer frame of the last joint
     for joint, name in joints:
         if joint.type == SLIDE:
-            axis = Prismatic(axis=joint.axis).axis
-            before = back @ Pose.translation(*scale(-joint.ref, axis))
-            back = IDENTITY
-            motion: Joint = Prismatic(axis=axis, precursor=before)
+            motion: Joint = Prismatic(axis=joint.axis, precursor=back)
             steps.append(_step(joint, name, motion))
+            back = IDENTITY
             continue
         before = back @ Pose.translation(*joint.pos) if any(joint.pos) else back
         back = Pose.translation(*(x + 0.0 for x in negate(joint.pos)))
@@ -300,10 +300,32 @@ def steps_of(
                 placed = each.replace(precursor=before) if number == 0 else each
                 steps.append(Step(name=f"{name}_{end}", joint=placed))
             continue
-        if joint.ref:
-            before = before @ Pose.rotation_about(joint.axis, -joint.ref)
         steps.append(_step(joint, name, Revolute(axis=joint.axis, precursor=before)))
     return steps, back
+
+
+def _at_zero(
+    joints: Sequence[tuple[BodyJoint, str]], X_PB: Pose
+) -> tuple[list[tuple[BodyJoint, str]], Pose]:
+    """Return joints, and the pose of their body, with all coordinates at 0 as `ref`."""
+    placed: list[Pose] = []  # of each joint in the parent
+    for joint, _ in joints:
+        at = X_PB @ Pose.translation(*joint.pos)
+        placed.append(at)
+        if joint.type == SLIDE:
+            axis = Prismatic(axis=joint.axis).axis
+            X_PB = X_PB @ Pose.translation(*scale(-joint.ref, axis))
+        elif joint.ref:
+            back = Pose.translation(*negate(joint.pos))
+            X_PB = at @ Pose.rotation_about(joint.axis, -joint.ref) @ back
+    X_BP = X_PB.inverse()
+    moved: list[tuple[BodyJoint, str]] = []
+    for (joint, name), at in zip(joints, placed, strict=True):
+        X_BF = X_BP @ at
+        axis = apply(X_BF.rotation, joint.axis)
+        made = replace(joint, axis=axis, pos=X_BF.position, ref=0.0)
+        moved.append((made, name))
+    return moved, X_PB
 
 
 def _step(joint: BodyJoint, name: str, motion: Joint) -> Step:

@@ -54,7 +54,6 @@ class WrittenNames:
                 self._kept.setdefault((kind, note.of), []).append(note)
         self._sites: dict[tuple[int, str], str] = {}
         self._loops = self._named_loops()
-        self._carriers: dict[str, tuple[str, bool]] = {}
 
     def prefix(self, number: int) -> str:
         """Return what names of a manipulator begin with."""
@@ -98,56 +97,6 @@ class WrittenNames:
     def body_of(self, qualified: str) -> str:
         """Return the name of the body of a link."""
         return self.body(*self.number_of(qualified))
-
-    def tests(self, a: str, b: str) -> bool:
-        """Return whether MuJoCo tests two bodies, if nothing excludes them.
-
-        Not on one rigid body, nor on one and that which carries it, unless that is
-        fixed to the world.
-        """
-        one, other = self._welded(a), self._welded(b)
-        if one == other:
-            return False
-        return not (
-            (other != WORLD and self._outer(one) == other)
-            or (one != WORLD and self._outer(other) == one)
-        )
-
-    def _welded(self, qualified: str) -> str:
-        """Return the link that moves a link's rigid body, or the world."""
-        number, bare = self.number_of(qualified)
-        while True:
-            manipulator = self._cell.manipulators[number]
-            link = manipulator.links[manipulator.index[bare]]
-            if link.moves:
-                return f"{manipulator.name}/{bare}"
-            if link.parent is not None:
-                bare = link.parent
-                continue
-            at = self._cell.base_frames[number]
-            mount = self._cell.mounted.get(manipulator.name)
-            if mount is not None and not mount.bolted and mount.on == WORLD:
-                return f"{manipulator.name}/{bare}"
-            if at.link < 0:
-                return WORLD
-            number = self._cell.owners[at.link]
-            bare = self._cell.links[at.link].name
-
-    def _outer(self, welded: str) -> str:
-        """Return the rigid body that carries one, by the link that moves it."""
-        if welded == WORLD:
-            return ""
-        number, bare = self.number_of(welded)
-        manipulator = self._cell.manipulators[number]
-        k = manipulator.index[bare]
-        # Links that only stand between joints have no body of their own.
-        parent = manipulator.links[k].parent
-        while parent is not None:
-            link = manipulator.links[manipulator.index[parent]]
-            if link.inertia is not None or link.collision_shapes or not link.moves:
-                return self._welded(f"{manipulator.name}/{parent}")
-            parent = link.parent
-        return ""
 
     # Loops
 
@@ -202,7 +151,7 @@ class WrittenNames:
     def kept_attributes(self, kind: str, number: int, name: str) -> dict[str, str]:
         """Return the attributes that were kept of a body, a joint or a site."""
         manipulator = self._cell.manipulators[number]
-        if kind == "body":
+        if kind in ("body", "freejoint"):
             notes = self._kept.get((kind, f"{manipulator.name}/{name}"), [])
         else:
             notes = [
@@ -284,10 +233,12 @@ class WrittenNames:
             return None
         manipulator = self._cell.manipulators[number]
         if kind == "joint":
-            known = any(
-                link.coordinate == bare and link.moves for link in manipulator.links
-            )
-            return self.joint(number, bare) if known else None
+            for link in manipulator.links:
+                if link.coordinate == bare and link.moves:
+                    return self.joint(number, bare)
+            base = manipulator.links[manipulator.base].name
+            free = self.kept_attributes("freejoint", number, base).get("name")
+            return free if free == bare else None
         if bare not in manipulator.frame_refs:
             return None
         if kind == "body":

@@ -71,6 +71,10 @@ SETTINGS: Final = ("option", "size", "statistic", "visual", "custom", "extension
 LISTED: Final = ("tendon", "sensor", "deformable")
 """Sections whose elements are kept one by one."""
 
+DYNAMIC: Final = ("armature", "damping", "frictionloss", "stiffness")
+DIGITS: Final = 12
+"""Of the poses of what is only drawn, so that they do not change when written again."""
+
 ASSETS: Final = ("hfield", "skin")
 
 
@@ -119,7 +123,6 @@ class _Reader:
             for geom in body.of("geom")
             if "name" in geom.element.attributes
         }
-        self._touching: set[str] = set()
 
     def warn_of_massless(self, inertias: Sequence[Any]) -> None:
         """Warn of bodies that move and have no mass, which MuJoCo refuses."""
@@ -153,8 +156,6 @@ class _Reader:
             visuals, collisions = added.setdefault(name, ([], []))
             for geom in body.of("geom"):
                 self._add_geom(geom, name, visuals, collisions)
-            if collisions:
-                self._touching.add(name)
             self._keep_body(body, k, name)
         for group in self._trees.groups:
             group.links = [
@@ -212,15 +213,16 @@ class _Reader:
             if body.is_mocap:
                 self._notes.append(Property(name="mjcf.mocap", of=link))
         for joint, names in self._trees.joints[number]:
-            known = OF_JOINT if joint.type != FREE else {"name", "class", "type"}
-            other = rest(joint.element, known)
+            if joint.type == FREE:
+                self._keep_free_joint(joint.element, link)
+                continue
+            other = rest(joint.element, OF_JOINT)
             if other is not None:
                 for key in other.attributes:
                     report.unsupported.add(
                         f"{quote(key)} of a <joint>", other.place, Severity.NOTE
                     )
-                name = names[0] if names else ""
-                self._notes.append(kept("joint", other, of=link, description=name))
+                self._notes.append(kept("joint", other, of=link, description=names[0]))
         for site in body.of("site"):
             name = site.element.attributes.get("name", "")
             if not name:
@@ -232,6 +234,18 @@ class _Reader:
             for part in body.of(kind):
                 self._keep_part(kind, part, link)
 
+    def _keep_free_joint(self, element: Element, link: str) -> None:
+        """Keep the name of a free joint, and what it has beside its freedom."""
+        other = rest(element, ("class", "type"))
+        if other is None:
+            return
+        for key in other.attributes:
+            if key in DYNAMIC and _is_not_zero(other.attributes[key]):
+                self._report.unsupported.add(
+                    f"{quote(key)} of a free joint", other.place
+                )
+        self._notes.append(kept("freejoint", other, of=link))
+
     def _keep_part(self, kind: str, part: Placed, link: str) -> None:
         """Keep an element of a body with its pose there."""
         self._report.unsupported.add(f"<{kind}>", part.element.place, Severity.NOTE)
@@ -239,7 +253,11 @@ class _Reader:
         if kind != "light" and "fromto" not in attributes:
             for key in POSE:
                 attributes.pop(key, None)
-            given = tag("x", pose_attributes(part.own_pose)).attributes
+            placed = {
+                key: None if numbers is None else [round(x, DIGITS) for x in numbers]
+                for key, numbers in pose_attributes(part.own_pose).items()
+            }
+            given = tag("x", placed).attributes
             attributes |= given
         element = renamed_references(
             with_attributes(part.element, attributes), self._new_name
@@ -332,20 +350,20 @@ class _Reader:
             if link.coupling is not None
         }
         postures, notes = read_keys(document, self._bodies, self._trees, coupled)
-        rules = read_rules(document, self._bodies, self._trees, self._touching)
         manipulators = [self._manipulator(g, postures[g.name]) for g in groups]
         manipulators, between = self._closed(manipulators, loops)
         name = manipulators[-1].name
         if len(manipulators) > 1:
             name = document.root.attributes.get("model", "") or name
-        return Workcell(
+        cell = Workcell(
             name=name,
             manipulators=tuple(manipulators),
             mounts=tuple(g.mount for g in groups if g.mount is not None),
-            rules=rules,
             loops=tuple(between),
             properties=(*self._notes, *notes),
         )
+        rules = read_rules(document, self._bodies, self._trees, cell)
+        return cell.replace(rules=rules)
 
     def _mark_passive(self, loops: Sequence[LoopFound], driven: set[str]) -> None:
         """Mark the joints without actuators, of which loops determine some."""
@@ -411,3 +429,7 @@ class _Reader:
                 )
                 closed.append(each)
         return closed, between
+
+
+def _is_not_zero(text: str) -> bool:
+    return any(word.strip("0.+-") for word in text.split())

@@ -8,7 +8,9 @@ about links: a pair of links is tested if any of their geoms are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Final
 
 from armillary.errors import quote
@@ -18,10 +20,16 @@ from armillary.formats.mjcf.bodies import Body
 from armillary.formats.mjcf.document import Document
 from armillary.formats.mjcf.trees import Trees
 from armillary.limits import MJCF_PAIRS
+from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link import Link
 from armillary.model.link_pattern import links_of
+from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
 from armillary.model.rules import Rule, RuleReason, Rules
+from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
 
-__all__ = ["EXCLUDE", "is_tested", "masks_of", "read_rules", "rules_of"]
+__all__ = ["EXCLUDE", "DefaultPairs", "is_pivot", "read_rules"]
 
 EXCLUDE: Final = ElementTable[Report](
     "exclude", Row("body1", NAME, "a"), Row("body2", NAME, "b")
@@ -58,43 +66,146 @@ def is_tested(one: Masks, other: Masks) -> bool:
     return any(c & b or d & a for a, b in one for c, d in other)
 
 
+class DefaultPairs:
+    """Which links of a cell MuJoCo tests where nothing excludes them."""
+
+    def __init__(self, cell: Workcell) -> None:
+        self._cell = cell
+        self._of_link: dict[str, tuple[str, str]] = {}
+
+    def tests(self, a: str, b: str) -> bool:
+        """Return whether two links are tested by default.
+
+        They are unless they are on one rigid body, or one is on the rigid body that
+        carries the other and is not fixed to the world.
+
+        a, b: Links as `manipulator/link`.
+        """
+        (one, below_one), (other, below_other) = self._bodies(a), self._bodies(b)
+        if one == other:
+            return False
+        is_carried = other not in ("", WORLD) and below_one == other
+        carries = one not in ("", WORLD) and below_other == one
+        return not (is_carried or carries)
+
+    def _bodies(self, link: str) -> tuple[str, str]:
+        """Return the rigid body of a link and that which carries it.
+
+        A rigid body is called after the link whose joint moves it, or `world`.
+        """
+        if link not in self._of_link:
+            own = self._moved(link)
+            self._of_link[link] = own, "" if own == WORLD else self._below(own)
+        return self._of_link[link]
+
+    def _find(self, link: str) -> tuple[int, Manipulator, Link]:
+        owner, _, bare = link.partition("/")
+        number = self._cell.index[owner]
+        manipulator = self._cell.manipulators[number]
+        return number, manipulator, manipulator.links[manipulator.index[bare]]
+
+    def _moved(self, link: str) -> str:
+        """Return the link that moves the rigid body of a link."""
+        while True:
+            number, manipulator, found = self._find(link)
+            if found.moves:
+                return link
+            if found.parent is not None:
+                link = f"{manipulator.name}/{found.parent}"
+                continue
+            mount = self._cell.mounted.get(manipulator.name)
+            at = self._cell.base_frames[number]
+            if mount is not None and not mount.bolted and at.link < 0:
+                return link
+            if at.link < 0:
+                return WORLD
+            owner = self._cell.manipulators[self._cell.owners[at.link]]
+            link = f"{owner.name}/{self._cell.links[at.link].name}"
+
+    def _below(self, moved: str) -> str:
+        """Return the rigid body that carries one.
+
+        Links that only stand between joints have no body of their own.
+        """
+        _, manipulator, link = self._find(moved)
+        parent = link.parent
+        while parent is not None:
+            _, _, found = self._find(f"{manipulator.name}/{parent}")
+            if not is_pivot(manipulator, found):
+                return self._moved(f"{manipulator.name}/{parent}")
+            parent = found.parent
+        return ""
+
+
+def is_pivot(manipulator: Manipulator, link: Link) -> bool:
+    """Return whether a link is only there so that another joint follows."""
+    return (
+        link.moves
+        and link.parent is not None
+        and link.inertia is None
+        and not (link.frames or link.visuals or link.collisions)
+        and len(manipulator.children[manipulator.index[link.name]]) == 1
+        and not any(link.name in (loop.a, loop.b) for loop in manipulator.loops)
+    )
+
+
 def read_rules(
-    document: Document, bodies: Sequence[Body], trees: Trees, has_shapes: set[str]
+    document: Document, bodies: Sequence[Body], trees: Trees, cell: Workcell
 ) -> Rules:
     """Return the rules of a model.
 
-    has_shapes: The links that can touch, as `manipulator/link`.
+    cell: All of it but the rules.
     """
     report = document.report
     at = [each.qualified if each is not None else "" for each in trees.bodies]
+    touching = {
+        f"{m.name}/{link.name}"
+        for m in cell.manipulators
+        for link in m.links
+        if link.collisions
+    }
+    only_drawn = [
+        f"{m.name}/{link.name}"
+        for m in cell.manipulators
+        for link in m.links
+        if link.collision_shapes and not link.collisions
+    ]
     masks = {
         name: masks_of(body, report)
         for body, name in zip(bodies, at, strict=True)
-        if name in has_shapes
+        if name in touching
     }
-    untested: set[tuple[str, str]] = set()
-    classes: dict[Masks, list[str]] = {}
-    for name, each in masks.items():
-        classes.setdefault(each, []).append(name)
-    kinds = list(classes)
-    for k, one in enumerate(kinds):
-        for other in kinds[k:]:
-            if not is_tested(one, other):
-                first, second = classes[one], classes[other]
-                report.budget.spend(
-                    MJCF_PAIRS, document.root.place, len(first) * len(second)
-                )
-                untested |= {_pair(a, b) for a in first for b in second if a != b}
+    excluded = set(_excludes(document, bodies, at))
+    count = len(masks) * (len(masks) - 1) // 2
+    report.budget.spend(MJCF_PAIRS, document.root.place, count)
+    default = DefaultPairs(cell)
+    wanted = {
+        _pair(a, b)
+        for a, b in combinations(masks, 2)
+        if default.tests(a, b)
+        and is_tested(masks[a], masks[b])
+        and _pair(a, b) not in excluded
+    }
+    rules = rules_of(cell, wanted, touching)
+    return rules.extended(
+        Rule(a=name, b="*", reason=RuleReason.NEVER) for name in only_drawn
+    )
+
+
+def _excludes(
+    document: Document, bodies: Sequence[Body], at: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of links that are excluded by name."""
+    report = document.report
     by_name = {body.name: k for k, body in enumerate(bodies) if body.name}
-    by_name["world"] = 0
+    by_name[WORLD] = 0
     for element in document.sections.get("contact", []):
         if element.name == "pair":
             report.unsupported.add("a <pair> of <contact>", element.place)
         if element.name != "exclude":
             continue
-        values = EXCLUDE.read(element, report)
         ends: list[str] = []
-        for name in values.values():
+        for name in EXCLUDE.read(element, report).values():
             if name is not None and name not in by_name:
                 report.error(
                     element.place,
@@ -105,83 +216,49 @@ def read_rules(
                 )
             elif name is not None:
                 ends.append(at[by_name[name]])
-        if len(ends) == 2 and ends[0] != ends[1] and has_shapes.issuperset(ends):
-            untested.add(_pair(ends[0], ends[1]))
-    return rules_of(untested, _on_static(bodies, trees, has_shapes), has_shapes)
+        if len(ends) == 2 and all(ends):
+            yield _pair(ends[0], ends[1])
 
 
-def _on_static(
-    bodies: Sequence[Body], trees: Trees, has_shapes: set[str]
-) -> set[tuple[str, str]]:
-    """Return the pairs of moving links and the static ones with shapes that carry them.
-
-    MuJoCo tests these, while links that share a joint are not.
-    """
-    pairs: set[tuple[str, str]] = set()
-    static = {0}
-    for k, body in enumerate(bodies[1:], 1):
-        moves = bool(trees.joints[k]) or body.is_mocap
-        if not moves and body.parent in static:
-            static.add(k)
-    for k, body in enumerate(bodies[1:], 1):
-        if not trees.joints[k] or body.parent not in static:
-            continue
-        carrier = body.parent
-        while carrier > 0 and _name(trees, carrier) not in has_shapes:
-            carrier = bodies[carrier].parent
-        if _name(trees, carrier) in has_shapes:
-            pairs.add(_pair(_name(trees, k), _name(trees, carrier)))
-    return pairs
-
-
-def _name(trees: Trees, body: int) -> str:
-    at = trees.bodies[body]
-    return "" if at is None else at.qualified
-
-
-def rules_of(
-    untested: Iterable[tuple[str, str]],
-    on_static: Iterable[tuple[str, str]],
-    has_shapes: set[str],
-) -> Rules:
-    """Return the rules that leave pairs of links out.
+def rules_of(cell: Workcell, wanted: set[tuple[str, str]], touching: set[str]) -> Rules:
+    """Return the rules by which just these pairs of links are tested.
 
     Where no links of two manipulators, or of one, are tested, one rule says so.
 
-    untested: Pairs of links as `manipulator/link`, in any order.
-    on_static: Pairs that are tested though they share a joint.
-    has_shapes: The links that can touch.
+    wanted: Pairs of links as `manipulator/link`, in the order of their names.
+    touching: The links that can touch.
     """
-    left_out = {_pair(a, b) for a, b in untested}
+    base = Rules(
+        within=True,
+        rules=(
+            Rule(a="*", b="*", where="rigid", reason=RuleReason.RIGID),
+            Rule(a="*", b="*", where="joined", reason=RuleReason.ADJACENT),
+        ),
+    )
+    pairs = CollisionPairs(cell, base).pairs(Tree.of(cell))
+    usual = {_pair(a, b) for a, b in pairs if a in touching and b in touching}
     rules = [
-        Rule(a="*", b="*", where="rigid", reason=RuleReason.RIGID),
-        Rule(a="*", b="*", where="joined", reason=RuleReason.ADJACENT),
-    ]
-    rules += [
         Rule(a=a, b=b, tested=True, reason=RuleReason.ALWAYS)
-        for a, b in sorted(on_static)
-        if a in has_shapes and b in has_shapes and (a, b) not in left_out
+        for a, b in sorted(wanted - usual)
     ]
-    counts: dict[tuple[str, str], int] = {}
-    for a, b in left_out:
-        key = _owner(a), _owner(b)
-        counts[key] = counts.get(key, 0) + 1
-    sizes: dict[str, int] = {}
-    for name in has_shapes:
-        sizes[_owner(name)] = sizes.get(_owner(name), 0) + 1
-    whole: set[tuple[str, str]] = set()
-    for (one, other), count in sorted(counts.items()):
-        n, m = sizes.get(one, 0), sizes.get(other, 0)
-        if count == (n * (n - 1) // 2 if one == other else n * m) and count > 1:
-            whole.add((one, other))
-            a, b = links_of(one), links_of(other)
-            rules.append(Rule(a=a, b=b, reason=RuleReason.NEVER))
+    left_out = sorted(usual - wanted)
+    owners = Counter((_owner(a), _owner(b)) for a, b in left_out)
+    met = {tuple(sorted((_owner(a), _owner(b)))) for a, b in wanted}
+    whole = {
+        key
+        for key, count in owners.items()
+        if count > 1 and tuple(sorted(key)) not in met
+    }
+    rules += [
+        Rule(a=links_of(one), b=links_of(other), reason=RuleReason.NEVER)
+        for one, other in sorted(whole)
+    ]
     rules += [
         Rule(a=a, b=b, reason=RuleReason.NEVER)
-        for a, b in sorted(left_out)
+        for a, b in left_out
         if (_owner(a), _owner(b)) not in whole
     ]
-    return Rules(within=True, rules=tuple(rules))
+    return base.extended(rules)
 
 
 def _pair(a: str, b: str) -> tuple[str, str]:

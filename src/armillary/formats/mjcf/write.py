@@ -19,6 +19,7 @@ from armillary.formats.mjcf.inertias import LEAST
 from armillary.formats.mjcf.joints import JOINT
 from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.mjcf.poses import pose_attributes
+from armillary.formats.mjcf.rules import DefaultPairs, is_pivot
 from armillary.formats.mjcf.trees import BASE, ENVIRONMENT
 from armillary.formats.mjcf.write_sections import SectionWriter
 from armillary.formats.mjcf.write_shapes import GeomWriter
@@ -94,7 +95,7 @@ class _MjcfExport:
         self.pairs = CollisionPairs(cell, cell.rules).pairs(Tree.of(cell))
         self.tested = set(self.pairs)
         touching = {name for pair in self.tested for name in pair}
-        self.geoms = GeomWriter(cell, touching, report)
+        self.geoms = GeomWriter(self.names, touching, report)
         self.unbounded: Counter[str] = Counter()
         self.balances = False
         self.lost: set[str] = set()
@@ -195,7 +196,11 @@ class _MjcfExport:
             elif name in self.mocap:
                 attributes["mocap"] = "true"
             else:
-                first.append(tag("freejoint"))
+                free = self.names.kept_attributes("freejoint", number, base.name)
+                kind = "freejoint" if set(free) <= {"name"} else "joint"
+                if kind == "joint":
+                    free = {"type": "free", **free}
+                first.append(tag(kind, free))
                 self.joint_order.append((number, ""))
         moves = bool(first)
         return [self._body(number, manipulator.base, pose, first, moves, attributes)]
@@ -268,18 +273,14 @@ class _MjcfExport:
         )
 
     def _is_pivot(self, number: int, k: int) -> bool:
-        """Return whether a link is only there so that another joint follows."""
+        """Return whether a link needs no body, as another joint follows at once."""
         manipulator = self.cell.manipulators[number]
         link = manipulator.links[k]
-        children = manipulator.children[k]
         return (
-            len(children) == 1
+            is_pivot(manipulator, link)
             and self._moves(number, k)
-            and link.inertia is None
-            and not (link.frames or link.visuals or link.collisions)
             and f"{manipulator.name}/{link.name}" not in self._busy
             and not self._mounted.get(self.cell.starts[number] + k)
-            and not any(link.name in (loop.a, loop.b) for loop in manipulator.loops)
         )
 
     def _axis(self, number: int, link: Link) -> JointAxis | None:
@@ -395,7 +396,7 @@ class _MjcfExport:
         parts: list[Element] = []
         if manipulator.name != ENVIRONMENT or not self.names.has_environment:
             parts += self._inertial(link, qualified, moves)
-        parts += self.geoms.of_link(number, link, qualified)
+        parts += self.geoms.of_link(link, qualified)
         parts += self.names.loop_sites(number, link)
         for frame in link.frames:
             site = self.names.site(number, frame.name)
@@ -454,9 +455,10 @@ class _MjcfExport:
     def excludes(self) -> Iterable[Element]:
         """Yield an element for each pair that MuJoCo would test, and the cell not."""
         links = [name for name in self.pairs.links if name in self.geoms.touching]
+        default = DefaultPairs(self.cell)
         lost = 0
         for a, b in combinations(links, 2):
-            by_default = self.names.tests(a, b)
+            by_default = default.tests(a, b)
             is_tested = (a, b) in self.tested or (b, a) in self.tested
             if by_default and not is_tested:
                 ends = [self.names.body_of(name) for name in (a, b)]

@@ -20,7 +20,6 @@ from armillary.model.link import Link
 from armillary.model.primitive import Primitive
 from armillary.model.shape import Shape
 from armillary.model.shapes import ConvexPolyhedron, HalfSpace, Mesh
-from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
 __all__ = ["GeomWriter"]
@@ -36,25 +35,24 @@ ONES: Final = (1.0, 1.0, 1.0)
 class GeomWriter:
     """Make geoms of the shapes of links.
 
-    touching: The links that are tested, as `manipulator/link`.
+    names: In the file.
+    tested: The links that are tested, as `manipulator/link`.
     """
 
-    def __init__(self, cell: Workcell, tested: set[str], report: Report) -> None:
-        self._cell, self._tested, self._report = cell, tested, report
+    def __init__(self, names: WrittenNames, tested: set[str], report: Report) -> None:
+        self._names, self._tested, self._report = names, tested, report
         self.touching: set[str] = set()
         self._geom_names = FreeNames(set())
         self._mesh_names = FreeNames(set())
         self._meshes: dict[tuple[Any, ...], tuple[str, dict[str, Value]]] = {}
-        self.names: WrittenNames | None = None
 
     def assets(self) -> list[Element]:
         """Return the meshes that geoms refer to."""
         return [tag("mesh", values) for _, values in self._meshes.values()]
 
-    def of_link(self, number: int, link: Link, qualified: str) -> list[Element]:
+    def of_link(self, link: Link, qualified: str) -> list[Element]:
         """Return the geoms of a link."""
-        assert self.names is not None, "names come before shapes"
-        kept = self.names.geom_attributes(qualified)
+        kept = self._names.geom_attributes(qualified)
         collisions: Sequence[Shape] = link.collisions
         if not collisions and qualified in self._tested:
             collisions = link.collision_shapes
