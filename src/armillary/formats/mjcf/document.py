@@ -85,7 +85,7 @@ def with_attributes(
     attributes: Mapping[str, str],
     children: Sequence[Element] | None = None,
 ) -> Element:
-    """Return an element with other attributes, and other children if these are given."""
+    """Return an element with other attributes, and with other children if given."""
     place = element.place
     return Element(
         element.name,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -267,7 +267,7 @@ class _LoopFinder:
             site.element.attributes["name"]: k
             for k, body in enumerate(bodies)
             for site in body.of("site")
-            if "name" in site.element.attributes
+            if site.element.attributes.get("name") in trees.sites
         }
         self._world: list[Pose] = []
         self.loops: list[LoopFound] = []
@@ -276,23 +276,46 @@ class _LoopFinder:
     def add(self, element: Element) -> None:
         """Add a constraint."""
         values = EQUALITIES[element.name].read(element, self._report)
-        if values["site1"] is not None or values["site2"] is not None:
-            ends = [self._site(element, values[key]) for key in ("site1", "site2")]
-        else:
-            ends = self._ends(element, values)
-        if None in ends:
+        by_site = values["site1"] is not None or values["site2"] is not None
+        bodies = self._bodies_of(element, values, by_site=by_site)
+        if bodies is None:
             return
-        (body1, frame1), (body2, frame2) = (end for end in ends if end is not None)
-        why = self._why_not(body1, body2)
+        why = self._why_not(*bodies)
         if why:
             self._report.warning(
                 element.place, "not-kept", f"{element.label} closes no loop: {why}"
             )
             self.left.append(element)
             return
+        if by_site:
+            ends = [self._site(values[key]) for key in ("site1", "site2")]
+        else:
+            ends = self._ends(element, values, *bodies)
         rotation = ALL if element.name == "weld" else ""
-        loop = Closure(frame1, frame2, ALL, rotation, name=values["name"] or "")
+        loop = Closure(ends[0], ends[1], ALL, rotation, name=values["name"] or "")
         self.loops.append(LoopFound(element, loop))
+
+    def _bodies_of(
+        self, element: Element, values: Mapping[str, Any], *, by_site: bool
+    ) -> tuple[int, int] | None:
+        """Return the numbers of both bodies, None after an error."""
+        kind, known = ("site", self._of_site) if by_site else ("body", self._numbers)
+        found: list[int] = []
+        for end in ("1", "2"):
+            name = values[f"{kind}{end}"]
+            if name is None and not by_site and end == "2":
+                name = WORLD
+            if name is None or name not in known:
+                self._report.error(
+                    element.place,
+                    "unknown-frame" if by_site else "unknown-link",
+                    f"{element.label} names the {kind} {quote(name or '')}, which "
+                    "does not exist",
+                    hint=self._report.hint(name or "", known),
+                )
+                return None
+            found.append(known[name])
+        return found[0], found[1]
 
     def _why_not(self, body1: int, body2: int) -> str:
         if body1 == body2:
@@ -312,51 +335,24 @@ class _LoopFinder:
                     )
         return ""
 
-    def _site(self, element: Element, name: str | None) -> tuple[int, str] | None:
-        if name is None or name not in self._trees.sites:
-            self._report.error(
-                element.place,
-                "unknown-frame",
-                f"{element.label} names the site {quote(name or '')}, which does not "
-                "exist",
-                hint=self._report.hint(name or "", self._trees.sites),
-            )
-            return None
+    def _site(self, name: str) -> str:
         at, frame = self._trees.sites[name]
-        return self._of_site[name], f"{at.group.name}/{frame}"
+        return f"{at.group.name}/{frame}"
 
     def _ends(
-        self, element: Element, values: Mapping[str, object]
-    ) -> list[tuple[int, str] | None]:
+        self, element: Element, values: Mapping[str, Any], one: int, other: int
+    ) -> list[str]:
         """Return frames on two bodies, where the constraint begins to hold."""
-        numbers: list[int] = []
-        for key in ("body1", "body2"):
-            name = values[key]
-            if name is None and key == "body2":
-                name = WORLD
-            if not isinstance(name, str) or name not in self._numbers:
-                self._report.error(
-                    element.place,
-                    "unknown-link",
-                    f"{element.label} names the body {quote(str(name or ''))}, which "
-                    "does not exist",
-                    hint=self._report.hint(str(name or ""), self._numbers),
-                )
-                return [None, None]
-            numbers.append(self._numbers[name])
-        one, other = numbers
         X_12 = self._pose(one).inverse() @ self._pose(other)
-        x, y, z = values["anchor"]  # type: ignore[misc]
-        anchor = Pose.translation(x, y, z)
+        anchor = Pose.translation(*(values["anchor"] or ZERO))
         if element.name == "connect":
             in_one, in_other = anchor, X_12.inverse() @ anchor
         else:
             # The anchor of a weld is in the second body, the pose is of that one.
-            relative: object = values["relpose"]
-            if isinstance(relative, tuple) and any(relative[3:]):
+            relative = values["relpose"]
+            if relative is not None and any(relative[3:]):
                 X_12 = Pose.from_quaternion(relative[3:], relative[:3])
-            in_other = anchor
-            in_one = X_12 @ anchor
+            in_one, in_other = X_12 @ anchor, anchor
         return [
             self._frame(element, one, in_one, other),
             self._frame(element, other, in_other, one),
@@ -370,9 +366,7 @@ class _LoopFinder:
                 self._world.append(outer @ body.pose)
         return self._world[number]
 
-    def _frame(
-        self, element: Element, body: int, pose: Pose, other: int
-    ) -> tuple[int, str] | None:
+    def _frame(self, element: Element, body: int, pose: Pose, other: int) -> str:
         """Return a frame at a pose on a body, a new one unless there is an equal one.
 
         other: The body at the other end; what is fixed to the world is on its base.
@@ -381,17 +375,17 @@ class _LoopFinder:
         if at is None:
             beside = self._trees.bodies[other]
             if beside is None:
-                return body, WORLD
+                return WORLD
             group = beside.group
             stands = IDENTITY if group.mount is None else group.mount.pose
             at, pose = LinkAt(group, group.links[0].name), stands.inverse() @ pose
         own = self._frames.setdefault((at.group.name, at.link), [])
         for frame in own:
             if frame.pose == pose:
-                return body, f"{at.group.name}/{frame.name}"
+                return f"{at.group.name}/{frame.name}"
         name = self._names[at.group.name].derive(f"{at.link}_{element.name}")
         own.append(Frame(name=name, pose=pose))
-        return body, f"{at.group.name}/{name}"
+        return f"{at.group.name}/{name}"
 
     def store_frames(self) -> None:
         """Put the new frames into the links."""

@@ -1,4 +1,4 @@
-"""Mass properties: given by `<inertial>`, or of geoms as MuJoCo's compiler finds them."""
+"""Mass properties: given by `<inertial>`, or of geoms as MuJoCo finds them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,17 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["LEAST", "Inertias"]
+__all__ = ["LEAST", "NO_MASS", "NO_MOMENT", "Inertias"]
 
 Array = npt.NDArray[np.float64]
 
 WATER: Final = 1000.0
 LEAST: Final = 1e-15
 """Masses and moments of moving bodies must be above it in MuJoCo."""
+
+NO_MASS: Final = 1e-9
+NO_MOMENT: Final = 1e-12
+"""Mass and moments that are written for a body that moves and has none."""
 
 LEGACY, EXACT, CONVEX, SHELL = "legacy", "exact", "convex", "shell"
 
@@ -49,7 +53,7 @@ class Inertias:
         self._known: dict[tuple[int, str], SpatialInertia | None] = {}
 
     def of_bodies(self, bodies: Sequence[Body]) -> list[SpatialInertia | None]:
-        """Return the inertia of each body about its origin, None where there is none."""
+        """Return the inertia of each body about its origin, None without one."""
         found: list[SpatialInertia | None] = [None]
         found += [self._of(body) for body in bodies[1:]]
         total = self._document.settings["settotalmass"]
@@ -120,6 +124,8 @@ class Inertias:
         rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
         if mass == xx == yy == zz == 0.0:
             return None
+        if (mass, xx, yy, zz) == (NO_MASS, *[NO_MOMENT] * 3):
+            return None  # as `write` has it where none is known
         central = SpatialInertia.from_centre(mass, ZERO, rows)
         possible = possible_inertia(central, element.place, body.element.label, report)
         return None if possible is None else possible.transformed(pose)
@@ -196,7 +202,7 @@ class Inertias:
     def _surface(
         self, asset: MeshAsset, geom: Element
     ) -> tuple[Array, npt.NDArray[np.int64]] | None:
-        """Return the vertices of a mesh, in single precision as in MuJoCo, and faces."""
+        """Return the vertices, in single precision as in MuJoCo, and the faces."""
         if asset.vertices:
             vertices = np.array(asset.vertices)
             faces = asset.element.numbers("face", None, self._report) or ()

@@ -2,9 +2,9 @@
 
 An element becomes the property `mjcf.<section>`, or `mjcf.<its name>` of a link; the
 text of the property is the element. References in it to bodies, joints, geoms and sites
-are the names that the cell has: `manipulator/name`. The further attributes of an element
-that is read become the property `mjcf.<its name>`, whose `of` is the link and whose
-description says which of its parts they are about, such as `collisions 2`.
+are the names that the cell has: `manipulator/name`. The further attributes of an
+element that is read become the property `mjcf.<its name>`, whose `of` is the link and
+whose description says which of its parts they are about, such as `collisions 2`.
 """
 
 from __future__ import annotations
@@ -70,12 +70,19 @@ def renamed_references(element: Element, new_name: Lookup) -> Element | None:
 def kept(
     name: str, element: Element, *, of: str = "", description: str = ""
 ) -> Property:
-    """Return the property that keeps an element.
+    """Return the property that keeps an element, without materials, which are not kept.
 
     name: Without `mjcf.`.
     """
-    text = to_text(element).removeprefix(HEADER).strip()
+    text = to_text(_without_material(element)).removeprefix(HEADER).strip()
     return Property(name=f"{PREFIX}{name}", of=of, text=text, description=description)
+
+
+def _without_material(element: Element) -> Element:
+    attributes = dict(element.attributes)
+    attributes.pop("material", None)
+    children = [_without_material(child) for child in element.children]
+    return with_attributes(element, attributes, children)
 
 
 def rest(element: Element, read: Collection[str]) -> Element | None:

@@ -72,9 +72,6 @@ LISTED: Final = ("tendon", "sensor", "deformable")
 """Sections whose elements are kept one by one."""
 
 DYNAMIC: Final = ("armature", "damping", "frictionloss", "stiffness")
-DIGITS: Final = 12
-"""Of the poses of what is only drawn, so that they do not change when written again."""
-
 ASSETS: Final = ("hfield", "skin")
 
 
@@ -185,6 +182,8 @@ class _Reader:
             return
         shape = self._shapes.of(geom)
         if shape is None:
+            if self._shapes.type_of(element) == "hfield":
+                self._keep_part("geom", geom, link)
             return
         is_drawn = not touches or group <= DRAWN
         if touches:
@@ -250,15 +249,12 @@ class _Reader:
         """Keep an element of a body with its pose there."""
         self._report.unsupported.add(f"<{kind}>", part.element.place, Severity.NOTE)
         attributes = dict(part.element.attributes)
-        if kind != "light" and "fromto" not in attributes:
+        is_free = kind == "light" or "fromto" in attributes
+        has_angles = bool({"euler", "axisangle"} & attributes.keys())
+        if not is_free and (has_angles or not part.pose.is_identity):
             for key in POSE:
                 attributes.pop(key, None)
-            placed = {
-                key: None if numbers is None else [round(x, DIGITS) for x in numbers]
-                for key, numbers in pose_attributes(part.own_pose).items()
-            }
-            given = tag("x", placed).attributes
-            attributes |= given
+            attributes |= tag("x", pose_attributes(part.own_pose)).attributes
         element = renamed_references(
             with_attributes(part.element, attributes), self._new_name
         )
@@ -272,7 +268,10 @@ class _Reader:
     ) -> None:
         """Keep the sections that have no counterpart."""
         report = self._report
-        for section in self._document.root.children:
+        order = {name: k for k, name in enumerate(SETTINGS)}
+        for section in sorted(
+            self._document.root.children, key=lambda each: order.get(each.name, -1)
+        ):
             if section.name in SETTINGS and (section.attributes or section.children):
                 report.unsupported.add(
                     f"<{section.name}>", section.place, Severity.NOTE
@@ -281,7 +280,9 @@ class _Reader:
         for element in self._document.sections.get("asset", []):
             if element.name in ASSETS:
                 report.unsupported.add(f"<{element.name}>", element.place)
-                self._notes.append(kept("asset", element))
+                file = self._shapes.file_of(element.attributes.get("file", ""))
+                moved = {**element.attributes, **({"file": file} if file else {})}
+                self._keep_renamed("asset", with_attributes(element, moved))
         for name in LISTED:
             for element in self._document.sections.get(name, []):
                 severity = Severity.NOTE if name == "sensor" else Severity.WARNING
@@ -360,7 +361,7 @@ class _Reader:
             manipulators=tuple(manipulators),
             mounts=tuple(g.mount for g in groups if g.mount is not None),
             loops=tuple(between),
-            properties=(*self._notes, *notes),
+            properties=tuple(sorted([*self._notes, *notes], key=_kind_and_place)),
         )
         rules = read_rules(document, self._bodies, self._trees, cell)
         return cell.replace(rules=rules)
@@ -423,12 +424,15 @@ class _Reader:
                 self._report.guessing("it is read as an open tree").error(
                     mine[0][0].element.place,
                     "bad-loop",
-                    f"the loops of {quote(each.name)} cannot be closed: {error}".removesuffix(
-                        "."
-                    ),
+                    f"the loops of {quote(each.name)} cannot be closed: "
+                    f"{str(error).removesuffix('.')}",
                 )
                 closed.append(each)
         return closed, between
+
+
+def _kind_and_place(note: Property) -> tuple[str, str, str]:
+    return note.name, note.of, note.description
 
 
 def _is_not_zero(text: str) -> bool:

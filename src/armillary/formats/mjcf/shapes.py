@@ -177,7 +177,7 @@ class Shapes:
             message = f"{element.label} names no file and has no vertices"
             report.error(element.place, "empty-reference", message)
             return
-        asset = MeshAsset(element, self._file(reference), turned, pose, vertices)
+        asset = MeshAsset(element, self.file_of(reference), turned, pose, vertices)
         self.meshes[name] = asset
 
     @staticmethod
@@ -214,7 +214,7 @@ class Shapes:
             points.append((x + px, y + py, z + pz))
         return tuple(points)
 
-    def _file(self, reference: str) -> str:
+    def file_of(self, reference: str) -> str:
         """Return a reference from the folder of the model."""
         settings = self._document.settings
         if settings["strippath"]:

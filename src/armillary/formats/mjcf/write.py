@@ -15,7 +15,7 @@ from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report, Written
 from armillary.formats.joint_axis import JointAxis, joint_axis_of
 from armillary.formats.mjcf.document import COMPILER
-from armillary.formats.mjcf.inertias import LEAST
+from armillary.formats.mjcf.inertias import LEAST, NO_MASS, NO_MOMENT
 from armillary.formats.mjcf.joints import JOINT
 from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.mjcf.poses import pose_attributes
@@ -42,10 +42,6 @@ __all__ = ["write"]
 
 UNBOUNDED: Final = 1e9
 """The number that is written for an infinite limit where the other one is finite."""
-
-NO_MASS: Final = 1e-9
-NO_MOMENT: Final = 1e-12
-"""Mass and moments of a body that moves and has none, which MuJoCo does not allow."""
 
 DEFAULT_NAME: Final = Workcell().name
 
@@ -157,7 +153,7 @@ class _MjcfExport:
                 (link,) = manipulator.links
                 parts += self._contents(number, link, IDENTITY)
                 parts += self._mounted_on(number, 0)
-        return [*parts, *self._standing(-1)]
+        return [*self.names.kept_parts(""), *parts, *self._standing(-1)]
 
     def _standing(self, carrier: int) -> list[Element]:
         """Return the bodies of manipulators that stand on a link, -1 the world."""
