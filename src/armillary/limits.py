@@ -95,7 +95,7 @@ MJCF_FILES = Limit(1000, "a model includes {} files", "time", INCLUDE)
 MJCF_INCLUDE_DEPTH = Limit(16, "a model includes files {} deep", "recursion", INCLUDE)
 MJCF_COPIES = Limit(50_000, "replicated bodies have {} elements", "memory", XML)
 MJCF_PAIRS = Limit(
-    500_000, "pairs of links are not tested: {}", "memory", "too-many-rules"
+    200_000, "the rules of a model are about {} pairs of links", "time"
 )
 ROBWORK_ELEMENTS = Limit(
     50_000, "a workcell with its includes has {} elements", "memory", XML

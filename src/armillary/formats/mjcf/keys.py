@@ -18,7 +18,7 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose
 
-__all__ = ["BASE_POSE", "HOME", "KEY", "read_keys"]
+__all__ = ["BASE_POSE", "HOME", "KEY", "START", "read_keys"]
 
 KEY: Final = ElementTable[Report](
     "key",
@@ -27,8 +27,12 @@ KEY: Final = ElementTable[Report](
 )
 """What of a keyframe is read and written."""
 
-HOME: Final = "home"
-"""The keyframe of this name is where manipulators start."""
+HOME, START = "home", "qpos0"
+"""The keyframes in which manipulators start; the first of them that there is.
+
+Where the file has a joint at a position `ref` other than 0, and neither of them, the
+posture `qpos0` holds these positions.
+"""
 
 BASE_POSE: Final = f"{PREFIX}base_pose"
 """Property of a free base: position and quaternion in the posture of the text."""
@@ -72,7 +76,26 @@ def read_keys(
             )
             continue
         notes += _add_posture(name, qpos, trees, coupled, found)
+    if not seen & {HOME, START}:
+        _add_start(trees, coupled, found)
     return found, notes
+
+
+def _add_start(
+    trees: Trees, coupled: set[str], found: dict[str, list[Posture]]
+) -> None:
+    """Add the posture in which the file has the bodies, if it is not that at 0."""
+    for group in trees.groups:
+        positions = [
+            (names[0], joint.ref)
+            for at, joints in zip(trees.bodies, trees.joints, strict=True)
+            if at is not None and at.group is group
+            for joint, names in joints
+            if len(names) == 1 and f"{group.name}/{names[0]}" not in coupled
+        ]
+        if any(ref for _, ref in positions):
+            joints_of, q = zip(*positions, strict=True)
+            found[group.name].append(Posture(name=START, joints=joints_of, q=q))
 
 
 def _add_posture(

@@ -28,7 +28,7 @@ from armillary.formats.mjcf.equality import (
 from armillary.formats.mjcf.inertias import LEAST, Inertias
 from armillary.formats.mjcf.joints import FREE, JOINT
 from armillary.formats.mjcf.kept import kept, renamed_references, rest
-from armillary.formats.mjcf.keys import HOME, read_keys
+from armillary.formats.mjcf.keys import HOME, START, read_keys
 from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rules import read_rules
 from armillary.formats.mjcf.shapes import Shapes
@@ -367,7 +367,10 @@ class _Reader:
         return cell.replace(rules=rules)
 
     def _mark_passive(self, loops: Sequence[LoopFound], driven: set[str]) -> None:
-        """Mark the joints without actuators, of which loops determine some."""
+        """Mark the joints without actuators and springs; loops determine some of them.
+
+        A spring holds its joint, so that the joint may be chosen freely.
+        """
         inside = {
             end.partition("/")[0]
             for each in loops
@@ -385,13 +388,15 @@ class _Reader:
                     msgspec.structs.replace(link, passive=True)
                     if link.moves
                     and link.coupling is None
+                    and link.dynamics.stiffness == 0.0
                     and f"{group.name}/{link.coordinate}" not in active
                     else link
                     for link in group.links
                 ]
 
     def _manipulator(self, group: Group, postures: Sequence[Posture]) -> Manipulator:
-        home = HOME if any(each.name == HOME for each in postures) else ""
+        names = {each.name for each in postures}
+        home = next((name for name in (HOME, START) if name in names), "")
         return Manipulator(
             name=group.name,
             links=tuple(group.links),

@@ -177,7 +177,14 @@ def read_rules(
     }
     excluded = set(_excludes(document, bodies, at))
     count = len(masks) * (len(masks) - 1) // 2
-    report.budget.spend(MJCF_PAIRS, document.root.place, count)
+    if count > report.budget.most(MJCF_PAIRS):
+        report.warning(
+            document.root.place,
+            "too-many-rules",
+            f"{MJCF_PAIRS.excess(count)}: contype, conaffinity and <exclude> are not "
+            "read, and all of them are tested",
+        )
+        return Rules(within=True)
     default = DefaultPairs(cell)
     wanted = {
         _pair(a, b)

@@ -159,11 +159,21 @@ def _check_free(
             bad = "is free, but its body is inside of another one"
         elif free and len(own) > 1:
             bad = "is free, so its body can have no other joint"
+        if free and not bad and _is_aligned(body, free[0]):
+            report.unsupported.add(
+                "that a free body's frame is put into its centre of mass",
+                free[0].element.place,
+            )
         if bad:
             joint = free[0] if free else own[0]
             message = f"{joint.element.label} {bad}"
             report.error(joint.element.place, "bad-joint", message)
             joints[number] = []
+
+
+def _is_aligned(body: Body, joint: BodyJoint) -> bool:
+    align = joint.element.attributes.get("align", "auto")
+    return align == "true" or (align == "auto" and body.document.settings["alignfree"])
 
 
 # Which bodies belong together

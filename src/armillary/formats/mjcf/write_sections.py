@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE
 from armillary.formats.mjcf.equality import EQUALITIES
-from armillary.formats.mjcf.keys import BASE_POSE, HOME, KEY
+from armillary.formats.mjcf.keys import BASE_POSE, HOME, KEY, START
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.xml import Element, tag
 from armillary.formats.xml.write import Value
@@ -35,8 +35,21 @@ class SectionWriter:
         return [each for name in SETTINGS for each in self._names.kept_elements(name)]
 
     def assets(self) -> list[Element]:
-        """Return the assets that were kept."""
-        return self._names.kept_elements("asset")
+        """Return the assets that were kept.
+
+        The files of skins name bodies, which must have the same names.
+        """
+        assets: list[Element] = []
+        for each in self._names.kept_elements("asset"):
+            if each.name == "skin" and "file" in each.attributes and self._renames:
+                self._report.unsupported.add("a <skin> whose file names bodies")
+            else:
+                assets.append(each)
+        return assets
+
+    @property
+    def _renames(self) -> bool:
+        return self._names.single is None
 
     def elements(self) -> Iterator[Element]:
         """Yield the sections behind the bodies."""
@@ -130,12 +143,15 @@ class SectionWriter:
             for posture in manipulator.postures:
                 positions = dict(zip(posture.joints, posture.q, strict=True))
                 postures.setdefault(posture.name, {})[manipulator.name] = positions
-            if manipulator.home not in ("", HOME):
+            names = {each.name for each in manipulator.postures}
+            read = next((name for name in (HOME, START) if name in names), "")
+            if manipulator.home not in ("", read):
                 self._report.warning(
                     NOWHERE,
                     "not-kept",
                     f"that {quote(manipulator.name)} starts in posture "
-                    f"{quote(manipulator.home)}, not in {quote(HOME)}, is not kept",
+                    f"{quote(manipulator.home)}, not in {quote(read or 'zero')}, is "
+                    "not kept",
                 )
         bases = {
             (note.text, note.of): note.numbers
