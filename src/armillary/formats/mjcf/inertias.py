@@ -204,18 +204,20 @@ class Inertias:
     ) -> tuple[Array, npt.NDArray[np.int64]] | None:
         """Return the vertices, in single precision as in MuJoCo, and the faces."""
         if asset.vertices:
-            vertices = np.array(asset.vertices)
+            numbers = asset.element.numbers("vertex", None, self._report) or ()
             faces = asset.element.numbers("face", None, self._report) or ()
             corners = np.array(faces, np.int64)
+            count = len(asset.vertices)
             if len(corners) % 3 or (
-                len(corners) and not 0 <= corners.min() <= corners.max() < len(vertices)
+                len(corners) and not 0 <= corners.min() <= corners.max() < count
             ):
-                message = (
-                    f"'face' of {asset.element.label} names vertices that are not there"
-                )
-                self._report.error(asset.element.place, "bad-mesh", message)
+                what = f"'face' of {asset.element.label} names vertices that are not"
+                place = asset.element.place
+                self._report.error(place, "bad-mesh", f"{what} there")
                 return None
-            return vertices, corners.reshape(-1, 3)
+            return _placed(np.array(numbers).reshape(-1, 3), asset), (
+                corners.reshape(-1, 3)
+            )
         try:
             triangles = self._files.triangles(Mesh(file=asset.file), place=geom.place)
         except FormatError as error:
@@ -224,15 +226,16 @@ class Inertias:
             return None
         if triangles is None:
             return None
-        single = triangles.vertices.astype(np.float32).astype(np.float64)
-        placed = single * np.array(asset.scale)
-        placed = placed @ np.array(asset.pose.rotation).T + np.array(
-            asset.pose.position
-        )
         faces = triangles.faces
         if np.prod(asset.scale) < 0.0:
             faces = faces[:, ::-1]
-        return placed, faces
+        return _placed(triangles.vertices, asset), faces
+
+
+def _placed(vertices: Array, asset: MeshAsset) -> Array:
+    """Return vertices of a file, in single precision, in the frame of the mesh."""
+    single = vertices.astype(np.float32).astype(np.float64) * np.array(asset.scale)
+    return single @ np.array(asset.pose.rotation).T + np.array(asset.pose.position)
 
 
 def _scaled(inertia: SpatialInertia, factor: float) -> SpatialInertia:

@@ -13,7 +13,7 @@ from armillary.formats.mjcf.bodies import Body
 from armillary.formats.mjcf.document import Document
 from armillary.formats.mjcf.joints import BALL_JOINT, FREE
 from armillary.formats.mjcf.kept import PREFIX, kept, rest
-from armillary.formats.mjcf.trees import Trees
+from armillary.formats.mjcf.trees import Group, Trees
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose
@@ -27,12 +27,14 @@ KEY: Final = ElementTable[Report](
 )
 """What of a keyframe is read and written."""
 
-HOME, START = "home", "qpos0"
+HOME, START = "home", "start"
 """The keyframes in which manipulators start; the first of them that there is.
 
 Where the file has a joint at a position `ref` other than 0, and neither of them, the
-posture `qpos0` holds these positions.
+posture `start` holds these positions, or the limits nearest to them.
 """
+
+TOLERANCE: Final = 1e-12
 
 BASE_POSE: Final = f"{PREFIX}base_pose"
 """Property of a free base: position and quaternion in the posture of the text."""
@@ -87,7 +89,7 @@ def _add_start(
     """Add the posture in which the file has the bodies, if it is not that at 0."""
     for group in trees.groups:
         positions = [
-            (names[0], joint.ref)
+            (names[0], min(max(joint.ref, joint.limits.lower), joint.limits.upper))
             for at, joints in zip(trees.bodies, trees.joints, strict=True)
             if at is not None and at.group is group
             for joint, names in joints
@@ -115,6 +117,8 @@ def _add_posture(
             place += joint.q_size
             assert at is not None, "a joint is on a body that is in a manipulator"
             if joint.type == FREE:
+                if _is_where_it_stands(numbers, at.group):
+                    continue
                 notes.append(
                     Property(
                         name=BASE_POSE, of=at.qualified, text=name, numbers=numbers
@@ -136,3 +140,12 @@ def _add_posture(
         joints_of, q = zip(*pairs, strict=True)
         found[group].append(Posture(name=name, joints=joints_of, q=q))
     return notes
+
+
+def _is_where_it_stands(numbers: Sequence[float], group: Group) -> bool:
+    """Return whether the pose of a free base is that of its body in the file."""
+    if math.hypot(*numbers[3:]) == 0.0:
+        return False
+    pose = Pose.from_quaternion(numbers[3:], numbers[:3])
+    mount = Pose.identity() if group.mount is None else group.mount.pose
+    return pose.approx_equal(mount, TOLERANCE)
