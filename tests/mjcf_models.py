@@ -156,7 +156,9 @@ class Judge:
                     X = poses[self._frames[self.name(kind, number)]]
                     X = X[k] if X.ndim == 3 else X
                     worst = max(worst, np.abs(X[:3, 3] - p[number]).max())
-                    worst = max(worst, np.abs(X[:3, :3] - R[number].reshape(3, 3)).max())
+                    worst = max(
+                        worst, np.abs(X[:3, :3] - R[number].reshape(3, 3)).max()
+                    )
         return float(worst)
 
     def worst_mass(self, Q: Array) -> float:

@@ -234,9 +234,7 @@ def test_pairs_are_those_that_mujoco_tests(tmp_path: Path):
     data = mujoco.MjData(model)
     mujoco.mj_forward(model, data)  # all of them are in one place
     expected = {
-        frozenset(
-            mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, g) for g in pair
-        )
+        frozenset(mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_GEOM, g) for g in pair)
         for pair in data.contact.geom[: data.ncon]
     }
     cell = cell_of(tmp_path, text)
@@ -341,7 +339,9 @@ TOLERATED = {
     "unknown-attribute": body('<joint dampin="1"/>'),
     "swapped-limits": body('<joint range="30 10"/>'),
     "negative-damping": body('<joint damping="-1"/>'),
-    "unused-limit": body('<joint range="-1 1"/>', head='<compiler autolimits="false"/>'),
+    "unused-limit": body(
+        '<joint range="-1 1"/>', head='<compiler autolimits="false"/>'
+    ),
     "bad-inertia": body(
         '<body><inertial pos="0 0 0" mass="-1" diaginertia="1 1 1"/></body>'
     ),

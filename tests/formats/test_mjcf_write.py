@@ -10,12 +10,12 @@ import pytest
 pytest.importorskip("mujoco")
 
 import mujoco
-from mjcf_models import Judge, random_model
 
 import armillary as arm
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report, Severity
 from armillary.model.workcell import Workcell
+from mjcf_models import Judge, random_model
 
 TOLERANCE = 1e-12
 

@@ -87,17 +87,24 @@ def _add_start(
     trees: Trees, coupled: set[str], found: dict[str, list[Posture]]
 ) -> None:
     """Add the posture in which the file has the bodies, if it is not that at 0."""
-    for group in trees.groups:
-        positions = [
-            (names[0], min(max(joint.ref, joint.limits.lower), joint.limits.upper))
+    starts = {
+        group.name: [
+            (name, min(max(joint.ref, joint.limits.lower), joint.limits.upper))
             for at, joints in zip(trees.bodies, trees.joints, strict=True)
             if at is not None and at.group is group
             for joint, names in joints
-            if len(names) == 1 and f"{group.name}/{names[0]}" not in coupled
+            for name in names
+            if f"{group.name}/{name}" not in coupled
         ]
-        if any(ref for _, ref in positions):
+        for group in trees.groups
+    }
+    if not any(ref for positions in starts.values() for _, ref in positions):
+        return
+    # A keyframe has the positions of all joints.
+    for name, positions in starts.items():
+        if positions:
             joints_of, q = zip(*positions, strict=True)
-            found[group.name].append(Posture(name=START, joints=joints_of, q=q))
+            found[name].append(Posture(name=START, joints=joints_of, q=q))
 
 
 def _add_posture(
