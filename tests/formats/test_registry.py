@@ -137,8 +137,6 @@ def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "data", "title"),
     [
-        ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
-        ("arm.mjcf", b"<mujoco/>", "MJCF"),
         ("arm.sdf", b"<?xml version='1.0'?><sdf version='1.9'/>", "SDF"),
         ("arm.world", b"<sdf version='1.6'><world/></sdf>", "SDF"),
         ("arm.usda", b"#usda 1.0\n", "USD"),

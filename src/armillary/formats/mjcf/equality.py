@@ -343,16 +343,16 @@ class _LoopFinder:
         self, element: Element, values: Mapping[str, Any], one: int, other: int
     ) -> list[str]:
         """Return frames on two bodies, where the constraint begins to hold."""
-        X_12 = self._pose(one).inverse() @ self._pose(other)
+        between = self._pose(one).inverse() @ self._pose(other)
         anchor = Pose.translation(*(values["anchor"] or ZERO))
         if element.name == "connect":
-            in_one, in_other = anchor, X_12.inverse() @ anchor
+            in_one, in_other = anchor, between.inverse() @ anchor
         else:
             # The anchor of a weld is in the second body, the pose is of that one.
             relative = values["relpose"]
             if relative is not None and any(relative[3:]):
-                X_12 = Pose.from_quaternion(relative[3:], relative[:3])
-            in_one, in_other = X_12 @ anchor, anchor
+                between = Pose.from_quaternion(relative[3:], relative[:3])
+            in_one, in_other = between @ anchor, anchor
         return [
             self._frame(element, one, in_one, other),
             self._frame(element, other, in_other, one),

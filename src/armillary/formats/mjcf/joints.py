@@ -283,10 +283,11 @@ def steps_of(
 
     Returns the joints, and the pose of the body in the outer frame of the last one.
     """
+    back = X_PB
     if any(joint.ref for joint, _ in joints):
-        joints, X_PB = _at_zero(joints, X_PB)
+        joints, back = _at_zero(joints, X_PB)
     steps: list[Step] = []
-    back = X_PB  # of the body in the outer frame of the last joint
+    # The pose of the body in the outer frame of the last joint is `back`.
     for joint, name in joints:
         if joint.type == SLIDE:
             motion: Joint = Prismatic(axis=joint.axis, precursor=back)
@@ -309,23 +310,24 @@ def _at_zero(
 ) -> tuple[list[tuple[BodyJoint, str]], Pose]:
     """Return joints, and the pose of their body, with all coordinates at 0 as `ref`."""
     placed: list[Pose] = []  # of each joint in the parent
+    pose = X_PB
     for joint, _ in joints:
-        at = X_PB @ Pose.translation(*joint.pos)
+        at = pose @ Pose.translation(*joint.pos)
         placed.append(at)
         if joint.type == SLIDE:
             axis = Prismatic(axis=joint.axis).axis
-            X_PB = X_PB @ Pose.translation(*scale(-joint.ref, axis))
+            pose = pose @ Pose.translation(*scale(-joint.ref, axis))
         elif joint.ref:
             back = Pose.translation(*negate(joint.pos))
-            X_PB = at @ Pose.rotation_about(joint.axis, -joint.ref) @ back
-    X_BP = X_PB.inverse()
+            pose = at @ Pose.rotation_about(joint.axis, -joint.ref) @ back
+    X_BP = pose.inverse()
     moved: list[tuple[BodyJoint, str]] = []
     for (joint, name), at in zip(joints, placed, strict=True):
         X_BF = X_BP @ at
         axis = apply(X_BF.rotation, joint.axis)
         made = replace(joint, axis=axis, pos=X_BF.position, ref=0.0)
         moved.append((made, name))
-    return moved, X_PB
+    return moved, pose
 
 
 def _step(joint: BodyJoint, name: str, motion: Joint) -> Step:

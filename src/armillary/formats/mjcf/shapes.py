@@ -49,12 +49,12 @@ class Size(NamedTuple):
 
     Attributes:
         makes: The class of the shape.
-        count: How many numbers count; the last is half a length where `fromto` is not
+        needed: How many numbers count; the last is half a length where `fromto` is not
             given.
     """
 
     makes: type[Shape]
-    count: int
+    needed: int
 
     def fields(self, size: tuple[float, ...]) -> dict[str, Any]:
         """Return the fields of the shape."""
@@ -187,13 +187,11 @@ class Shapes:
         """Return S' with S R = R S', None if there is no diagonal one."""
         if scales[0] == scales[1] == scales[2]:
             return scales
-        inner = multiply(
-            transpose(rotation),
-            tuple(scale(s, row) for s, row in zip(scales, rotation, strict=True)),  # type: ignore[arg-type]
-        )
-        size = max(map(abs, scales))
+        x, y, z = (scale(s, row) for s, row in zip(scales, rotation, strict=True))
+        inner = multiply(transpose(rotation), (x, y, z))
+        size = max(abs(each) for each in scales)
         off = (inner[0][1], inner[0][2], inner[1][2])
-        if max(map(abs, off)) > STRAIGHT * size:
+        if max(abs(each) for each in off) > STRAIGHT * size:
             return None
         return inner[0][0], inner[1][1], inner[2][2]
 
@@ -305,9 +303,9 @@ class Shapes:
         if line is not None:
             middle, length = line
             pose = geom.pose @ middle
-            wide = size[:1] * (SIZES[kind].count - 1)
+            wide = size[:1] * (SIZES[kind].needed - 1)
             size = (*wide, 0.5 * length)
-        count = SIZES[kind].count
+        count = SIZES[kind].needed
         if len(size) < count:
             report.error(
                 element.place,

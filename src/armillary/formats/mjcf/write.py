@@ -75,12 +75,12 @@ def write(cell: Workcell, report: Report) -> bytes:
         message = "the cell has no manipulator; a model needs a body"
         report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    root = _MjcfExport(cell, report).root()
+    root = MjcfExport(cell, report).root()
     report.raise_if_errors()
     return to_text(root).encode()
 
 
-class _MjcfExport:
+class MjcfExport:
     """The model that is being made."""
 
     def __init__(self, cell: Workcell, report: Report) -> None:
@@ -150,7 +150,7 @@ class _MjcfExport:
         parts: list[Element] = []
         for number, manipulator in enumerate(self.cell.manipulators):
             if manipulator.name == ENVIRONMENT and self.names.has_environment:
-                (link,) = manipulator.links
+                link = manipulator.links[0]
                 parts += self._contents(number, link, IDENTITY)
                 parts += self._mounted_on(number, 0)
         return [*self.names.kept_parts(""), *parts, *self._standing(-1)]
@@ -241,24 +241,24 @@ class _MjcfExport:
             chain.append(child)
         body = chain[-1]
         axes: list[tuple[Link, JointAxis]] = []
-        X_PB = IDENTITY
+        pose = IDENTITY  # of the last link in the parent
         befores: list[Pose] = []
         for k in chain:
             link = manipulator.links[k]
             axis = self._axis(number, link)
             if axis is None:
-                X_PB = X_PB @ self._still(link)
+                pose = pose @ self._still(link)
                 continue
-            befores.append(X_PB @ axis.before)
-            X_PB = befores[-1] @ axis.after
+            befores.append(pose @ axis.before)
+            pose = befores[-1] @ axis.after
             axes.append((link, axis))
         joints: list[Element] = []
-        X_BP = X_PB.inverse()
+        X_BP = pose.inverse()
         for (link, axis), X_PF in zip(axes, befores, strict=True):
             is_plain = len(axes) == 1 and axis.after.is_identity and len(chain) == 1
             X_BF = IDENTITY if is_plain else X_BP @ X_PF
             joints.append(self._joint(number, link, axis, X_BF))
-        return self._body(number, body, X_PB, joints, bool(joints), {})
+        return self._body(number, body, pose, joints, bool(joints), {})
 
     def _still(self, link: Link) -> Pose:
         """Return the pose of a joint that is written as fixed."""

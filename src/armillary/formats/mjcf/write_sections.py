@@ -16,7 +16,7 @@ from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
 
 if TYPE_CHECKING:
-    from armillary.formats.mjcf.write import _MjcfExport as MjcfExport
+    from armillary.formats.mjcf.write import MjcfExport
 
 __all__ = ["SectionWriter"]
 

@@ -122,7 +122,11 @@ class GeomWriter:
             stem = os.path.splitext(os.path.basename(shape.file))[0]
             name = self._mesh_names.derive(stem or "mesh")
             scale = None if shape.scale == ONES else shape.scale
-            values = {"name": name, "file": shape.file, "scale": scale}
+            values: dict[str, Value] = {
+                "name": name,
+                "file": shape.file,
+                "scale": scale,
+            }
             self._meshes[key] = name, values
         return self._meshes[key][0]
 
