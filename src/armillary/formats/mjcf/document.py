@@ -202,7 +202,7 @@ def _check_compiler(section: Element, settings: dict[str, Any], report: Report) 
         report.error(
             section.place,
             "global-coordinates",
-            "the file has coordinate='global', which MuJoCo no longer reads",
+            "the file has global coordinates, which MuJoCo no longer reads",
             hint="Open it with MuJoCo 2.3.3 or older and save it: that writes local "
             "coordinates.",
         )

@@ -175,7 +175,7 @@ def _is_limited(
             element.place,
             "unused-limit",
             f"{element.label} has {quote(range_)} but not {quote(limited)}, though "
-            "the compiler has autolimits='false'",
+            "'autolimits' of the compiler is false",
         )
         return False
     return ends != (0.0, 0.0)

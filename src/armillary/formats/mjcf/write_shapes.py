@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -156,9 +156,15 @@ class GeomWriter:
         return self._meshes[key][0]
 
 
-def _merged(
-    visuals: Sequence[Shape], collisions: Sequence[Shape]
-) -> Iterator[tuple[Shape, str, int]]:
+class _Part(NamedTuple):
+    """A shape, where it is in its link, and the group of its geom."""
+
+    shape: Shape
+    where: str
+    group: int
+
+
+def _merged(visuals: Sequence[Shape], collisions: Sequence[Shape]) -> Iterator[_Part]:
     """Yield shapes in an order that keeps that of both, each with where it is from.
 
     A shape that is in both comes once.
@@ -169,10 +175,10 @@ def _merged(
         same = [k for k, (_, visual) in enumerate(waiting) if visual == shape]
         if same:
             for place, visual in waiting[: same[0]]:
-                yield visual, f"visuals {place}", DRAWN
+                yield _Part(visual, f"visuals {place}", DRAWN)
             waiting = waiting[same[0] + 1 :]
-            yield shape, where, BOTH
+            yield _Part(shape, where, BOTH)
         else:
-            yield shape, where, TOUCHING
+            yield _Part(shape, where, TOUCHING)
     for place, visual in waiting:
-        yield visual, f"visuals {place}", DRAWN
+        yield _Part(visual, f"visuals {place}", DRAWN)
