@@ -8,14 +8,14 @@ from typing import Final, NamedTuple
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.mjcf.document import MAIN, Document, with_attributes
+from armillary.formats.mjcf.document import MAIN, MjcfDocument, with_attributes
 from armillary.formats.mjcf.poses import read_pose
 from armillary.formats.xml import Element
 from armillary.limits import MJCF_COPIES
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, vector
 
-__all__ = ["Body", "Placed", "read_bodies"]
+__all__ = ["Body", "PlacedElement", "read_bodies"]
 
 MOST_COPIES: Final = 10_000
 
@@ -23,7 +23,7 @@ _OF_BODY: Final = ("joint", "freejoint", "geom", "site", "camera", "light", "ine
 _OTHERS: Final = ("plugin", "flexcomp", "composite")
 
 
-class Placed(NamedTuple):
+class PlacedElement(NamedTuple):
     """An element of a body.
 
     Attributes:
@@ -34,7 +34,7 @@ class Placed(NamedTuple):
 
     element: Element
     pose: Pose
-    document: Document
+    document: MjcfDocument
 
     @property
     def own_pose(self) -> Pose:
@@ -58,12 +58,14 @@ class Body:
 
     name: str
     element: Element
-    document: Document
+    document: MjcfDocument
     parent: int
     pose: Pose
-    parts: dict[str, list[Placed]] = field(default_factory=dict[str, list[Placed]])
+    parts: dict[str, list[PlacedElement]] = field(
+        default_factory=dict[str, list[PlacedElement]]
+    )
 
-    def of(self, kind: str) -> Sequence[Placed]:
+    def of(self, kind: str) -> Sequence[PlacedElement]:
         """Return the elements of a name."""
         return self.parts.get(kind, ())
 
@@ -77,14 +79,14 @@ class Body:
 class _Scope:
     """What surrounds elements."""
 
-    document: Document
+    document: MjcfDocument
     childclass: str = MAIN
     pose: Pose = IDENTITY
     prefix: str = ""
     suffix: str = ""
 
 
-def read_bodies(document: Document) -> list[Body]:
+def read_bodies(document: MjcfDocument) -> list[Body]:
     """Return the world and all bodies below it, depth first."""
     report = document.report
     world = Body("world", document.root, document, -1, IDENTITY)
@@ -132,7 +134,7 @@ def read_bodies(document: Document) -> list[Body]:
 def _add_part(body: Body, element: Element, scope: _Scope) -> None:
     effective = scope.document.effective(element, "body", scope.childclass)
     kind = "joint" if element.name == "freejoint" else element.name
-    placed = Placed(_named(effective, scope), scope.pose, scope.document)
+    placed = PlacedElement(_named(effective, scope), scope.pose, scope.document)
     body.parts.setdefault(kind, []).append(placed)
 
 

@@ -38,7 +38,7 @@ __all__ = [
     "COMPILER",
     "MAIN",
     "TURNS",
-    "Document",
+    "MjcfDocument",
     "read_document",
     "with_attributes",
 ]
@@ -97,7 +97,7 @@ def with_attributes(
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class MjcfDocument:
     """One model with all that it includes.
 
     Attributes:
@@ -161,13 +161,13 @@ class Document:
         return with_attributes(element, given | own)
 
 
-def read_document(data: bytes, path: str, roots: Roots, report: Report) -> Document:
+def read_document(data: bytes, path: str, roots: Roots, report: Report) -> MjcfDocument:
     """Return the model in a file and in all files that it includes.
 
     Raises:
         FormatError: A file cannot be read, or there is too much of it.
     """
-    root = _Expansion(path, roots, report).root(data)
+    root = _Includes(path, roots, report).root(data)
     if root.name not in ROOTS:
         report.error(
             root.place, "not-mjcf", f"the root element is {root.label}, not <mujoco>"
@@ -185,7 +185,7 @@ def read_document(data: bytes, path: str, roots: Roots, report: Report) -> Docum
                     settings[row.key] = given[row.key]
             _check_compiler(section, settings, report)
     classes = _classes(root, report)
-    return Document(path, root, sections, settings, classes, report)
+    return MjcfDocument(path, root, sections, settings, classes, report)
 
 
 def _check_compiler(section: Element, settings: dict[str, Any], report: Report) -> None:
@@ -212,7 +212,7 @@ def _check_compiler(section: Element, settings: dict[str, Any], report: Report) 
 # Includes
 
 
-class _Expansion:
+class _Includes:
     """Put included elements in the places of `<include>`."""
 
     def __init__(self, path: str, roots: Roots, report: Report) -> None:

@@ -18,7 +18,7 @@ from armillary.formats.elements import (
     choice,
     numbers,
 )
-from armillary.formats.mjcf.document import MAIN, Document
+from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.trees import Trees
 from armillary.formats.xml import Element
 from armillary.model.joint_dynamics import JointDynamics
@@ -59,7 +59,9 @@ class Drives:
     effort: float = 0.0
 
 
-def drive_joints(document: Document, trees: Trees) -> tuple[list[Element], set[str]]:
+def drive_joints(
+    document: MjcfDocument, trees: Trees
+) -> tuple[list[Element], set[str]]:
     """Let joints have the gears and greatest efforts of their actuators.
 
     Returns all actuators with their defaults, and the names in the file of the joints
@@ -92,19 +94,22 @@ def drive_joints(document: Document, trees: Trees) -> tuple[list[Element], set[s
         drive = drives.setdefault(joint, Drives())
         drive.gears.append(gear)
         drive.effort += _greatest_force(effective, values, document) * abs(gear)
-    for name, drive in drives.items():
-        group, coordinates, _ = known[name]
-        if len(coordinates) == 1:
-            group.links = [
-                _driven(link, drive)
-                if link.parent is not None and link.coordinate == coordinates[0]
-                else link
-                for link in group.links
-            ]
+    found = {
+        (id(known[name][0]), known[name][1][0]): drive
+        for name, drive in drives.items()
+        if len(known[name][1]) == 1
+    }
+    for group in trees.groups:
+        group.links = [
+            _driven(link, found[id(group), link.coordinate])
+            if link.parent is not None and (id(group), link.coordinate) in found
+            else link
+            for link in group.links
+        ]
     return elements, set(drives) | _joints_of(tendons, document)
 
 
-def _joints_of(tendons: set[str], document: Document) -> set[str]:
+def _joints_of(tendons: set[str], document: MjcfDocument) -> set[str]:
     """Return the joints in tendons; those around which a spatial one runs are not."""
     return {
         joint.attributes["joint"]
@@ -116,7 +121,7 @@ def _joints_of(tendons: set[str], document: Document) -> set[str]:
 
 
 def _greatest_force(
-    element: Element, values: dict[str, Any], document: Document
+    element: Element, values: dict[str, Any], document: MjcfDocument
 ) -> float:
     """Return the greatest force of an actuator before its gear."""
     force = _greatest("force", values, document)
@@ -132,7 +137,7 @@ def _greatest_force(
     return force
 
 
-def _greatest(what: str, values: dict[str, Any], document: Document) -> float:
+def _greatest(what: str, values: dict[str, Any], document: MjcfDocument) -> float:
     """Return the greater end of a range, infinite where it does not count."""
     ends, limited = values[f"{what}range"], values[f"{what}limited"]
     if limited is None:

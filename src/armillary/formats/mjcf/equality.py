@@ -12,12 +12,13 @@ from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Place, Report
 from armillary.formats.elements import TEXT, ElementTable, Row, choice, numbers
 from armillary.formats.mjcf.bodies import Body
-from armillary.formats.mjcf.document import MAIN, Document
-from armillary.formats.mjcf.trees import Group, LinkAt, Trees
+from armillary.formats.mjcf.document import MAIN, MjcfDocument
+from armillary.formats.mjcf.trees import BodyGroup, LinkAt, Trees
 from armillary.formats.names import FreeNames
 from armillary.formats.xml import Element
 from armillary.model.coupling import Coupling
 from armillary.model.frame import Frame
+from armillary.model.limits import INFINITE
 from armillary.model.link import Link
 from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
@@ -99,7 +100,7 @@ class LoopFound:
     loop: Closure
 
 
-def couples(document: Document) -> tuple[list[Couple], list[Element]]:
+def couples(document: MjcfDocument) -> tuple[list[Couple], list[Element]]:
     """Return the constraints that are linear couplings, and those that are not read."""
     report = document.report
     found: list[Couple] = []
@@ -136,7 +137,7 @@ def couples(document: Document) -> tuple[list[Couple], list[Element]]:
     return found, others
 
 
-def add_couplings(
+def add_couplings(  # noqa: PLR0912
     couplings: Sequence[Couple], trees: Trees, report: Report
 ) -> list[Element]:
     """Let links follow others; return the constraints for which that is not possible.
@@ -145,10 +146,11 @@ def add_couplings(
     """
     known = trees.coordinates()
     leaders: dict[tuple[str, str], str] = {}
+    followers: dict[str, dict[str, tuple[Coupling, Place]]] = {}
     left: list[Element] = []
     for couple in couplings:
         place, label = couple.element.place, couple.element.label
-        ends: list[tuple[Group, str, float]] = []
+        ends: list[tuple[BodyGroup, str, float]] = []
         for name in (couple.follower, couple.leader):
             if name not in known:
                 report.error(
@@ -190,48 +192,68 @@ def add_couplings(
         leaders[group.name, follower] = leader
         offset = ref1 + couple.constant - couple.rate * ref2
         coupling = Coupling(of=leader, multiplier=couple.rate, offset=offset)
-        _follow(group, follower, coupling, place, report)
+        followers.setdefault(group.name, {})[follower] = coupling, place
+    for group in trees.groups:
+        if group.name in followers:
+            _follow(group, followers[group.name], report)
     return left
 
 
 def _follow(
-    group: Group, follower: str, coupling: Coupling, place: Place, report: Report
+    group: BodyGroup, followers: Mapping[str, tuple[Coupling, Place]], report: Report
 ) -> None:
-    links = [
-        msgspec.structs.replace(link, coupling=coupling)
-        if link.coordinate == follower and link.parent is not None
-        else link
-        for link in group.links
-    ]
-    # Its limits may leave the joint that it follows no range, which a model refuses.
+    """Let links follow others, without limits that leave the others no range."""
+    all_ = {name: coupling for name, (coupling, _) in followers.items()}
+    links = _following(group.links, all_)
+    if _is_possible(group, links):
+        group.links = links
+        return
+    for name, (coupling, place) in followers.items():
+        links = _following(group.links, {name: coupling})
+        if not _is_possible(group, links):
+            links = _following(group.links, {name: coupling}, unlimited=True)
+            report.warning(
+                place,
+                "mimic-limits",
+                f"the limits of joint {quote(name)} would leave {quote(coupling.of)}, "
+                "which it follows, no range; they are left out",
+            )
+        group.links = links
+
+
+def _is_possible(group: BodyGroup, links: Sequence[Link]) -> bool:
     try:
         Manipulator(name=group.name, links=tuple(links))
     except ModelError:
-        links = [
-            msgspec.structs.replace(
-                link,
-                limits=msgspec.structs.replace(
-                    link.limits, lower=-float("inf"), upper=float("inf")
-                ),
-            )
-            if link.coordinate == follower and link.coupling is not None
-            else link
-            for link in links
-        ]
-        report.warning(
-            place,
-            "mimic-limits",
-            f"the limits of joint {quote(follower)} would leave {quote(coupling.of)}, "
-            "which it follows, no range; they are left out",
-        )
-    group.links = links
+        return False
+    return True
+
+
+def _following(
+    links: Sequence[Link],
+    couplings: Mapping[str, Coupling],
+    *,
+    unlimited: bool = False,
+) -> list[Link]:
+    """Return links of which some follow others."""
+    made: list[Link] = []
+    for link in links:
+        coupling = couplings.get(link.coordinate) if link.parent is not None else None
+        if coupling is None:
+            made.append(link)
+            continue
+        limits = link.limits
+        if unlimited:
+            limits = msgspec.structs.replace(limits, lower=-INFINITE, upper=INFINITE)
+        made.append(msgspec.structs.replace(link, coupling=coupling, limits=limits))
+    return made
 
 
 # Loops
 
 
 def find_loops(
-    document: Document, bodies: Sequence[Body], trees: Trees
+    document: MjcfDocument, bodies: Sequence[Body], trees: Trees
 ) -> tuple[list[LoopFound], list[Element]]:
     """Return the loops that are closed, and the constraints that are not read.
 
@@ -249,7 +271,7 @@ def find_loops(
 
 class _LoopFinder:
     def __init__(
-        self, document: Document, bodies: Sequence[Body], trees: Trees
+        self, document: MjcfDocument, bodies: Sequence[Body], trees: Trees
     ) -> None:
         self._report = document.report
         self._bodies, self._trees = bodies, trees
@@ -392,7 +414,7 @@ class _LoopFinder:
         for group in self._trees.groups:
             group.links = [self._with_frames(group, link) for link in group.links]
 
-    def _with_frames(self, group: Group, link: Link) -> Link:
+    def _with_frames(self, group: BodyGroup, link: Link) -> Link:
         added = self._frames.get((group.name, link.name))
         if not added:
             return link

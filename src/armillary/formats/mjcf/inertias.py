@@ -13,8 +13,8 @@ import numpy.typing as npt
 from armillary.errors import FormatError, ModelError
 from armillary.formats.inertia import possible_inertia
 from armillary.formats.mesh.files import MeshFiles
-from armillary.formats.mjcf.bodies import Body, Placed
-from armillary.formats.mjcf.document import Document
+from armillary.formats.mjcf.bodies import Body, PlacedElement
+from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.shapes import MeshAsset, Shapes
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element
@@ -46,7 +46,7 @@ class Inertias:
     roots: Where meshes are looked up.
     """
 
-    def __init__(self, document: Document, shapes: Shapes, roots: Roots) -> None:
+    def __init__(self, document: MjcfDocument, shapes: Shapes, roots: Roots) -> None:
         self._document, self._shapes = document, shapes
         self._report = document.report.tolerating("its inertia is left out")
         self._files = MeshFiles(document.base, roots=roots)
@@ -104,7 +104,7 @@ class Inertias:
         rotational = 0.5 * (rotational + rotational.T)
         return SpatialInertia.from_centre(mass, centre, rotational.tolist())
 
-    def _given(self, inertial: Placed, body: Body) -> SpatialInertia | None:
+    def _given(self, inertial: PlacedElement, body: Body) -> SpatialInertia | None:
         element, report = inertial.element, self._report
         faults = report.faults
         mass = element.number("mass", report, required=True)
@@ -143,7 +143,7 @@ class Inertias:
                     total = one if total is None else total + one
         return total
 
-    def _of_geom(self, geom: Placed) -> SpatialInertia | None:
+    def _of_geom(self, geom: PlacedElement) -> SpatialInertia | None:
         """Return the inertia of a geom in its body, None without mass."""
         element, report = geom.element, self._report
         kind = self._shapes.type_of(element)

@@ -19,10 +19,10 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
-from armillary.formats.mjcf.bodies import Placed
-from armillary.formats.mjcf.document import Document
+from armillary.formats.mjcf.bodies import PlacedElement
+from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.numbers import has_direction
-from armillary.formats.several_joints import BALL, Step
+from armillary.formats.several_joints import BALL, SplitJoint
 from armillary.formats.xml import Element
 from armillary.model.axis import Z
 from armillary.model.joint import Joint
@@ -101,7 +101,7 @@ class BodyJoint:
         return {FREE: 7, BALL_JOINT: 4}.get(self.type, 1)
 
 
-def read_joint(placed: Placed) -> BodyJoint:
+def read_joint(placed: PlacedElement) -> BodyJoint:
     """Return what a `<joint>` or `<freejoint>` says, as much as can be understood."""
     element, document = placed.element, placed.document
     report = document.report
@@ -145,7 +145,9 @@ def read_joint(placed: Placed) -> BodyJoint:
     )
 
 
-def _ball(joint: BodyJoint, values: dict[str, Any], document: Document) -> BodyJoint:
+def _ball(
+    joint: BodyJoint, values: dict[str, Any], document: MjcfDocument
+) -> BodyJoint:
     report, element = document.report, joint.element
     if _is_limited(element, "range", "limited", values, document):
         report.unsupported.add("'range' of a ball joint", element.place)
@@ -162,7 +164,7 @@ def _is_limited(
     range_: str,
     limited: str,
     values: dict[str, Any],
-    document: Document,
+    document: MjcfDocument,
 ) -> bool:
     """Return whether a range counts, as MuJoCo decides."""
     ends, given = values[range_], values[limited]
@@ -182,7 +184,7 @@ def _is_limited(
 
 
 def _limits(
-    element: Element, values: dict[str, Any], angle: float, document: Document
+    element: Element, values: dict[str, Any], angle: float, document: MjcfDocument
 ) -> Limits:
     report = document.report
     unlimited = report.tolerating("taken as unlimited")
@@ -271,7 +273,7 @@ def _dynamics(
 
 def steps_of(
     joints: Sequence[tuple[BodyJoint, str]], X_PB: Pose
-) -> tuple[list[Step], Pose]:
+) -> tuple[list[SplitJoint], Pose]:
     """Return the joints between a body and its parent, one behind the other.
 
     In MuJoCo each joint of a body moves it about an axis through `pos`, after those
@@ -286,7 +288,7 @@ def steps_of(
     back = X_PB
     if any(joint.ref for joint, _ in joints):
         joints, back = _at_zero(joints, X_PB)
-    steps: list[Step] = []
+    steps: list[SplitJoint] = []
     # The pose of the body in the outer frame of the last joint is `back`.
     for joint, name in joints:
         if joint.type == SLIDE:
@@ -299,7 +301,7 @@ def steps_of(
         if joint.type == BALL_JOINT:
             for number, (end, each) in enumerate(BALL.items()):
                 placed = each.replace(precursor=before) if number == 0 else each
-                steps.append(Step(name=f"{name}_{end}", joint=placed))
+                steps.append(SplitJoint(name=f"{name}_{end}", joint=placed))
             continue
         steps.append(_step(joint, name, Revolute(axis=joint.axis, precursor=before)))
     return steps, back
@@ -330,5 +332,7 @@ def _at_zero(
     return moved, pose
 
 
-def _step(joint: BodyJoint, name: str, motion: Joint) -> Step:
-    return Step(name=name, joint=motion, limits=joint.limits, dynamics=joint.dynamics)
+def _step(joint: BodyJoint, name: str, motion: Joint) -> SplitJoint:
+    return SplitJoint(
+        name=name, joint=motion, limits=joint.limits, dynamics=joint.dynamics
+    )

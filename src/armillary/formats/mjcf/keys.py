@@ -10,10 +10,10 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import TEXT, ElementTable, Row, numbers
 from armillary.formats.mjcf.bodies import Body
-from armillary.formats.mjcf.document import Document
+from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.joints import BALL_JOINT, FREE
 from armillary.formats.mjcf.kept import PREFIX, kept, rest
-from armillary.formats.mjcf.trees import Group, Trees
+from armillary.formats.mjcf.trees import BodyGroup, Trees
 from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.spatial.pose import Pose
@@ -41,7 +41,7 @@ BASE_POSE: Final = f"{PREFIX}base_pose"
 
 
 def read_keys(
-    document: Document, bodies: Sequence[Body], trees: Trees, coupled: set[str]
+    document: MjcfDocument, bodies: Sequence[Body], trees: Trees, coupled: set[str]
 ) -> tuple[dict[str, list[Posture]], list[Property]]:
     """Return the postures of each manipulator, and what else keyframes say.
 
@@ -149,7 +149,7 @@ def _add_posture(
     return notes
 
 
-def _is_where_it_stands(numbers: Sequence[float], group: Group) -> bool:
+def _is_where_it_stands(numbers: Sequence[float], group: BodyGroup) -> bool:
     """Return whether the pose of a free base is that of its body in the file."""
     if math.hypot(*numbers[3:]) == 0.0:
         return False

@@ -48,10 +48,13 @@ class WrittenNames:
         self.single = robots[0] if len(robots) == 1 else None
         self._bare_bases: set[int] = set()
         self._kept: dict[tuple[str, str], list[Property]] = {}
+        self._described: dict[tuple[str, str, str], list[Property]] = {}
         for note in cell.properties:
             if note.name.startswith(PREFIX):
                 kind = note.name.removeprefix(PREFIX)
                 self._kept.setdefault((kind, note.of), []).append(note)
+                key = kind, note.of.partition("/")[0], note.description
+                self._described.setdefault(key, []).append(note)
         self._sites: dict[tuple[int, str], str] = {}
         self._loops = self._named_loops()
 
@@ -154,13 +157,7 @@ class WrittenNames:
         if kind in ("body", "freejoint"):
             notes = self._kept.get((kind, f"{manipulator.name}/{name}"), [])
         else:
-            notes = [
-                note
-                for (of_kind, of), all_ in self._kept.items()
-                if of_kind == kind and of.partition("/")[0] == manipulator.name
-                for note in all_
-                if note.description == name
-            ]
+            notes = self._described.get((kind, manipulator.name, name), [])
         return self.attributes_in(notes)
 
     def geom_attributes(self, qualified: str) -> dict[str, dict[str, str]]:
@@ -218,8 +215,8 @@ class WrittenNames:
             self._report.warning(
                 NOWHERE,
                 "not-kept",
-                f"{element.label} of property {quote(note.name)} names what is no "
-                "longer in the cell; it is left out",
+                f"{element.label} of property {quote(note.name)} names a part "
+                "that the cell does not have; it is left out",
             )
             return None
         return with_attributes(renamed, renamed.attributes)

@@ -8,7 +8,7 @@ from typing import Final
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.mjcf.document import TURNS, Document
+from armillary.formats.mjcf.document import TURNS, MjcfDocument
 from armillary.formats.numbers import GREATEST_LENGTH, LEAST_LENGTH
 from armillary.formats.xml import Element
 from armillary.spatial.pose import IDENTITY, Pose
@@ -32,7 +32,7 @@ _AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)
 _IDENTITY_QUATERNION: Final = (1.0, 0.0, 0.0, 0.0)
 
 
-def read_pose(element: Element, document: Document) -> Pose:
+def read_pose(element: Element, document: MjcfDocument) -> Pose:
     """Return the pose in the attributes of an element, with `pos` and one rotation."""
     report = document.report
     pos = element.numbers("pos", 3, report, default=ZERO)
@@ -54,7 +54,7 @@ def read_pose(element: Element, document: Document) -> Pose:
     return Pose(turn.rotation, vector(pos))
 
 
-def _turned(element: Element, key: str, document: Document) -> Pose:
+def _turned(element: Element, key: str, document: MjcfDocument) -> Pose:
     """Return the rotation of one of `TURNS`."""
     report = document.report
     angle = math.pi / 180.0 if document.in_degrees else 1.0

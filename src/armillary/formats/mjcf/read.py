@@ -10,11 +10,11 @@ import msgspec
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.mjcf.bodies import Body, Placed, read_bodies
+from armillary.formats.mjcf.bodies import Body, PlacedElement, read_bodies
 from armillary.formats.mjcf.document import (
     MAIN,
     TURNS,
-    Document,
+    MjcfDocument,
     read_document,
     with_attributes,
 )
@@ -32,7 +32,7 @@ from armillary.formats.mjcf.keys import HOME, START, read_keys
 from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rules import read_rules
 from armillary.formats.mjcf.shapes import Shapes
-from armillary.formats.mjcf.trees import Group, Trees, read_trees
+from armillary.formats.mjcf.trees import BodyGroup, Trees, read_trees
 from armillary.formats.xml import Element, tag
 from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
@@ -106,7 +106,11 @@ class _Reader:
     """What is made of the bodies."""
 
     def __init__(
-        self, document: Document, bodies: Sequence[Body], trees: Trees, shapes: Shapes
+        self,
+        document: MjcfDocument,
+        bodies: Sequence[Body],
+        trees: Trees,
+        shapes: Shapes,
     ) -> None:
         self._document, self._bodies = document, bodies
         self._trees, self._shapes = trees, shapes
@@ -166,7 +170,7 @@ class _Reader:
 
     def _add_geom(
         self,
-        geom: Placed,
+        geom: PlacedElement,
         link: str,
         visuals: list[Shape],
         collisions: list[Shape],
@@ -245,7 +249,7 @@ class _Reader:
                 )
         self._notes.append(kept("freejoint", other, of=link))
 
-    def _keep_part(self, kind: str, part: Placed, link: str) -> None:
+    def _keep_part(self, kind: str, part: PlacedElement, link: str) -> None:
         """Keep an element of a body with its pose there."""
         self._report.unsupported.add(f"<{kind}>", part.element.place, Severity.NOTE)
         attributes = dict(part.element.attributes)
@@ -394,7 +398,9 @@ class _Reader:
                     for link in group.links
                 ]
 
-    def _manipulator(self, group: Group, postures: Sequence[Posture]) -> Manipulator:
+    def _manipulator(
+        self, group: BodyGroup, postures: Sequence[Posture]
+    ) -> Manipulator:
         names = {each.name for each in postures}
         home = next((name for name in (HOME, START) if name in names), "")
         return Manipulator(

@@ -17,7 +17,7 @@ from armillary.errors import quote
 from armillary.formats.diagnostic import Report
 from armillary.formats.elements import NAME, ElementTable, Row
 from armillary.formats.mjcf.bodies import Body
-from armillary.formats.mjcf.document import Document
+from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.trees import Trees
 from armillary.limits import MJCF_PAIRS
 from armillary.model.collision_pairs import CollisionPairs
@@ -150,7 +150,7 @@ def is_pivot(manipulator: Manipulator, link: Link) -> bool:
 
 
 def read_rules(
-    document: Document, bodies: Sequence[Body], trees: Trees, cell: Workcell
+    document: MjcfDocument, bodies: Sequence[Body], trees: Trees, cell: Workcell
 ) -> Rules:
     """Return the rules of a model.
 
@@ -200,7 +200,7 @@ def read_rules(
 
 
 def _excludes(
-    document: Document, bodies: Sequence[Body], at: Sequence[str]
+    document: MjcfDocument, bodies: Sequence[Body], at: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the pairs of links that are excluded by name."""
     report = document.report

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import Diagnostic, Severity
-from armillary.formats.mjcf.bodies import Placed
-from armillary.formats.mjcf.document import MAIN, Document
+from armillary.formats.mjcf.bodies import PlacedElement
+from armillary.formats.mjcf.document import MAIN, MjcfDocument
 from armillary.formats.mjcf.poses import read_fromto
 from armillary.formats.paths import Roots
 from armillary.formats.xml import Element
@@ -35,7 +35,7 @@ from armillary.spatial.vector import (
     vector,
 )
 
-__all__ = ["SIZES", "MeshAsset", "Shapes", "Size"]
+__all__ = ["SIZES", "GeomSize", "MeshAsset", "Shapes"]
 
 ONES: Final = (1.0, 1.0, 1.0)
 DEFAULT_COLOUR: Final = (0.5, 0.5, 0.5, 1.0)
@@ -44,7 +44,7 @@ STRAIGHT: Final = 1e-12
 NO_SHAPE: Final = ("hfield", "sdf", "mesh", "plane")
 
 
-class Size(NamedTuple):
+class GeomSize(NamedTuple):
     """How the numbers of `size` make a shape.
 
     Attributes:
@@ -78,11 +78,11 @@ class Size(NamedTuple):
 
 
 SIZES: Final = {
-    "sphere": Size(Sphere, 1),
-    "capsule": Size(Capsule, 2),
-    "cylinder": Size(Cylinder, 2),
-    "ellipsoid": Size(Ellipsoid, 3),
-    "box": Size(Box, 3),
+    "sphere": GeomSize(Sphere, 1),
+    "capsule": GeomSize(Capsule, 2),
+    "cylinder": GeomSize(Cylinder, 2),
+    "ellipsoid": GeomSize(Ellipsoid, 3),
+    "box": GeomSize(Box, 3),
 }
 """The types of geoms that are shapes with a size."""
 
@@ -116,7 +116,7 @@ class Shapes:
     roots: Where meshes are looked up.
     """
 
-    def __init__(self, document: Document, roots: Roots) -> None:
+    def __init__(self, document: MjcfDocument, roots: Roots) -> None:
         self._document = document
         self._report = document.report.tolerating("the shape is left out")
         self._roots = roots
@@ -255,8 +255,8 @@ class Shapes:
         """Return the type of a geom."""
         return element.attributes.get("type", "sphere")
 
-    def of(self, geom: Placed) -> Shape | None:
-        """Return the shape of a geom, None if it is no shape of ours."""
+    def of(self, geom: PlacedElement) -> Shape | None:
+        """Return the shape of a geom, None if there is none like it."""
         element, kind = geom.element, self.type_of(geom.element)
         faults = self._report.faults
         looks: dict[str, Any] = {
@@ -295,7 +295,9 @@ class Shapes:
                 hint=self._report.hint(kind, known),
             )
 
-    def _sized(self, geom: Placed, kind: str, looks: dict[str, Any]) -> Shape | None:
+    def _sized(
+        self, geom: PlacedElement, kind: str, looks: dict[str, Any]
+    ) -> Shape | None:
         element, report = geom.element, self._report
         size = element.numbers("size", None, report) or ()
         line = read_fromto(element, report) if "fromto" in element.attributes else None
@@ -322,7 +324,7 @@ class Shapes:
         table = SIZES[kind]
         return table.makes(pose=pose, **table.fields(size[:count]), **looks)
 
-    def _mesh(self, geom: Placed, looks: dict[str, Any]) -> Shape | None:
+    def _mesh(self, geom: PlacedElement, looks: dict[str, Any]) -> Shape | None:
         element = geom.element
         asset = self.asset(element)
         if asset is None:

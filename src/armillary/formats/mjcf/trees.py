@@ -16,8 +16,8 @@ import msgspec
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report
-from armillary.formats.mjcf.bodies import Body, Placed
-from armillary.formats.mjcf.document import Document
+from armillary.formats.mjcf.bodies import Body, PlacedElement
+from armillary.formats.mjcf.document import MjcfDocument
 from armillary.formats.mjcf.joints import (
     BALL_JOINT,
     FREE,
@@ -26,7 +26,7 @@ from armillary.formats.mjcf.joints import (
     steps_of,
 )
 from armillary.formats.names import FreeNames
-from armillary.formats.several_joints import BALL, Step, links_behind
+from armillary.formats.several_joints import BALL, SplitJoint, links_behind
 from armillary.model.frame import Frame
 from armillary.model.joints.fixed import Fixed
 from armillary.model.link import Link
@@ -34,7 +34,7 @@ from armillary.model.mount import WORLD, Mount
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 
-__all__ = ["BASE", "ENVIRONMENT", "Group", "LinkAt", "Trees", "read_trees"]
+__all__ = ["BASE", "ENVIRONMENT", "BodyGroup", "LinkAt", "Trees", "read_trees"]
 
 ENVIRONMENT: Final = "environment"
 BASE: Final = "base"
@@ -44,7 +44,7 @@ SEPARATOR: Final = "/"
 
 
 @dataclass(slots=True)
-class Group:
+class BodyGroup:
     """The bodies of a manipulator.
 
     Attributes:
@@ -73,7 +73,7 @@ class LinkAt:
         link: The name of its link.
     """
 
-    group: Group
+    group: BodyGroup
     link: str
 
     @property
@@ -93,14 +93,14 @@ class Trees:
         frames: For each body its sites that are frames, by their names in the file.
     """
 
-    groups: list[Group]
+    groups: list[BodyGroup]
     bodies: list[LinkAt | None]
     joints: list[list[tuple[BodyJoint, tuple[str, ...]]]]
     sites: dict[str, tuple[LinkAt, str]]
 
-    def coordinates(self) -> dict[str, tuple[Group, tuple[str, ...], BodyJoint]]:
+    def coordinates(self) -> dict[str, tuple[BodyGroup, tuple[str, ...], BodyJoint]]:
         """Return manipulator and coordinates of each joint with a name in the file."""
-        found: dict[str, tuple[Group, tuple[str, ...], BodyJoint]] = {}
+        found: dict[str, tuple[BodyGroup, tuple[str, ...], BodyJoint]] = {}
         for at, joints in zip(self.bodies, self.joints, strict=True):
             for joint, names in joints:
                 if joint.name and at is not None:
@@ -109,7 +109,7 @@ class Trees:
 
 
 def read_trees(
-    document: Document,
+    document: MjcfDocument,
     bodies: Sequence[Body],
     inertias: Sequence[SpatialInertia | None],
     coupled: Iterable[tuple[str, str]],
@@ -180,25 +180,25 @@ def _is_aligned(body: Body, joint: BodyJoint) -> bool:
 
 
 def _groups(
-    document: Document,
+    document: MjcfDocument,
     bodies: Sequence[Body],
     joints: Sequence[Sequence[BodyJoint]],
     coupled: Iterable[tuple[str, str]],
-) -> tuple[list[Group], list[Group | None]]:
+) -> tuple[list[BodyGroup], list[BodyGroup | None]]:
     """Return the manipulators in order, and that of each body."""
     children: list[list[int]] = [[] for _ in bodies]
     for number, body in enumerate(bodies[1:], 1):
         children[body.parent].append(number)
     leader = _leaders(bodies, joints, coupled)
-    owner: list[Group | None] = [None] * len(bodies)
-    groups: list[Group] = []
+    owner: list[BodyGroup | None] = [None] * len(bodies)
+    groups: list[BodyGroup] = []
     names = FreeNames({WORLD})
     if _holds_something(bodies[0]):
-        owner[0] = Group(ENVIRONMENT, "", [0])
+        owner[0] = BodyGroup(ENVIRONMENT, "", [0])
         names.derive(ENVIRONMENT)
         groups.append(owner[0])
-    of_prefix: dict[str, Group] = {}
-    of_leader: dict[int, Group] = {}
+    of_prefix: dict[str, BodyGroup] = {}
+    of_leader: dict[int, BodyGroup] = {}
     is_single = len(children[0]) == 1
     for number, body in enumerate(bodies[1:], 1):
         prefix = _prefix(body.name)
@@ -221,7 +221,7 @@ def _groups(
             name = prefix.removesuffix(SEPARATOR) or body.name or f"body{number}"
             if is_single and not prefix and body.parent == 0:
                 name = _name_of(document)
-            group = Group(names.derive(_plain(name, document)), prefix, [])
+            group = BodyGroup(names.derive(_plain(name, document)), prefix, [])
             groups.append(group)
             owner[number] = group
             if body.parent == 0 and not _is_loose(body, joints[number]):
@@ -268,7 +268,7 @@ def _is_loose(body: Body, joints: Sequence[BodyJoint]) -> bool:
 
 
 def _settle(
-    group: Group, bodies: Sequence[Body], joints: Sequence[Sequence[BodyJoint]]
+    group: BodyGroup, bodies: Sequence[Body], joints: Sequence[Sequence[BodyJoint]]
 ) -> None:
     """Decide whether the links of a group need a base below them."""
     inside = set(group.bodies)
@@ -294,13 +294,13 @@ def _prefix(name: str) -> str:
     return head + separator if head and separator and rest else ""
 
 
-def _name_of(document: Document) -> str:
+def _name_of(document: MjcfDocument) -> str:
     """Return the name of the model, else that of its file."""
     name = document.root.attributes.get("model", "")
     return name or os.path.basename(document.path).split(".")[0] or "model"
 
 
-def _plain(name: str, document: Document) -> str:
+def _plain(name: str, document: MjcfDocument) -> str:
     plain = name.replace(SEPARATOR, "_")
     if plain in (WORLD, ENVIRONMENT):
         plain = f"{plain}_robot"
@@ -317,7 +317,7 @@ def _plain(name: str, document: Document) -> str:
 
 
 def _add_links(
-    group: Group,
+    group: BodyGroup,
     trees: Trees,
     bodies: Sequence[Body],
     joints: Sequence[Sequence[BodyJoint]],
@@ -388,7 +388,7 @@ def _fixed(link: Link, parent: str, pose: Pose, coordinates: FreeNames) -> Link:
 
 
 def _behind(
-    steps: Sequence[Step],
+    steps: Sequence[SplitJoint],
     back: Pose,
     parent: str,
     link: Link,
@@ -404,7 +404,7 @@ def _behind(
 
 
 def _add_frames(
-    group: Group,
+    group: BodyGroup,
     trees: Trees,
     bodies: Sequence[Body],
     names: FreeNames,
@@ -440,7 +440,7 @@ def _add_frames(
     ]
 
 
-def _site_pose(site: Placed) -> Pose:
+def _site_pose(site: PlacedElement) -> Pose:
     from armillary.formats.mjcf.poses import read_fromto
 
     if "fromto" in site.element.attributes:
@@ -451,11 +451,11 @@ def _site_pose(site: Placed) -> Pose:
 
 
 def _mount(
-    group: Group,
+    group: BodyGroup,
     trees: Trees,
     bodies: Sequence[Body],
     joints: Sequence[Sequence[BodyJoint]],
-    owner: Sequence[Group | None],
+    owner: Sequence[BodyGroup | None],
 ) -> None:
     """Say where the base of a group stands."""
     if group.has_base:

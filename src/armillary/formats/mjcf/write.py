@@ -43,6 +43,8 @@ __all__ = ["write"]
 UNBOUNDED: Final = 1e9
 """The number that is written for an infinite limit where the other one is finite."""
 
+MOST_PAIRS: Final = 1_000_000
+
 DEFAULT_NAME: Final = Workcell().name
 
 WRITTEN: Final[Written] = {
@@ -75,12 +77,12 @@ def write(cell: Workcell, report: Report) -> bytes:
         message = "the cell has no manipulator; a model needs a body"
         report.error(NOWHERE, "no-links", message)
         report.raise_if_errors()
-    root = MjcfExport(cell, report).root()
+    root = _MjcfExport(cell, report).root()
     report.raise_if_errors()
     return to_text(root).encode()
 
 
-class MjcfExport:
+class _MjcfExport:
     """The model that is being made."""
 
     def __init__(self, cell: Workcell, report: Report) -> None:
@@ -114,7 +116,14 @@ class MjcfExport:
     def root(self) -> Element:
         """Return the root element."""
         world = self._world()
-        sections = SectionWriter(self)
+        sections = SectionWriter(
+            self.cell,
+            self.names,
+            self.report,
+            lost=self.lost,
+            joint_order=self.joint_order,
+            excludes=list(self.excludes()),
+        )
         name = self.cell.manipulators[0].name
         if self.names.single is not None:
             name = self.cell.manipulators[self.names.single].name
@@ -156,7 +165,7 @@ class MjcfExport:
         return [*self.names.kept_parts(""), *parts, *self._standing(-1)]
 
     def _standing(self, carrier: int) -> list[Element]:
-        """Return the bodies of manipulators that stand on a link, -1 the world."""
+        """Return the bodies of manipulators on a link; -1 is the world."""
         parts: list[Element] = []
         for number in self._mounted.get(carrier, ()):
             manipulator = self.cell.manipulators[number]
@@ -453,6 +462,14 @@ class MjcfExport:
         links = [name for name in self.pairs.links if name in self.geoms.touching]
         default = DefaultPairs(self.cell)
         lost = 0
+        count = len(links) * (len(links) - 1) // 2
+        if count > MOST_PAIRS:
+            self.report.error(
+                NOWHERE,
+                "too-many-pairs",
+                f"{count} pairs of links are to be looked at, more than {MOST_PAIRS}",
+            )
+            return
         for a, b in combinations(links, 2):
             by_default = default.tests(a, b)
             is_tested = (a, b) in self.tested or (b, a) in self.tested

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.diagnostic import NOWHERE
+from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.mjcf.equality import EQUALITIES
 from armillary.formats.mjcf.keys import BASE_POSE, HOME, KEY, START
+from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.xml import Element, tag
 from armillary.formats.xml.write import Value
 from armillary.model.loops.loop import Closure
 from armillary.model.manipulator import Manipulator
-
-if TYPE_CHECKING:
-    from armillary.formats.mjcf.write import MjcfExport
+from armillary.model.workcell import Workcell
 
 __all__ = ["SectionWriter"]
 
@@ -24,11 +23,26 @@ SETTINGS: Final = ("option", "size", "statistic", "visual", "custom", "extension
 
 
 class SectionWriter:
-    """Make the sections of a model whose bodies are made."""
+    """Make the sections of a model whose bodies are made.
 
-    def __init__(self, export: MjcfExport) -> None:
-        self._export, self._cell = export, export.cell
-        self._names, self._report = export.names, export.report
+    lost: Joints that are written as fixed, as `manipulator/joint`.
+    joint_order: Manipulator and coordinate of each joint in the order of the file; the
+        coordinate of a free base is empty.
+    excludes: The pairs that are not tested.
+    """
+
+    def __init__(
+        self,
+        cell: Workcell,
+        names: WrittenNames,
+        report: Report,
+        *,
+        lost: Collection[str],
+        joint_order: Sequence[tuple[int, str]],
+        excludes: Sequence[Element],
+    ) -> None:
+        self._cell, self._names, self._report = cell, names, report
+        self._lost, self._joint_order, self._excludes = lost, joint_order, excludes
 
     def settings(self) -> list[Element]:
         """Return the sections that were kept as a whole."""
@@ -56,7 +70,7 @@ class SectionWriter:
         sections: dict[str, list[Element]] = {
             "deformable": self._names.kept_elements("deformable"),
             "contact": [
-                *self._export.excludes(),
+                *self._excludes,
                 *self._names.kept_elements("contact"),
             ],
             "tendon": self._names.kept_elements("tendon"),
@@ -79,7 +93,7 @@ class SectionWriter:
             for link in manipulator.links:
                 coupling = link.coupling
                 name = f"{manipulator.name}/{link.coordinate}"
-                if coupling is None or name in self._export.lost:
+                if coupling is None or name in self._lost:
                     continue
                 yield EQUALITIES["joint"].write(
                     joint1=self._names.joint(number, link.coordinate),
@@ -124,7 +138,7 @@ class SectionWriter:
                 name = self._names.joint(number, link.coordinate)
                 if not link.moves or name in driven or link.coupling is not None:
                     continue
-                if f"{manipulator.name}/{link.coordinate}" in self._export.lost:
+                if f"{manipulator.name}/{link.coordinate}" in self._lost:
                     continue
                 gear = link.dynamics.gear_ratio
                 if gear != 1.0 or (marks and not link.passive):
@@ -174,7 +188,7 @@ class SectionWriter:
         bases: dict[tuple[str, str], tuple[float, ...]],
     ) -> Iterator[float]:
         """Yield the positions of all joints in the order of the file."""
-        for number, coordinate in self._export.joint_order:
+        for number, coordinate in self._joint_order:
             manipulator = self._cell.manipulators[number]
             if coordinate:
                 known = postures.get(manipulator.name, {})
