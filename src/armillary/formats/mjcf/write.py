@@ -159,8 +159,8 @@ class _MjcfExport:
         parts: list[Element] = []
         for number, manipulator in enumerate(self.cell.manipulators):
             if manipulator.name == ENVIRONMENT and self.names.has_environment:
-                link = manipulator.links[0]
-                parts += self._contents(number, link, IDENTITY)
+                for link in manipulator.links:  # one
+                    parts += self._contents(number, link, IDENTITY)
                 parts += self._mounted_on(number, 0)
         return [*self.names.kept_parts(""), *parts, *self._standing(-1)]
 
