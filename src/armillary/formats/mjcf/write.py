@@ -159,8 +159,8 @@ class _MjcfExport:
         parts: list[Element] = []
         for number, manipulator in enumerate(self.cell.manipulators):
             if manipulator.name == ENVIRONMENT and self.names.has_environment:
-                for link in manipulator.links:  # one
-                    parts += self._contents(number, link, IDENTITY)
+                link = manipulator.links[0]
+                parts += self._contents(number, link, IDENTITY)
                 parts += self._mounted_on(number, 0)
         return [*self.names.kept_parts(""), *parts, *self._standing(-1)]
 
@@ -227,7 +227,7 @@ class _MjcfExport:
             return False
         if len(children) > 1:
             return bool(self.names.prefix(number))
-        return self._moves(number, children[0])
+        return all(self._moves(number, child) for child in children)
 
     def _moves(self, number: int, child: int) -> bool:
         link = self.cell.manipulators[number].links[child]
