@@ -126,6 +126,8 @@ class GeomWriter:
                 "name": name,
                 "file": shape.file,
                 "scale": scale,
+                # Masses are written for bodies; flat meshes are refused otherwise.
+                "inertia": "shell",
             }
             self._meshes[key] = name, values
         return self._meshes[key][0]
