@@ -93,6 +93,14 @@ SDF_NESTING = Limit(32, "models and includes are nested {} deep", "recursion", I
 SDF_NAME_PARTS = Limit(64, "a name of SDF has {} parts", "time", "unknown-frame")
 SRDF_ELEMENTS = Limit(200_000, "the SRDF has {} elements", "memory", XML)
 ACTIN_DEPTH = Limit(12, "a joint is nested {} deep", "recursion", "too-deep")
+MJCF_ELEMENTS = Limit(
+    150_000, "a model with its includes has {} elements", "memory", XML
+)
+MJCF_DEPTH = Limit(200, "elements of MJCF are nested {} deep", "recursion", XML)
+MJCF_FILES = Limit(1000, "a model includes {} files", "time", INCLUDE)
+MJCF_INCLUDE_DEPTH = Limit(16, "a model includes files {} deep", "recursion", INCLUDE)
+MJCF_COPIES = Limit(50_000, "replicated bodies have {} elements", "memory", XML)
+MJCF_PAIRS = Limit(200_000, "the rules of a model are about {} pairs of links", "time")
 ROBWORK_ELEMENTS = Limit(
     50_000, "a workcell with its includes has {} elements", "memory", XML
 )

@@ -22,6 +22,12 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
+from armillary.formats.mjcf.document import COMPILER
+from armillary.formats.mjcf.drives import ACTUATOR
+from armillary.formats.mjcf.equality import EQUALITIES
+from armillary.formats.mjcf.joints import JOINT
+from armillary.formats.mjcf.keys import KEY
+from armillary.formats.mjcf.rules import EXCLUDE
 from armillary.formats.robwork import elements as robwork
 from armillary.formats.sdf import elements as sdf
 from armillary.formats.srdf import elements as srdf
@@ -32,6 +38,8 @@ from armillary.model.coupling import Coupling
 
 FORMATS: dict[str, Elements[Any]] = {
     "urdf": urdf.ELEMENTS,
+    "mjcf": Elements(COMPILER, JOINT, ACTUATOR, EXCLUDE, KEY),
+    "mjcf equality": Elements(*EQUALITIES.values()),
     "srdf": srdf.ELEMENTS,
     "srdf states": srdf.IN_STATE,
     "sdf": sdf.ELEMENTS,
@@ -45,7 +53,7 @@ TABLES = {
 }
 WORDS = (
     *("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", ""),
-    *("euler_rpy", "quat_xyzw", "axis", "axis2"),
+    *("euler_rpy", "quat_xyzw", "axis", "axis2", "radian", "local", "hinge"),
 )
 SAMPLES: tuple[Any, ...] = (
     *WORDS,
@@ -55,6 +63,7 @@ SAMPLES: tuple[Any, ...] = (
         (0.1, -0.0, 3.0),
         (0.0, 0.0, 0.6, 0.8),
         (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+        (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0),
     ),
     *(True, False),
 )

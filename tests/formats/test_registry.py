@@ -134,24 +134,6 @@ def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
     assert all(f"{each.suffixes[0]} ({each.name})" in found for each in known)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "title"),
-    [
-        ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
-        ("arm.mjcf", b"<mujoco/>", "MJCF"),
-    ],
-)
-def test_formats_that_are_known_but_not_read_are_named(
-    tmp_path: Path, name: str, data: bytes, title: str
-):
-    path = tmp_path / name
-    path.write_bytes(data)
-    found = refusal(path)
-    assert f"error[unknown-format]: this looks like {title}" in found
-    assert "known, but not read" in found
-    assert "URDF" in found
-
-
 def test_unknown_format_is_reported_before_the_file_is_looked_at():
     for call in (
         lambda: load("/nowhere/arm.urdf", format="urfd"),

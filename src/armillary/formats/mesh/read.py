@@ -30,6 +30,7 @@ KINDS: Final = (
     ".ply",
     ".ac",
     ".ac3d",
+    ".msh",
 )
 
 
@@ -128,6 +129,10 @@ def read_surface(
                 from armillary.formats.mesh.ply import read_ply
 
                 read_ply(data, surface)
+            case ".msh":
+                from armillary.formats.mesh.msh import read_msh
+
+                read_msh(data, surface)
             case _:
                 from armillary.formats.mesh.ac import read_ac
 

@@ -222,7 +222,7 @@ class ShapeWriter:
         elif isinstance(shape, Primitive):
             parts = (MeshPart(shape.triangles(FINE), None),)
             what = type(shape).__name__
-            self._note("shape-as-mesh", f"shapes of type {what} become meshes")
+            self._note("shape-replaced", f"shapes of type {what} become meshes")
         else:
             self._report.unsupported.add(f"a shape of type {type(shape).__name__}")
         if not parts:
