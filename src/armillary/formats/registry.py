@@ -6,7 +6,7 @@ import gc
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from armillary.formats.diagnostic import (
     fault,
 )
 from armillary.formats.files import read_bytes, write_bytes
-from armillary.formats.format import Format, ReadOptions
+from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
@@ -31,6 +31,9 @@ from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
+
+if TYPE_CHECKING:
+    from armillary.trajectories.motion import Motion
 
 __all__ = ["FORMATS", "gc_paused", "log", "read", "save", "write"]
 
@@ -247,6 +250,7 @@ def save(
     format: str | None = None,
     lossless: bool = False,
     meshes: MeshSource | None = None,
+    motions: Mapping[str, Motion] | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -258,7 +262,9 @@ def save(
         path: The file, which is replaced if it exists.
         format: Name of the format; by default that of the ending of the path.
         lossless: Raise instead of writing if the format cannot hold everything.
-        meshes: What reads the meshes of the cell, for pairs that touch at home.
+        meshes: What reads the meshes of the cell, for pairs that touch at home and for
+            formats that hold meshes.
+        motions: Motions by name, for formats that hold them.
 
     Returns:
         A warning for each thing that the format could not hold.
@@ -285,10 +291,14 @@ def save(
         from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
+    motions = motions or {}
     if chosen.write_files is not None:
-        files = chosen.write_files(cell, file_name, report)
+        extras = WriteOptions(meshes=meshes, motions=motions)
+        files = chosen.write_files(cell, file_name, extras, report)
     else:
         files = {file_name: chosen.write(cell, report)}
+    if motions and "motions" not in chosen.holds():
+        report.unsupported.add("a motion", count=len(motions))
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)

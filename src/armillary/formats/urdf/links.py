@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from armillary.errors import ModelError, quote
 from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity
@@ -21,7 +21,7 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
+__all__ = ["LinkWriter", "ShapeReader", "read_link"]
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -270,11 +270,6 @@ def _in_shapes(robot: Element) -> Iterator[Element]:
 
 # Writing
 
-SHAPE_FIELDS: Final = frozenset(
-    ("name", "pose", "colour", *(f for kind in SHAPES for f in ELEMENTS[kind].fields))
-)
-"""The fields of shapes that are written."""
-
 
 class LinkWriter:
     """Write links, and collect their colours as materials.
@@ -332,8 +327,7 @@ class LinkWriter:
         """Return a `<visual>` or `<collision>`, None if URDF has no such shape."""
         geometry = ELEMENTS.of(shape)
         if geometry is None:
-            self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
-            return None
+            return None  # `report_losses` says so
         self.has_capsules |= isinstance(shape, Capsule)
         material: list[Element] = []
         if shape.colour is not None:
