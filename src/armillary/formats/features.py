@@ -205,9 +205,10 @@ def report_losses(cell: Workcell, held: Held, report: Report) -> None:
 
     Of what it holds in part its writer warns, and of joints that become others.
     """
+    has_shapes = "visuals" in held or "collision shapes" in held
     for name, count in features_of(cell).items():
         feature = FEATURES[name]
-        if name in held:
+        if name in held or (feature.topic == SHAPES_OF_LINKS and not has_shapes):
             continue
         if feature.report is not None:
             feature.report(cell, report)
