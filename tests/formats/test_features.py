@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -260,3 +262,35 @@ def misstated(form, stated: str | None, name: str, cell: Workcell) -> str:
     options = ReadOptions(joints={"Crank": Crank, "Arm": Arm})
     back = features_of(form.read(data, "r.x", options, Report()))
     return "" if back[name] == features_of(cell)[name] else "not read back"
+
+
+# The table of docs/formats.md
+
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
+HEAD = "## What each format holds\n"
+
+
+def table() -> str:
+    """The table of what each format holds, by topics."""
+    held = {form.name: form.holds() for form in WRITTEN}
+    names = [f"`{name}`" for name in held]
+    lines = [f"| | {' | '.join(names)} |", f"| --- |{' --- |' * len(names)}"]
+    topic = ""
+    for name, feature in FEATURES.items():
+        if feature.topic != topic:
+            topic = feature.topic
+            lines.append(f"| **{topic}** |{' |' * len(names)}")
+        cells = (each.get(name, "") for each in held.values())
+        lines.append(f"| {name} | {' | '.join(cells)} |".replace("|  |", "| |"))
+    return "\n".join([*lines, ""]).replace("|  |", "| |")
+
+
+def test_the_page_shows_what_formats_state(request: pytest.FixtureRequest):
+    before, head, after = PAGE.read_text("utf-8").partition(HEAD)
+    text, _, rest = after.partition("\n\n| ")
+    old, _, rest = f"| {rest}".partition("\n\n")
+    page = f"{before}{head}{text}\n\n{table()}\n{rest}"
+    if request.config.getoption("--update"):
+        PAGE.write_text(page, encoding="utf-8", newline="\n")
+        return
+    assert f"{old}\n" == table(), "accept it with --update"
