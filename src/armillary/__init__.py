@@ -270,12 +270,11 @@ def load(  # noqa: PLR0913
     with _import_lock():
         from armillary.cell.cell import Cell
         from armillary.formats import registry
-        from armillary.formats.mesh.files import mesh_files
 
     if scripts not in _SCRIPTS:
         raise unknown("choice of scripts", scripts, _SCRIPTS)
 
-    workcell, report = registry.read(
+    loaded = registry.load(
         path,
         format=format,
         packages=packages,
@@ -290,13 +289,13 @@ def load(  # noqa: PLR0913
         self_collision=self_collision,
         arguments=arguments,
     )
-    registry.log(report)
+    registry.log(loaded.report)
     if scripts == "isolated":
         with _import_lock():
             from armillary.scripts.mechanism import isolate_scripts
 
-        isolate_scripts(workcell)
-    return Cell.of(workcell, meshes=mesh_files(path, packages, folders))
+        isolate_scripts(loaded.cell)
+    return Cell.of(loaded.cell, meshes=loaded.meshes, motions=loaded.motions)
 
 
 def save(
@@ -305,6 +304,7 @@ def save(
     *,
     format: str | None = None,
     lossless: bool = False,
+    motions: Mapping[str, Motion] | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
 
@@ -316,6 +316,8 @@ def save(
         path: The file, which is replaced where it exists.
         format: Name of the format; by default found from the ending of the path.
         lossless: Raise instead of writing where the format cannot hold everything.
+        motions: Motions by name, for formats that hold them, such as `.cell.zip`; by
+            default those of the cell.
 
     Returns:
         A warning for each thing that the format could not hold, in its `diagnostics`.
@@ -328,11 +330,17 @@ def save(
         from armillary.cell.cell import Cell
         from armillary.formats import registry
 
-    workcell, meshes = (
-        (cell.workcell, cell.meshes) if isinstance(cell, Cell) else (cell, None)
-    )
+    workcell, meshes = cell, None
+    if isinstance(cell, Cell):
+        workcell, meshes = cell.workcell, cell.meshes
+        motions = cell.motions if motions is None else motions
     report = registry.save(
-        workcell, path, format=format, lossless=lossless, meshes=meshes
+        workcell,
+        path,
+        format=format,
+        lossless=lossless,
+        meshes=meshes,
+        motions=motions,
     )
     registry.log(report)
     return report

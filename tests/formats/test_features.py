@@ -171,7 +171,7 @@ CELLS = {
             "mounts": [arm.Mount(manipulator="r", pose=arm.Pose.translation(1, 0, 0))]
         }
     ),
-    "loose mounts": robot(
+    "movable bases": robot(
         cell={"mounts": [arm.Mount(manipulator="r", pose=AHEAD, bolted=False)]}
     ),
     "postures": robot(
@@ -202,8 +202,8 @@ CELLS = {
     ),
     "properties": robot(manipulator={"properties": [Property(name="x", text="y")]}),
 }
-WRITTEN_OTHERWISE = {"unbounded", "not-of-isaac"}
-"""Warnings of what is read back all the same, but not by every program."""
+WRITTEN_OTHERWISE = {"unbounded", "not-of-isaac", "mesh-left-out"}
+"""Warnings of what is read back all the same, and of a file that is not there."""
 
 WRITTEN = [each for each in (*FORMATS, *NAMED_ONLY) if each.name != "xacro"]
 

@@ -554,7 +554,7 @@ LOSSES: dict[str, Workcell] = {
         ),
         "groups": two_links(fields={"groups": (Group(name="all"),)}),
         "collision rules": Workcell(manipulators=(two_links(),), rules=Rules.nothing()),
-        "loose mounts": Workcell(
+        "movable bases": Workcell(
             manipulators=(two_links(),),
             mounts=(Mount(manipulator="arm", bolted=False),),
         ),

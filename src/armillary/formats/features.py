@@ -116,7 +116,7 @@ FEATURES: Final[Mapping[str, Feature]] = {
     "names of shapes": Feature(SHAPES_OF_LINKS, "the name of a shape"),
     "several manipulators": Feature(CELLS),
     "mounts": Feature(CELLS, "where a manipulator is mounted"),
-    "loose mounts": Feature(CELLS, "that a manipulator is not bolted to its mount"),
+    "movable bases": Feature(CELLS, "that the base of a manipulator may be moved"),
     "postures": Feature(CELLS, "a posture"),
     "home": Feature(CELLS, "in which posture a manipulator starts"),
     "groups": Feature(CELLS, "a group of joints"),
@@ -143,7 +143,7 @@ _OF_FIELDS: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "loops": "closed loops",
         "coupled_limits": "coupled limits",
     },
-    Mount: {"on": "mounts", "pose": "mounts", "bolted": "loose mounts"},
+    Mount: {"on": "mounts", "pose": "mounts", "bolted": "movable bases"},
     Link: {
         "joint_name": "names of joints",
         "coupling": "couplings",
@@ -179,7 +179,7 @@ _OF_FIELDS: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
 def fields_of(kind: type[msgspec.Struct], names: Iterable[str]) -> dict[str, str]:
     """Return that a format holds the features of some fields of a type, all of them.
 
-    Fields that are no features are left out, so that `names` may be all attributes of
+    Other fields are left out, so that `names` may be all attributes of
     an element.
     """
     known = _OF_FIELDS[kind]

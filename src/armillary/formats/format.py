@@ -99,7 +99,8 @@ class Format:
         meshes: Return what reads the meshes of a file, from its bytes, its path and the
             folders that may be read, for formats whose files have meshes inside. By
             default meshes are files beside that of the cell.
-        motions: Return the motions in a file by name, from its bytes and its path.
+        motions: Return the motions in a file by name, from its bytes and its path;
+            faulty ones are left out with a warning.
         size: How large a file may be.
         tests_itself: Whether files say nothing of collisions, so that by default a
             robot is tested against itself.
@@ -118,7 +119,7 @@ class Format:
         Callable[[Workcell, str, WriteOptions, Report], Mapping[str, bytes]] | None
     ) = None
     meshes: Callable[[bytes, str, Roots], MeshSource] | None = None
-    motions: Callable[[bytes, str], Mapping[str, Motion]] | None = None
+    motions: Callable[[bytes, str, Report], Mapping[str, Motion]] | None = None
     size: Limit = FILE_SIZE
     tests_itself: bool = False
     names_pairs: bool = False

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf, xacro
+from armillary.formats import actin, bundle, isaac, native, robwork, urdf, xacro
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -24,9 +24,11 @@ from armillary.formats.diagnostic import (
 from armillary.formats.files import read_bytes, write_bytes
 from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
+from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
 from armillary.formats.xml.parse import first_tag
+from armillary.limits import FILE_SIZE
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
 from armillary.model.shapes.mesh import MeshSource
@@ -35,7 +37,7 @@ from armillary.model.workcell import DEFAULT_RULES, Workcell
 if TYPE_CHECKING:
     from armillary.trajectories.motion import Motion
 
-__all__ = ["FORMATS", "gc_paused", "log", "read", "save", "write"]
+__all__ = ["FORMATS", "Loaded", "gc_paused", "load", "log", "read", "save", "write"]
 
 Folder = str | os.PathLike[str]
 
@@ -43,6 +45,7 @@ Folder = str | os.PathLike[str]
 # look like several formats, the first row wins.
 FORMATS: Final[tuple[Format, ...]] = (
     native.FORMAT,
+    bundle.FORMAT,
     isaac.FORMAT,
     urdf.FORMAT,
     actin.FORMAT,
@@ -98,7 +101,28 @@ UNREAD: Final = (
 )
 
 
-def read(  # noqa: PLR0913
+class Loaded(NamedTuple):
+    """What is in a file.
+
+    Attributes:
+        cell: The cell.
+        report: Warnings and notes.
+        meshes: What reads the meshes of the cell.
+        motions: Its motions by name.
+    """
+
+    cell: Workcell
+    report: Report
+    meshes: MeshSource
+    motions: Mapping[str, Motion]
+
+
+def read(path: Folder, **options: Any) -> tuple[Workcell, Report]:
+    """Return the cell in a file, and its warnings and notes, as `load` does."""
+    return load(path, **options)[:2]
+
+
+def load(  # noqa: PLR0913
     path: Folder,
     *,
     format: str | None = None,
@@ -113,8 +137,8 @@ def read(  # noqa: PLR0913
     srdf: Folder | None = None,
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
-) -> tuple[Workcell, Report]:
-    """Return the cell in a file, and its warnings and notes.
+) -> Loaded:
+    """Return the cell in a file, with what the file has beside it.
 
     Args:
         path: A plain file.
@@ -160,7 +184,8 @@ def read(  # noqa: PLR0913
         arguments=arguments or {},
     )
     name = os.fspath(path)
-    data = read_bytes(name)
+    named = chosen or _by_suffix(name)
+    data = read_bytes(name, (FILE_SIZE if named is None else named.size).most)
     with gc_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and chosen is not xacro.FORMAT:
@@ -175,7 +200,14 @@ def read(  # noqa: PLR0913
 
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
-    return _with_self(cell, name, chosen, wanted, report), report
+    cell = _with_self(cell, name, chosen, wanted, report)
+    if chosen.meshes is not None:
+        meshes = chosen.meshes(data, name, options.roots)
+    else:
+        meshes = MeshFiles(os.path.dirname(os.path.abspath(name)), roots=options.roots)
+    motions = {} if chosen.motions is None else chosen.motions(data, name, report)
+    report.raise_if_errors()
+    return Loaded(cell, report, meshes, motions)
 
 
 def _report_of(strict: bool, lenient: bool, swapped_limits: str | None) -> Report:

@@ -89,7 +89,7 @@ def held_features() -> Held:
         "names of shapes": ALL,
         "several manipulators": ALL,
         "mounts": ALL,
-        "loose mounts": ALL,
+        "movable bases": ALL,
         "postures": "of all joints of a device",
         "home": "as Home",
         "wheels": "of a mobile device",

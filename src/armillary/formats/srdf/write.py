@@ -37,7 +37,7 @@ def held_features() -> Held:
         "groups": ALL,
         "collision rules": "which pairs are tested",
         "properties": "those of SRDF",
-        "loose mounts": "of one robot",
+        "movable bases": "of one robot",
     }
 
 
