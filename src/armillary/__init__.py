@@ -230,6 +230,7 @@ def load(  # noqa: PLR0913
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
     scripts: str = "approved",
+    fetch: bool = False,
 ) -> Cell:
     """Return the cell in a file of any known format.
 
@@ -238,7 +239,8 @@ def load(  # noqa: PLR0913
     `armillary.formats`.
 
     Args:
-        path: A plain file.
+        path: A plain file; or the name of a robot that the package
+            `robot_descriptions` lists, such as `panda_description`.
         format: Name of its format; by default found from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
@@ -261,6 +263,8 @@ def load(  # noqa: PLR0913
         scripts: What happens to kinematics scripts in the file when they are first
             needed: `approved` ones run, or, with `isolated`, also others, in processes
             of their own with limits. Loading runs none.
+        fetch: Whether the repository of a robot that is given by its name may be cloned
+            over the network, once; else it must be on this machine.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
@@ -288,6 +292,7 @@ def load(  # noqa: PLR0913
         srdf=srdf,
         self_collision=self_collision,
         arguments=arguments,
+        fetch=fetch,
     )
     registry.log(loaded.report)
     if scripts == "isolated":

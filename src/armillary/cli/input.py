@@ -106,6 +106,11 @@ FILE_OPTIONS = (
         "the component of a kinematics script, which is the file then, and runs",
     ),
     option(
+        "--fetch",
+        "clone the repository of a robot that is given by its name, over the network",
+        action="store_true",
+    ),
+    option(
         "--isolated-scripts",
         "run the scripts of the file in processes of their own, with limits",
         action="store_true",
@@ -116,7 +121,11 @@ FILE_OPTIONS = (
 
 def file_to_read(name: str) -> Options:
     """Return the argument for the file to read, and the options that say how."""
-    file = option(f"file {name}", "a file of any known format", is_input=True)
+    file = option(
+        f"file {name}",
+        "a file of any known format, or a robot's name, such as panda_description",
+        is_input=True,
+    )
     return file, *FILE_OPTIONS
 
 
@@ -143,6 +152,7 @@ def read(options: argparse.Namespace) -> Loaded:
         srdf=options.srdf,
         self_collision=options.self_collision,
         arguments=dict(options.argument),
+        fetch=options.fetch,
     )
     if options.isolated_scripts:
         isolate_scripts(loaded.cell)

@@ -12,6 +12,7 @@ import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
 from armillary.formats import actin, bundle, isaac, native, robwork, urdf, xacro
+from armillary.formats.descriptions import described, is_name
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -137,11 +138,12 @@ def load(  # noqa: PLR0913
     srdf: Folder | None = None,
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
+    fetch: bool = False,
 ) -> Loaded:
     """Return the cell in a file, with what the file has beside it.
 
     Args:
-        path: A plain file.
+        path: A plain file, or the name of a robot of `robot_descriptions`.
         format: Name of its format; by default recognised from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
@@ -160,6 +162,8 @@ def load(  # noqa: PLR0913
             says, see `Rules.include_self`. By default as the rules of the file say; a
             robot whose file says nothing of collisions is tested.
         arguments: Values for `$(arg name)` in a xacro file.
+        fetch: Whether the repository of a robot that is given by its name in
+            `robot_descriptions` may be cloned.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
@@ -176,6 +180,12 @@ def load(  # noqa: PLR0913
         )
     wanted = None if wanted is None else bool(wanted)
     chosen = None if format is None else _named(format)
+    name = os.fspath(path)
+    if is_name(name):
+        found = described(name, fetch=fetch)
+        name, folders = found.path, (*folders, *found.folders)
+        packages = {**found.packages, **(packages or {})}
+        arguments = {**found.arguments, **(arguments or {})}
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
         joints=by_tag(joints),
@@ -183,7 +193,6 @@ def load(  # noqa: PLR0913
         strict_order=strict_order,
         arguments=arguments or {},
     )
-    name = os.fspath(path)
     named = chosen or _by_suffix(name)
     data = read_bytes(name, (FILE_SIZE if named is None else named.size).most)
     with gc_paused():
