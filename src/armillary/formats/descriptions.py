@@ -28,9 +28,10 @@ CACHE: Final = "ROBOT_DESCRIPTIONS_CACHE"
 USUAL_CACHE: Final = "~/.cache/robot_descriptions"
 COMMIT: Final = "ROBOT_DESCRIPTION_COMMIT"
 ENDING: Final = "_description"
-NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
-FILES: Final = ("URDF_PATH", "XACRO_PATH", "MJCF_PATH")
-"""What modules call the file of a robot, the one to take first."""
+NAME: Final = re.compile(r"[a-z][a-z0-9_+]*")
+FILES: Final = ("URDF_PATH", "XACRO_PATH", "MJCF_PATH", "_ORIGINAL_URDF_PATH")
+"""What modules call the file of a robot, the one to take first; the last one is what a
+module repairs."""
 
 
 class Description(NamedTuple):
@@ -105,26 +106,26 @@ def described(name: str, *, fetch: bool) -> Description:
             f"this version of {PACKAGE} does not say where the robot is",
             hint="Load its file.",
         )
-    if not os.path.isfile(file):
+    packages = _texts(values.get("XACRO_PACKAGE_PATHS"))
+    needed = (file, *packages.values())
+    missing = next((each for each in needed if not os.path.exists(each)), None)
+    if missing is not None:
         raise fault(
             name,
             "not-fetched",
-            f"{PACKAGE} knows this robot, but its file is not on this machine: {file}",
+            f"{PACKAGE} knows this robot, but not all of it is on this machine: there "
+            f"is no {missing}",
             hint=f"Fetch it once, over the network: load({quote(name)}, fetch=True).",
         )
     repository, package = (
         str(values.get(key) or os.path.dirname(file))
         for key in ("REPOSITORY_PATH", "PACKAGE_PATH")
     )
-    around = (
-        package,
-        repository,
-        os.path.dirname(package),
-        os.path.dirname(repository),
-    )
+    above = map(os.path.dirname, (package, repository))
+    around = (package, repository, *above)
     return Description(
         file,
-        _texts(values.get("XACRO_PACKAGE_PATHS")),
+        packages,
         tuple(dict.fromkeys(around)),
         _texts(values.get("XACRO_ARGS")) if file == values.get("XACRO_PATH") else {},
     )

@@ -113,8 +113,8 @@ class Roots:
         """
         try:
             return self._follow(reference, Path(os.path.realpath(base)))
-        except FormatError as refusal:
-            return replace(refusal.diagnostics[0], place=place)
+        except FormatError as error:
+            return replace(error.diagnostics[0], place=place)
 
     def read(self, path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
         """Return the bytes of a plain file, see `read_bytes`."""
@@ -156,8 +156,8 @@ class Roots:
                 f"there is no folder of package {quote(name)}",
                 f"Give its folder: packages={{{quote(name)}: ...}}.",
             )
-        except FormatError as refusal:
-            return replace(refusal.diagnostics[0], place=place)
+        except FormatError as error:
+            return replace(error.diagnostics[0], place=place)
 
     def _follow(self, reference: str, home: Path) -> Path:
         check_plain(reference)
