@@ -84,7 +84,7 @@ def described(name: str, *, fetch: bool) -> Description:
         likely = nearest(name, _names())
         raise fault(
             name,
-            "unknown-robot",
+            "robot-not-listed",
             f"no such file, and {PACKAGE} has no robot of this name",
             hint=(f"Did you mean {quote(likely)}? " if likely else "")
             + f"'python -m {PACKAGE} list' lists all.",
