@@ -23,12 +23,12 @@ from armillary.formats.diagnostic import (
     fault,
 )
 from armillary.formats.files import read_bytes, write_bytes
+from armillary.formats.foreign import foreign_to
 from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
 from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
-from armillary.formats.xml.parse import first_tag
 from armillary.limits import FILE_SIZE
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
@@ -56,50 +56,6 @@ FORMATS: Final[tuple[Format, ...]] = (
 # Recognised by the ending only: an SRDF is read onto a cell, and a xacro file is a
 # program, which is run only if its name or the caller says so.
 NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
-
-
-class _Unread(NamedTuple):
-    """A format that is recognised, but has no reader.
-
-    Attributes:
-        title: What messages call it.
-        endings: Of the names of its files.
-        tags: Of its root elements, if it is XML.
-        starts: The first bytes of its files.
-        fix: How to convert it.
-    """
-
-    title: str
-    endings: tuple[str, ...]
-    tags: tuple[str, ...]
-    starts: tuple[bytes, ...]
-    fix: str
-
-
-UNREAD: Final = (
-    _Unread(
-        "MJCF, MuJoCo's XML",
-        (".mjcf",),
-        ("mujoco", "mujocoinclude"),
-        (),
-        "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
-    ),
-    _Unread(
-        "SDF",
-        (".sdf",),
-        ("sdf",),
-        (),
-        "Load the URDF or xacro that it was made from, or export URDF where it was "
-        "made.",
-    ),
-    _Unread(
-        "USD",
-        (".usd", ".usda", ".usdc", ".usdz"),
-        (),
-        (b"#usda", b"PXR-USDC"),
-        "Convert it to URDF, for example with the package nvidia-srl-usd-to-urdf.",
-    ),
-)
 
 
 class Loaded(NamedTuple):
@@ -442,9 +398,11 @@ def _recognised(path: str, data: bytes) -> Format:
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
-    if seen is None and (unread := _unread(path, data)) is not None:
-        message = f"this looks like {unread.title}, which is known, but not read"
-        raise fault(path, "unknown-format", message, hint=unread.fix)
+    if seen is None and (known := foreign_to(path, data)) is not None:
+        message = f"this is {known.title}, which is not read"
+        if named is not None:
+            message = f"this is {known.title}, not {named.title}"
+        raise fault(path, "unknown-format", message, hint=known.fix)
     if named is not None and seen is not None:
         raise fault(
             path,
@@ -467,16 +425,6 @@ def _recognised(path: str, data: bytes) -> Format:
     chosen = named or seen
     assert chosen is not None
     return chosen
-
-
-def _unread(path: str, data: bytes) -> _Unread | None:
-    """Return the format without a reader that a file most likely has, if any."""
-    ending = os.path.splitext(path)[1].lower()
-    tag = first_tag(data)
-    for each in UNREAD:
-        if ending in each.endings or tag in each.tags or data.startswith(each.starts):
-            return each
-    return None
 
 
 def _endings(*formats: Format) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
+from armillary.formats.foreign import foreign_start
 from armillary.formats.mesh.surface import MeshSurface
 from armillary.formats.paths import Files, Roots
 from armillary.limits import FILE_SIZE
@@ -98,6 +99,10 @@ def read_surface(
     beside = _Beside(name, files, surface.report)
     size_cap = surface.budget.most(FILE_SIZE)
     data = files.read(name, size_cap) if data is None else data
+    other = foreign_start(data)
+    if other is not None:
+        message = f"this is {other.title}, not a mesh"
+        raise fault(Place(name), "unknown-mesh-format", message, hint=other.fix)
     if ending in TEXTS:
         data = data.removeprefix(codecs.BOM_UTF8)
     # Numbers that are not finite are found before anything is made of them. Only the
