@@ -183,6 +183,8 @@ SCRIPT_CONFIGURATIONS = Limit(256, "the script has {} configurations", "memory")
 SCRIPT_SECONDS = Limit(5, "an isolated script takes {} s for a question", "time")
 SCRIPT_START = Limit(10, "an isolated script takes {} s to start", "time")
 SCRIPT_ANSWER = Limit(4 * MIB, "an isolated script answers with {} bytes", "memory")
+RESOURCE_SIZE = Limit(32 * MIB, "the component.rsc has {} bytes", "memory")
+RESOURCE_DEPTH = Limit(256, "blocks of a component.rsc are nested {} deep", "memory")
 COMPONENT_SIZE = Limit(MIB, "the component of a script has {} bytes", "memory")
 
 

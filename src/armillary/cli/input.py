@@ -103,7 +103,8 @@ FILE_OPTIONS = (
     ),
     option(
         "--component FILE",
-        "the component of a kinematics script, which is the file then, and runs",
+        "the component of a kinematics script, which is the file then, and runs: JSON, "
+        "or a component.rsc",
     ),
     option(
         "--fetch",
