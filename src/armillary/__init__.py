@@ -335,10 +335,11 @@ def save(
         from armillary.cell.cell import Cell
         from armillary.formats import registry
 
-    workcell, meshes = cell, None
-    if isinstance(cell, Cell):
-        workcell, meshes = cell.workcell, cell.meshes
-        motions = cell.motions if motions is None else motions
+    workcell, meshes = (
+        (cell.workcell, cell.meshes) if isinstance(cell, Cell) else (cell, None)
+    )
+    if isinstance(cell, Cell) and motions is None:
+        motions = cell.motions
     report = registry.save(
         workcell,
         path,

@@ -180,14 +180,13 @@ def _values(name: str) -> dict[str, Any]:
     assert folder is not None
     values: dict[str, Any] = {}
     for node in ast.parse((folder / f"{name}.py").read_text("utf-8")).body:
-        target: Any = None
-        if isinstance(node, ast.AnnAssign):
-            target = node.target
-        elif isinstance(node, ast.Assign):
-            target = node.targets[0]
-        if isinstance(target, ast.Name):
-            value: Any = node.value  # type: ignore[union-attr]
-            values[target.id] = _value(value, values)
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=key), value=value):
+                values[key] = _value(value, values)
+            case ast.Assign(targets=[ast.Name(id=key)], value=value):
+                values[key] = _value(value, values)
+            case _:
+                pass
     return values
 
 
@@ -202,15 +201,18 @@ def _value(node: ast.expr | None, values: Mapping[str, Any]) -> Any:
             pairs = zip(keys, items, strict=True)
             return {_value(k, values): _value(v, values) for k, v in pairs}
         case ast.Call(func=ast.Attribute(attr="join"), args=args):
-            parts = [_value(each, values) for each in args]
-            is_path = all(isinstance(each, str) for each in parts)
-            return os.path.join(*parts) if parts and is_path else None
+            return _joined([_value(each, values) for each in args])
         case ast.Call(func=ast.Attribute(attr="copy", value=copied)):
             return _value(copied, values)
         case ast.Call(func=ast.Name(id="_clone_to_cache"), args=[repository, *_]):
             return _cached(_value(repository, values))
         case _:
             return None
+
+
+def _joined(parts: list[Any]) -> str | None:
+    is_path = bool(parts) and all(isinstance(each, str) for each in parts)
+    return os.path.join(*map(str, parts)) if is_path else None
 
 
 def _cached(repository: Any) -> str | None:

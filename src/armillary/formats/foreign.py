@@ -80,6 +80,14 @@ def _is_obj(data: bytes) -> bool:
     return _OBJ.match(data[:SNIFFED]) is not None
 
 
+def _is_iges(data: bytes) -> bool:
+    return _IGES.match(data) is not None
+
+
+def _is_motion(data: bytes) -> bool:
+    return b'"armillary motion"' in data[:SNIFFED]
+
+
 def _is_tar(data: bytes) -> bool:
     return data[257:262] == b"ustar"
 
@@ -130,7 +138,7 @@ KINDS: Final = (
     _Kind(
         "a motion",
         "arm.Motion.read reads it.",
-        holds=lambda data: b'"armillary motion"' in data[:SNIFFED],
+        holds=_is_motion,
     ),
     _Kind("an array of NumPy", "np.load reads it.", starts=(b"\x93NUMPY",)),
     # Meshes
@@ -147,7 +155,7 @@ KINDS: Final = (
         "IGES, geometry of CAD",
         EXPORT,
         endings=(".iges", ".igs"),
-        holds=lambda data: bool(_IGES.match(data)),
+        holds=_is_iges,
     ),
     _Kind("Parasolid, geometry of CAD", EXPORT, (b"**ABCDEFGHIJKLMNOPQRSTUVWXYZ",)),
     _Kind("a file of SolidWorks or Office", EXPORT, (b"\xd0\xcf\x11\xe0",)),

@@ -170,7 +170,9 @@ def load(  # noqa: PLR0913
         meshes = chosen.meshes(data, name, options.roots)
     else:
         meshes = MeshFiles(os.path.dirname(os.path.abspath(name)), roots=options.roots)
-    motions = {} if chosen.motions is None else chosen.motions(data, name, report)
+    motions: Mapping[str, Motion] = {}
+    if chosen.motions is not None:
+        motions = chosen.motions(data, name, report)
     report.raise_if_errors()
     return Loaded(cell, report, meshes, motions)
 

@@ -37,9 +37,8 @@ from __future__ import annotations
 
 import ast
 import math
-import operator
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -61,14 +60,6 @@ _TOKEN: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([{}])|(\n)|([^\s"{}]+)', re.DO
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _NAME: Final = re.compile(r"[A-Za-z_]\w*(?:::\w+)*")
-_OPERATORS: Final[Mapping[type[Any], Callable[..., float]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
-}
 
 
 class Resource(NamedTuple):
@@ -206,7 +197,8 @@ class _Variables:
         inner = kind.partition("<")[2].rstrip(">")
         if kind.startswith(("rExpression", "rTExpression")):
             return self.number(variable.value("Value"), f"property {quote(name)}")
-        words = next((each.words[1:] for each in variable.named("Value")), [])
+        none: list[str] = []
+        words = next((each.words[1:] for each in variable.named("Value")), none)
         value = _plain(inner, words)
         if value is None or not kind.startswith("rTStep"):
             return value
@@ -253,10 +245,18 @@ class _Variables:
             match node:
                 case ast.Constant(value=int() | float() as value):
                     return float(value)
-                case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-                    return _OPERATORS[type(op)](value_of(left), value_of(right))
-                case ast.UnaryOp(op=op, operand=operand) if type(op) in _OPERATORS:
-                    return _OPERATORS[type(op)](value_of(operand))
+                case ast.BinOp(left=left, op=ast.Add(), right=right):
+                    return value_of(left) + value_of(right)
+                case ast.BinOp(left=left, op=ast.Sub(), right=right):
+                    return value_of(left) - value_of(right)
+                case ast.BinOp(left=left, op=ast.Mult(), right=right):
+                    return value_of(left) * value_of(right)
+                case ast.BinOp(left=left, op=ast.Div(), right=right):
+                    return value_of(left) / value_of(right)
+                case ast.UnaryOp(op=ast.USub(), operand=operand):
+                    return -value_of(operand)
+                case ast.UnaryOp(op=ast.UAdd(), operand=operand):
+                    return value_of(operand)
                 case ast.Name(id=short):
                     return self._variable(known[short], within)
                 case _:
