@@ -174,9 +174,7 @@ def _check(entry: zipfile.ZipInfo) -> None:
         raise ArchiveError(f"{shown} is encrypted")
     if entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
         method = entry.compress_type
-        raise ArchiveError(
-            f"{shown} is compressed by the method {method}, unknown here"
-        )
+        raise ArchiveError(f"{shown} is compressed by method {method}, unknown here")
     kind = stat.S_IFMT(entry.external_attr >> 16)
     if entry.create_system == UNIX and kind not in {0, stat.S_IFREG, stat.S_IFDIR}:
         what = "a link" if stat.S_ISLNK(kind) else "a device"
