@@ -296,7 +296,7 @@ def test_what_is_written_is_never_refused_as_a_bomb():
         (zipped(("cell.json", b"{}"), ("../x", b"")), "bad-archive"),
     ],
 )
-def test_what_is_no_bundle_is_said(tmp_path: Path, data: bytes, why: str):
+def test_other_files_are_refused(tmp_path: Path, data: bytes, why: str):
     path = tmp_path / "x.cell.zip"
     path.write_bytes(data)
     with pytest.raises(FormatError, match=why):

@@ -111,10 +111,10 @@ def test_arguments_of_xacro_come_from_the_package_and_the_caller(robots: Path):
 def test_nothing_is_fetched_unless_asked(robots: Path):
     found = refusal("ball_description")
     assert "error[not-fetched]" in found
-    assert f"there is no {robots}/models/robots/ball.urdf" in found
+    assert f"{robots}/models/robots/ball.urdf is missing" in found
     assert "load('ball_description', fetch=True)" in found
     fill(robots)
-    assert f"there is no {robots}/other" in refusal("two_description")
+    assert f"{robots}/other is missing" in refusal("two_description")
     assert "does not say where the robot is" in refusal("odd++_mj_description")
 
 
@@ -143,7 +143,7 @@ def test_a_file_of_the_name_comes_first(robots: Path):
     assert arm.load("ball_description").manipulators[0].name == "mine"
 
 
-def test_unknown_names_are_told_from_files(robots: Path, monkeypatch):
+def test_unknown_names_are_not_files(robots: Path, monkeypatch):
     assert "Did you mean 'ball_description'?" in refusal("bal_description")
     assert "error[no-such-file]" in refusal("ball")
     assert "error[no-such-file]" in refusal("robots/ball_description")

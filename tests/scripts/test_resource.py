@@ -158,7 +158,7 @@ def test_expressions_are_not_run(text: str):
         (HEAD.encode() + b'"' * 301, "rSimResource"),
     ],
 )
-def test_what_is_no_resource_is_said(data: bytes, why: str):
+def test_other_files_are_refused(data: bytes, why: str):
     with pytest.raises(ScriptError, match=why):
         read_resource(data, "x.rsc")
 

@@ -21,7 +21,7 @@ from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import fault
 from armillary.formats.files import likely_file
 
-__all__ = ["Description", "described", "is_name"]
+__all__ = ["NamedRobot", "described", "is_name"]
 
 PACKAGE: Final = "robot_descriptions"
 CACHE: Final = "ROBOT_DESCRIPTIONS_CACHE"
@@ -34,7 +34,7 @@ FILES: Final = ("URDF_PATH", "XACRO_PATH", "MJCF_PATH", "_ORIGINAL_URDF_PATH")
 module repairs."""
 
 
-class Description(NamedTuple):
+class NamedRobot(NamedTuple):
     """Where a robot is on this machine.
 
     Attributes:
@@ -59,7 +59,7 @@ def is_name(path: str) -> bool:
     return is_robot and (path.endswith(ENDING) or path in _names())
 
 
-def described(name: str, *, fetch: bool) -> Description:
+def described(name: str, *, fetch: bool) -> NamedRobot:
     """Return where a robot is on this machine.
 
     Args:
@@ -113,8 +113,8 @@ def described(name: str, *, fetch: bool) -> Description:
         raise fault(
             name,
             "not-fetched",
-            f"{PACKAGE} knows this robot, but not all of it is on this machine: there "
-            f"is no {missing}",
+            f"{PACKAGE} knows this robot, but not all of it is on this machine: "
+            f"{missing} is missing",
             hint=f"Fetch it once, over the network: load({quote(name)}, fetch=True).",
         )
     repository, package = (
@@ -123,7 +123,7 @@ def described(name: str, *, fetch: bool) -> Description:
     )
     above = map(os.path.dirname, (package, repository))
     around = (package, repository, *above)
-    return Description(
+    return NamedRobot(
         file,
         packages,
         tuple(dict.fromkeys(around)),

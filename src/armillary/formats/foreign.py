@@ -1,4 +1,4 @@
-"""What a file is that is no model here: other formats, archives, meshes, mistakes."""
+"""Files that hold no model: other formats, archives, meshes, mistakes."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def foreign_to(path: str, data: bytes) -> Foreign | None:
 
 
 def _zip(data: bytes) -> Foreign:
-    """Return what is in an archive that is no bundle."""
+    """Return what is in an archive without a cell."""
     try:
         names = ZipArchive(data).names
     except ArchiveError as error:

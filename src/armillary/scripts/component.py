@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 import msgspec
 
 from armillary.errors import ScriptError, nearest, quote
-from armillary.limits import COMPONENT_SIZE, RESOURCE_SIZE
+from armillary.limits import COMPONENT_SIZE
 from armillary.scripts.constants import default_of
 from armillary.scripts.inert import INERT
 from armillary.scripts.matrix import DEGREE, MILLIMETRE
@@ -171,7 +171,7 @@ class ComponentData(
 def component_of(given: Any) -> tuple[ComponentData, str]:
     """Return a component and the name of where it came from.
 
-    given: A path of a JSON file, or what such a file holds; or of a component.rsc.
+    given: A path of a JSON file, or what such a file holds.
 
     Raises:
         ScriptError: It cannot be read, or is not a component; the message says where.
@@ -184,10 +184,6 @@ def component_of(given: Any) -> tuple[ComponentData, str]:
         )
     path = Path(cast("str | os.PathLike[str]", given))
     name = str(path)
-    if path.suffix.lower() == ".rsc":
-        from armillary.scripts.resource import read_resource
-
-        return read_resource(file_content(path, RESOURCE_SIZE), name).data, path.stem
     content = file_content(path, COMPONENT_SIZE)
     try:
         record = msgspec.json.decode(content.removeprefix(BOM_UTF8))

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.scripts.component import ComponentData, JointData, component_of
 from armillary.scripts.mechanism import Script
-from armillary.scripts.resource import RESOURCE, read_resource
+from armillary.scripts.resource import RESOURCE, Resource, read_resource
 from armillary.scripts.source import file_content, script_text
 from armillary.scripts.trust import consent
 
@@ -67,7 +67,7 @@ def scripted(
                 f"{path}: the script needs its component, and there is no {BESIDE} "
                 "beside it. Give its properties and joints: component=..."
             )
-    data, stem = component_of(component)
+    data, stem = _component(component)
     source = _script_in(path) if is_resource else script_text(path)
     consent(source)
     data = msgspec.structs.replace(data, name=data.name or stem or path.stem)
@@ -80,13 +80,26 @@ def scripted(
     return _manipulator(made, data, name or data.name)
 
 
+def _component(given: Any) -> tuple[ComponentData, str]:
+    """Return a component and the name of where it came from, see `component_of`."""
+    if isinstance(given, (str, os.PathLike)):
+        path = Path(cast("str | os.PathLike[str]", given))
+        if path.suffix.lower() == RESOURCE:
+            return _resource(path).data, path.stem
+    return component_of(given)
+
+
+def _resource(path: Path) -> Resource:
+    return read_resource(file_content(path, RESOURCE_SIZE), str(path))
+
+
 def _script_in(path: Path) -> str:
     """Return the script in a component.rsc.
 
     Raises:
         ScriptError: It has none.
     """
-    script = read_resource(file_content(path, RESOURCE_SIZE), str(path)).script
+    script = _resource(path).script
     if not script:
         raise ScriptError(
             f"{path}: the component has no Python kinematics, so there is no script."

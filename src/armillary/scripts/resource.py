@@ -184,7 +184,7 @@ class _Variables:
                 self._given.setdefault(each.value("Name"), each)
 
     def properties(self) -> dict[str, Value | PropertyData]:
-        """Return the properties; those that are no plain values are left out."""
+        """Return the properties; others than plain values are left out."""
         found: dict[str, Value | PropertyData] = {}
         for name, variable in self._given.items():
             value = self._value(name, variable)
@@ -273,7 +273,7 @@ class _Variables:
 
 
 def _plain(kind: str, words: list[str]) -> Value | None:
-    """Return the value of a variable, None where it is none that scripts ask for."""
+    """Return the value of a variable, None for one that scripts do not ask for."""
     try:
         match kind, words:
             case "rString", [text]:
