@@ -182,7 +182,8 @@ def fields_of(kind: type[msgspec.Struct], names: Iterable[str]) -> dict[str, str
     Other fields are left out, so that `names` may be all attributes of
     an element.
     """
-    known = _OF_FIELDS[kind]
+    base: Any = next((each for each in kind.__mro__ if each in _OF_FIELDS), None)
+    known = _OF_FIELDS.get(base, {})
     return {known[name]: ALL for name in names if name in known}
 
 
