@@ -170,6 +170,7 @@ def test_package_folder_reaches_the_reader(
         "lenient": False,
         "swapped_limits": None,
         "arguments": {},
+        "fetch": False,
         "srdf": None,
         "self_collision": None,
     }
