@@ -17,6 +17,7 @@ GIB: Final = 1 << 30
 
 # Ids of diagnostics.
 FILE, XML, INCLUDE = "file-too-large", "xml-limit", "include-limit"
+ARCHIVE = "bad-archive"
 MESH, IMAGE, HEADER = "mesh-too-large", "image-too-large", "bad-header"
 
 
@@ -75,6 +76,18 @@ PACKAGE_FOLDERS = Limit(20_000, "packages are looked for in {} folders", "time")
 PACKAGE_DEPTH = Limit(8, "packages are looked for {} folders deep", "time")
 JSON_LOCATED = Limit(16 * MIB, "lines of JSON are found in texts of {} bytes", "time")
 CONFIGURATION_SIZE = Limit(64 * KIB, "the configuration has {} bytes", "memory")
+
+# Archives: bundles of a cell with its meshes, and motions in NPZ.
+
+BUNDLE_SIZE = Limit(GIB, "the bundle has {} bytes", "memory", FILE)
+MOTION_SIZE = Limit(GIB, "the file of a motion has {} bytes", "memory")
+ARCHIVE_FILES = Limit(10_000, "the archive holds {} files", "memory", ARCHIVE)
+ARCHIVE_CONTENT = Limit(
+    4 * GIB, "the files in the archive have {} bytes together", "memory", ARCHIVE
+)
+ARCHIVE_RATIO = Limit(
+    200, "a file of a MiB or more becomes {} times as large", "memory", ARCHIVE
+)
 
 # XML. An element takes several hundred bytes of memory, and more where it is read.
 
@@ -192,6 +205,8 @@ SCRIPT_CONFIGURATIONS = Limit(256, "the script has {} configurations", "memory")
 SCRIPT_SECONDS = Limit(5, "an isolated script takes {} s for a question", "time")
 SCRIPT_START = Limit(10, "an isolated script takes {} s to start", "time")
 SCRIPT_ANSWER = Limit(4 * MIB, "an isolated script answers with {} bytes", "memory")
+RESOURCE_SIZE = Limit(32 * MIB, "the component.rsc has {} bytes", "memory")
+RESOURCE_DEPTH = Limit(256, "blocks of a component.rsc are nested {} deep", "memory")
 COMPONENT_SIZE = Limit(MIB, "the component of a script has {} bytes", "memory")
 
 

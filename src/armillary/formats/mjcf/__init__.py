@@ -22,6 +22,7 @@ __all__ = ["FORMAT"]
 FORMAT: Final = Format(
     name="mjcf",
     title="MJCF, MuJoCo's XML",
+    holds=later("mjcf.write", "held_features"),
     suffixes=(".mjcf", ".mjcf.xml"),
     sniff=lambda data: first_tag(data) in ("mujoco", "mujocoinclude"),
     read=later("mjcf.read", "read"),

@@ -11,34 +11,36 @@ from typing import Final
 import numpy as np
 
 from armillary.errors import quote
-from armillary.formats.coupled_limits import report_lost_limits
-from armillary.formats.diagnostic import NOWHERE, Report, Written
-from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
+from armillary.formats.joint_axis import HELD_BY_LINES, JointAxis, joint_axis_of
 from armillary.formats.mjcf.document import COMPILER
 from armillary.formats.mjcf.inertias import LEAST, NO_MASS, NO_MOMENT
 from armillary.formats.mjcf.joints import JOINT
+from armillary.formats.mjcf.kept import PREFIX
 from armillary.formats.mjcf.names import WrittenNames
 from armillary.formats.mjcf.poses import pose_attributes
 from armillary.formats.mjcf.rules import DefaultPairs, is_pivot
 from armillary.formats.mjcf.trees import BASE, ENVIRONMENT
 from armillary.formats.mjcf.write_sections import SectionWriter
-from armillary.formats.mjcf.write_shapes import GeomWriter
+from armillary.formats.mjcf.write_shapes import TYPES, GeomWriter
 from armillary.formats.xml import Element, tag, to_text
 from armillary.formats.xml.write import Value
 from armillary.model.collision_pairs import CollisionPairs
-from armillary.model.frame import Frame
 from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
-from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Shape
+from armillary.model.shapes import SHAPES
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import ZERO, Vector3, apply
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 UNBOUNDED: Final = 1e9
 """The number that is written for an infinite limit where the other one is finite."""
@@ -47,25 +49,39 @@ MOST_PAIRS: Final = 1_000_000
 
 DEFAULT_NAME: Final = Workcell().name
 
-WRITTEN: Final[Written] = {
-    Workcell: (
-        "cell",
-        frozenset(
-            {
-                *("name", "manipulators", "mounts", "rules", "loops"),
-                *("coupled_limits", "properties"),
-            }
-        ),
-    ),
-    Manipulator: (
-        "manipulator",
-        frozenset({"name", "links", "loops", "coupled_limits", "postures", "home"}),
-    ),
-    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs"}),
-    JointDynamics: ("joint", frozenset(JointDynamics.__struct_fields__)),
-    Limits: ("joint", frozenset({"lower", "upper", "effort"})),
-    Frame: ("frame", frozenset({"name", "pose"})),
-}
+
+def held_features() -> Held:
+    """Return what MJCF holds of a cell."""
+    meshes = {
+        kind.__name__: "as a mesh" for kind in SHAPES if issubclass(kind, Primitive)
+    }
+    return {
+        **HELD_BY_LINES,
+        "couplings": ALL,
+        "passive joints": "of loops",
+        "closed loops": "those that hold a point or a pose",
+        "names of joints": ALL,
+        **fields_of(Limits, ("lower", "upper", "effort")),
+        **fields_of(JointDynamics, JointDynamics.__struct_fields__),
+        "masses": ALL,
+        "frames": ALL,
+        "primary frames": "in the poses",
+        "visuals": ALL,
+        "collision shapes": ALL,
+        **dict.fromkeys(solids, "as a mesh"),
+        **dict.fromkeys((kind.__name__ for kind in TYPES), ALL),
+        "HalfSpace": ALL,
+        "ConvexPolyhedron": ALL,
+        "Mesh": "STL, OBJ and MSH",
+        **fields_of(Shape, ("name", "colour")),
+        "several manipulators": ALL,
+        "mounts": ALL,
+        "movable bases": "in the world",
+        "postures": ALL,
+        "home": "called `home` or `start`",
+        "collision rules": "pairs of links",
+        "properties": "what is kept of MJCF",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -87,8 +103,11 @@ class _MjcfExport:
 
     def __init__(self, cell: Workcell, report: Report) -> None:
         self.cell, self.report = cell, report
-        report.unsupported.add_fields(cell, WRITTEN)
-        report_lost_limits(cell, report)
+        report_losses(cell, held_features(), report)
+        for each in (cell, *cell.manipulators):
+            for noted in each.properties:
+                if each is not cell or not noted.name.startswith(PREFIX):
+                    report.unsupported.add(FEATURES["properties"].what)
         self.names = WrittenNames(cell, report)
         self.pairs = CollisionPairs(cell, cell.rules).pairs(Tree.of(cell))
         self.tested = set(self.pairs)

@@ -33,6 +33,7 @@ __all__ = ["FORMAT"]
 FORMAT: Final = Format(
     name="sdf",
     title="SDF",
+    holds=later("sdf.write", "held_features"),
     suffixes=(".sdf", ".world"),
     sniff=lambda data: first_tag(data) in {"sdf", "gazebo"},
     read=later("sdf.read", "read"),

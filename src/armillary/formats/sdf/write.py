@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from armillary.errors import quote
-from armillary.formats.coupled_limits import report_lost_limits
-from armillary.formats.diagnostic import NOWHERE, Report, Written
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
 from armillary.formats.inertia import central_inertia
+from armillary.formats.joint_axis import HELD_BY_LINES
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.sdf.elements import (
@@ -21,9 +22,8 @@ from armillary.formats.sdf.elements import (
 from armillary.formats.sdf.joint_export import ExportedJoint, exported_joints
 from armillary.formats.sdf.scopes import SEPARATOR, WORLD_FRAME
 from armillary.formats.xml import Element, tag, to_text
-from armillary.model.frame import Frame
 from armillary.model.joint_dynamics import JointDynamics
-from armillary.model.limits import UNLIMITED
+from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.link_pattern import links_of
 from armillary.model.loops.loop import Closure, Rod
@@ -34,7 +34,7 @@ from armillary.model.shapes import Cone, HalfSpace
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 VERSION: Final = "1.11"
 """The first version with cones and with joints that follow others."""
@@ -46,24 +46,36 @@ CLOSED: Final = 1e-9
 """How far apart frames of a closed loop may be [m, rad]."""
 
 AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+LIMITS: Final = ("lower", "upper", "effort", "velocity")
 _COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
 
-# The fields that are written; any other must be at its default.
-WRITTEN: Final[Written] = {
-    Workcell: (
-        "cell",
-        frozenset(
-            {"name", "manipulators", "mounts", "rules", "loops", "coupled_limits"}
-        ),
-    ),
-    Manipulator: (
-        "manipulator",
-        frozenset({"name", "links", "loops", "coupled_limits"}),
-    ),
-    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
-    JointDynamics: ("joint", frozenset(JointDynamics.__struct_fields__)),
-    Frame: ("frame", frozenset({"name", "pose"})),
-}
+
+def held_features() -> Held:
+    """Return what SDF holds of a cell."""
+    shapes = (kind.__name__ for kind in SHAPES.values())
+    return {
+        **HELD_BY_LINES,
+        "Screw": ALL,
+        "couplings": ALL,
+        "closed loops": "those of joints of SDF",
+        "names of joints": ALL,
+        **fields_of(Limits, LIMITS),
+        **fields_of(JointDynamics, JointDynamics.__struct_fields__),
+        "masses": ALL,
+        "frames": ALL,
+        "primary frames": "in the poses",
+        "visuals": ALL,
+        "collision shapes": ALL,
+        **dict.fromkeys(shapes, ALL),
+        "Cone": "with a point",
+        "HalfSpace": "for collisions",
+        "colours": "of visuals",
+        "names of shapes": ALL,
+        "several manipulators": ALL,
+        "mounts": ALL,
+        "movable bases": ALL,
+        "collision rules": "that a robot or a link is tested against itself",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -124,10 +136,9 @@ class _SdfWriter:
         )
         self._scopes: dict[str, _SceneNames] = {}
         self._joints: dict[str, list[ExportedJoint]] = {}
-        self._unsupported.add_fields(cell, WRITTEN)
+        report_losses(cell, held_features(), report)
         closed = [m.name for m in cell.manipulators if _can_close(m)]
         report_open_loops(cell, report, closed=closed)
-        report_lost_limits(cell, report)
 
     def document(self) -> Element:
         """Return the root element."""
@@ -177,7 +188,7 @@ class _SdfWriter:
                 if link in own:
                     expected = expected.include(link, whole, where="apart")
         if rules != expected:
-            self._unsupported.add("'rules' of a cell")
+            self._unsupported.add(FEATURES["collision rules"].what)
         return own
 
     # Models
@@ -362,16 +373,11 @@ class _SdfWriter:
         for kind, step in zip(("axis", "axis2"), joint.steps, strict=False):
             fields["motor_inertia"] = step.dynamics.motor_inertia
             fields["gear_ratio"] = step.dynamics.gear_ratio
-            limits = {
-                name: getattr(step.limits, name)
-                for name in ("lower", "upper", "effort", "velocity")
-            }
+            limits = {name: getattr(step.limits, name) for name in LIMITS}
             inside = [
                 ELEMENTS.write("xyz", text=_numbers(step.axis)),
                 ELEMENTS.write("limit", limits),
             ]
-            if step.limits.acceleration != UNLIMITED.acceleration:
-                self._unsupported.add("a limit of acceleration")
             dynamics = ELEMENTS.write("dynamics", step.dynamics)
             if dynamics.children:
                 inside.append(dynamics)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
@@ -16,7 +16,7 @@ from armillary.formats.geometry import (
 )
 from armillary.formats.inertia import central_inertia, placed_inertia
 from armillary.formats.paths import Roots
-from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
+from armillary.formats.urdf.elements import ELEMENTS, origin_element, read_pose
 from armillary.formats.xml import Element
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
@@ -25,7 +25,7 @@ from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
+__all__ = ["LinkWriter", "ShapeReader", "read_link"]
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -185,11 +185,6 @@ def _in_shapes(robot: Element) -> Iterator[Element]:
 
 # Writing
 
-SHAPE_FIELDS: Final = frozenset(
-    ("name", "pose", "colour", *(f for kind in SHAPES for f in ELEMENTS[kind].fields))
-)
-"""The fields of shapes that are written."""
-
 
 class LinkWriter:
     """Write links, and collect their colours as materials.
@@ -239,8 +234,7 @@ class LinkWriter:
         """Return a `<visual>` or `<collision>`, None if URDF has no such shape."""
         geometry = ELEMENTS.of(shape)
         if geometry is None:
-            self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
-            return None
+            return None  # `report_losses` says so
         self.has_capsules |= isinstance(shape, Capsule)
         material: list[Element] = []
         if shape.colour is not None:

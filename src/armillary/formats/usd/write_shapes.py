@@ -78,6 +78,9 @@ _FIELDS: Final[dict[type[Shape], tuple[str, dict[str, str]]]] = {
 }
 """For shapes the schema, and the field of each of its attributes."""
 
+DRAWN: Final = (Box, *_FIELDS)
+"""Shapes that stages have, too."""
+
 
 def _kind_of(shape: Shape, *, is_collider: bool) -> GeometryKind | None:
     """Return what a shape is in a stage, None for what is written as triangles."""
