@@ -52,9 +52,7 @@ DEFAULT_NAME: Final = Workcell().name
 
 def held_features() -> Held:
     """Return what MJCF holds of a cell."""
-    meshes = {
-        kind.__name__: "as a mesh" for kind in SHAPES if issubclass(kind, Primitive)
-    }
+    solids = [kind.__name__ for kind in SHAPES if issubclass(kind, Primitive)]
     return {
         **HELD_BY_LINES,
         "couplings": ALL,

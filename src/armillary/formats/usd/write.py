@@ -55,9 +55,7 @@ EPOCH: Final = 315_619_200
 
 def held_features() -> Held:
     """Return what a stage of USD holds of a cell."""
-    meshes = {
-        kind.__name__: "as a mesh" for kind in SHAPES if issubclass(kind, Primitive)
-    }
+    solids = [kind.__name__ for kind in SHAPES if issubclass(kind, Primitive)]
     return {
         **HELD_BY_LINES,
         "couplings": ALL,
