@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import shutil
 import stat
 import struct
 import subprocess
@@ -336,3 +337,75 @@ def zip_files(path: Path):
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             yield name, archive.read(name)
+
+
+# Meshes in stages of USD
+
+PART = """#usda 1.0
+(defaultPrim = "part")
+def Xform "part" {
+    def Mesh "solid" {
+        int[] faceVertexCounts = [3, 3, 3, 3]
+        int[] faceVertexIndices = [0, 2, 1, 0, 1, 3, 1, 2, 3, 0, 3, 2]
+        point3f[] points = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    }
+}
+"""
+STAGE = """#usda 1.0
+(
+    metersPerUnit = 1
+    upAxis = "Z"
+)
+def Xform "one" (references = @parts/part.usda@) {}
+def Xform "two" (references = @parts/part.usda@) { }
+"""
+
+
+@pytest.mark.parametrize("is_outside", [False, True])
+def test_stages_of_meshes_and_their_layers_are_in_a_bundle(
+    tmp_path: Path, is_outside: bool
+):
+    pytest.importorskip("pxr")
+    folder = tmp_path / "lab"
+    (folder / "parts").mkdir(parents=True)
+    (folder / "stage.usda").write_text(STAGE)
+    (folder / "parts" / "part.usda").write_text(PART)
+    stage = os.fspath(folder / "stage.usda") if is_outside else "stage.usda"
+    cell = cell_of(folder, f"{stage}#/one", f"{stage}#/two")
+    report = arm.save(cell, tmp_path / "lab.cell.zip")
+    assert codes(report) == (["mesh-renamed"] if is_outside else [])
+    top = "files/" if is_outside else ""
+    names = zipfile.ZipFile(tmp_path / "lab.cell.zip").namelist()
+    assert names == ["cell.json", f"{top}parts/part.usda", f"{top}stage.usda"]
+    shutil.rmtree(folder)
+    for _ in range(2):  # also what is saved again
+        cell = arm.load(tmp_path / "lab.cell.zip")
+        shapes = cell.workcell.links[0].visuals
+        assert [each.file for each in shapes] == [
+            f"{top}stage.usda#/one",
+            f"{top}stage.usda#/two",
+        ]
+        for mesh in shapes:
+            assert cell.meshes is not None
+            solid = cell.meshes.triangles(mesh)
+            assert solid.moments.volume == pytest.approx(1 / 6)
+        assert codes(arm.save(cell, tmp_path / "lab.cell.zip")) == []
+
+
+def test_a_stage_in_a_bundle_that_refers_outside_is_not_followed(tmp_path: Path):
+    pytest.importorskip("pxr")
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "part.usda").write_text(PART)
+    stage = STAGE.replace("parts/part.usda", os.fspath(secret / "part.usda"))
+    native = tmp_path / "a.cell.json"
+    arm.save(cell_of(tmp_path, "stage.usda#/one"), native)
+    files = {"cell.json": native.read_bytes(), "stage.usda": stage.encode()}
+    (tmp_path / "bad.cell.zip").write_bytes(zip_bytes(files))
+    cell = arm.load(tmp_path / "bad.cell.zip")
+    mesh = cell.workcell.links[0].visuals[0]
+    assert cell.meshes is not None
+    with pytest.raises(FormatError, match="empty-mesh"):
+        cell.meshes.triangles(mesh)
+    found = [each.code for each in cell.meshes.report.diagnostics]
+    assert set(found) == {"reference-outside"}

@@ -252,7 +252,8 @@ def test_what_is_lost_is_reported():
             )
         )
     )
-    for what in ("acceleration", "type Cone", "'end effector'", "'passive'", "'rules'"):
+    rest = "end effector", "is passive", "which pairs"
+    for what in ("acceleration", "type Cone", *rest):
         assert what in lost
 
 

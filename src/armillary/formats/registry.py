@@ -389,15 +389,15 @@ def _motions_for(
             each.title for each in FORMATS if each.holds().get("motions") == SAMPLED
         )
         raise ModelError(
-            f"rate= is for formats that sample a motion: {able}; {chosen.title} does "
-            "not. motion.write(path, rate=...) writes the samples of a motion alone."
+            f"A rate is for formats that sample a motion: {able}; {chosen.title} does "
+            "not. Leave it out, or write the samples alone, by Motion.write."
         )
     motions = own if given is None else given
     if held == SAMPLED and len(motions) > 1 and given is not None:
         names = ", ".join(map(quote, motions))
         raise ModelError(
-            f"{chosen.title} holds one motion, not {len(motions)}: {names}. Choose "
-            "one: motions={name: motion}."
+            f"{chosen.title} holds one motion, not {len(motions)}: {names}. Give the "
+            "one that is to be written."
         )
     if motions and (held is None or (held == SAMPLED and len(motions) > 1)):
         report.unsupported.add("a motion", count=len(motions))
