@@ -137,7 +137,8 @@ def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPat
     }
     arm.load("x", **told)  # type: ignore[arg-type]
     assert arm.save(arm.Cell(), "y", format="cell", lossless=True) is report
-    saved = {"format": "cell", "lossless": True, "meshes": None, "motions": {}}
+    rest = {"meshes": None, "motions": None, "own_motions": {}, "rate": None}
+    saved = {"format": "cell", "lossless": True, **rest}
     assert seen == [told, saved]
 
 

@@ -49,7 +49,7 @@ ALL: Final = "yes"
 """A feature that a format holds without exception, so that it is read back."""
 
 SAMPLED: Final = "one, sampled"
-"""Of motions: one of them is held, as poses over time."""
+"""Of motions: a file has one of them, as poses over time."""
 
 Held = Mapping[str, str]
 """For each feature that a format holds `ALL`, or in a few words which part of it, or as

@@ -32,7 +32,6 @@ from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.mount import WORLD, Mount
 from armillary.model.primitive import Primitive
-from armillary.model.shape import Shape
 from armillary.model.shapes import SHAPES
 from armillary.model.tree import Tree
 from armillary.model.workcell import Workcell
@@ -71,7 +70,8 @@ def held_features() -> Held:
         "HalfSpace": ALL,
         "ConvexPolyhedron": ALL,
         "Mesh": "STL, OBJ and MSH",
-        **fields_of(Shape, ("name", "colour")),
+        "colours": ALL,
+        "names of shapes": "that occur once",
         "several manipulators": ALL,
         "mounts": ALL,
         "movable bases": "in the world",

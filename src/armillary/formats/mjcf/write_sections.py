@@ -159,13 +159,13 @@ class SectionWriter:
                 postures.setdefault(posture.name, {})[manipulator.name] = positions
             names = {each.name for each in manipulator.postures}
             read = next((name for name in (HOME, START) if name in names), "")
+            where = f"in {quote(read)}" if read else "with all joints at zero"
             if manipulator.home not in ("", read):
                 self._report.warning(
                     NOWHERE,
                     "not-kept",
                     f"that {quote(manipulator.name)} starts in posture "
-                    f"{quote(manipulator.home)}, not in {quote(read or 'zero')}, is "
-                    "not kept",
+                    f"{quote(manipulator.home)}, not {where}, is not kept",
                 )
         bases = {
             (note.text, note.of): note.numbers

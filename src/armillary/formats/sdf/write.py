@@ -73,7 +73,7 @@ def held_features() -> Held:
         "names of shapes": ALL,
         "several manipulators": ALL,
         "mounts": ALL,
-        "movable bases": ALL,
+        "movable bases": "on what stands still",
         "collision rules": "that a robot or a link is tested against itself",
     }
 
