@@ -231,7 +231,7 @@ class StagePrims:
             isinstance(each, (int, float)) and math.isfinite(each) for each in values
         ):
             return tuple(map(float, values))
-        self._refuse(prim, name, values or given)
+        self._refuse(prim, name, prim.values[name])
         return None
 
     def text(self, prim: PrimRecord, name: str, default: str = "") -> str:
