@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 import tempfile
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -56,6 +58,7 @@ def report() -> Iterator[str]:
         yield f"{path.relative_to(ROBWORK)}: {verdict(path)}"
     yield from known_poses()
     yield from round_trips()
+    yield from sdf_load()
 
 
 def verdict(path: Path) -> str:
@@ -99,6 +102,35 @@ def known_poses() -> Iterator[str]:
         [-0.704057, 0.584523, -0.403281, 0.125732],
     ]
     yield line("PUMA560, the same", np.abs(X[:3] - expected).max(), 5e-7)
+
+
+def sdf_load() -> Iterator[str]:
+    """Yield how long a robot takes to load from SDF, beside Drake."""
+    try:
+        from pydrake.multibody.parsing import Parser
+        from pydrake.multibody.plant import MultibodyPlant
+    except ImportError:
+        yield "SDF beside Drake: Drake is absent"
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "arm.sdf"
+        arm.save(arm.example("irb2400"), path)
+
+        def drake() -> None:
+            plant = MultibodyPlant(0.0)
+            Parser(plant).AddModels(str(path))
+            plant.Finalize()
+
+        calls = (drake, lambda: arm.load(path))
+        times: list[list[float]] = [[], []]
+        for _ in range(15):
+            for call, taken in zip(calls, times, strict=True):
+                start = time.process_time()
+                call()
+                taken.append(time.process_time() - start)
+    theirs, ours = map(statistics.median, times)
+    mark = "holds" if ours <= 2.0 * theirs else "FALLS SHORT"
+    yield f"SDF of a robot, time of Drake's: {ours / theirs:.2f}, asked <= 2: {mark}"
 
 
 def line(what: str, error: float, at_most: float) -> str:

@@ -18,6 +18,8 @@ from armillary import forks
 from armillary.formats import registry
 from armillary.formats.diagnostic import Report
 from armillary.formats.json import document
+from armillary.formats.mesh import MeshFiles
+from armillary.formats.registry import Loaded
 from armillary.model.workcell import Workcell
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,15 +110,15 @@ def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPat
     seen: list[dict[str, object]] = []
     report = Report()
 
-    def read(path: str, **options: object) -> tuple[Workcell, Report]:
+    def load(path: str, **options: object) -> Loaded:
         seen.append(options)
-        return Workcell(), report
+        return Loaded(Workcell(), report, MeshFiles("."), {})
 
     def save(cell: Workcell, path: str, **options: object) -> Report:
         seen.append(options)
         return report
 
-    monkeypatch.setattr(registry, "read", read)
+    monkeypatch.setattr(registry, "load", load)
     monkeypatch.setattr(registry, "save", save)
     told = {
         "format": "urdf",
@@ -131,10 +133,13 @@ def test_load_and_save_pass_on_what_they_are_given(monkeypatch: pytest.MonkeyPat
         "srdf": "robot.srdf",
         "self_collision": False,
         "arguments": {"prefix": "left_"},
+        "fetch": True,
     }
     arm.load("x", **told)  # type: ignore[arg-type]
     assert arm.save(arm.Cell(), "y", format="cell", lossless=True) is report
-    assert seen == [told, {"format": "cell", "lossless": True, "meshes": None}]
+    rest = {"meshes": None, "motions": None, "own_motions": {}, "rate": None}
+    saved = {"format": "cell", "lossless": True, **rest}
+    assert seen == [told, saved]
 
 
 def test_what_a_format_cannot_hold_is_in_the_log(

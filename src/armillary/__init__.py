@@ -240,6 +240,7 @@ def load(  # noqa: PLR0913
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
     scripts: str = "approved",
+    fetch: bool = False,
 ) -> Cell:
     """Return the cell in a file of any known format.
 
@@ -248,7 +249,8 @@ def load(  # noqa: PLR0913
     `armillary.formats`.
 
     Args:
-        path: A plain file.
+        path: A plain file; or the name of a robot that the package
+            `robot_descriptions` lists, such as `panda_description`.
         format: Name of its format; by default found from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
@@ -272,6 +274,8 @@ def load(  # noqa: PLR0913
         scripts: What happens to kinematics scripts in the file when they are first
             needed: `approved` ones run, or, with `isolated`, also others, in processes
             of their own with limits. Loading runs none.
+        fetch: Whether the repository of a robot that is given by its name may be cloned
+            over the network, once; else it must be on this machine.
 
     Raises:
         FormatError: The file cannot be read, or is faulty; it lists all diagnostics.
@@ -281,12 +285,11 @@ def load(  # noqa: PLR0913
     with _import_lock():
         from armillary.cell.cell import Cell
         from armillary.formats import registry
-        from armillary.formats.mesh.files import mesh_files
 
     if scripts not in _SCRIPTS:
         raise unknown("choice of scripts", scripts, _SCRIPTS)
 
-    workcell, report = registry.read(
+    loaded = registry.load(
         path,
         format=format,
         packages=packages,
@@ -300,14 +303,15 @@ def load(  # noqa: PLR0913
         srdf=srdf,
         self_collision=self_collision,
         arguments=arguments,
+        fetch=fetch,
     )
-    registry.log(report)
+    registry.log(loaded.report)
     if scripts == "isolated":
         with _import_lock():
             from armillary.scripts.mechanism import isolate_scripts
 
-        isolate_scripts(workcell)
-    return Cell.of(workcell, meshes=mesh_files(path, packages, folders))
+        isolate_scripts(loaded.cell)
+    return Cell.of(loaded.cell, meshes=loaded.meshes, motions=loaded.motions)
 
 
 def save(
@@ -316,7 +320,7 @@ def save(
     *,
     format: str | None = None,
     lossless: bool = False,
-    motion: Any = None,
+    motions: Mapping[str, Motion] | None = None,
     rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
@@ -329,16 +333,17 @@ def save(
         path: The file, which is replaced where it exists.
         format: Name of the format; by default found from the ending of the path.
         lossless: Raise instead of writing where the format cannot hold everything.
-        motion: How the cell moves in the file, in a form that `cell.view` takes; USD
-            holds it as an animation.
-        rate: Samples of the motion a second, 30 where its times are not given.
+        motions: Motions by name, for formats that hold them; by default those of the
+            cell. A bundle, `.cell.zip`, holds any number, USD one, as an animation.
+        rate: Samples of a motion a second in USD; 30 by default.
 
     Returns:
         A warning for each thing that the format could not hold, in its `diagnostics`.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
-        ModelError: The format holds no motion.
+        ModelError: More motions are given than the format holds, or a rate for one
+            that samples none.
         UnknownName: There is no such format.
     """
     with _import_lock():
@@ -354,7 +359,8 @@ def save(
         format=format,
         lossless=lossless,
         meshes=meshes,
-        motion=motion,
+        motions=motions,
+        own_motions=cell.motions if isinstance(cell, Cell) else None,
         rate=rate,
     )
     registry.log(report)

@@ -17,6 +17,7 @@ GIB: Final = 1 << 30
 
 # Ids of diagnostics.
 FILE, XML, INCLUDE = "file-too-large", "xml-limit", "include-limit"
+ARCHIVE = "bad-archive"
 MESH, IMAGE, HEADER = "mesh-too-large", "image-too-large", "bad-header"
 
 
@@ -76,6 +77,18 @@ PACKAGE_DEPTH = Limit(8, "packages are looked for {} folders deep", "time")
 JSON_LOCATED = Limit(16 * MIB, "lines of JSON are found in texts of {} bytes", "time")
 CONFIGURATION_SIZE = Limit(64 * KIB, "the configuration has {} bytes", "memory")
 
+# Archives: bundles of a cell with its meshes, and motions in NPZ.
+
+BUNDLE_SIZE = Limit(GIB, "the bundle has {} bytes", "memory", FILE)
+MOTION_SIZE = Limit(GIB, "the file of a motion has {} bytes", "memory")
+ARCHIVE_FILES = Limit(10_000, "the archive holds {} files", "memory", ARCHIVE)
+ARCHIVE_CONTENT = Limit(
+    4 * GIB, "the files in the archive have {} bytes together", "memory", ARCHIVE
+)
+ARCHIVE_RATIO = Limit(
+    200, "a file of a MiB or more becomes {} times as large", "memory", ARCHIVE
+)
+
 # XML. An element takes several hundred bytes of memory, and more where it is read.
 
 XML_SIZE = Limit(64 * MIB, "the XML document has {} bytes", "memory", XML)
@@ -87,8 +100,20 @@ XML_MARKUP = Limit(8 * MIB, "one tag or comment has {} bytes", "quadratic time",
 XML_INSTRUCTIONS = Limit(1000, "{} processing instructions are noted", "output")
 URDF_ELEMENTS = Limit(150_000, "the robot has {} elements", "memory", XML)
 URDF_MISSING = Limit(50, "{} missing meshes are looked up", "time")
+SDF_ELEMENTS = Limit(150_000, "a cell with its includes has {} elements", "memory", XML)
+SDF_FILES = Limit(2000, "a cell includes {} files", "one may come often", INCLUDE)
+SDF_NESTING = Limit(32, "models and includes are nested {} deep", "recursion", INCLUDE)
+SDF_NAME_PARTS = Limit(64, "a name of SDF has {} parts", "time", "unknown-frame")
 SRDF_ELEMENTS = Limit(200_000, "the SRDF has {} elements", "memory", XML)
 ACTIN_DEPTH = Limit(12, "a joint is nested {} deep", "recursion", "too-deep")
+MJCF_ELEMENTS = Limit(
+    150_000, "a model with its includes has {} elements", "memory", XML
+)
+MJCF_DEPTH = Limit(200, "elements of MJCF are nested {} deep", "recursion", XML)
+MJCF_FILES = Limit(1000, "a model includes {} files", "time", INCLUDE)
+MJCF_INCLUDE_DEPTH = Limit(16, "a model includes files {} deep", "recursion", INCLUDE)
+MJCF_COPIES = Limit(50_000, "replicated bodies have {} elements", "memory", XML)
+MJCF_PAIRS = Limit(200_000, "the rules of a model are about {} pairs of links", "time")
 ROBWORK_ELEMENTS = Limit(
     50_000, "a workcell with its includes has {} elements", "memory", XML
 )
@@ -180,6 +205,8 @@ SCRIPT_CONFIGURATIONS = Limit(256, "the script has {} configurations", "memory")
 SCRIPT_SECONDS = Limit(5, "an isolated script takes {} s for a question", "time")
 SCRIPT_START = Limit(10, "an isolated script takes {} s to start", "time")
 SCRIPT_ANSWER = Limit(4 * MIB, "an isolated script answers with {} bytes", "memory")
+RESOURCE_SIZE = Limit(32 * MIB, "the component.rsc has {} bytes", "memory")
+RESOURCE_DEPTH = Limit(256, "blocks of a component.rsc are nested {} deep", "memory")
 COMPONENT_SIZE = Limit(MIB, "the component of a script has {} bytes", "memory")
 
 

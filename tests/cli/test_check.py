@@ -11,21 +11,22 @@ import armillary as arm
 from armillary.errors import FormatError, ModelError
 from armillary.formats import registry
 from armillary.formats.diagnostic import Place, Report
-from armillary.model.workcell import Workcell
+from armillary.formats.mesh import MeshFiles
+from armillary.formats.registry import Loaded
 from armillary.shapes import HalfSpace, Sphere
 
 
 def stub(monkeypatch: pytest.MonkeyPatch, *kinds: str, cell: arm.Cell) -> None:
     """Have every file read as `cell`, with diagnostics of these kinds."""
 
-    def read(path: str, **_: object) -> tuple[Workcell, Report]:
+    def read(path: str, **_: object) -> Loaded:
         report = Report()
         for k, kind in enumerate(kinds, start=1):
             getattr(report, kind)(Place(path, k, 7), f"code-{k}", f"fault {k}")
         report.raise_if_errors()
-        return cell.workcell, report
+        return Loaded(cell.workcell, report, MeshFiles("."), {})
 
-    monkeypatch.setattr(registry, "read", read)
+    monkeypatch.setattr(registry, "load", read)
 
 
 def test_a_clean_file(run, file: str):
@@ -64,7 +65,7 @@ def test_plain_texts_among_the_diagnostics_are_errors(
     def read(path: str, **_: object) -> object:
         raise FormatError("it is broken")
 
-    monkeypatch.setattr(registry, "read", read)
+    monkeypatch.setattr(registry, "load", read)
     result = run("check", "x.urdf")
     assert result.code == 1
     assert result.out == "it is broken\nx.urdf: 1 error, 0 warnings\n"
@@ -74,7 +75,7 @@ def test_a_cell_that_cannot_be(run, monkeypatch: pytest.MonkeyPatch):
     def read(path: str, **_: object) -> object:
         raise ModelError("two bases")
 
-    monkeypatch.setattr(registry, "read", read)
+    monkeypatch.setattr(registry, "load", read)
     result = run("check", "x.urdf")
     assert (result.code, result.out) == (1, "two bases\nx.urdf: 1 error, 0 warnings\n")
 

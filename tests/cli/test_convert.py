@@ -35,6 +35,7 @@ def test_losses_are_reported(run, file: str, monkeypatch: pytest.MonkeyPatch):
     assert result.out == "x.any: written, 1 warning\n"
     assert result.err == "warning[no-limits]: limits are lost\n"
     assert isinstance(seen.pop("meshes"), MeshFiles)
+    assert seen.pop("own_motions") == {}
     assert seen == {"path": "x.any", "format": "urdf", "lossless": True}
 
 

@@ -151,13 +151,13 @@ def test_package_folder_reaches_the_reader(
     from armillary.formats import registry
 
     seen: dict[str, object] = {}
-    read = registry.read
+    read = registry.load
 
     def spy(path: str, **options: object) -> object:
         seen.update(options)
         return read(path, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(registry, "read", spy)
+    monkeypatch.setattr(registry, "load", spy)
     here = Path.cwd()
     result = run("info", file, "--package", f"p={here}", "--folder", str(here))
     assert result.code == 0, result.err
@@ -170,6 +170,7 @@ def test_package_folder_reaches_the_reader(
         "lenient": False,
         "swapped_limits": None,
         "arguments": {},
+        "fetch": False,
         "srdf": None,
         "self_collision": None,
     }

@@ -22,7 +22,14 @@ from armillary.formats.elements import (
     numbers,
     one_of,
 )
+from armillary.formats.mjcf.document import COMPILER
+from armillary.formats.mjcf.drives import ACTUATOR
+from armillary.formats.mjcf.equality import EQUALITIES
+from armillary.formats.mjcf.joints import JOINT
+from armillary.formats.mjcf.keys import KEY
+from armillary.formats.mjcf.rules import EXCLUDE
 from armillary.formats.robwork import elements as robwork
+from armillary.formats.sdf import elements as sdf
 from armillary.formats.srdf import elements as srdf
 from armillary.formats.srdf.names import Names
 from armillary.formats.urdf import elements as urdf
@@ -31,8 +38,11 @@ from armillary.model.coupling import Coupling
 
 FORMATS: dict[str, Elements[Any]] = {
     "urdf": urdf.ELEMENTS,
+    "mjcf": Elements(COMPILER, JOINT, ACTUATOR, EXCLUDE, KEY),
+    "mjcf equality": Elements(*EQUALITIES.values()),
     "srdf": srdf.ELEMENTS,
     "srdf states": srdf.IN_STATE,
+    "sdf": sdf.ELEMENTS,
     "robwork": robwork.ELEMENTS,
     **{f"robwork {kind}": each for kind, each in robwork.RULE_FILES.items()},
 }
@@ -41,7 +51,10 @@ TABLES = {
     for name, elements in FORMATS.items()
     for table in elements.tables.values()
 }
-WORDS = ("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", "")
+WORDS = (
+    *("base", "Fixed", "Movable", "Revolute", "Spherical", "double", "a b", ""),
+    *("euler_rpy", "quat_xyzw", "axis", "axis2", "radian", "local", "hinge"),
+)
 SAMPLES: tuple[Any, ...] = (
     *WORDS,
     *(0.1, -2.5, 1e-300, 7.0, 0.0),
@@ -50,6 +63,7 @@ SAMPLES: tuple[Any, ...] = (
         (0.1, -0.0, 3.0),
         (0.0, 0.0, 0.6, 0.8),
         (1.0, 2.0, 3.0, 4.0, 5.0, 6.0),
+        (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0),
     ),
     *(True, False),
 )
@@ -104,7 +118,12 @@ def test_what_must_be_there_is_missed(name: str):
     required = [
         a for row in table.rows if row.default is REQUIRED for a in row.attributes
     ]
-    assert codes == ["missing-attribute"] * len(required)
+    children = sum(row.child for row in table.rows if row.default is REQUIRED)
+    assert (
+        sorted(codes)
+        == ["missing-attribute"] * (len(required) - children)
+        + ["missing-element"] * children
+    )
     assert values.keys() == set(table.fields)
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from armillary import Cell, load, save
 from armillary.errors import FormatError
 from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.features import FEATURES
 from armillary.formats.format import ReadOptions
 from armillary.formats.isaac import FORMAT
 from armillary.model.coupling import Coupling
@@ -520,12 +521,12 @@ def cart() -> Manipulator:
 LOSSES: dict[str, Workcell] = {
     code: cell if isinstance(cell, Workcell) else Workcell(manipulators=(cell,))
     for code, cell in {
-        "velocity": two_links(limits=Limits(velocity=1.0)),
-        "inertia": two_links(inertia=SpatialInertia.zero()),
-        "dynamics": two_links(dynamics=JointDynamics(damping=0.5)),
+        "limits of velocity": two_links(limits=Limits(velocity=1.0)),
+        "masses": two_links(inertia=SpatialInertia.zero()),
+        "damping": two_links(dynamics=JointDynamics(damping=0.5)),
         "visuals": two_links(visuals=(Sphere(radius=1.0),)),
-        "end effector": two_links(frames=(Frame(name="f", end_effector=True),)),
-        "passive": two_links(passive=True),
+        "end effectors": two_links(frames=(Frame(name="f", end_effector=True),)),
+        "passive joints": two_links(passive=True),
         "lost-joint": two_links(OvalTrack(straight=1.0, radius=1.0)),
         "not-of-isaac": two_links(Prismatic()),
         "postures": two_links(fields={"postures": (Posture(name="p"),)}),
@@ -552,8 +553,8 @@ LOSSES: dict[str, Workcell] = {
             ),
         ),
         "groups": two_links(fields={"groups": (Group(name="all"),)}),
-        "rules": Workcell(manipulators=(two_links(),), rules=Rules.nothing()),
-        "bolted": Workcell(
+        "collision rules": Workcell(manipulators=(two_links(),), rules=Rules.nothing()),
+        "movable bases": Workcell(
             manipulators=(two_links(),),
             mounts=(Mount(manipulator="arm", bolted=False),),
         ),
@@ -567,7 +568,7 @@ def test_what_is_lost_is_reported(code):
     is_code = code.startswith(("lost-", "not-"))
     assert told(report) == [code if is_code else "not-kept"]
     found = [d.message for d in report.diagnostics if d.code == "not-kept"]
-    assert is_code or found[0].startswith(f"{code!r} of a ")
+    assert is_code or f"{FEATURES[code].what} is not kept" in found[0]
     read(data, strict_order=True)
 
 

@@ -828,7 +828,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
         TEXT.replace(b" endloop", b"vertex 1 2 3\n endloop", 1),
         "error[unexpected-word]: expected endloop, found 'vertex'",
     ),
-    "stl: web page": (".stl", b"<html>404</html>" * 9, "wrong-size"),
+    "stl: web page": (".stl", b"<html>404</html>" * 9, "this is a web page"),
     "obj: empty": (".obj", b"", "empty-mesh"),
     "obj: points only": (".obj", obj(CUBE, []), "empty-mesh"),
     "obj: NaN": (
@@ -867,7 +867,7 @@ HOSTILE: dict[str, tuple[str, bytes, str]] = {
     ),
     "obj: a curve": (".obj", b"cstype bezier\n", "curved-surface"),
     "obj: a command": (".obj", b"csh rm\n", "'csh' is not a statement of OBJ"),
-    "obj: a web page": (".obj", b"<html>\n", "unexpected-word"),
+    "obj: a web page": (".obj", b"<html>\n", "this is a web page"),
     "ply: empty": (".ply", b"", "begins with 'ply'"),
     "ply: a zip bomb": (".ply", BOMB, "begins with 'ply'"),
     "ply: header only": (".ply", b"ply\n", "the header does not end"),

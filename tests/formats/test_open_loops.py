@@ -11,7 +11,7 @@ import pytest
 import armillary as arm
 from armillary import Closure
 from armillary.errors import FormatError
-from armillary.formats import registry
+from armillary.formats import registry, robwork
 from armillary.formats.diagnostic import Report
 from four_bar import four_bar, linked_arms
 
@@ -78,7 +78,7 @@ def test_actin_holds_where_loops_are_closed(tmp_path):
 
 
 def reread(text: str) -> arm.Cell:
-    workcell = registry.FORMATS[-1].read(
+    workcell = robwork.FORMAT.read(
         text.encode(), "x.wc.xml", registry.ReadOptions(), Report()
     )
     return arm.Cell.of(workcell)

@@ -9,6 +9,7 @@ import pytest
 
 from armillary.errors import FormatError, ModelError, UnknownName
 from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.mesh import read_triangles
 from armillary.formats.registry import (
     FORMATS,
     NAMED_ONLY,
@@ -25,6 +26,7 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
+from armillary.zip_archive import zip_bytes
 
 NAMES = [each.name for each in FORMATS]
 
@@ -126,32 +128,58 @@ def test_reader_of_the_name_explains_what_nobody_knows(tmp_path: Path, form, dat
 
 
 def test_unknown_files_are_reported_with_what_is_known(tmp_path: Path):
-    path = tmp_path / "arm.step"
-    path.write_bytes(b"ISO-10303-21;")
+    path = tmp_path / "arm.odd"
+    path.write_bytes(b"nothing known")
     found = refusal(path)
     assert found.startswith(f"{path}: error[unknown-format]: neither the ending nor")
     known = (*FORMATS, *NAMED_ONLY)
     assert all(f"{each.suffixes[0]} ({each.name})" in found for each in known)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "title"),
-    [
-        ("arm.xml", b"<mujoco model='arm'><worldbody/></mujoco>", "MJCF"),
-        ("arm.mjcf", b"<mujoco/>", "MJCF"),
-        ("arm.sdf", b"<?xml version='1.0'?><sdf version='1.9'/>", "SDF"),
-        ("arm.world", b"<sdf version='1.6'><world/></sdf>", "SDF"),
-    ],
-)
-def test_formats_that_are_known_but_not_read_are_named(
-    tmp_path: Path, name: str, data: bytes, title: str
-):
+def zipped(*names: str) -> bytes:
+    return zip_bytes(dict.fromkeys(names, b"x"))
+
+
+OTHER_KINDS = [
+    ("arm.urdf", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    ("arm.urdf", b"\n<!DOCTYPE html>\n<html><body/></html>", "a web page, not URDF"),
+    ("arm.urdf", b"%PDF-1.7", "a PDF document"),
+    ("arm.urdf", b"\x1f\x8b\x08", "(gzip), not URDF. Unpack it"),
+    ("arm.cell.json", bytes(257) + b"ustar\0", "(tar), not armillary's own format"),
+    ("arm.zip", zipped("a/b.urdf", "c.stl"), "load the model in it: 'a/b.urdf'"),
+    ("arm.zip", zipped("c.stl"), "without cell.json or another model"),
+    ("arm.zip", b"PK\3\4", "that is refused"),
+    ("arm.json", b'{\n "kind": "armillary motion"}', "arm.Motion.read"),
+    ("arm.urdf", b"x" * 80 + b"\1\0\0\0" + bytes(50), "a binary STL mesh, not a robot"),
+    ("arm.urdf", b"solid a\nfacet normal 0 0 1", "a text STL mesh"),
+    ("arm.urdf", b"<COLLADA/>", "a COLLADA mesh"),
+    ("arm.json", b'{"asset": {}, "accessors": []}', "a glTF mesh"),
+    ("arm.obj", b"# made\no a\nv 0 0 0\nf 1 1 1\n", "an OBJ mesh"),
+    ("arm.ply", b"ply\nformat", "a PLY mesh"),
+    ("arm.urdf", b"ISO-10303-21;\nHEADER;", "STEP, geometry of CAD, not URDF"),
+    ("arm.igs", b" " * 72 + b"S      1\n", "IGES, geometry of CAD, which is not"),
+    ("arm.wbt", b"#VRML_SIM R2023b utf8", "a world of Webots"),
+    ("arm.xml", b"<launch/>", "a launch file of ROS"),
+    ("package.xml", b"<package><name>a</name></package>", "of a ROS package"),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "said"), OTHER_KINDS)
+def test_what_a_file_is_is_said(tmp_path: Path, name: str, data: bytes, said: str):
     path = tmp_path / name
     path.write_bytes(data)
     found = refusal(path)
-    assert f"error[unknown-format]: this looks like {title}" in found
-    assert "known, but not read" in found
-    assert "URDF" in found
+    assert "error[unknown-format]: this is" in found
+    assert said in found
+
+
+def test_what_a_mesh_is_not_is_said(tmp_path: Path):
+    for _, data, said in OTHER_KINDS:
+        if "git" in said or "web page" in said or "gzip" in said:
+            path = tmp_path / "a.stl"
+            path.write_bytes(data.lstrip())
+            with pytest.raises(FormatError, match="not a mesh"):
+                read_triangles(path)
 
 
 def test_unknown_format_is_reported_before_the_file_is_looked_at():
@@ -333,7 +361,7 @@ def test_a_robot_that_is_tested_against_itself_is_as_read_from_its_urdf(
     assert save(robot, tmp_path / "s.urdf", lossless=True).diagnostics == ()
     assert load(tmp_path / "s.urdf").rules == robot.rules
     rules = robot.rules.exclude("a", "c")
-    with pytest.raises(FormatError, match="'rules' of a cell is not kept"):
+    with pytest.raises(FormatError, match="which pairs of links are tested"):
         save(robot.replace(rules=rules), path, lossless=True)
 
 

@@ -642,6 +642,34 @@ def test_movable_frames_in_devices_are_reported_and_written_again():
     assert again == cell
 
 
+def test_movable_frames_that_carry_nothing_of_their_device_are_parts():
+    inside = (
+        '<Frame name="Base"/><Joint name="J" type="Revolute"><RPY/><Pos/></Joint>'
+        '<Frame name="tool" refframe="J" type="EndEffector"><RPY/><Pos>0 0 1</Pos>'
+        "</Frame>"
+        '<Frame name="box" refframe="J" type="Movable" daf="true"><RPY/>'
+        "<Pos>1 0 0</Pos></Frame>"
+        '<Frame name="lid" refframe="box"><RPY/><Pos>0 0 2</Pos></Frame>'
+        '<Frame name="on" refframe="J" daf="true"><RPY/><Pos/></Frame>'
+        '<Joint name="K" refframe="on" type="Revolute"><RPY/><Pos/></Joint>'
+    )
+    cell, report = read(workcell(f'<TreeDevice name="d">{inside}</TreeDevice>'))
+    # K turns on the frame `on`, which so stays a frame of the device.
+    assert [d.code for d in report.diagnostics] == ["not-kept"]
+    assert cell.movable_bases == ("d.box",)
+    state = cell.home.replace(q=[0.5, 0.0])
+    X = cell.pose("d.lid", state)
+    np.testing.assert_allclose(X[:3, 3], [np.cos(0.5), np.sin(0.5), 2.0], atol=1e-15)
+    gripped = state.grip("d.box", by="d/tool").replace(q=[0.0, 0.0])
+    moved = cell.pose("d.box", gripped)
+    np.testing.assert_allclose(moved[:3, 3], [1.0, 0.0, 0.0], atol=1e-12)
+    data, _ = registry.write(cell.workcell, format="robwork")
+    again, _ = read(data.decode())
+    assert again.movable_bases == cell.movable_bases
+    back = again.pose("d.lid", again.home.replace(q=[0.5, 0.0]))
+    np.testing.assert_allclose(back, X, atol=1e-15)
+
+
 def test_pose_of_the_base_is_not_a_part_of_the_device():
     body = '<Frame name="B"><RPY>90 0 0</RPY><Pos>1 2 3</Pos></Frame>'
     tool = '<Frame name="T"><RPY/><Pos>1 0 0</Pos></Frame>'

@@ -372,7 +372,7 @@ def test_one_file_alone_has_no_place_for_rules():
     cell = Cell.of(LAB).replace(rules=RULES["names"])
     data, report = registry.write(cell.workcell, format="robwork")
     assert b"ProximitySetup" not in data
-    assert "which pairs are tested for collision is not kept" in [
+    assert "which pairs of links are tested for collision is not kept" in [
         d.message for d in report.diagnostics
     ]
     data, report = registry.write(LAB, format="robwork")

@@ -430,15 +430,15 @@ LOST: dict[str, tuple[Cell, list[str]]] = {
             )
         ),
         [
+            "the damping of a joint is not kept",
             "the mass and inertia of a link is not kept",
-            "the dynamics of a joint is not kept",
         ],
     ),
     "shapes": (
         one(link("a", "base", Revolute(), visuals=SHAPES, collisions=(COLOURED,))),
         [
             "a shape of type Capsule is not kept (2 times)",
-            "a shape of type Cone is not kept",
+            "a cone without a tip is not kept",
             "the scale of a mesh is not kept",
             "the colour of a shape that is not drawn is not kept",
         ],

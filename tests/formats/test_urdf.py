@@ -774,7 +774,11 @@ def test_macros_are_left_out_where_no_motion_depends_on_them():
     cell, report = read(text)
     assert len(cell.manipulators[0].links[0].visuals) == 1
     assert codes(report).count("xacro") == 1
-    for inside in ("<xacro:include/>", "<xacro:leg/>", "<xacro:if><link/></xacro:if>"):
+    # A call alone is what remains of a file that was expanded without its macro.
+    _, report = read(pair().replace("<joint", "<xacro:sensor/><joint", 1))
+    assert codes(report) == ["xacro", "not-kept"]
+    assert "as by other readers" in str(report.diagnostics[0])
+    for inside in ("<xacro:include/>", "<xacro:if><link/></xacro:if>"):
         assert any("error[xacro]" in x for x in faults(robot(inside), strict=False))
         _, report = read(pair().replace("<joint", f"{inside}<joint", 1), lenient=True)
         assert codes(report).count("xacro") == 1

@@ -517,13 +517,12 @@ def test_losses_are_reported():
     assert found == [
         "warning[bad-inertia]: the inertia of 'base' is impossible: the largest "
         "principal moment exceeds the sum of the others: 1, 1, 3 kg m^2",
-        "warning[not-kept]: 'properties' of a cell is not kept",
-        "warning[not-kept]: 'postures' of a manipulator is not kept",
-        "warning[not-kept]: 'home' of a manipulator is not kept",
-        "warning[not-kept]: 'properties' of a manipulator is not kept",
-        "warning[not-kept]: 'end effector' of a frame is not kept",
-        "warning[not-kept]: 'passive' of a link is not kept (2 times)",
-        "warning[not-kept]: a visual of type Cone is not kept (2 times)",
+        "warning[not-kept]: that a joint is passive is not kept (2 times)",
+        "warning[not-kept]: that a frame is an end effector is not kept",
+        "warning[not-kept]: a shape of type Cone is not kept (2 times)",
+        "warning[not-kept]: a posture is not kept",
+        "warning[not-kept]: in which posture a manipulator starts is not kept",
+        "warning[not-kept]: a property is not kept (2 times)",
         "warning[not-kept]: a limit of a fixed joint is not kept",
         "warning[not-kept]: the cell's name 'lab' is not kept",
     ]
@@ -691,8 +690,7 @@ def test_what_urdf_does_not_have_of_dynamics_is_reported():
     text, report = write(chain(Revolute(), dynamics=spring))
     assert '<dynamics damping="0.0" friction="3.0"/>' in text
     assert [line.partition(": ")[2] for line in lines(report)] == [
-        "'stiffness' of a joint is not kept",
-        "'rest' of a joint is not kept",
+        "the spring of a joint is not kept",
     ]
 
 
@@ -701,7 +699,7 @@ def test_properties_are_reported():
     links = Link(name="base"), Link(name="turned", parent="base", joint=Revolute())
     arm_of = Manipulator(name="arm", links=links, properties=(noted,))
     _, report = write(Workcell(name="arm", manipulators=(arm_of,)))
-    assert any("'properties' of a manipulator" in line for line in lines(report))
+    assert any("a property is not kept" in line for line in lines(report))
 
 
 def capsules() -> Workcell:

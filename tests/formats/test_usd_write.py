@@ -220,7 +220,7 @@ def test_a_motion_is_an_animation(tmp_path: Path) -> None:
     Q = np.stack([np.sin(3.0 * times), 0.03 * times], axis=1)
     Qd = np.stack([3.0 * np.cos(3.0 * times), np.full(11, 0.03)], axis=1)
     motion = arm.Motion.through(times, Q, Qd, start=cell.home)
-    path = saved(cell, tmp_path, motion=motion, rate=25.0)
+    path = saved(cell, tmp_path, motions={"wave": motion}, rate=25.0)
     assert complaints(path) == []
     stage = pxr("Usd").Stage.Open(str(path))
     assert stage.GetTimeCodesPerSecond() == 25.0
@@ -238,8 +238,25 @@ def test_a_motion_is_an_animation(tmp_path: Path) -> None:
     assert (np.einsum("ij,ij->i", rows[1:], rows[:-1]) > 0.9).all()
     still = pxr("UsdGeom").Xformable(stage.GetPrimAtPath("/lab/desk/table"))
     assert still.GetOrderedXformOps()[0].GetNumTimeSamples() == 0
-    with pytest.raises(ModelError, match="motion= and rate= are for"):
-        arm.save(cell, tmp_path / "lab.urdf", motion=motion)
+    with pytest.raises(ModelError, match="A rate is for formats that sample a mot"):
+        arm.save(cell, tmp_path / "lab.urdf", motions={"wave": motion}, rate=25.0)
+    report = arm.save(cell, tmp_path / "lab.urdf", motions={"wave": motion})
+    assert any("a motion" in each.message for each in report.diagnostics)
+
+
+def test_a_stage_holds_one_motion(tmp_path: Path) -> None:
+    cell = robot()
+    motion = arm.Motion.through([0.0, 1.0], np.zeros((2, 2)), np.zeros((2, 2)))
+    two = {"there": motion, "back": motion}
+    with pytest.raises(ModelError, match="holds one motion, not 2: 'there', 'back'"):
+        saved(cell, tmp_path, motions=two)
+    # Those that came with a cell were not asked for: they are lost, with a warning.
+    arm.save(cell, tmp_path / "lab.cell.zip", motions=two)
+    report = arm.save(arm.load(tmp_path / "lab.cell.zip"), tmp_path / "two.usda")
+    assert any(
+        "a motion is not kept (2 times)" in each.message for each in report.diagnostics
+    )
+    assert b"timeSamples" not in (tmp_path / "two.usda").read_bytes()
 
 
 def test_what_a_stage_cannot_hold_is_listed(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ PACKAGE = ROOT / "src" / "armillary"
 # From the bottom up; names in one row do not see each other.
 LAYERS = (
     ("errors", "forks", "replaced_file", "user_folder", "confined_process", "limits"),
-    ("trace", "plugins", "disk_cache"),
+    ("trace", "plugins", "disk_cache", "zip_archive"),
     ("spatial", "kernel"),
     ("model",),
     ("kinematics", "scripts"),

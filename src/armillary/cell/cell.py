@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from armillary.planning import roadmap as roadmaps
     from armillary.sweeps import learned_rules, samples
     from armillary.trajectories import point_to_point, time_path
+    from armillary.trajectories.motion import Motion
     from armillary.view import questions as viewer
 else:
     device = Later("armillary.cell.device")
@@ -104,6 +106,9 @@ INSTEAD: Final = {
 """What to use in place of attributes that people look for."""
 
 
+NO_MOTIONS: Final[Mapping[str, Motion]] = MappingProxyType({})
+
+
 @dataclass(frozen=True, init=False, repr=False)
 class Cell:
     """A workcell that answers questions, each by a kernel made on first use.
@@ -117,10 +122,14 @@ class Cell:
     Attributes:
         workcell: The manipulators, mounts and rules, to which questions are put.
         meshes: What reads the files of its meshes; None where it is not known.
+        motions: The motions in the file that it was loaded from, by name.
     """
 
     workcell: Workcell
     meshes: MeshSource | None = field(default=None, compare=False)
+    motions: Mapping[str, Motion] = field(
+        default_factory=lambda: NO_MOTIONS, compare=False
+    )
 
     def __init__(
         self,
@@ -150,17 +159,26 @@ class Cell:
         )
         object.__setattr__(self, "workcell", workcell)
         object.__setattr__(self, "meshes", meshes)
+        object.__setattr__(self, "motions", NO_MOTIONS)
 
     @classmethod
-    def of(cls, workcell: Workcell, *, meshes: MeshSource | None = None) -> Self:
-        """Return the cell that asks `workcell`, and has `meshes` read its meshes."""
+    def of(
+        cls,
+        workcell: Workcell,
+        *,
+        meshes: MeshSource | None = None,
+        motions: Mapping[str, Motion] = NO_MOTIONS,
+    ) -> Self:
+        """Return the cell that asks `workcell`, with its meshes and motions."""
         cell = cls.__new__(cls)
         object.__setattr__(cell, "workcell", workcell)
         object.__setattr__(cell, "meshes", meshes)
+        object.__setattr__(cell, "motions", MappingProxyType(dict(motions)))
         return cell
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self).of, meshes=self.meshes), (self.workcell,)
+        extras = {"meshes": self.meshes, "motions": dict(self.motions)}
+        return partial(type(self).of, **extras), (self.workcell,)
 
     def __repr__(self) -> str:
         return repr(self.workcell)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import wraps
 from importlib import import_module
 from typing import (
+    TYPE_CHECKING,
     Any,
     Concatenate,
     Final,
@@ -22,6 +23,9 @@ from armillary.forks import IMPORT_LOCK
 from armillary.model.fields import kept
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.trajectories.motion import Motion
 
 __all__ = [
     "Later",
@@ -96,8 +100,19 @@ class AnyCell(Protocol):
         """Return what reads its meshes."""
         ...
 
+    @property
+    def motions(self) -> Mapping[str, Motion]:
+        """Return its motions by name."""
+        ...
+
     @classmethod
-    def of(cls, workcell: Workcell, *, meshes: MeshSource | None = None) -> Self:
+    def of(
+        cls,
+        workcell: Workcell,
+        *,
+        meshes: MeshSource | None = None,
+        motions: Mapping[str, Motion] = ...,
+    ) -> Self:
         """Return the cell of a workcell."""
         ...
 
@@ -204,7 +219,11 @@ def _asking_of_meshes(question: Question) -> Question:
 def _editing(edit: Question) -> Question:
     @wraps(edit)
     def method(self: AnyCell, *args: Any, **kwargs: Any) -> Any:
-        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
+        return self.of(
+            edit(self.workcell, *args, **kwargs),
+            meshes=self.meshes,
+            motions=self.motions,
+        )
 
     return method
 
@@ -213,6 +232,10 @@ def _editing_with_meshes(edit: Question) -> Question:
     @wraps(edit)
     def method(self: AnyCell, *args: Any, **kwargs: Any) -> Any:
         kwargs.setdefault("meshes", self.meshes)
-        return self.of(edit(self.workcell, *args, **kwargs), meshes=self.meshes)
+        return self.of(
+            edit(self.workcell, *args, **kwargs),
+            meshes=self.meshes,
+            motions=self.motions,
+        )
 
     return method

@@ -10,7 +10,7 @@ from typing import Any
 
 from armillary.cli.explain import explanation
 from armillary.cli.hints import diagnostic_text, with_options
-from armillary.cli.input import FILE, meshes_of, read
+from armillary.cli.input import FILE, read
 from armillary.cli.options import JSON
 from armillary.cli.verb import option, verb
 from armillary.collision.pairs import applied_rules
@@ -26,6 +26,7 @@ from armillary.formats.mesh.files import MeshFiles
 from armillary.kinematics.state import home
 from armillary.model.display import plural
 from armillary.model.shapes import Mesh
+from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
 
 FAULTY = 1
@@ -47,10 +48,9 @@ def run(options: argparse.Namespace) -> int:
     errors = 0
     diagnostics: Sequence[Any] = ()
     try:
-        cell, report = read(options)
+        cell, report, meshes, _ = read(options)
         diagnostics = report.diagnostics
         _ = cell.limits
-        meshes = meshes_of(options)
         contacts_and_meshes = [
             *_meshes(cell, meshes, options.file),
             *_contacts(cell, meshes, options.file),
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return FAULTY if errors else 0
 
 
-def _meshes(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
+def _meshes(cell: Workcell, meshes: MeshSource, path: str) -> Iterator[Diagnostic]:
     """Yield the faults of files of meshes, each file once.
 
     Visuals are read as the viewer reads them, collision shapes as hulls.
@@ -97,11 +97,12 @@ def _meshes(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic
                     continue
                 seen.add((shape.file, is_visual))
                 yield from _mesh(shape, meshes, path, is_visual=is_visual)
-    yield from meshes.report.diagnostics
+    if isinstance(meshes, MeshFiles):
+        yield from meshes.report.diagnostics
 
 
 def _mesh(
-    mesh: Mesh, meshes: MeshFiles, path: str, *, is_visual: bool
+    mesh: Mesh, meshes: MeshSource, path: str, *, is_visual: bool
 ) -> Iterator[Diagnostic]:
     """Yield why a mesh cannot be used, as warnings: the motion of links is known."""
     place = Place(path)
@@ -109,7 +110,7 @@ def _mesh(
         if is_visual:
             meshes.parts(mesh)
         else:
-            meshes.hull(mesh, place=place)
+            meshes.hull(mesh)
     except FormatError as error:
         for each in error.diagnostics:
             if isinstance(each, Diagnostic):
@@ -122,7 +123,7 @@ def _mesh(
         )
 
 
-def _contacts(cell: Workcell, meshes: MeshFiles, path: str) -> Iterator[Diagnostic]:
+def _contacts(cell: Workcell, meshes: MeshSource, path: str) -> Iterator[Diagnostic]:
     """Yield which links touch at home, or are not tested."""
     place = Place(path)
 

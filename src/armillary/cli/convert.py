@@ -50,6 +50,7 @@ def run(options: argparse.Namespace) -> int:
         format=options.to,
         lossless=options.lossless,
         meshes=cell.meshes,
+        own_motions=cell.motions,
     )
     warn(report)
     losses = report.count(Severity.WARNING)

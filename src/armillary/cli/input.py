@@ -13,7 +13,8 @@ from armillary.cli.verb import OneOf, Options, option
 from armillary.errors import quote
 from armillary.formats import registry
 from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
-from armillary.formats.mesh.files import MeshFiles, mesh_files
+from armillary.formats.mesh.files import mesh_files
+from armillary.formats.registry import Loaded
 from armillary.model.workcell import Workcell
 from armillary.scripts.manipulator import scripted
 from armillary.scripts.mechanism import isolate_scripts, scripts_of
@@ -102,7 +103,13 @@ FILE_OPTIONS = (
     ),
     option(
         "--component FILE",
-        "the component of a kinematics script, which is the file then, and runs",
+        "the component of a kinematics script, which is the file then, and runs: JSON, "
+        "or a component.rsc",
+    ),
+    option(
+        "--fetch",
+        "clone the repository of a robot that is given by its name, over the network",
+        action="store_true",
     ),
     option(
         "--isolated-scripts",
@@ -115,22 +122,26 @@ FILE_OPTIONS = (
 
 def file_to_read(name: str) -> Options:
     """Return the argument for the file to read, and the options that say how."""
-    file = option(f"file {name}", "a file of any known format", is_input=True)
+    file = option(
+        f"file {name}",
+        "a file of any known format, or a robot's name, such as panda_description",
+        is_input=True,
+    )
     return file, *FILE_OPTIONS
 
 
 FILE = file_to_read("FILE")
 
 
-def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
-    """Return the cell in the file that was named, and the report of reading it.
+def read(options: argparse.Namespace) -> Loaded:
+    """Return what is in the file that was named.
 
     Raises:
         ArmillaryError: It cannot be read, or is faulty.
     """
     if options.component is not None:
         return _scripted(options)
-    workcell, report = registry.read(
+    loaded = registry.load(
         options.file,
         format=options.format,
         packages=dict(options.package),
@@ -142,13 +153,14 @@ def read(options: argparse.Namespace) -> tuple[Workcell, Report]:
         srdf=options.srdf,
         self_collision=options.self_collision,
         arguments=dict(options.argument),
+        fetch=options.fetch,
     )
     if options.isolated_scripts:
-        isolate_scripts(workcell)
-    return workcell, report
+        isolate_scripts(loaded.cell)
+    return loaded
 
 
-def _scripted(options: argparse.Namespace) -> tuple[Workcell, Report]:
+def _scripted(options: argparse.Namespace) -> Loaded:
     """Return the cell of a kinematics script; giving its path lets it run."""
     robot = scripted(options.file, component=options.component)
     workcell, report = Workcell(name=robot.name, manipulators=[robot]), Report()
@@ -156,7 +168,8 @@ def _scripted(options: argparse.Namespace) -> tuple[Workcell, Report]:
         for each in script.diagnostics:
             place = Place(options.file, each.line, 1)
             report.warning(place, each.kind, each.message)
-    return workcell, report
+    files = mesh_files(options.file, dict(options.package), options.folder)
+    return Loaded(workcell, report, files, {})
 
 
 def open_cell(options: argparse.Namespace) -> Cell:
@@ -165,14 +178,9 @@ def open_cell(options: argparse.Namespace) -> Cell:
     Raises:
         ArmillaryError: It cannot be read, or is faulty.
     """
-    workcell, report = read(options)
-    warn(report)
-    return Cell.of(workcell, meshes=meshes_of(options))
-
-
-def meshes_of(options: argparse.Namespace) -> MeshFiles:
-    """Return what reads the meshes of the file that was named."""
-    return mesh_files(options.file, dict(options.package), options.folder)
+    loaded = read(options)
+    warn(loaded.report)
+    return Cell.of(loaded.cell, meshes=loaded.meshes, motions=loaded.motions)
 
 
 def warn(report: Report) -> None:

@@ -67,7 +67,14 @@ def run(options: argparse.Namespace) -> int:
         for line in _lines(pairs, listed, options.samples):
             print(line)
     if options.out is not None:
-        warn(registry.save(ruled.workcell, options.out, meshes=cell.meshes))
+        warn(
+            registry.save(
+                ruled.workcell,
+                options.out,
+                meshes=cell.meshes,
+                motions=cell.motions,
+            )
+        )
         print(f"{printable(options.out)}: written", file=sys.stderr)
     return 0
 

@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
-
-import msgspec
+from typing import Final, NamedTuple, TypeVar
 
 from armillary.errors import FormatError, printable, suggestion, unknown
 from armillary.limits import DIAGNOSTICS, HINTS, Limit
@@ -25,7 +23,6 @@ __all__ = [
     "Report",
     "Severity",
     "Unsupported",
-    "Written",
     "explained",
     "explanations",
     "fault",
@@ -160,10 +157,6 @@ class Budget:
         return fault(where, limit.code, message, hint=explained(limit.code).fix)
 
 
-Written: TypeAlias = Mapping[type[msgspec.Struct], tuple[str, frozenset[str]]]
-"""For each type what messages call its values, and the fields that are written."""
-
-
 class Unsupported:
     """Count what a model or a file cannot hold, to report each kind once."""
 
@@ -175,34 +168,18 @@ class Unsupported:
         kind: str,
         place: Place = NOWHERE,
         severity: Severity = Severity.WARNING,
+        *,
+        count: int = 1,
     ) -> None:
         """Count one more of a kind: `"<gazebo>"`.
 
         severity: A note if no answer depends on it.
+        count: How many more there are.
         """
-        first, _, count = self._found.get(kind, (place, severity, 0))
-        self._found[kind] = first, severity, count + 1
-
-    def add_fields(self, value: object, written: Written) -> None:
-        """Count the fields of a value and of those inside it that are not written.
-
-        Fields at their default do not count, and values of types that `written` does
-        not list are not looked into.
-        """
-        kind: Any = next((k for k in type(value).__mro__ if k in written), None)
-        if kind is None:
+        if not count:
             return
-        noun, fields = written[kind]
-        for name, default in _other_fields(kind, fields):
-            if getattr(value, name) != default:
-                self.add(f"{name.replace('_', ' ')!r} of a {noun}")
-        for name in kind.__struct_fields__:
-            if name in fields:
-                contents: Any = getattr(value, name)
-                for item in cast(
-                    Any, contents if isinstance(contents, tuple) else (contents,)
-                ):
-                    self.add_fields(item, written)
+        first, _, before = self._found.get(kind, (place, severity, 0))
+        self._found[kind] = first, severity, before + count
 
     def take(self) -> list[Diagnostic]:
         """Return a diagnostic for each kind, at the location of the first, and forget.
@@ -223,20 +200,6 @@ class Unsupported:
             )
         self._found.clear()
         return diagnostics
-
-
-@cache
-def _other_fields(
-    kind: type[msgspec.Struct], written: frozenset[str]
-) -> list[tuple[str, Any]]:
-    """Return the fields of a type that are not written, each with its default."""
-    defaults: list[tuple[str, Any]] = []
-    for field in msgspec.structs.fields(kind):
-        if field.name not in written:
-            factory = field.default_factory
-            is_made = factory is not msgspec.NODEFAULT
-            defaults.append((field.name, factory() if is_made else field.default))
-    return defaults
 
 
 class _Collected:

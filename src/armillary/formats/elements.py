@@ -17,6 +17,8 @@ follow the rows:
 - A row stands for one attribute, or for several whose values are one tuple, such as the
   `x`, `y`, `z` of a size. Its kind parses and prints the text, and reports what is
   wrong with it; its field says under which name the value is read and written.
+- Formats that write values as children with a text, `<size>1 2 3</size>`, have rows
+  with `child=True`.
 - Reading gives a value for each field: the default of the row without the attribute,
   after an error None, the default or the first word, as its kind says. An attribute
   without a default is required.
@@ -44,7 +46,7 @@ from typing import Any, Final, Generic, TypeVar, cast, final
 
 from armillary.errors import quote, suggestion
 from armillary.formats.diagnostic import Report, Severity
-from armillary.formats.xml import Element, report_unused, tag
+from armillary.formats.xml import TEXT_KEY, Element, report_unused, tag
 from armillary.formats.xml.write import Value
 
 __all__ = [
@@ -103,7 +105,7 @@ def _text(element: Element, key: str, report: Report, default: Any) -> Any:
 def _name(element: Element, key: str, report: Report, default: Any) -> Any:
     value = _text(element, key, report, default)
     if value == "":
-        message = f"attribute {quote(key)} of {element.label} is empty"
+        message = f"{element.what(key)} is empty"
         report.error(element.place, "missing-name", message)
     return value or None
 
@@ -127,7 +129,7 @@ def _size(element: Element, key: str, report: Report, default: Any) -> Any:
     value = _number(element, key, report, default)
     if value is None or value >= 0.0:
         return value
-    message = f"attribute {quote(key)} of {element.label} is negative"
+    message = f"{element.what(key)} is negative"
     report.error(element.place, "negative-size", message)
     return None
 
@@ -177,8 +179,7 @@ def choice(words: Mapping[str, Any]) -> Kind[Report]:
         report.error(
             element.place,
             "unknown-value",
-            f"attribute {quote(key)} of {element.label} is {quote(word)}, not one of "
-            f"{', '.join(words)}",
+            f"{element.what(key)} is {quote(word)}, not one of {', '.join(words)}",
             hint=suggestion(word, words),
         )
         return first
@@ -199,9 +200,10 @@ class Row(Generic[C]):
         key: The name of the value.
         default: The value without the attribute.
         always: Whether the default is written too.
+        child: Whether the value is the text of a child of that name.
     """
 
-    __slots__ = ("always", "attributes", "default", "key", "kind")
+    __slots__ = ("always", "attributes", "child", "default", "key", "kind")
 
     def __init__(
         self,
@@ -211,28 +213,50 @@ class Row(Generic[C]):
         *,
         default: Any = REQUIRED,
         always: bool = False,
+        child: bool = False,
     ) -> None:
         """Make a row.
 
         attribute: The name; names of several are separated by spaces.
         field: The name of the value; by default that of the attribute.
+        child: Only for formats whose kinds report to a `Report`.
         """
         self.attributes: Final = tuple(attribute.split())
         self.kind: Final = kind
         self.key: Final = field or attribute
         self.default: Final = default
         self.always: Final = always
+        self.child: Final = child
 
     def read(self, element: Element, context: C) -> Any:
         """Return the value; after an error None, the default or the first word."""
         names, read = self.attributes, self.kind.read
+        if self.child:
+            return self._read_child(element, context)
         if len(names) == 1:
             return read(element, names[0], context, self.default)
         values = [read(element, name, context, self.default) for name in names]
         return None if None in values else tuple(values)
 
+    def _read_child(self, element: Element, context: C) -> Any:
+        """Return the value of a child's text."""
+        is_required = self.default is REQUIRED
+        report = cast(Report, context)
+        child = element.first_child(self.key_in_file, report, required=is_required)
+        if child is None:
+            return None if is_required else self.default
+        return self.kind.read(child.of_text(), TEXT_KEY, context, self.default)
+
+    @property
+    def key_in_file(self) -> str:
+        """Return the name of the one attribute or child."""
+        return self.attributes[0]
+
     def write(self, value: Any) -> dict[str, Value]:
-        """Return the attributes of a value, nothing for None and for the default."""
+        """Return the attributes of a value, nothing for None and for the default.
+
+        The texts of children come as attributes, too.
+        """
         if value is None or (value == self.default and not self.always):
             return {}
         names, write = self.attributes, self.kind.write
@@ -285,9 +309,15 @@ class ElementTable(Generic[C]):
         """
         values = _values(source, self.fields) | fields
         attributes: dict[str, Value] = {}
+        leaves: list[Element] = []
         for row in self.rows:
-            attributes |= row.write(values.get(row.key))
-        return tag(self.name, attributes, *children, text=text)
+            written = row.write(values.get(row.key))
+            if not row.child:
+                attributes |= written
+                continue
+            for name, value in tag(self.name, written).attributes.items():
+                leaves.append(Element(name, text=value))
+        return tag(self.name, attributes, *leaves, *children, text=text)
 
 
 def _values(source: Any, names: Iterable[str]) -> dict[str, Any]:

@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from armillary.forks import IMPORT_LOCK
 from armillary.formats.diagnostic import Report
 from armillary.formats.paths import Roots
+from armillary.limits import FILE_SIZE, Limit
 from armillary.model.joint import Joint
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import Workcell
+
+if TYPE_CHECKING:
+    from armillary.formats.features import Held
+    from armillary.trajectories.motion import Motion
 
 __all__ = ["Format", "ReadOptions", "WriteOptions", "later"]
 
@@ -59,16 +64,16 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of writing a file, for formats that take them.
+    """What is written with a cell.
 
     Attributes:
-        meshes: What reads the meshes of the cell, whose triangles the file holds.
-        motion: How the cell moves in the file, in a form that `Cell.view` takes.
-        rate: Samples of it a second, where nothing else says when they are.
+        meshes: What reads its meshes, None where that is not known.
+        motions: Its motions by name.
+        rate: Samples of them a second, where a format samples them.
     """
 
     meshes: MeshSource | None = None
-    motion: Any = None
+    motions: Mapping[str, Motion] = field(default_factory=dict[str, "Motion"])
     rate: float | None = None
 
 
@@ -79,6 +84,9 @@ class Format:
     Attributes:
         name: For the `format=` of a caller, and for messages.
         title: What the format is, in a few words.
+        holds: Return what files hold of a cell, see `armillary.formats.features`: each
+            feature with `ALL` or which part of it. What it does not name is lost, of
+            which the writer warns by `report_losses`. docs/formats.md shows it.
         suffixes: Endings of file names, lower case, the usual one first.
         sniff: Return whether the bytes of a whole file look like this format. Cheap;
             it does not look for faults.
@@ -89,23 +97,36 @@ class Format:
             is a warning in the report, what is only expressed differently a note; a
             cell that cannot be written at all is an error, raised as above.
         write_files: Return all files of a cell by name, for formats that may need
-            further files beside the named one, which comes last.
+            further files beside the named one, which comes last, or more than the cell:
+            its meshes or motions. It comes before `write`.
+        meshes: Return what reads the meshes of a file, from its bytes, its path and the
+            folders that may be read, for formats whose files have meshes inside. By
+            default meshes are files beside that of the cell.
+        motions: Return the motions in a file by name, from its bytes and its path;
+            faulty ones are left out with a warning.
+        size: How large a file may be.
         tests_itself: Whether files say nothing of collisions, so that by default a
             robot is tested against itself.
         names_pairs: Whether files name the pairs that are not tested, so that those
             that touch at home are looked for before one is written.
         takes_arguments: Whether the caller may give `arguments=`.
-        takes_options: Whether `WriteOptions` are the last argument of `write` and
-            `write_files`.
+        takes_options: Whether `write` takes `WriteOptions`, too: the one file that it
+            makes has the meshes in it.
     """
 
     name: str
     title: str
+    holds: Callable[[], Held]
     suffixes: tuple[str, ...]
     sniff: Callable[[bytes], bool]
     read: Callable[[bytes, str, ReadOptions, Report], Workcell]
     write: Callable[..., bytes]
-    write_files: Callable[..., Mapping[str, bytes]] | None = None
+    write_files: (
+        Callable[[Workcell, str, WriteOptions, Report], Mapping[str, bytes]] | None
+    ) = None
+    meshes: Callable[[bytes, str, Roots], MeshSource] | None = None
+    motions: Callable[[bytes, str, Report], Mapping[str, Motion]] | None = None
+    size: Limit = FILE_SIZE
     tests_itself: bool = False
     names_pairs: bool = False
     takes_arguments: bool = False

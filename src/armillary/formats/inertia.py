@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from armillary.formats.diagnostic import Place, Report
-from armillary.spatial.inertia import SpatialInertia
+from typing import Any, NamedTuple
 
-__all__ = ["possible_inertia"]
+from armillary.errors import quote
+from armillary.formats.diagnostic import NOWHERE, Place, Report
+from armillary.model.link import Link
+from armillary.spatial.inertia import SpatialInertia
+from armillary.spatial.pose import Pose
+from armillary.spatial.vector import ZERO, Vector3
+
+__all__ = ["CentralInertia", "central_inertia", "placed_inertia", "possible_inertia"]
 
 
 def possible_inertia(
@@ -30,3 +36,62 @@ def possible_inertia(
         return point if has_mass else None
     report.warning(place, "bad-inertia", message)
     return inertia
+
+
+def placed_inertia(
+    central: SpatialInertia,
+    X_LC: Pose,
+    places: tuple[Place, Place],
+    of: str,
+    report: Report,
+) -> SpatialInertia | None:
+    """Return the inertia of a link from that about its centre of mass, None without.
+
+    X_LC: Pose of the centre, and of the axes of the moments, in the link.
+    places: Of the moments, and of all.
+    of: What messages call the link.
+    """
+    possible = possible_inertia(central, places[0], of, report)
+    if possible is None:
+        return None
+    # From the axes at the centre of mass to those of the link (Steiner).
+    inertia = possible.transformed(X_LC)
+    fault = inertia.fault()
+    if fault is None or not fault.is_refused:
+        return inertia
+    message = f"the inertia of {of} about its origin is impossible: {fault.message}"
+    report.error(places[1], "bad-inertia", message)
+    return None
+
+
+class CentralInertia(NamedTuple):
+    """An inertia as files hold it.
+
+    Attributes:
+        mass: In kg.
+        centre: Of mass, in the link's frame [m].
+        moments: Rows of the rotational inertia about it, in the axes of that frame.
+    """
+
+    mass: Any
+    centre: Vector3
+    moments: Any
+
+
+def central_inertia(link: Link, name: str, report: Report) -> CentralInertia | None:
+    """Return the inertia of a link that is written, None if it is unknown.
+
+    name: Of the link in the file.
+    """
+    inertia = link.inertia
+    if inertia is not None and not link.primary.is_identity:
+        inertia = inertia.transformed(link.primary)
+    if inertia is not None:
+        inertia = possible_inertia(inertia, NOWHERE, quote(name), report)
+    if inertia is None:
+        return None
+    # Without a mass there is no centre, and the moments are those about the origin.
+    has_centre = inertia.mass != 0.0
+    centre = inertia.centre() if has_centre else ZERO
+    moments = inertia.about_centre() if has_centre else inertia.rotational
+    return CentralInertia(inertia.mass, centre, moments)

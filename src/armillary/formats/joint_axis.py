@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from armillary.errors import JointError
+from armillary.formats.features import ALL, OWN_JOINTS, Held
 from armillary.model.joint import Joint
 from armillary.model.joints.prismatic import Prismatic
 from armillary.model.joints.revolute import Revolute
@@ -16,7 +17,19 @@ from armillary.spatial.pose import IDENTITY, Pose
 from armillary.spatial.vector import Vector3, cross, dot, norm, scale, snap
 from armillary.trace import Instruction, trace
 
-__all__ = ["JointAxis", "joint_axis_of"]
+__all__ = ["HELD_BY_LINES", "JointAxis", "joint_axis_of"]
+
+HELD_BY_LINES: Final[Held] = {
+    "Revolute": ALL,
+    "Prismatic": ALL,
+    "PaulRevolute": "as revolute",
+    "PaulPrismatic": "as prismatic",
+    "CraigRevolute": "as revolute",
+    "CraigPrismatic": "as prismatic",
+    "CircleTrack": "as revolute",
+    OWN_JOINTS: "those about or along a line",
+}
+"""The joints of a format that has those about and along lines, see `joint_axis_of`."""
 
 TOLERANCE: Final = 1e-12
 SAMPLES: Final = (-2.5, -1.0, 0.3, 1.7, 2.9)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, final
+from typing import Final, Protocol, final
 from urllib.parse import unquote
 
 from armillary.errors import FormatError, nearest, quote
 from armillary.formats.diagnostic import NOWHERE, Diagnostic, Place, fault
-from armillary.formats.files import likely_file
+from armillary.formats.files import likely_file, read_bytes
 from armillary.formats.packages import (
     MODEL,
     PACKAGE,
@@ -21,9 +22,9 @@ from armillary.formats.packages import (
     folders_of,
     own_folder,
 )
-from armillary.limits import REFERENCE_LENGTH
+from armillary.limits import FILE_SIZE, REFERENCE_LENGTH
 
-__all__ = ["Roots"]
+__all__ = ["Files", "Roots", "check_plain", "refusal"]
 
 MOST_SHOWN: Final = 4
 
@@ -32,6 +33,44 @@ _DRIVE: Final = re.compile(r"[A-Za-z]:")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEMES: Final = ("package", "model", "file")
 _NO_NAMES: Final = ("", ".", "..")
+
+
+class Files(Protocol):
+    """Files that references lead to: those in folders, `Roots`, or in an archive."""
+
+    def find(
+        self, reference: str, *, base: str | os.PathLike[str], place: Place
+    ) -> Path | Diagnostic:
+        """Return the file that a reference names, or why it is not followed.
+
+        base: The folder of the file that refers.
+        place: The location of the reference.
+        """
+        ...
+
+    def read(self, path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
+        """Return the bytes of a file that was found.
+
+        cap: The most bytes that it may have.
+
+        Raises:
+            FormatError: It has more, or cannot be read.
+        """
+        ...
+
+    def size(self, path: str | os.PathLike[str]) -> int:
+        """Return the number of bytes of a file that was found."""
+        ...
+
+    def on_disk(
+        self, path: str | os.PathLike[str]
+    ) -> AbstractContextManager[tuple[Path, Roots]]:
+        """Return where a stage of USD that was found is on disk, and its roots.
+
+        The library that reads stages opens files itself; those of an archive are copied
+        for as long as the context is open.
+        """
+        ...
 
 
 @final
@@ -85,8 +124,22 @@ class Roots:
         """
         try:
             return self._follow(reference, Path(os.path.realpath(base)))
-        except FormatError as refusal:
-            return replace(refusal.diagnostics[0], place=place)
+        except FormatError as error:
+            return replace(error.diagnostics[0], place=place)
+
+    def read(self, path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
+        """Return the bytes of a plain file, see `read_bytes`."""
+        return read_bytes(path, cap)
+
+    def size(self, path: str | os.PathLike[str]) -> int:
+        """Return the number of bytes of a file."""
+        return os.path.getsize(path)
+
+    def on_disk(
+        self, path: str | os.PathLike[str]
+    ) -> AbstractContextManager[tuple[Path, Roots]]:
+        """Return a path and these roots, see `Files.on_disk`."""
+        return nullcontext((Path(path), self))
 
     def allowed(self, base: str | os.PathLike[str]) -> tuple[Path, ...]:
         """Return the folders that a file in `base` may refer to."""
@@ -115,16 +168,16 @@ class Roots:
             ]
             if folders:
                 return folders[0]
-            raise _refusal(
+            raise refusal(
                 "reference-package",
                 f"there is no folder of package {quote(name)}",
                 f"Give its folder: packages={{{quote(name)}: ...}}.",
             )
-        except FormatError as refusal:
-            return replace(refusal.diagnostics[0], place=place)
+        except FormatError as error:
+            return replace(error.diagnostics[0], place=place)
 
     def _follow(self, reference: str, home: Path) -> Path:
-        _check_plain(reference)
+        check_plain(reference)
         scheme = _SCHEME.match(reference)
         name = "" if scheme is None else scheme[1].lower()
         tail = "" if scheme is None else reference[scheme.end() :]
@@ -137,7 +190,7 @@ class Roots:
         elif name == "file":
             candidates = [Path(_local_path(reference, tail))]
         else:
-            raise _refusal(
+            raise refusal(
                 "reference-scheme",
                 f"{quote(reference)} is not followed: {scheme[1]} is an unknown scheme",
                 f"Copy the file and use a path, or one of {', '.join(_SCHEMES)}.",
@@ -157,7 +210,7 @@ class Roots:
         """Return the candidates for a file of a package or model, and known folders."""
         name, _, rest = tail.lstrip("/").partition("/")
         if not tail.startswith("//") or name in _NO_NAMES or not rest.strip("/"):
-            raise _refusal(
+            raise refusal(
                 "reference-package",
                 f"{quote(reference)} does not name a file of a {kind}",
                 f"Write {kind}://name/path/of/the/file.",
@@ -179,7 +232,7 @@ class Roots:
         guess = f"Did you mean {quote(likely)}? If not, give" if likely else "Give"
         beside = folder_beside(name, home, kind)
         folder = "..." if beside is None else _shown(beside)
-        raise _refusal(
+        raise refusal(
             "reference-package",
             f"{quote(reference)}: the folder of {kind} {quote(name)} is not known",
             f"{guess} its folder: packages={{{quote(name)}: {folder}}}.",
@@ -204,7 +257,7 @@ def _first_allowed(
     if inside and not barred:
         raise _missing(reference, inside)
     folder = _shown(_common(home, barred[0])) if barred else "..."
-    raise _refusal(
+    raise refusal(
         "reference-outside",
         f"{quote(reference)} leads to {_shown((barred or outside)[0])}, "
         "outside of the folders that may be read",
@@ -235,13 +288,17 @@ def _real(path: Path) -> tuple[bool, Path]:
         return False, Path(os.path.realpath(path))
 
 
-def _refusal(code: str, message: str, hint: str) -> FormatError:
+def refusal(code: str, message: str, hint: str) -> FormatError:
     """Return why a reference is not followed; the caller adds where it is."""
     return fault(NOWHERE, code, message, hint=hint)
 
 
-def _check_plain(reference: str) -> None:
-    """Refuse what is not a path on any system, or is one only on another system."""
+def check_plain(reference: str) -> None:
+    """Refuse what is not a path on any system, or is one only on another system.
+
+    Raises:
+        FormatError: It is not one.
+    """
     path, syntax = "Write a path relative to this file.", "reference-syntax"
     checks = [
         (not reference.strip(), syntax, "names no file", path),
@@ -269,7 +326,7 @@ def _check_plain(reference: str) -> None:
     ]
     for is_wrong, code, message, hint in checks:
         if is_wrong:
-            raise _refusal(code, f"{quote(reference)} {message}", hint)
+            raise refusal(code, f"{quote(reference)} {message}", hint)
 
 
 def _local_path(reference: str, tail: str) -> str:
@@ -277,7 +334,7 @@ def _local_path(reference: str, tail: str) -> str:
     if tail.startswith("//"):
         host, slash, rest = tail[2:].partition("/")
         if host not in ("", "localhost"):
-            raise _refusal(
+            raise refusal(
                 "reference-network",
                 f"{quote(reference)} is on the machine {quote(host)}",
                 "Copy the file here, or write file:/// with three slashes.",
@@ -285,7 +342,7 @@ def _local_path(reference: str, tail: str) -> str:
         tail = slash + rest
     path = unquote(tail)
     if not path.startswith("/") or "\0" in path:
-        raise _refusal(
+        raise refusal(
             "reference-syntax",
             f"{quote(reference)} is not an absolute path",
             "Write file:///path/of/the/file.",
@@ -303,7 +360,7 @@ def _missing(reference: str, looked_at: list[Path]) -> FormatError:
     more = len(looked_at) - MOST_SHOWN
     guesses = (likely_file(path) for path in looked_at)
     likely = next((name for name in guesses if name), None)
-    return _refusal(
+    return refusal(
         "reference-missing",
         f"{quote(reference)} does not exist: "
         f"no plain file {shown}{f' and {more} more' if more > 0 else ''}",

@@ -6,12 +6,24 @@ import gc
 import os
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
 from armillary.errors import FormatError, ModelError, quote, unknown
-from armillary.formats import actin, isaac, native, robwork, urdf, usd, xacro
+from armillary.formats import (
+    actin,
+    bundle,
+    isaac,
+    mjcf,
+    native,
+    robwork,
+    sdf,
+    urdf,
+    usd,
+    xacro,
+)
+from armillary.formats.descriptions import described, is_name
 from armillary.formats.diagnostic import (
     NOWHERE,
     SWAPPED_LIMITS,
@@ -21,18 +33,24 @@ from armillary.formats.diagnostic import (
     Severity,
     fault,
 )
+from armillary.formats.features import SAMPLED
 from armillary.formats.files import read_bytes, write_bytes
+from armillary.formats.foreign import foreign_to
 from armillary.formats.format import Format, ReadOptions, WriteOptions
 from armillary.formats.joint_types import PluginJoints, by_tag
+from armillary.formats.mesh.files import MeshFiles
 from armillary.formats.paths import Roots
 from armillary.formats.srdf import FORMAT as SRDF
-from armillary.formats.xml.parse import first_tag
+from armillary.limits import FILE_SIZE
 from armillary.model.joint import Joint
 from armillary.model.link_pattern import links_of
 from armillary.model.shapes.mesh import MeshSource
 from armillary.model.workcell import DEFAULT_RULES, Workcell
 
-__all__ = ["FORMATS", "gc_paused", "log", "read", "save", "write"]
+if TYPE_CHECKING:
+    from armillary.trajectories.motion import Motion
+
+__all__ = ["FORMATS", "Loaded", "gc_paused", "load", "log", "read", "save", "write"]
 
 Folder = str | os.PathLike[str]
 
@@ -40,8 +58,11 @@ Folder = str | os.PathLike[str]
 # look like several formats, the first row wins.
 FORMATS: Final[tuple[Format, ...]] = (
     native.FORMAT,
+    bundle.FORMAT,
     isaac.FORMAT,
     urdf.FORMAT,
+    sdf.FORMAT,
+    mjcf.FORMAT,
     actin.FORMAT,
     robwork.FORMAT,
     usd.FORMAT,
@@ -52,44 +73,28 @@ FORMATS: Final[tuple[Format, ...]] = (
 NAMED_ONLY: Final[tuple[Format, ...]] = (SRDF, xacro.FORMAT)
 
 
-class _Unread(NamedTuple):
-    """A format that is recognised, but has no reader.
+class Loaded(NamedTuple):
+    """What is in a file.
 
     Attributes:
-        title: What messages call it.
-        endings: Of the names of its files.
-        tags: Of its root elements, if it is XML.
-        starts: The first bytes of its files.
-        fix: How to convert it.
+        cell: The cell.
+        report: Warnings and notes.
+        meshes: What reads the meshes of the cell.
+        motions: Its motions by name.
     """
 
-    title: str
-    endings: tuple[str, ...]
-    tags: tuple[str, ...]
-    starts: tuple[bytes, ...]
-    fix: str
+    cell: Workcell
+    report: Report
+    meshes: MeshSource
+    motions: Mapping[str, Motion]
 
 
-UNREAD: Final = (
-    _Unread(
-        "MJCF, MuJoCo's XML",
-        (".mjcf",),
-        ("mujoco", "mujocoinclude"),
-        (),
-        "Convert it to URDF, for example with the package mjcf-urdf-simple-converter.",
-    ),
-    _Unread(
-        "SDF",
-        (".sdf",),
-        ("sdf",),
-        (),
-        "Load the URDF or xacro that it was made from, or export URDF where it was "
-        "made.",
-    ),
-)
+def read(path: Folder, **options: Any) -> tuple[Workcell, Report]:
+    """Return the cell in a file, and its warnings and notes, as `load` does."""
+    return load(path, **options)[:2]
 
 
-def read(  # noqa: PLR0913
+def load(  # noqa: PLR0913
     path: Folder,
     *,
     format: str | None = None,
@@ -104,11 +109,12 @@ def read(  # noqa: PLR0913
     srdf: Folder | None = None,
     self_collision: bool | None = None,
     arguments: Mapping[str, str] | None = None,
-) -> tuple[Workcell, Report]:
-    """Return the cell in a file, and its warnings and notes.
+    fetch: bool = False,
+) -> Loaded:
+    """Return the cell in a file, with what the file has beside it.
 
     Args:
-        path: A plain file.
+        path: A plain file, or the name of a robot of `robot_descriptions`.
         format: Name of its format; by default recognised from its name and contents.
         packages: The folder of each package, for references `package://name/...`.
         folders: Further folders that the file may refer to.
@@ -128,6 +134,8 @@ def read(  # noqa: PLR0913
             robot whose file says nothing of collisions is tested.
         arguments: Values for `$(arg name)` in a xacro file; variants of a USD stage by
             the names of their sets.
+        fetch: Whether the repository of a robot that is given by its name in
+            `robot_descriptions` may be cloned.
 
     Raises:
         FormatError: A file cannot be read, or is faulty; it lists all diagnostics.
@@ -144,6 +152,12 @@ def read(  # noqa: PLR0913
         )
     wanted = None if wanted is None else bool(wanted)
     chosen = None if format is None else _named(format)
+    name = os.fspath(path)
+    if is_name(name):
+        found = described(name, fetch=fetch)
+        name, folders = found.path, (*folders, *found.folders)
+        packages = {**found.packages, **(packages or {})}
+        arguments = {**found.arguments, **(arguments or {})}
     options = ReadOptions(
         roots=Roots(packages=packages, folders=folders),
         joints=by_tag(joints),
@@ -151,8 +165,8 @@ def read(  # noqa: PLR0913
         strict_order=strict_order,
         arguments=arguments or {},
     )
-    name = os.fspath(path)
-    data = read_bytes(name)
+    named = chosen or _by_suffix(name)
+    data = read_bytes(name, (FILE_SIZE if named is None else named.size).most)
     with gc_paused():
         chosen = chosen or _recognised(name, data)
         if arguments and not chosen.takes_arguments:
@@ -169,7 +183,16 @@ def read(  # noqa: PLR0913
 
         companion = os.fspath(srdf)
         cell = read_onto(cell, read_bytes(companion), companion, report)
-    return _with_self(cell, name, chosen, wanted, report), report
+    cell = _with_self(cell, name, chosen, wanted, report)
+    if chosen.meshes is not None:
+        meshes = chosen.meshes(data, name, options.roots)
+    else:
+        meshes = MeshFiles(os.path.dirname(os.path.abspath(name)), roots=options.roots)
+    motions: Mapping[str, Motion] = {}
+    if chosen.motions is not None:
+        motions = chosen.motions(data, name, report)
+    report.raise_if_errors()
+    return Loaded(cell, report, meshes, motions)
 
 
 def _report_of(strict: bool, lenient: bool, swapped_limits: str | None) -> Report:
@@ -244,7 +267,8 @@ def save(
     format: str | None = None,
     lossless: bool = False,
     meshes: MeshSource | None = None,
-    motion: Any = None,
+    motions: Mapping[str, Motion] | None = None,
+    own_motions: Mapping[str, Motion] | None = None,
     rate: float | None = None,
 ) -> Report:
     """Write a cell to a file, as a whole or not at all.
@@ -257,17 +281,19 @@ def save(
         path: The file, which is replaced if it exists.
         format: Name of the format; by default that of the ending of the path.
         lossless: Raise instead of writing if the format cannot hold everything.
-        meshes: What reads the meshes of the cell, for pairs that touch at home, and
-            for formats that hold their triangles.
-        motion: How the cell moves in the file, in a form that `Cell.view` takes.
-        rate: Samples of it a second.
+        meshes: What reads the meshes of the cell, for pairs that touch at home and for
+            formats that hold meshes.
+        motions: Motions by name, for formats that hold them.
+        own_motions: Those of the cell, which are written where `motions` is None.
+        rate: Samples of a motion a second, where the format samples it.
 
     Returns:
         A warning for each thing that the format could not hold.
 
     Raises:
         FormatError: The format cannot hold this cell, or the file cannot be written.
-        ModelError: `cell` is not a cell, or the format holds no motion.
+        ModelError: `cell` is not a cell; the format holds one motion and several are
+            given; or `rate` is for a format that samples none.
         UnknownName: There is no such format.
     """
     _check_cell(cell)
@@ -283,15 +309,16 @@ def save(
         )
     folder, file_name = os.path.split(name)
     report = Report()
-    options = _write_options(chosen, meshes, motion, rate)
+    held = _motions_for(chosen, motions, own_motions or {}, rate, report)
+    options = WriteOptions(meshes=meshes, motions=held, rate=rate)
     if chosen.names_pairs:
         from armillary.collision.pairs import with_home_pairs
 
         cell = with_home_pairs(cell, meshes)
     if chosen.write_files is not None:
-        files = chosen.write_files(cell, file_name, report, *options)
+        files = chosen.write_files(cell, file_name, options, report)
     else:
-        files = {file_name: chosen.write(cell, report, *options)}
+        files = {file_name: chosen.write(cell, report)}
     _check_losses(cell, chosen, report, lossless=lossless)
     for each, data in files.items():
         write_bytes(os.path.join(folder, each), data)
@@ -322,7 +349,8 @@ def write(
 
         cell = with_home_pairs(cell, meshes)
     with gc_paused():
-        data = chosen.write(cell, report, *_write_options(chosen, meshes))
+        options = (WriteOptions(meshes=meshes),) if chosen.takes_options else ()
+        data = chosen.write(cell, report, *options)
     _check_losses(cell, chosen, report, lossless=lossless)
     return data, report
 
@@ -343,22 +371,38 @@ def gc_paused() -> Generator[None]:
             gc.enable()
 
 
-def _write_options(
+def _motions_for(
     chosen: Format,
-    meshes: MeshSource | None,
-    motion: Any = None,
-    rate: float | None = None,
-) -> tuple[WriteOptions, ...]:
-    """Return the last argument of a writer, if it takes one."""
-    if chosen.takes_options:
-        return (WriteOptions(meshes=meshes, motion=motion, rate=rate),)
-    if motion is not None or rate is not None:
-        able = ", ".join(each.title for each in FORMATS if each.takes_options)
-        raise ModelError(
-            f"motion= and rate= are for formats that hold a motion: {able}; "
-            f"{chosen.title} does not. motion.write(path) writes the motion alone."
+    given: Mapping[str, Motion] | None,
+    own: Mapping[str, Motion],
+    rate: float | None,
+    report: Report,
+) -> Mapping[str, Motion]:
+    """Return the motions that a format takes, and list those that it does not hold.
+
+    Raises:
+        ModelError: It holds one motion and several are given, or it samples none.
+    """
+    held = chosen.holds().get("motions")
+    if rate is not None and held != SAMPLED:
+        able = ", ".join(
+            each.title for each in FORMATS if each.holds().get("motions") == SAMPLED
         )
-    return ()
+        raise ModelError(
+            f"A rate is for formats that sample a motion: {able}; {chosen.title} does "
+            "not. Leave it out, or write the samples alone, by Motion.write."
+        )
+    motions = own if given is None else given
+    if held == SAMPLED and len(motions) > 1 and given is not None:
+        names = ", ".join(map(quote, motions))
+        raise ModelError(
+            f"{chosen.title} holds one motion, not {len(motions)}: {names}. Give the "
+            "one that is to be written."
+        )
+    if motions and (held is None or (held == SAMPLED and len(motions) > 1)):
+        report.unsupported.add("a motion", count=len(motions))
+        return {}
+    return motions
 
 
 def _check_cell(cell: Any) -> None:
@@ -412,9 +456,11 @@ def _recognised(path: str, data: bytes) -> Format:
     if named is not None and (named in NAMED_ONLY or named.sniff(data)):
         return named
     seen = next((each for each in FORMATS if each.sniff(data)), None)
-    if seen is None and (unread := _unread(path, data)) is not None:
-        message = f"this looks like {unread.title}, which is known, but not read"
-        raise fault(path, "unknown-format", message, hint=unread.fix)
+    if seen is None and (known := foreign_to(path, data)) is not None:
+        message = f"this is {known.title}, which is not read"
+        if named is not None:
+            message = f"this is {known.title}, not {named.title}"
+        raise fault(path, "unknown-format", message, hint=known.fix)
     if named is not None and seen is not None:
         raise fault(
             path,
@@ -437,16 +483,6 @@ def _recognised(path: str, data: bytes) -> Format:
     chosen = named or seen
     assert chosen is not None
     return chosen
-
-
-def _unread(path: str, data: bytes) -> _Unread | None:
-    """Return the format without a reader that a file most likely has, if any."""
-    ending = os.path.splitext(path)[1].lower()
-    tag = first_tag(data)
-    for each in UNREAD:
-        if ending in each.endings or tag in each.tags or data.startswith(each.starts):
-            return each
-    return None
 
 
 def _endings(*formats: Format) -> str:

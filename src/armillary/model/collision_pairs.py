@@ -400,7 +400,7 @@ class CollisionPairs:
     def _bodies(self) -> Indices:
         """Return the rigid group of that link, none where a base is in it."""
         joints, groups = self._joints, self._rigid.groups
-        bodies = np.where(joints >= 0, groups[joints], NO_LINK)
+        bodies = np.where(joints >= 0, groups[np.maximum(joints, 0)], NO_LINK)
         return np.where(np.isin(bodies, self._rigid.base_groups), NO_LINK, bodies)
 
     def _is_home(self, i: Indices, j: Indices) -> Mask:

@@ -6,10 +6,12 @@ import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
+from armillary.errors import ScriptError
+from armillary.limits import RESOURCE_SIZE
 from armillary.model.joints import AngleCoordinate, LengthCoordinate
 from armillary.model.limits import Limits
 from armillary.model.link import Link
@@ -17,7 +19,8 @@ from armillary.model.manipulator import Manipulator
 from armillary.model.posture import Posture
 from armillary.scripts.component import ComponentData, JointData, component_of
 from armillary.scripts.mechanism import Script
-from armillary.scripts.source import script_text
+from armillary.scripts.resource import RESOURCE, Resource, read_resource
+from armillary.scripts.source import file_content, script_text
 from armillary.scripts.trust import consent
 
 __all__ = ["FLANGE", "scripted"]
@@ -25,12 +28,13 @@ __all__ = ["FLANGE", "scripted"]
 BASE: Final = "base"
 FLANGE: Final = "flange"
 HOME: Final = "home"
+BESIDE: Final = "component.rsc"
 
 
 def scripted(
     script: str | os.PathLike[str],
     *,
-    component: str | os.PathLike[str] | Mapping[str, Any],
+    component: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     name: str | None = None,
     relaxed: bool = False,
 ) -> Manipulator:
@@ -41,9 +45,10 @@ def scripted(
     `joint.diagnostics` of the flange's link says what keeps them from it.
 
     Args:
-        script: The path of the script.
+        script: The path of the script; or of a `component.rsc` that has it inside.
         component: The component that the script asks for its properties and joints: the
-            path of a JSON file, or what such a file holds.
+            path of a JSON file, or what such a file holds; or of a `component.rsc` of
+            Visual Components, by default the one beside the script.
         name: Of the manipulator; by default that of the component, or of its file.
         relaxed: Whether solutions beyond joint limits count, if the script's
             `OnRelaxParams` does not return False; by default those within, if its
@@ -53,9 +58,17 @@ def scripted(
         ScriptError: The script or the component cannot be read, is wrong, or fails; the
             message has the line.
     """
-    data, stem = component_of(component)
     path = Path(script)
-    source = script_text(path)
+    is_resource = path.suffix.lower() == RESOURCE
+    if component is None:
+        component = path if is_resource else path.with_name(BESIDE)
+        if not component.is_file():
+            raise ScriptError(
+                f"{path}: the script needs its component, and there is no {BESIDE} "
+                "beside it. Give its properties and joints: component=..."
+            )
+    data, stem = _component(component)
+    source = _script_in(path) if is_resource else script_text(path)
     consent(source)
     data = msgspec.structs.replace(data, name=data.name or stem or path.stem)
     made = Script(file=path.name, source=source, component=data.text(), relaxed=relaxed)
@@ -65,6 +78,33 @@ def scripted(
     )
     made = msgspec.structs.replace(made, component=data.text())
     return _manipulator(made, data, name or data.name)
+
+
+def _component(given: Any) -> tuple[ComponentData, str]:
+    """Return a component and the name of where it came from, see `component_of`."""
+    if isinstance(given, (str, os.PathLike)):
+        path = Path(cast("str | os.PathLike[str]", given))
+        if path.suffix.lower() == RESOURCE:
+            return _resource(path).data, path.stem
+    return component_of(given)
+
+
+def _resource(path: Path) -> Resource:
+    return read_resource(file_content(path, RESOURCE_SIZE), str(path))
+
+
+def _script_in(path: Path) -> str:
+    """Return the script in a component.rsc.
+
+    Raises:
+        ScriptError: It has none.
+    """
+    script = _resource(path).script
+    if not script:
+        raise ScriptError(
+            f"{path}: the component has no Python kinematics, so there is no script."
+        )
+    return script
 
 
 def _manipulator(joint: Script, data: ComponentData, name: str) -> Manipulator:

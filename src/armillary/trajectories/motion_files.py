@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
+import stat
 import tokenize
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,11 +19,13 @@ import numpy.typing as npt
 
 from armillary.errors import FormatError, ModelError, StateError, quote, unknown
 from armillary.kinematics.state import State
+from armillary.limits import MOTION_SIZE
 from armillary.replaced_file import replacing
 from armillary.trajectories.curve import hermite_coefficients
 from armillary.trajectories.motion_parts import POWERS, Attachment, Marker, Samples
+from armillary.zip_archive import ArchiveError, ZipArchive, is_zip
 
-__all__ = ["read_motion", "write_motion"]
+__all__ = ["motion_bytes", "motion_fields", "read_motion", "write_motion"]
 
 Array = npt.NDArray[Any]
 
@@ -37,7 +39,7 @@ ORDERS: Final = {"q": "", "qd": "/s", "qdd": "/s^2", "qddd": "/s^3"}
 UNREADABLE: Final = (
     *(ValueError, KeyError, TypeError, EOFError, OverflowError, RuntimeError),
     *(MemoryError, SyntaxError, OSError, FormatError, StateError),
-    *(tokenize.TokenError, csv.Error, zipfile.BadZipFile, zlib.error),
+    *(tokenize.TokenError, csv.Error, ArchiveError),
 )
 """What readers raise at damaged files: of archives, heads of arrays, and rows."""
 
@@ -51,7 +53,19 @@ def write_motion(
     motion: Any, path: str | os.PathLike[str], *, rate: float | None
 ) -> None:
     """Write a motion to a file, see `Motion.write`."""
-    ending = _ending(path)
+    content = motion_bytes(motion, _ending(path), rate=rate)
+    try:
+        with replacing(path) as file:
+            file.write(content)
+    except OSError as error:
+        raise FormatError(f"{os.fspath(path)}: {error.strerror or error}.") from error
+
+
+def motion_bytes(motion: Any, ending: str, *, rate: float | None = None) -> bytes:
+    """Return the file of a motion, see `Motion.write`.
+
+    ending: One of `ENDINGS`.
+    """
     if ending in {".json", ".npz"}:
         if rate is not None:
             raise ModelError(
@@ -62,34 +76,44 @@ def write_motion(
         if ending == ".json":
             arrays = {name: getattr(motion, name).tolist() for name in ARRAYS}
             text = json.dumps({**about, **arrays}, allow_nan=False, indent=1)
-            content = (text + "\n").encode()
-        else:
-            held = io.BytesIO()
-            arrays = {name: getattr(motion, name) for name in ARRAYS}
-            np.savez(held, about=np.array(json.dumps(about)), **arrays)
-            content = held.getvalue()
-    else:
-        samples = (
-            motion.sampled(rate=rate) if rate is not None else motion.at(motion.times)
-        )
-        if len(samples.time) < 2:
-            raise ModelError("This motion takes no time, so that it has no samples.")
-        rows = np.concatenate([samples.time[:, None], *samples[1:]], axis=1)
-        content = _csv(motion, rows) if ending == ".csv" else _npy(rows)
-    try:
-        with replacing(path) as file:
-            file.write(content)
-    except OSError as error:
-        raise FormatError(f"{os.fspath(path)}: {error.strerror or error}.") from error
+            return (text + "\n").encode()
+        held = io.BytesIO()
+        arrays = {name: getattr(motion, name) for name in ARRAYS}
+        np.savez(held, about=np.array(json.dumps(about)), **arrays)
+        return held.getvalue()
+    samples = motion.sampled(rate=rate) if rate is not None else motion.at(motion.times)
+    if len(samples.time) < 2:
+        raise ModelError("This motion takes no time, so that it has no samples.")
+    rows = np.concatenate([samples.time[:, None], *samples[1:]], axis=1)
+    return _csv(motion, rows) if ending == ".csv" else _npy(rows)
 
 
 def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Return the fields of the motion in a file, see `Motion.read`."""
-    ending = _ending(path)
+    ending, name = _ending(path), os.fspath(path)
     try:
+        status = os.stat(name)
+        if not stat.S_ISREG(status.st_mode):
+            raise FormatError(f"{name}: this is not a plain file.")
+        if status.st_size > MOTION_SIZE.most:
+            raise FormatError(f"{name}: {MOTION_SIZE.excess(status.st_size)}.")
         content = Path(path).read_bytes()
     except OSError as error:
-        raise FormatError(f"{os.fspath(path)}: {error.strerror or error}.") from error
+        raise FormatError(f"{name}: {error.strerror or error}.") from error
+    return motion_fields(content, ending, name)
+
+
+def motion_fields(content: bytes, ending: str, name: str) -> dict[str, Any]:
+    """Return the fields of a motion, from the bytes of its file.
+
+    Args:
+        content: The bytes.
+        ending: One of `ENDINGS`.
+        name: Of the file, for messages.
+
+    Raises:
+        FormatError: It holds no motion.
+    """
     try:
         if ending == ".json":
             about = json.loads(content)
@@ -97,24 +121,45 @@ def read_motion(path: str | os.PathLike[str]) -> dict[str, Any]:
                 raise ValueError("it is not a JSON object")
             return _fields(cast("dict[str, Any]", about))
         if ending == ".npz":
-            if not zipfile.is_zipfile(io.BytesIO(content)):
-                raise ValueError("it is not an archive of arrays")
-            with np.load(io.BytesIO(content), allow_pickle=False) as held:
-                missing = sorted({"about", *ARRAYS} - set(held.files))
-                if missing:
-                    raise ValueError(f"it has no {', '.join(map(quote, missing))}")
-                arrays: dict[str, Any] = {name: held[name] for name in ARRAYS}
-                about = json.loads(str(held["about"]))
+            about, arrays = _of_archive(content)
             return _fields({**about, **arrays})
         if ending == ".csv":
             return _of_csv(content.decode("utf-8-sig"))
-        rows = np.load(io.BytesIO(content), allow_pickle=False)
-        return _of_rows(np.asarray(rows))
+        return _of_rows(_array(content))
     except UNREADABLE as error:
         what = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise FormatError(
-            f"{os.fspath(path)}: this file holds no motion: {what.rstrip('.')}."
+            f"{name}: this file holds no motion: {what.rstrip('.')}."
         ) from error
+
+
+def _of_archive(content: bytes) -> tuple[Any, dict[str, Any]]:
+    """Return what an archive of arrays says of a motion, and its arrays."""
+    if not is_zip(content):
+        raise ValueError("it is not an archive of arrays")
+    archive = ZipArchive(content)
+    names = {name: f"{name}.npy" for name in ("about", *ARRAYS)}
+    missing = sorted(name for name, file in names.items() if file not in archive)
+    if missing:
+        raise ValueError(f"it has no {', '.join(map(quote, missing))}")
+    about, *arrays = (_array(archive.read(file)) for file in names.values())
+    return json.loads(str(about)), dict(zip(ARRAYS, arrays, strict=True))
+
+
+def _array(content: bytes) -> Array:
+    """Return an array whose file is as long as it says, before memory is taken."""
+    held = io.BytesIO(content)
+    version = np.lib.format.read_magic(held)
+    head = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, _, kind = head(held)
+    if math.prod(shape) * kind.itemsize > len(content):
+        raise ValueError(f"an array of shape {shape} is longer than its file")
+    held.seek(0)
+    return np.load(held, allow_pickle=False)
 
 
 def _ending(path: str | os.PathLike[str]) -> str:

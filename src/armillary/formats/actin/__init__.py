@@ -29,6 +29,7 @@ MARKS: Final = tuple(
 FORMAT: Final = Format(
     name="actin",
     title="Actin-style XML",
+    holds=later("actin.cell", "held_features"),
     suffixes=(".actin.xml",),
     sniff=lambda data: any(mark in data for mark in MARKS),
     read=later("actin.cell", "read"),

@@ -25,7 +25,7 @@ from armillary.formats.actin.names import (
     is_loose,
     local,
 )
-from armillary.formats.actin.shapes import KINDS, SHAPE_NAMES
+from armillary.formats.actin.shapes import CLOUDS, KINDS, SHAPE_NAMES
 from armillary.formats.actin.state import (
     position_states,
     read_mounts,
@@ -37,11 +37,10 @@ from armillary.formats.actin.state import (
     written_velocities,
 )
 from armillary.formats.actin.values import built, text, text_element
-from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report, Severity, fault
+from armillary.formats.features import ALL, FEATURES, Held, report_losses
 from armillary.formats.format import ReadOptions
 from armillary.formats.names import broken_rules
-from armillary.formats.open_loops import report_open_loops
 from armillary.formats.xml import Element, parse, report_unused, to_text
 from armillary.limits import XML_DEPTH
 from armillary.model.joint import Joint
@@ -270,6 +269,20 @@ def _count_maps(root: Element, report: Report) -> None:
                 waiting.append(child)
 
 
+def held_features() -> Held:
+    """Return what Actin-style XML holds of a cell."""
+    lost = {
+        *("closed loops", "coupled limits", "groups", "wheels", "collision rules"),
+        *("motions", *(kind.__name__ for kind in CLOUDS)),
+    }
+    return {
+        **{name: ALL for name in FEATURES if name not in lost},
+        "postures": "the one at home",
+        "home": "as the state",
+        "properties": "`library`, time and rates",
+    }
+
+
 def write(cell: Workcell, report: Report) -> bytes:
     """Return the text of a cell.
 
@@ -321,19 +334,12 @@ def _manipulator_element(manipulator: Manipulator, report: Report) -> Element:
 def _report_losses(cell: Workcell, report: Report) -> None:
     """Warn of what a file cannot hold, once for each kind."""
     losses = report.unsupported
-    report_open_loops(cell, report)
-    report_lost_limits(cell, report)
+    report_losses(cell, held_features(), report)
     time = written_time(cell)
     for note in cell.properties:
         if note is not time:
             losses.add("a property of the cell")
-    if cell.rules != Workcell().rules:
-        losses.add("which pairs of links are tested for collisions")
     for manipulator in cell.manipulators:
-        for _ in manipulator.groups:
-            losses.add("a group of joints")
-        if manipulator.wheels is not None:
-            losses.add("that a base drives on two wheels")
         rates = written_velocities(manipulator)
         for note in manipulator.properties:
             is_library = note.name == LIBRARY and not (note.numbers or note.description)

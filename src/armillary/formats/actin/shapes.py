@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from armillary.errors import ModelError, quote
+from armillary.errors import ModelError
 from armillary.formats.actin.names import OWN, PREFIXES, PRIMARY, actin_tag, bare
 from armillary.formats.actin.values import (
     AXES,
@@ -25,7 +25,7 @@ from armillary.formats.actin.values import (
     text_element,
     value_text,
 )
-from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.diagnostic import Report
 from armillary.formats.xml import Element, report_unused
 from armillary.model.cloud import Cloud
 from armillary.model.link import Link
@@ -65,8 +65,9 @@ def _parameters(kind: type[Any]) -> list[str]:
 
 
 # Clouds have far more numbers than XML is made for.
+CLOUDS: Final = tuple(kind for kind in SHAPES if issubclass(kind, Cloud))
 KINDS: Final[dict[str, type[Any]]] = {
-    _name(kind): kind for kind in SHAPES if not issubclass(kind, Cloud)
+    _name(kind): kind for kind in SHAPES if kind not in CLOUDS
 }
 _FIELDS: Final = sorted({f for kind in KINDS.values() for f in _parameters(kind)})
 SHAPE_NAMES: Final = tuple((name, OWN) for name in (*KINDS, *_FIELDS))
@@ -134,9 +135,7 @@ def shape_elements(link: Link, report: Report) -> list[Element]:
 def _shape_element(shape: Shape, report: Report) -> Element | None:
     kind = type(shape)
     if kind not in KINDS.values():
-        message = f"a shape of type {quote(kind.__name__)} is not kept"
-        report.warning(NOWHERE, "lost-shape", message)
-        return None
+        return None  # `report_losses` says so
     children = list(pose_elements(shape.pose))
     if shape.name:
         children.insert(0, text_element("identifier", shape.name, report))

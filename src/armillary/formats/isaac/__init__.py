@@ -20,6 +20,7 @@ _OTHERS: Final = re.compile(rb'"format"\s*:\s*"armillary')
 FORMAT: Final = Format(
     name="isaac",
     title="Isaac's kinematic tree",
+    holds=later("isaac.write", "held_features"),
     suffixes=(".kinematic.json",),
     sniff=lambda data: bool(_MARK.search(data)) and not _OTHERS.search(data),
     read=later("isaac.read", "read"),

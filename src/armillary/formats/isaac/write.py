@@ -8,53 +8,46 @@ from typing import Final
 import msgspec
 
 from armillary.errors import ArmillaryError, quote
-from armillary.formats.coupled_limits import report_lost_limits
-from armillary.formats.diagnostic import NOWHERE, Report, Written
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import (
+    ALL,
+    OWN_JOINTS,
+    Held,
+    report_losses,
+    report_lost_rules,
+)
 from armillary.formats.isaac.poses import pose_record
 from armillary.formats.json import Record, to_text
 from armillary.formats.names import FreeNames
-from armillary.formats.open_loops import report_open_loops
 from armillary.formats.records import TYPE, joint_record
-from armillary.model.frame import Frame
 from armillary.model.joint import Joint
 from armillary.model.joints import Fixed, Prismatic, Revolute
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
-from armillary.model.mount import Mount
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 # The tree, its links, link: these are split where they are long.
 DEPTH: Final = 3
 LARGEST: Final = sys.float_info.max
 
-# The fields that are written; any other must be at its default.
-WRITTEN: Final[Written] = {
-    Workcell: (
-        "cell",
-        frozenset({"name", "manipulators", "mounts", "loops", "coupled_limits"}),
-    ),
-    Mount: ("mount", frozenset({"manipulator", "on", "pose"})),
-    Manipulator: (
-        "manipulator",
-        frozenset({"name", "links", "home", "loops", "coupled_limits"}),
-    ),
-    Link: (
-        "link",
-        frozenset(
-            {
-                *("name", "parent", "joint", "joint_name", "limits"),
-                *("coupling", "primary", "frames"),
-            }
-        ),
-    ),
-    Limits: ("limit", frozenset({"lower", "upper"})),
-    Frame: ("frame", frozenset({"name", "pose"})),
-}
+
+def held_features() -> Held:
+    """Return what a kinematic tree holds of a cell."""
+    return {
+        **dict.fromkeys(("Revolute", "Prismatic"), ALL),
+        OWN_JOINTS: "those with a `motor`",
+        "names of joints": "as links",
+        "limits of position": ALL,
+        "frames": "as links",
+        "primary frames": "in the poses of frames",
+        "mounts": "in the pose of the base",
+        "collision rules": "that the robot is tested against itself",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -80,9 +73,8 @@ def write(cell: Workcell, report: Report) -> bytes:
         report.raise_if_errors()
     (manipulator,) = cell.manipulators
     links = _Tree(manipulator, report).links(cell.base_frames[0].pose)
-    report.unsupported.add_fields(cell, WRITTEN)
-    report_open_loops(cell, report)
-    report_lost_limits(cell, report)
+    report_losses(cell, held_features(), report)
+    report_lost_rules(cell, report)
     report.raise_if_errors()
     report.note(NOWHERE, "name", "the cell is named after the file")
     return to_text({"links": links}, depth=DEPTH)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, suppress
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from urllib.parse import unquote
 
 import msgspec
 import numpy as np
@@ -15,8 +19,8 @@ from armillary.disk_cache import cached_arrays
 from armillary.errors import FormatError, ModelError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report
 from armillary.formats.mesh.words import STAGES, split_reference
-from armillary.formats.paths import Roots
-from armillary.limits import COARSE_STL, FILE_SIZE, LARGE_STL
+from armillary.formats.paths import Files, Roots
+from armillary.limits import COARSE_STL, FILE_SIZE, IMAGE_SIZE, LARGE_STL, OBJ_LIBRARIES
 from armillary.model.distinct_numbers import distinct_numbers
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes import ConvexPolyhedron, Mesh
@@ -27,7 +31,7 @@ if TYPE_CHECKING:
     from armillary.formats.mesh.surface import MeshSurface
     from armillary.formats.mesh.usd import StageMeshes
 
-__all__ = ["MeshFiles", "mesh_files"]
+__all__ = ["MeshFile", "MeshFiles", "mesh_files"]
 
 HULL_TOLERANCE: Final = 0.005
 """How far a hull reaches beyond its mesh, as a part of the longest side of its box."""
@@ -41,8 +45,28 @@ HULL_MAKERS: Final = (
 )
 """Modules on which the corners of a hull depend."""
 
+ALONE: Final = (".stl", ".stla", ".stlb", ".ply")
+"""Endings of meshes that refer to no other files."""
+
+COLLADA: Final = ".dae"
+IMAGE: Final = re.compile(rb"<init_from>\s*(?:<ref>\s*)?([^<>]{1,4096}?)\s*<")
+
 STL: Final = (".stl", ".stlb")
 MISSING: Final = ("reference-missing", "reference-package")
+
+
+class MeshFile(NamedTuple):
+    """A file that belongs to a mesh.
+
+    Attributes:
+        reference: What names it, in the model or in the file of the mesh.
+        path: Where it is.
+        data: Its bytes.
+    """
+
+    reference: str
+    path: Path
+    data: bytes
 
 
 class MeshFiles:
@@ -58,7 +82,7 @@ class MeshFiles:
         self,
         base: str | os.PathLike[str],
         *,
-        roots: Roots | None = None,
+        roots: Files | None = None,
         missing: Literal["error", "warn"] = "error",
         size_cap: int = FILE_SIZE.most,
     ) -> None:
@@ -152,6 +176,48 @@ class MeshFiles:
             return (MeshPart(surface.triangles().scaled(mesh.scale), mesh.colour),)
         return tuple(part.scaled(mesh.scale) for part in surface.parts())
 
+    def files(self, mesh: Mesh) -> list[MeshFile]:
+        """Return all files of a mesh, its own first: materials, images, layers.
+
+        What its file refers to and cannot be read is left out, as when it is shown.
+
+        Raises:
+            FormatError: As for `triangles`; a file with faults is not looked into.
+        """
+        file, _ = split_reference(mesh.file)
+        path = self._roots.find(file, base=self._base, place=Place())
+        if isinstance(path, Diagnostic):
+            raise FormatError(path)
+        if path.suffix.lower() in STAGES:
+            return self._layers(file, path)
+        noted = _Noted(self._roots, mesh.file, path)
+        report = Report(budget=self._report.budget.renewed())
+        ending = path.suffix.lower()
+        if ending in ALONE:
+            noted.read(path, self._size_cap)
+        elif ending == COLLADA:
+            references = images_of(noted.read(path, self._size_cap))
+            for reference in references:
+                image = noted.find(reference, base=path.parent, place=Place())
+                if isinstance(image, Path):
+                    with suppress(FormatError):
+                        noted.read(image, IMAGE_SIZE.most)
+        else:
+            from armillary.formats.mesh.read import read_surface  # for all kinds
+
+            with suppress(FormatError):
+                read_surface(path, roots=noted, report=report).parts()
+        return noted.files
+
+    def _layers(self, reference: str, path: Path) -> list[MeshFile]:
+        """Return a stage of USD and the layers that it is composed of."""
+        from armillary.formats.usd.process import stage_layers  # for USD alone
+
+        report = Report(budget=self._report.budget.renewed())
+        layers = stage_layers(os.fspath(path), self._roots, report)
+        first = MeshFile(reference, path, self._roots.read(path, self._size_cap))
+        return [first, *(MeshFile(name, at, data) for name, at, data in layers)]
+
     def _coarse(self, mesh: Mesh) -> MeshPart | None:
         """Return the coarse triangles of a large binary STL file; of others None."""
         path = self._roots.find(mesh.file, base=self._base, place=Place())
@@ -160,7 +226,7 @@ class MeshFiles:
         if path not in self._known_coarse:
             from armillary.formats.mesh.stl import coarse_stl
 
-            is_large = os.path.getsize(path) > min(self._size_cap, LARGE_STL.most)
+            is_large = self._roots.size(path) > min(self._size_cap, LARGE_STL.most)
             cap = self._report.budget.most(COARSE_STL)
             self._known_coarse[path] = coarse_stl(path, cap) if is_large else None
         return self._known_coarse[path]
@@ -204,6 +270,56 @@ class MeshFiles:
             )
 
 
+class _Noted:
+    """Files whose contents are noted when they are read.
+
+    roots: Where they are.
+    reference: To the first one, `path`.
+    """
+
+    def __init__(self, roots: Files, reference: str, path: Path) -> None:
+        self._roots = roots
+        self._references = {path: reference}
+        self._contents: dict[Path, bytes] = {}
+
+    @property
+    def files(self) -> list[MeshFile]:
+        """Return what was read, in that order."""
+        return [
+            MeshFile(self._references[path], path, data)
+            for path, data in self._contents.items()
+        ]
+
+    def find(
+        self, reference: str, *, base: str | os.PathLike[str], place: Place
+    ) -> Path | Diagnostic:
+        """Return the file that a reference names, see `Files.find`."""
+        found = self._roots.find(reference, base=base, place=place)
+        if isinstance(found, Path):
+            self._references.setdefault(found, reference)
+        return found
+
+    def read(self, path: str | os.PathLike[str], cap: int = FILE_SIZE.most) -> bytes:
+        """Return the bytes of a file, and note them."""
+        return self._contents.setdefault(Path(path), self._roots.read(path, cap))
+
+    def size(self, path: str | os.PathLike[str]) -> int:
+        """Return the number of bytes of a file."""
+        return self._roots.size(path)
+
+    def on_disk(
+        self, path: str | os.PathLike[str]
+    ) -> AbstractContextManager[tuple[Path, Roots]]:
+        """Return where a stage is on disk, see `Files.on_disk`."""
+        return self._roots.on_disk(path)
+
+
+def images_of(data: bytes) -> list[str]:
+    """Return the references to images in a COLLADA file, the first ones of many."""
+    found = (unquote(each.decode("utf-8", "replace")) for each in IMAGE.findall(data))
+    return list(islice(dict.fromkeys(found), OBJ_LIBRARIES.most))
+
+
 def mesh_files(
     path: str | os.PathLike[str],
     packages: Mapping[str, str | os.PathLike[str]] | None,
@@ -215,7 +331,7 @@ def mesh_files(
 
 
 def _again(
-    base: Path, roots: Roots, missing: Literal["error", "warn"], size_cap: int
+    base: Path, roots: Files, missing: Literal["error", "warn"], size_cap: int
 ) -> MeshFiles:
     """Return what reads the same meshes, in another process, where nothing is read."""
     return MeshFiles(base, roots=roots, missing=missing, size_cap=size_cap)

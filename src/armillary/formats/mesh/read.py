@@ -10,9 +10,9 @@ import numpy as np
 
 from armillary.errors import FormatError, quote
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
-from armillary.formats.files import read_bytes
+from armillary.formats.foreign import foreign_start
 from armillary.formats.mesh.surface import MeshSurface
-from armillary.formats.paths import Roots
+from armillary.formats.paths import Files, Roots
 from armillary.limits import FILE_SIZE
 from armillary.model.geometry.triangles import Triangles
 from armillary.model.shapes.mesh import MeshPart
@@ -30,6 +30,7 @@ KINDS: Final = (
     ".ply",
     ".ac",
     ".ac3d",
+    ".msh",
 )
 
 
@@ -69,7 +70,7 @@ def _report(size_cap: int) -> Report:
 def read_surface(
     path: str | os.PathLike[str],
     *,
-    roots: Roots | None = None,
+    roots: Files | None = None,
     report: Report | None = None,
     data: bytes | None = None,
 ) -> MeshSurface:
@@ -95,9 +96,14 @@ def read_surface(
             hint=f"Save it as one of {', '.join(KINDS)}.",
         )
     surface = MeshSurface(name, report or Report())
-    beside = _Beside(name, roots or Roots(), surface.report)
+    files = roots or Roots()
+    beside = _Beside(name, files, surface.report)
     size_cap = surface.budget.most(FILE_SIZE)
-    data = read_bytes(name, size_cap) if data is None else data
+    data = files.read(name, size_cap) if data is None else data
+    other = foreign_start(data)
+    if other is not None:
+        message = f"this is {other.title}, not a mesh"
+        raise fault(Place(name), "unknown-mesh-format", message, hint=other.fix)
     if ending in TEXTS:
         data = data.removeprefix(codecs.BOM_UTF8)
     # Numbers that are not finite are found before anything is made of them. Only the
@@ -128,6 +134,10 @@ def read_surface(
                 from armillary.formats.mesh.ply import read_ply
 
                 read_ply(data, surface)
+            case ".msh":
+                from armillary.formats.mesh.msh import read_msh
+
+                read_msh(data, surface)
             case _:
                 from armillary.formats.mesh.ac import read_ac
 
@@ -141,7 +151,7 @@ class _Beside:
     path: The mesh, whose folder is allowed.
     """
 
-    def __init__(self, path: str, roots: Roots, report: Report) -> None:
+    def __init__(self, path: str, roots: Files, report: Report) -> None:
         self._folder = os.path.dirname(os.path.abspath(path))
         self._roots = roots
         self._report = report
@@ -156,7 +166,7 @@ class _Beside:
         path = self._roots.find(reference, base=self._folder, place=place)
         if isinstance(path, Diagnostic):
             raise FormatError(path)
-        return read_bytes(path, self._size_cap)
+        return self._roots.read(path, self._size_cap)
 
     def optional(self, reference: str, place: Place) -> bytes | None:
         """Return the bytes of a file, or None, with a note, if it is missing."""
@@ -164,4 +174,4 @@ class _Beside:
         if isinstance(path, Diagnostic):
             self._report.note(place, path.code, path.message, hint=path.hint)
             return None
-        return read_bytes(path, self._size_cap)
+        return self._roots.read(path, self._size_cap)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from armillary.errors import quote
 from armillary.formats.diagnostic import Place, Report, fault
 from armillary.formats.mesh.surface import MeshSurface
-from armillary.formats.paths import Roots
+from armillary.formats.paths import Files
 from armillary.formats.usd.process import MeshRecord, stage_meshes
 from armillary.formats.usd.scene import Affine, StagePrims
 
@@ -32,7 +32,7 @@ class StageMeshes:
         FormatError: The file cannot be read, or is faulty.
     """
 
-    def __init__(self, path: str, roots: Roots, report: Report) -> None:
+    def __init__(self, path: str, roots: Files, report: Report) -> None:
         self._path = path
         self._report = report
         stage, self._meshes = stage_meshes(path, roots, report)

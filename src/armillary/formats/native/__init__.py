@@ -16,6 +16,7 @@ _MARK: Final = re.compile(rb'"format"\s*:\s*"' + FORMAT_NAME.encode() + b'"')
 FORMAT: Final = Format(
     name="cell",
     title="armillary's own format",
+    holds=later("native.write", "held_features"),
     suffixes=(".cell.json",),
     sniff=lambda data: _MARK.search(data) is not None,
     read=later("native.read", "read"),

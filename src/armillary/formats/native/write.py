@@ -12,6 +12,7 @@ from msgspec import NODEFAULT, Struct
 
 from armillary.errors import ArmillaryError, quote
 from armillary.formats.diagnostic import Place, Report
+from armillary.formats.features import ALL, FEATURES, Held
 from armillary.formats.json import Record, to_text
 from armillary.formats.native.wire import FORMAT_NAME, VERSION, Holds, holds
 from armillary.formats.records import joint_record, pose_record
@@ -19,12 +20,17 @@ from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.workcell import Workcell
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 # Cell, manipulators, manipulator, links, link: these are split where they are long.
 DEPTH: Final = 5
 
 _encode = msgspec.json.encode
+
+
+def held_features() -> Held:
+    """Return what native files hold of a cell: everything but motions."""
+    return {name: ALL for name in FEATURES if name != "motions"}
 
 
 def write(cell: Workcell, report: Report) -> bytes:

@@ -25,6 +25,7 @@ SUFFIX: Final = ".wc.xml"
 FORMAT: Final = Format(
     name="robwork",
     title="RobWork's workcell",
+    holds=later("robwork.write", "held_features"),
     suffixes=(SUFFIX,),
     sniff=later("robwork.read", "sniff"),
     read=later("robwork.read", "read"),

@@ -7,6 +7,8 @@
 - Any other frame of the workcell that may move, or whose parent is in a device, is a
   part: a manipulator with its name, to which the frames belong that are fixed to it. A
   part has a fixed mount unless RobWork may move it.
+- A frame inside of a device that may move is a part, too, unless joints or the end of
+  the device are on it.
 """
 
 from __future__ import annotations
@@ -88,6 +90,8 @@ class CellBuilder:
         Raises:
             FormatError: With all diagnostics, if a device breaks a rule.
         """
+        for device in self._devices:
+            self._take_out(device)
         environment, *parts = self._parts()
         sections = [device for device in self._devices if device.frames] + parts
         if environment.frames[1:] or not self._world.is_plain:
@@ -105,6 +109,31 @@ class CellBuilder:
             mounts=tuple(self._mounts),
             properties=(*self._own.properties.values(), *self._own.unread),
         )
+
+    def _take_out(self, device: FileSection) -> None:
+        """Make parts of the frames of a device that may be moved away from it.
+
+        Those remain that carry joints, the end of the device, or one of its base.
+        """
+        own = {frame.full_name: frame for frame in device.frames}
+        kept = 1 if device.element.name != "ParallelDevice" else len(own)
+        for first in device.frames[max(kept, device.wheels) :]:
+            if not first.is_movable or first.full_name not in own:
+                continue
+            names = depth_first(first.full_name, self._children)
+            carried = [own[name] for name in names if name in own]
+            end = device.unmarked_end
+            if any(
+                frame.steps or frame.type == "EndEffector" or frame is end
+                for frame in carried
+            ):
+                continue
+            for frame in carried:
+                del own[frame.full_name]
+                # It is named as if it were declared in the workcell.
+                frame.scope, frame.local_name = (), frame.full_name
+                self._own.frames.append(frame)
+        device.frames[:] = own.values()
 
     def _parts(self) -> list[FileSection]:
         """Return the environment, and the parts of the workcell's other frames."""

@@ -25,7 +25,6 @@ from armillary.formats.robwork.parts import (
 from armillary.formats.robwork.transform import transform_elements
 from armillary.formats.xml import Element, tag
 from armillary.model.drive import Drive
-from armillary.model.joint_dynamics import NO_DYNAMICS
 from armillary.model.joints.opaque import OpaqueJoint
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
@@ -190,10 +189,6 @@ class FrameExport:
                 frame.pose = self._stopped(link, drives)
         frame.parts += self._properties(link.name)
         frame.parts += shape_elements(link, self._report)
-        if link.inertia is not None:
-            self._report.unsupported.add("the mass and inertia of a link")
-        if link.dynamics != NO_DYNAMICS:
-            self._report.unsupported.add("the dynamics of a joint")
         for each in link.frames:
             kind = "EndEffector" if each.end_effector else "Fixed"
             named = ExportedFrame(

@@ -194,9 +194,7 @@ def shape_elements(link: Link, report: Report) -> list[Element]:
             content.append(numbers_element("RGB", rgb))
         elif shape.colour is not None:
             report.unsupported.add("the colour of a shape that is not drawn")
-        if geometry is None:
-            report.unsupported.add(f"a shape of type {type(shape).__name__}")
-        else:
+        if geometry is not None:
             content.append(geometry)
             model = ELEMENTS.write(kind, shape, *content, is_tested=is_tested)
             elements.append(model)
@@ -207,8 +205,10 @@ def _geometry(shape: Shape, report: Report) -> Element | None:
     """Return the element of a shape without its pose, None if RobWork has none."""
     if isinstance(shape, Mesh) and shape.scale != ONES:
         report.unsupported.add("the scale of a mesh")
-    is_truncated = isinstance(shape, Cone) and shape.top != 0.0
-    return None if is_truncated else ELEMENTS.of(shape)
+    if isinstance(shape, Cone) and shape.top != 0.0:
+        report.unsupported.add("a cone without a tip")
+        return None
+    return ELEMENTS.of(shape)
 
 
 # Limits
@@ -270,8 +270,6 @@ def limit_elements(limits: Limits, is_angle: bool, report: Report) -> list[Eleme
             report.unsupported.add("a limit that is too large in degrees")
         return math.copysign(LARGEST, value) if math.isinf(number) else number
 
-    if math.isfinite(limits.effort):
-        report.unsupported.add("a limit of force or torque")
     elements: list[Element] = []
     for table in (ELEMENTS[kind] for kind in LIMITS):
         fields = {f: getattr(limits, f) for f in table.fields if f != "refjoint"}

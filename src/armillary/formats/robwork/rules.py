@@ -480,7 +480,7 @@ def setup_text(cell: Workcell, patterns: Patterns, report: Report) -> str | None
     except ModelError:
         elements = None
     if elements is None or len(elements) > ROBWORK_RULES.most:
-        what = "which pairs are tested for collision, by more rules than fit"
+        what = "which pairs of links are tested for collision, by more rules than fit"
         report.unsupported.add(what)
         return None
     if not are_of_setup:

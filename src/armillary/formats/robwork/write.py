@@ -13,13 +13,22 @@ from typing import Final
 import msgspec
 
 from armillary.errors import quote
-from armillary.formats.coupled_limits import report_lost_limits
 from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
+from armillary.formats.format import WriteOptions
+from armillary.formats.joint_axis import HELD_BY_LINES
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.robwork import SUFFIX
 from armillary.formats.robwork.cells import ENVIRONMENT
-from armillary.formats.robwork.elements import ELEMENTS, PROXIMITY, WHEELS, WORKCELL
+from armillary.formats.robwork.elements import (
+    ELEMENTS,
+    LIMITS,
+    PROXIMITY,
+    SHAPES,
+    WHEELS,
+    WORKCELL,
+)
 from armillary.formats.robwork.frame_export import (
     ExportedFrame,
     FrameExport,
@@ -47,16 +56,46 @@ from armillary.formats.robwork.rules import (
     setup_text,
 )
 from armillary.formats.xml import Element, tag, to_text
-from armillary.model.limits import UNLIMITED
+from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
 from armillary.model.posture import Posture
 from armillary.model.workcell import Workcell
 
-__all__ = ["write", "write_files"]
+__all__ = ["held_features", "write", "write_files"]
 
 
 SETUP_SUFFIX: Final = ".prox.xml"
+
+
+def held_features() -> Held:
+    """Return what RobWork's files hold of a cell."""
+    return {
+        **HELD_BY_LINES,
+        "couplings": ALL,
+        "passive joints": ALL,
+        "closed loops": "of one device whose legs meet",
+        "names of joints": ALL,
+        **fields_of(Limits, (f for kind in LIMITS for f in ELEMENTS[kind].fields)),
+        "frames": ALL,
+        "end effectors": ALL,
+        "primary frames": "in the poses of frames",
+        "visuals": ALL,
+        "collision shapes": ALL,
+        **dict.fromkeys((kind.__name__ for kind in SHAPES.values()), ALL),
+        "Cone": "with a tip",
+        "Mesh": "without a scale",
+        "colours": "of what is drawn",
+        "names of shapes": ALL,
+        "several manipulators": ALL,
+        "mounts": ALL,
+        "movable bases": ALL,
+        "postures": "of all joints of a device",
+        "home": "as Home",
+        "wheels": "of a mobile device",
+        "collision rules": "in a file beside it",
+        "properties": "of frames, devices and the workcell",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -66,11 +105,13 @@ def write(cell: Workcell, report: Report) -> bytes:
     """
     writer = _WorkcellWriter(cell, report)
     if not are_default(cell.rules):
-        report.unsupported.add("which pairs are tested for collision")
+        report.unsupported.add(FEATURES["collision rules"].what)
     return writer.text()
 
 
-def write_files(cell: Workcell, name: str, report: Report) -> dict[str, bytes]:
+def write_files(
+    cell: Workcell, name: str, options: WriteOptions, report: Report
+) -> dict[str, bytes]:
     """Return the workcell file of a cell and, if it has rules, a proximity setup.
 
     name: Of the workcell file, such as `lab.wc.xml`; the setup is `lab.prox.xml`.
@@ -126,13 +167,10 @@ class _WorkcellWriter:
 
         setup: The file of a proximity setup, if there is one.
         """
-        for manipulator in self._cell.manipulators:
-            for _ in manipulator.groups:
-                self._report.unsupported.add("a group of joints")
+        report_losses(self._cell, held_features(), self._report)
         for device in self._devices:
             self._add_device(device)
         report_open_loops(self._cell, self._report, closed=self._closed)
-        report_lost_limits(self._cell, self._report)
         for name in list(self._waiting):
             self._declare(name)
         if WORLD_FRAME in self._waiting:

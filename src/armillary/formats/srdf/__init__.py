@@ -41,6 +41,7 @@ def _read(data: bytes, path: str, options: ReadOptions, report: Report) -> NoRet
 FORMAT: Final = Format(
     name="srdf",
     title="SRDF",
+    holds=later("srdf.write", "held_features"),
     suffixes=(".srdf",),
     sniff=lambda data: False,
     read=_read,

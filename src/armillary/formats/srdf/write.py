@@ -8,6 +8,7 @@ from typing import Any, Final
 from armillary.errors import quote
 from armillary.formats.diagnostic import NOWHERE, Report
 from armillary.formats.elements import Elements
+from armillary.formats.features import ALL, Held
 from armillary.formats.names import FreeNames
 from armillary.formats.srdf.collisions import untested_pairs
 from armillary.formats.srdf.elements import ELEMENTS, IN_STATE, OF_ROBOT
@@ -22,10 +23,22 @@ from armillary.model.posture import Posture
 from armillary.model.property import Property
 from armillary.model.workcell import Workcell
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 WORLD_JOINT: Final = "world_joint"
 SPHERE_NUMBERS: Final = 4
+
+
+def held_features() -> Held:
+    """Return what an SRDF holds of a cell, of whose robot it says more."""
+    return {
+        "passive joints": ALL,
+        "postures": ALL,
+        "groups": ALL,
+        "collision rules": "which pairs are tested",
+        "properties": "those of SRDF",
+        "movable bases": "of one robot",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:

@@ -30,6 +30,7 @@ __all__ = ["FORMAT"]
 FORMAT: Final = Format(
     name="urdf",
     title="URDF",
+    holds=later("urdf.write", "held_features"),
     suffixes=(".urdf",),
     sniff=lambda data: first_tag(data) == "robot",
     read=later("urdf.read", "read"),

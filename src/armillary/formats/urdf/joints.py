@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import SWAPPED_LIMITS, Place, Report, Severity
+from armillary.formats.diagnostic import Place, Report, Severity
+from armillary.formats.limit_range import in_order
 from armillary.formats.numbers import has_direction, number_text
 from armillary.formats.urdf.elements import ELEMENTS, read_pose
 from armillary.formats.xml import Element, tag
@@ -267,21 +268,7 @@ def _range(element: Element, what: str, report: Report) -> tuple[float, float]:
     upper = _end(element, "upper", INFINITE, report)
     if lower > upper:
         both = all(end in element.attributes for end in ENDS)
-        chosen = report.swapped_limits
-        view = report.guessing(SWAPPED_LIMITS["swap"])
-        if chosen:
-            view = report.tolerating(SWAPPED_LIMITS[chosen])
-        hint = "Swap them if that is meant." if both else ""
-        if chosen != "unlimited":
-            meant = "Some simulators read them as no limits: swapped_limits='unlimited'"
-            hint = f"{hint} {meant}.".lstrip()
-        view.error(
-            element.place,
-            "swapped-limits",
-            f"{what} has lower {lower:g} above upper {upper:g}",
-            hint=hint,
-        )
-        return (-INFINITE, INFINITE) if chosen == "unlimited" else (upper, lower)
+        return in_order(lower, upper, what, element.place, report, both_given=both)
     if not any(end in element.attributes for end in ENDS):
         report.warning(
             element.place,

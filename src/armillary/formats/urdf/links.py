@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
-from armillary.errors import ModelError, quote
-from armillary.formats.diagnostic import NOWHERE, Diagnostic, Report, Severity
-from armillary.formats.elements import all_numbers
-from armillary.formats.inertia import possible_inertia
+from armillary.errors import quote
+from armillary.formats.diagnostic import Report, Severity
+from armillary.formats.geometry import (
+    GeometryReader,
+    MeshFinder,
+    clipped_colour,
+    half_space,
+)
+from armillary.formats.inertia import central_inertia, placed_inertia
 from armillary.formats.paths import Roots
-from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element, read_pose
+from armillary.formats.urdf.elements import ELEMENTS, origin_element, read_pose
 from armillary.formats.xml import Element
-from armillary.limits import URDF_MISSING
 from armillary.model.link import Link
 from armillary.model.shape import Colour, Shape
-from armillary.model.shapes import Capsule, HalfSpace, Mesh
+from armillary.model.shapes import Capsule
 from armillary.spatial.inertia import SpatialInertia
 from armillary.spatial.pose import Pose
 from armillary.spatial.vector import ZERO
 
-__all__ = ["SHAPE_FIELDS", "LinkWriter", "ShapeReader", "read_link"]
+__all__ = ["LinkWriter", "ShapeReader", "read_link"]
 
 
 def read_link(element: Element, shapes: ShapeReader, report: Report) -> Link:
@@ -57,17 +61,8 @@ def _inertia(link: Element, report: Report) -> SpatialInertia | None:
     xx, xy, xz, yy, yz, zz = values["moments"]
     rows = (xx, xy, xz), (xy, yy, yz), (xz, yz, zz)
     central = SpatialInertia.from_centre(values["mass"], ZERO, rows)
-    possible = possible_inertia(central, moments.place, link.label, report)
-    if possible is None:
-        return None
-    # From the axes at the centre of mass to those of the link (Steiner).
-    inertia = possible.transformed(X_LC)
-    fault = inertia.fault()
-    if fault is None or not fault.is_refused:
-        return inertia
-    message = f"the inertia of {link.label} about its origin is impossible: "
-    report.error(inertial.place, "bad-inertia", message + fault.message)
-    return None
+    places = moments.place, inertial.place
+    return placed_inertia(central, X_LC, places, link.label, report)
 
 
 class ShapeReader:
@@ -80,10 +75,15 @@ class ShapeReader:
     def __init__(self, robot: Element, path: str, roots: Roots, report: Report) -> None:
         self._report = report.tolerating("the shape is left out")
         self._materials = _Materials(robot, report)
+        self._meshes = MeshFinder(roots, report)
         self._base = os.path.dirname(os.path.abspath(path))
-        self._roots = roots
-        self._looked_up: set[str] = set()
-        self._missing = 0 if roots.packages or roots.folders else URDF_MISSING.most
+        self._geometry = GeometryReader(
+            ELEMENTS, self._mesh_file, self._report, others={"plane": self._plane}
+        )
+
+    def _mesh_file(self, file: str, element: Element) -> str:
+        self._meshes.look_up(file, self._base, element.place)
+        return file
 
     def read_all(self, link: Element, name: str) -> tuple[Shape, ...]:
         """Return the shapes of a link's children of one name."""
@@ -108,65 +108,8 @@ class ShapeReader:
                 message = f"<geometry> of {element.label} is empty"
                 report.error(geometry.place, "bad-geometry", message)
             return None
-        shape = self._shape(element, geometry, looks)
+        shape = self._geometry.read(element, geometry, looks)
         return shape if self._report.faults == faults else None
-
-    def _shape(
-        self, owner: Element, geometry: Element, looks: dict[str, Any]
-    ) -> Shape | None:
-        known = list(SHAPES)
-        shapes = geometry.children_named(*known, "plane")
-        report = self._report
-        if shapes:
-            report = report.tolerating("the first one counts")
-        if len(shapes) != 1:
-            other = "" if shapes else geometry.children[0].name
-            geometry.children_named(other)  # so that it is not reported again
-            report.error(
-                geometry.place,
-                "bad-geometry",
-                f"<geometry> of {owner.label} must hold one of {', '.join(known)}; "
-                f"it has {quote(other) if other else f'{len(shapes)} of them'}",
-                hint=report.hint(other, known) if other else "",
-            )
-        if not shapes:
-            return None
-        element = shapes[0]
-        try:
-            match element.name:
-                case "mesh":
-                    return self._mesh(element, looks)
-                case "plane":
-                    return self._plane(element, looks)
-                case _:
-                    return self._sized(element, looks)
-        except ModelError as error:
-            message = f"{element.label} is not a shape: {error}".removesuffix(".")
-            self._report.error(element.place, "bad-shape", message)
-            return None
-
-    def _sized(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        """Return a shape of the table, whose sizes are attributes."""
-        sizes = ELEMENTS.read_whole(element, self._report)
-        if sizes is None:
-            return None
-        least = min(all_numbers(sizes))
-        if least < 0.0:
-            message = f"{element.label} has a negative size"
-            self._report.error(element.place, "negative-size", message)
-            return None
-        if least == 0.0:
-            self._warn_of_no_volume(element, "size")
-        return SHAPES[element.name](**sizes, **looks)
-
-    def _mesh(self, element: Element, looks: dict[str, Any]) -> Shape | None:
-        fields = ELEMENTS.read(element, self._report)
-        if 0.0 in fields["scale"]:
-            self._warn_of_no_volume(element, "scale")
-        if fields["file"] is None:
-            return None
-        self._look_up(fields["file"], element)
-        return Mesh(**fields, **looks)
 
     def _plane(self, element: Element, looks: dict[str, Any]) -> Shape:
         """Return the half space below a plane, an element of PyBullet."""
@@ -174,27 +117,7 @@ class ShapeReader:
         self._report.tolerating("it is read as a half space").error(
             element.place, "bad-geometry", "URDF has no <plane>"
         )
-        below = HalfSpace.below(ZERO, normal)
-        return HalfSpace(**{**looks, "pose": looks["pose"] @ below.pose})
-
-    def _warn_of_no_volume(self, element: Element, what: str) -> None:
-        message = f"{element.label} has a {what} of zero"
-        self._report.warning(element.place, "no-volume", message)
-
-    def _look_up(self, file: str, element: Element) -> None:
-        """Warn, once for each file, of meshes that do not exist."""
-        if self._missing >= URDF_MISSING.most or file in self._looked_up:
-            return
-        self._looked_up.add(file)
-        missing = self._roots.find(file, base=self._base, place=element.place)
-        if not isinstance(missing, Diagnostic):
-            return
-        warning = self._report.warning
-        warning(missing.place, missing.code, missing.message, hint=missing.hint)
-        self._missing += 1
-        if self._missing == URDF_MISSING.most:
-            message = f"{URDF_MISSING.most} meshes are missing; no more are looked up"
-            warning(element.place, "reference-missing", message)
+        return half_space(normal, looks)
 
 
 class _Materials:
@@ -250,15 +173,7 @@ class _Materials:
         rgba = ELEMENTS.read(color, self._report)["rgba"]
         if rgba is None:
             return None
-        red, green, blue, opacity = (min(1.0, max(0.0, part)) for part in rgba)
-        if (red, green, blue, opacity) != rgba:
-            self._report.note(
-                color.place,
-                "colour-range",
-                f"the colour {quote(color.attributes['rgba'])} leaves [0, 1]; clipped",
-                hint="Divide numbers up to 255 by 255." if max(rgba) > 2.0 else "",
-            )
-        return red, green, blue, opacity
+        return clipped_colour(rgba, color.attributes["rgba"], color.place, self._report)
 
 
 def _in_shapes(robot: Element) -> Iterator[Element]:
@@ -269,11 +184,6 @@ def _in_shapes(robot: Element) -> Iterator[Element]:
 
 
 # Writing
-
-SHAPE_FIELDS: Final = frozenset(
-    ("name", "pose", "colour", *(f for kind in SHAPES for f in ELEMENTS[kind].fields))
-)
-"""The fields of shapes that are written."""
 
 
 class LinkWriter:
@@ -305,19 +215,11 @@ class LinkWriter:
 
     def _inertial(self, name: str, link: Link) -> list[Element | None]:
         """Return the `<inertial>` of a link, nothing if its inertia is unknown."""
-        inertia = link.inertia
-        if inertia is not None and not link.primary.is_identity:
-            inertia = inertia.transformed(link.primary)
-        if inertia is not None:
-            inertia = possible_inertia(inertia, NOWHERE, quote(name), self._report)
+        inertia = central_inertia(link, name, self._report)
         if inertia is None:
             return []
-        # Without a mass there is no centre, and the moments are those about the origin.
-        has_centre = inertia.mass != 0.0
-        centre = inertia.centre() if has_centre else ZERO
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = (
-            inertia.about_centre() if has_centre else inertia.rotational
-        )
+        centre = inertia.centre
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.moments
         return [
             ELEMENTS.write(
                 "inertial",
@@ -332,8 +234,7 @@ class LinkWriter:
         """Return a `<visual>` or `<collision>`, None if URDF has no such shape."""
         geometry = ELEMENTS.of(shape)
         if geometry is None:
-            self._report.unsupported.add(f"a {kind} of type {type(shape).__name__}")
-            return None
+            return None  # `report_losses` says so
         self.has_capsules |= isinstance(shape, Capsule)
         material: list[Element] = []
         if shape.colour is not None:

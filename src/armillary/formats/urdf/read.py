@@ -11,9 +11,15 @@ import msgspec
 from armillary.errors import quote
 from armillary.formats.diagnostic import Report, Severity
 from armillary.formats.format import ReadOptions
-from armillary.formats.urdf.joints import JointElement, read_joint, with_motors
+from armillary.formats.mimics import check_mimics
+from armillary.formats.urdf.joints import (
+    SEVERAL,
+    JointElement,
+    read_joint,
+    with_motors,
+)
 from armillary.formats.urdf.links import ShapeReader, read_link
-from armillary.formats.urdf.tree import cell_of, check_mimics, check_names, root_of
+from armillary.formats.urdf.tree import cell_of, check_names, root_of
 from armillary.formats.xml import (
     Element,
     parse,
@@ -51,6 +57,13 @@ XACRO: Final = "xacro:"
 MARKS: Final = (b"xacro:", b"${", b"$(", b"&", b"\0")
 """What a file without xacro has none of: also references, and zeros of UTF-16."""
 DEFINITIONS: Final = ("xacro:property", "xacro:arg", "xacro:macro")
+XACRO_WORDS: Final = frozenset(
+    (
+        *("arg", "attribute", "call", "element", "if", "include", "insert_block"),
+        *("macro", "property", "unless"),
+    )
+)
+"""Elements of xacro that are not calls of macros."""
 # No pose of a link depends on what is inside these.
 ASIDE: Final = (*FOREIGN["robot"], "material", "visual", "collision", "inertial")
 # Reading takes far longer than parsing, and no robot has so many.
@@ -79,7 +92,7 @@ def read(data: bytes, path: str, options: ReadOptions, report: Report) -> Workce
     asides = ("link", "material", "dynamics", "transmission", "actuator")
     report_unused(robot, report, foreign=FOREIGN, asides=asides)
     are_named = check_names(places, joints, report)
-    unlimited, free = check_mimics(joints, report)
+    unlimited, free = check_mimics(joints, report, several=SEVERAL)
     # With wrong names, links would seem to be loose that are not.
     root = root_of(places, joints, report) if are_named else None
     report.raise_if_errors()
@@ -118,7 +131,14 @@ def _refuse_other_kinds(robot: Element, report: Report, *, may_be_xacro: bool) -
 def _refuse_xacro(robot: Element, report: Report) -> bool:
     """Report, once, what xacro has not expanded; return whether that is an error."""
     ignored = report.tolerating("no motion depends on it")
-    guessed = report.guessing("it is left out")
+    # Where nothing else is left of a xacro file, a call of a macro remains of what was
+    # expanded without it, and every reader leaves it out.
+    is_source = any(map(_is_source, robot.walk()))
+    guessed = (
+        report.guessing("it is left out")
+        if is_source
+        else report.tolerating("it is left out, as by other readers")
+    )
     is_reported = False
     pending = [(child, False) for child in reversed(robot.children)]
     while pending:
@@ -142,6 +162,14 @@ def _refuse_xacro(robot: Element, report: Report) -> bool:
         if name not in FOREIGN["robot"] and not name.startswith(XACRO):
             pending.extend((child, is_aside) for child in reversed(element.children))
     return False
+
+
+def _is_source(element: Element) -> bool:
+    """Return whether an element is one that xacro itself knows, or uses its values."""
+    name = element.name.removeprefix(XACRO)
+    values = element.attributes.values()
+    is_known = name != element.name and name in XACRO_WORDS
+    return is_known or any("${" in value or "$(" in value for value in values)
 
 
 def _macro(element: Element) -> str:

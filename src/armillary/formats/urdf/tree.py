@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -15,7 +13,7 @@ from armillary.formats.names import FreeNames, check_unique, depth_first, shown_
 from armillary.formats.several_joints import (
     BALL,
     FLOATING,
-    Step,
+    SplitJoint,
     links_behind,
     placed,
 )
@@ -32,10 +30,9 @@ from armillary.model.parents import cycles
 from armillary.model.workcell import Workcell
 from armillary.spatial.vector import cross, unit
 
-__all__ = ["PARTS", "cell_of", "check_mimics", "check_names", "root_of"]
+__all__ = ["PARTS", "cell_of", "check_names", "root_of"]
 
 
-LONGEST_CHAIN: Final = 32
 MOST_SHOWN: Final = 10
 
 
@@ -110,145 +107,6 @@ def root_of(
             hint="Connect them by joints, such as fixed ones.",
         )
     return roots[0][0] if is_tree and len(roots) == 1 else None
-
-
-class _Drive(NamedTuple):
-    """What moves a joint in the end: q = multiplier q_leader + offset."""
-
-    leader: str
-    multiplier: float = 1.0
-    offset: float = 0.0
-    steps: int = 0
-
-
-def check_mimics(
-    joints: Iterable[JointElement], report: Report
-) -> tuple[set[str], set[str]]:
-    """Report joints that follow no moving joint, or themselves.
-
-    Returns the names of those whose limits contradict those of their leader, and of
-    those that are taken to move by themselves. Takes linear time.
-    """
-    by_name: dict[str, JointElement] = {}
-    for joint in joints:
-        by_name.setdefault(joint.name, joint)
-    guess = report.guessing("it is taken to move by itself")
-    free: set[str] = set()
-    leaders: dict[str, str] = {}
-    for name, joint in by_name.items():
-        if joint.mimic is not None:
-            if _can_lead(joint.mimic.of, joint, by_name, guess):
-                leaders[name] = joint.mimic.of
-            else:
-                free.add(name)
-    for cycle in cycles(leaders):
-        guess.error(
-            by_name[cycle[0]].places["mimic"],
-            "mimic-cycle",
-            f"joint {quote(cycle[0])} mimics itself: {shown_cycle(cycle)}",
-            hint="Let one of them move by itself.",
-        )
-        free.add(cycle[0])
-        del leaders[cycle[0]]
-    drives: dict[str, _Drive | None] = {
-        name: _Drive(name) for name in by_name if name not in leaders
-    }
-    # Each chain of followers is walked outwards from its leader, and once only.
-    for follower in leaders:
-        chain = [follower]
-        while chain[-1] not in drives:
-            chain.append(leaders[chain[-1]])
-        for name, leader in reversed(list(pairwise(chain))):
-            drives[name] = _next(by_name[name], drives[leader], report)
-    return _contradicting(by_name, drives, report), free
-
-
-def _can_lead(
-    of: str, joint: JointElement, by_name: dict[str, JointElement], report: Report
-) -> bool:
-    """Return whether a joint can follow `of`, which must have a single coordinate."""
-    leader, hint = by_name.get(of), ""
-    if leader is None:
-        code, fault = "unknown-joint", "which does not exist"
-        hint = report.hint(of, (name for name in by_name if name != joint.name))
-    elif leader.type == "fixed":
-        code, fault = "fixed-mimic", "which is fixed"
-        hint = "Make the follower fixed too."
-    elif leader.type in SEVERAL:
-        code = "free-mimic"
-        fault = f"which is {leader.type}: it has several coordinates"
-    else:
-        return True
-    report.error(
-        joint.places["mimic"],
-        code,
-        f"joint {quote(joint.name)} mimics {quote(of)}, {fault}",
-        hint=hint,
-    )
-    return False
-
-
-def _next(joint: JointElement, drive: _Drive | None, report: Report) -> _Drive | None:
-    """Return what moves a joint, from what moves the one that it follows."""
-    assert joint.mimic is not None
-    if drive is None:
-        return None
-    if drive.steps == LONGEST_CHAIN:
-        report.error(
-            joint.places["mimic"],
-            "mimic-chain",
-            f"joint {quote(joint.name)} follows {quote(drive.leader)} over more than "
-            f"{LONGEST_CHAIN} joints",
-            hint=f"Let it mimic {quote(drive.leader)} directly.",
-        )
-        return None
-    # m1 (m0 q + b0) + b1 = (m1 m0) q + (m1 b0 + b1)
-    multiplier = joint.mimic.multiplier * drive.multiplier
-    offset = joint.mimic.multiplier * drive.offset + joint.mimic.offset
-    if not (math.isfinite(multiplier) and math.isfinite(offset)):
-        report.error(
-            joint.places["mimic"],
-            "bad-number",
-            f"joint {quote(joint.name)} follows {quote(drive.leader)} by a multiplier "
-            "or offset that is too large for a double",
-        )
-        return None
-    return _Drive(drive.leader, multiplier, offset, drive.steps + 1)
-
-
-def _contradicting(
-    by_name: dict[str, JointElement], drives: dict[str, _Drive | None], report: Report
-) -> set[str]:
-    """Return the followers whose limits leave their leader no range, or one value."""
-    excluded: set[str] = set()
-    ranges = {
-        name: (joint.limits.lower, joint.limits.upper)
-        for name, joint in by_name.items()
-        if (drive := drives[name]) is not None and not drive.steps
-    }
-    for name, drive in drives.items():
-        if drive is None or not drive.steps or drive.multiplier == 0.0:
-            continue
-        limits = by_name[name].limits
-        # Limits of m q + b are limits of q: (limit - b) / m, swapped for a negative m.
-        low, high = sorted(
-            (limit - drive.offset) / drive.multiplier
-            for limit in (limits.lower, limits.upper)
-        )
-        before = ranges[drive.leader]
-        after = max(before[0], low), min(before[1], high)
-        if after[0] < after[1] or after == before:
-            ranges[drive.leader] = after
-            continue
-        excluded.add(name)
-        report.warning(
-            by_name[name].places["mimic"],
-            "mimic-limits",
-            f"the limits of joint {quote(name)} would restrict {quote(drive.leader)}, "
-            f"which it follows, to [{low + 0.0:g}, {high + 0.0:g}], but that joint has "
-            f"[{before[0]:g}, {before[1]:g}]; they are left out",
-        )
-    return excluded
 
 
 # The links and joints of a faultless URDF to a cell
@@ -355,7 +213,7 @@ def _split(
         f"{', '.join(names)}",
     )
     steps = [
-        Step(name=name, joint=each)
+        SplitJoint(name=name, joint=each)
         for name, each in zip(names, placed(joint.origin, moves.values()), strict=True)
     ]
     return links_behind(steps, parent=joint.parent, body=body, names=links)

@@ -7,28 +7,31 @@ from collections import Counter
 from typing import Final
 
 from armillary.errors import quote
-from armillary.formats.coupled_limits import report_lost_limits
-from armillary.formats.diagnostic import NOWHERE, Report, Written
-from armillary.formats.joint_axis import JointAxis, joint_axis_of
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import (
+    ALL,
+    Held,
+    fields_of,
+    report_losses,
+    report_lost_rules,
+)
+from armillary.formats.joint_axis import HELD_BY_LINES, JointAxis, joint_axis_of
 from armillary.formats.names import FreeNames, depth_first
-from armillary.formats.open_loops import report_open_loops
 from armillary.formats.urdf.elements import ELEMENTS, SHAPES, origin_element
 from armillary.formats.urdf.joints import DRAKE, MOTOR, transmission_element
-from armillary.formats.urdf.links import (
-    SHAPE_FIELDS,
-    LinkWriter,
-)
+from armillary.formats.urdf.links import LinkWriter
 from armillary.formats.xml import Element, tag, to_text
-from armillary.model.frame import Frame, FrameRef
+from armillary.model.frame import FrameRef
 from armillary.model.joint_dynamics import NO_DYNAMICS, JointDynamics
 from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD
-from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.model.shape import Shape
+from armillary.model.workcell import Workcell
 from armillary.spatial.pose import Pose
 
-__all__ = ["write"]
+__all__ = ["held_features", "write"]
 
 UNBOUNDED: Final = 1e9
 """The number that is written for an infinite limit."""
@@ -38,23 +41,26 @@ WITH_CAPSULES: Final = "1.1"
 
 DEFAULT_NAME: Final = Workcell().name
 
-# The fields that are written; any other must be at its default.
-WRITTEN: Final[Written] = {
-    Workcell: (
-        "cell",
-        frozenset(
-            {"name", "manipulators", "mounts", "rules", "loops", "coupled_limits"}
-        ),
-    ),
-    Manipulator: (
-        "manipulator",
-        frozenset({"name", "links", "loops", "coupled_limits"}),
-    ),
-    Link: ("link", frozenset(Link.__struct_fields__) - {"inputs", "passive"}),
-    JointDynamics: ("joint", frozenset((*ELEMENTS["dynamics"].fields, *MOTOR))),
-    Frame: ("frame", frozenset({"name", "pose"})),
-    **dict.fromkeys(SHAPES.values(), ("shape", SHAPE_FIELDS)),
-}
+
+def held_features() -> Held:
+    """Return what URDF holds of a cell."""
+    return {
+        **HELD_BY_LINES,
+        "couplings": ALL,
+        "names of joints": ALL,
+        **fields_of(Limits, ELEMENTS["limit"].fields),
+        **fields_of(JointDynamics, (*ELEMENTS["dynamics"].fields, *MOTOR)),
+        "masses": ALL,
+        "frames": "as links",
+        "primary frames": "in the origins",
+        "visuals": ALL,
+        "collision shapes": ALL,
+        **dict.fromkeys((kind.__name__ for kind in SHAPES.values()), ALL),
+        **fields_of(Shape, ("name", "colour")),
+        "several manipulators": "as one robot",
+        "mounts": "as fixed joints",
+        "collision rules": "that a robot is tested against itself",
+    }
 
 
 def write(cell: Workcell, report: Report) -> bytes:
@@ -101,9 +107,7 @@ class _UrdfExport:
         links, joints = ({*map(self._plain, names)} for names in (links, joints))
         self.link_names, self.joint_names = FreeNames(links), FreeNames(joints)
         self.unsupported = report.unsupported
-        self.unsupported.add_fields(cell, WRITTEN)
-        report_open_loops(cell, report)
-        report_lost_limits(cell, report)
+        report_losses(cell, held_features(), report)
         self.link_writer = LinkWriter(report)
         self.unbounded: Counter[str] = Counter()
         self.has_accelerations = False
@@ -289,10 +293,7 @@ class _UrdfExport:
         if self.is_single and name not in known:
             self.unsupported.add(f"the cell's name {quote(name)}")
         robot = self.cell.manipulators[0].name if self.is_single else name
-        # Those of a robot that is tested against itself are what reading makes.
-        read = DEFAULT_RULES.include_self(robot) if self.is_single else DEFAULT_RULES
-        if self.cell.rules not in (DEFAULT_RULES, read):
-            self.unsupported.add("'rules' of a cell")
+        report_lost_rules(self.cell, self.report)
         renamed = [*self._renamed, *([robot] if robot != _unexpanded(robot) else [])]
         if renamed:
             self._warn(

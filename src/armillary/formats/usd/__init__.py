@@ -24,6 +24,7 @@ STARTS: Final = (b"#usda ", b"PXR-USDC")
 FORMAT: Final = Format(
     name="usd",
     title="USD",
+    holds=later("usd.write", "held_features"),
     suffixes=(".usd", ".usda", ".usdc", ".usdz"),
     sniff=lambda data: data.startswith(STARTS) or _is_package(data),
     read=later("usd.read", "read"),

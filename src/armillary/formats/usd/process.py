@@ -18,7 +18,7 @@ from armillary.errors import FormatError
 from armillary.formats.diagnostic import Budget, Diagnostic, Place, Report, fault
 from armillary.formats.files import read_bytes
 from armillary.formats.mesh.words import STAGES
-from armillary.formats.paths import Roots
+from armillary.formats.paths import Files, Roots
 from armillary.formats.usd.package import ARCHIVE, check_package
 from armillary.limits import (
     REFERENCE_LENGTH,
@@ -29,7 +29,14 @@ from armillary.limits import (
     USD_SECONDS,
 )
 
-__all__ = ["MeshRecord", "PrimRecord", "StageRecord", "stage_meshes", "stage_record"]
+__all__ = [
+    "MeshRecord",
+    "PrimRecord",
+    "StageRecord",
+    "stage_layers",
+    "stage_meshes",
+    "stage_record",
+]
 
 CHILD: Final = str(Path(__file__).with_name("child.py"))
 
@@ -161,24 +168,45 @@ def stage_record(
         FormatError: The library is not installed, the file is faulty, or it takes too
             much time or memory.
     """
-    return _asked(path, roots, report, variants, meshes={}, with_meshes=False)
+    files = _Layers(path, os.path.realpath(path), roots, report)
+    return _asked(files, report, variants, meshes={}, with_meshes=False)
 
 
 def stage_meshes(
-    path: str, roots: Roots, report: Report
+    path: str, roots: Files, report: Report
 ) -> tuple[StageRecord, dict[str, MeshRecord]]:
     """Return what is in a file of USD, and its meshes by the paths of their prims.
 
     Arguments and errors are those of `stage_record`.
     """
     meshes: dict[str, MeshRecord] = {}
-    stage = _asked(path, roots, report, {}, meshes=meshes, with_meshes=True)
+    with roots.on_disk(path) as (local, folders):
+        files = _Layers(path, os.path.realpath(local), folders, report)
+        stage = _asked(files, report, {}, meshes=meshes, with_meshes=True)
     return stage, meshes
 
 
+def stage_layers(
+    path: str, roots: Files, report: Report
+) -> list[tuple[str, Path, bytes]]:
+    """Return the other files that a file of USD is composed of.
+
+    For each what names it, relative to the folder of the stage where that is a path,
+    where it is, and its bytes. Arguments and errors are those of `stage_record`.
+    """
+    folder = os.path.dirname(path)
+    with roots.on_disk(path) as (local, folders):
+        files = _Layers(path, os.path.realpath(local), folders, report)
+        _asked(files, report, {}, meshes={}, with_meshes=False)
+        return [
+            (name, Path(os.path.normpath(os.path.join(folder, name))), read_bytes(at))
+            for at, name in files.followed.items()
+            if at != files.real
+        ]
+
+
 def _asked(
-    path: str,
-    roots: Roots,
+    files: _Layers,
     report: Report,
     variants: Mapping[str, str],
     *,
@@ -186,7 +214,8 @@ def _asked(
     with_meshes: bool,
 ) -> StageRecord:
     """Return a stage, and add its meshes to a dictionary."""
-    for answer, line in _answers(path, roots, report, variants, with_meshes):
+    path = files.path
+    for answer, line in _answers(files, report, variants, with_meshes):
         if answer.scene is not None:
             return answer.scene
         if answer.mesh:
@@ -196,13 +225,13 @@ def _asked(
 
 
 def _answers(
-    path: str,
-    roots: Roots,
+    files: _Layers,
     report: Report,
     variants: Mapping[str, str],
     with_meshes: bool,
 ) -> Iterator[tuple[UsdAnswer, bytes]]:
     """Yield the lines of a process, each answered with what it asks for."""
+    path, real = files.path, files.real
     if importlib.util.find_spec("pxr") is None:
         raise fault(
             path,
@@ -211,10 +240,8 @@ def _answers(
             hint="Install it: pip install armillary[usd].",
         )
     budget = report.budget
-    real = os.path.realpath(path)
     data = read_bytes(real)
     check_package(data, path, budget)
-    files = _Layers(path, real, roots, report)
     if not real.lower().endswith(STAGES):
         # The library tells formats by endings: it gets a copy with the right one.
         with tempfile.TemporaryDirectory() as folder:
@@ -259,8 +286,10 @@ def _talk(
             answer = cast(UsdAnswer, _decoded(line, UsdAnswer, path, budget))
             if answer.error is not None:
                 code, text, where = answer.error
-                where = path if where in {"", files.copy} else where
-                raise _error(code, text.replace(files.copy or "\0", path), where, path)
+                where = path if where in {"", files.copy, files.real} else where
+                for each in filter(None, (files.copy, files.real)):
+                    text = text.replace(each, path)
+                raise _error(code, text, where, path)
             message = files.found(answer.find, answer.layer) if answer.find else ""
             yield answer, line
     finally:
@@ -319,6 +348,8 @@ class _Layers:
     def __init__(self, path: str, real: str, roots: Roots, report: Report) -> None:
         self.path, self.real = path, real
         self.copy = ""
+        self.followed: dict[str, str] = {}
+        """What names each file that is read, see `stage_layers`."""
         self._roots, self._report = roots, report
         self._reported: set[tuple[str, str]] = set()
 
@@ -375,7 +406,15 @@ class _Layers:
             check_package(read_bytes(found), os.fspath(found), self._report.budget)
         except FormatError as error:
             return error.diagnostics[0]
+        self._note(reference, layer, os.fspath(found))
         return os.fspath(found)
+
+    def _note(self, reference: str, layer: str, found: str) -> None:
+        is_path = "://" not in reference and not os.path.isabs(reference)
+        if is_path:
+            named = os.path.join(os.path.dirname(layer), reference)
+            reference = os.path.relpath(named, os.path.dirname(self.real))
+        self.followed.setdefault(found, reference)
 
 
 def _split_package(layer: str) -> tuple[str, str]:

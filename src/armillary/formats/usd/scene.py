@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -226,12 +226,12 @@ class StagePrims:
         given: Any = prim.values.get(name)
         if given is None:
             return None
-        values: list[Any] = given if isinstance(given, list) else []
+        values = cast(list[Any], given) if isinstance(given, list) else []
         if len(values) == count and all(
             isinstance(each, (int, float)) and math.isfinite(each) for each in values
         ):
             return tuple(map(float, values))
-        self._refuse(prim, name, values or given)
+        self._refuse(prim, name, prim.values[name])
         return None
 
     def text(self, prim: PrimRecord, name: str, default: str = "") -> str:

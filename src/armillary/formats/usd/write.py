@@ -11,9 +11,17 @@ from typing import Any, Final
 import numpy as np
 
 from armillary.errors import quote
-from armillary.formats.coupled_limits import report_lost_limits
-from armillary.formats.diagnostic import NOWHERE, Report, Written, fault
+from armillary.formats.diagnostic import NOWHERE, Report, fault
+from armillary.formats.features import (
+    ALL,
+    FEATURES,
+    SAMPLED,
+    Held,
+    fields_of,
+    report_losses,
+)
 from armillary.formats.format import WriteOptions
+from armillary.formats.joint_axis import HELD_BY_LINES
 from armillary.formats.names import FreeNames
 from armillary.formats.open_loops import report_open_loops
 from armillary.formats.usd.animation import animate, motion_states
@@ -21,41 +29,60 @@ from armillary.formats.usd.read import DRIVE, END, ENVIRONMENT, STAGE
 from armillary.formats.usd.rules import SELF
 from armillary.formats.usd.write_joints import JointWriter
 from armillary.formats.usd.write_rules import filtered_pairs
-from armillary.formats.usd.write_shapes import ShapeWriter, pxr, set_pose
+from armillary.formats.usd.write_shapes import DRAWN, ShapeWriter, pxr, set_pose
 from armillary.kinematics.all_frames import poses
 from armillary.kinematics.state import State, home
 from armillary.model.frame import Frame
+from armillary.model.joint_dynamics import JointDynamics
 from armillary.model.joints.fixed import Fixed
+from armillary.model.limits import Limits
 from armillary.model.link import Link
 from armillary.model.manipulator import Manipulator
 from armillary.model.mount import WORLD, Mount
+from armillary.model.primitive import Primitive
+from armillary.model.shape import Shape
+from armillary.model.shapes import SHAPES
 from armillary.model.workcell import Workcell
 from armillary.spatial.pose import IDENTITY, Pose
 
-__all__ = ["write", "write_files"]
+__all__ = ["held_features", "write", "write_files"]
 
 TEXT: Final = ".usda"
 PACKAGE: Final = ".usdz"
 EPOCH: Final = 315_619_200
 """The time of files in packages, so that equal cells give equal bytes: 2 Jan 1980."""
 
-WRITTEN: Final[Written] = {
-    Workcell: (
-        "cell",
-        frozenset(
-            {"name", "manipulators", "mounts", "rules", "loops", "coupled_limits"}
-        ),
-    ),
-    Manipulator: (
-        "manipulator",
-        frozenset(
-            {"name", "links", "loops", "coupled_limits"}
-            | {"home", "postures", "properties"}
-        ),
-    ),
-    Link: ("link", frozenset(Link.__struct_fields__)),
-    Frame: ("frame", frozenset(Frame.__struct_fields__)),
-}
+
+def held_features() -> Held:
+    """Return what a stage of USD holds of a cell."""
+    solids = [kind.__name__ for kind in SHAPES if issubclass(kind, Primitive)]
+    return {
+        **HELD_BY_LINES,
+        "couplings": ALL,
+        "passive joints": "of loops",
+        "closed loops": "those of a manipulator, without telescopes",
+        "names of joints": ALL,
+        **fields_of(Limits, ("lower", "upper", "velocity", "effort")),
+        "motors and gears": "the inertia behind the gear",
+        **fields_of(JointDynamics, ("damping", "friction")),
+        "masses": ALL,
+        **fields_of(Link, ("frames", "visuals", "collisions")),
+        **fields_of(Frame, Frame.__struct_fields__),
+        "primary frames": "in the poses",
+        **dict.fromkeys(solids, "as a mesh"),
+        **dict.fromkeys((kind.__name__ for kind in DRAWN), ALL),
+        "HalfSpace": "as a plane",
+        "Mesh": "in the stage",
+        **fields_of(Shape, ("name", "colour")),
+        "several manipulators": ALL,
+        "mounts": ALL,
+        "movable bases": "in the world",
+        "postures": "in which it is placed",
+        "home": "in which it is placed",
+        "collision rules": "pairs of links",
+        "properties": "gains of drives",
+        "motions": SAMPLED,
+    }
 
 
 def write(cell: Workcell, report: Report, options: WriteOptions) -> bytes:
@@ -64,7 +91,7 @@ def write(cell: Workcell, report: Report, options: WriteOptions) -> bytes:
 
 
 def write_files(
-    cell: Workcell, name: str, report: Report, options: WriteOptions
+    cell: Workcell, name: str, options: WriteOptions, report: Report
 ) -> dict[str, bytes]:
     """Return the stage of a cell: text, binary, or a package, as its name says."""
     ending = os.path.splitext(name)[1].lower()
@@ -183,17 +210,16 @@ class _StageWriter:
             if not self._stands_still(manipulator):
                 self._join(manipulator)
         self._filter()
-        if self._options.motion is not None:
-            states = motion_states(
-                self._state, self._options.motion, self._options.rate
-            )
+        for motion in self._options.motions.values():  # one, see `SAMPLED`
+            states = motion_states(self._state, motion, self._options.rate)
             animate(stage, self._paths, cell, states)
         return stage
 
     def _list_lost(self) -> None:
         """List what a stage does not hold."""
         cell, report = self._cell, self._report
-        report.unsupported.add_fields(cell, WRITTEN)
+        report_losses(cell, held_features(), report)
+        report.unsupported.add(FEATURES["properties"].what, count=len(cell.properties))
         for each in cell.manipulators:
             for posture in each.postures:
                 if posture.name != each.home or posture.name != STAGE:
@@ -203,7 +229,6 @@ class _StageWriter:
                     report.unsupported.add("a property")
         closed = [each.name for each in cell.manipulators if each.loops]
         report_open_loops(cell, report, closed=closed)
-        report_lost_limits(cell, report)
 
     # Names
 

@@ -124,8 +124,6 @@ class JointWriter:
             self._apply(prim, "NewtonJointAPI", "PhysxJointAPI")
             for name in ("newton:velocityLimit", "physxJoint:maxJointVelocity"):
                 self._number(prim, name, limits.velocity / unit)
-        if math.isfinite(limits.acceleration):
-            self._report.unsupported.add("a limit of acceleration")
 
     def drive(
         self, prim: Any, link: Link, gains: tuple[float, ...], *, always: bool
@@ -178,8 +176,6 @@ class JointWriter:
                 f"of the motor of {quote(link.coordinate)} the inertia behind its gear "
                 "is written",
             )
-        if dynamics.stiffness:
-            self._report.unsupported.add("a spring of a joint")
 
     def follow(self, prim: Any, leader: Any, link: Link) -> None:
         """Let a joint follow another one, for Newton and for PhysX."""

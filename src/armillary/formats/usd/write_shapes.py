@@ -78,6 +78,9 @@ _FIELDS: Final[dict[type[Shape], tuple[str, dict[str, str]]]] = {
 }
 """For shapes the schema, and the field of each of its attributes."""
 
+DRAWN: Final = (Box, *_FIELDS)
+"""Shapes that stages have, too."""
+
 
 def _kind_of(shape: Shape, *, is_collider: bool) -> GeometryKind | None:
     """Return what a shape is in a stage, None for what is written as triangles."""
@@ -222,7 +225,7 @@ class ShapeWriter:
         elif isinstance(shape, Primitive):
             parts = (MeshPart(shape.triangles(FINE), None),)
             what = type(shape).__name__
-            self._note("shape-as-mesh", f"shapes of type {what} become meshes")
+            self._note("shape-replaced", f"shapes of type {what} become meshes")
         else:
             self._report.unsupported.add(f"a shape of type {type(shape).__name__}")
         if not parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from armillary.formats.diagnostic import Report, fault
-from armillary.formats.format import Format, ReadOptions
+from armillary.formats.format import Format, ReadOptions, later
 from armillary.formats.urdf import FORMAT as URDF
 from armillary.model.workcell import Workcell
 
@@ -34,6 +34,7 @@ def _write(_cell: Workcell, _report: Report) -> bytes:
 FORMAT = Format(
     name="xacro",
     title="xacro",
+    holds=later("urdf.write", "held_features"),
     suffixes=(".xacro",),
     sniff=lambda _: False,
     read=_read,

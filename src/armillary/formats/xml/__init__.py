@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from armillary.formats.xml.element import (
+    TEXT_KEY,
     Element,
     Leftover,
     report_unused,
@@ -12,6 +13,7 @@ from armillary.formats.xml.parse import first_tag, parse
 from armillary.formats.xml.write import tag, to_text
 
 __all__ = [
+    "TEXT_KEY",
     "Element",
     "Leftover",
     "first_tag",

@@ -11,7 +11,10 @@ from armillary.errors import nearest, quote
 from armillary.formats.diagnostic import Diagnostic, Place, Report, Severity
 from armillary.formats.numbers import WHITE_SPACE, plain_numbers, read_numbers
 
-__all__ = ["Element", "Leftover", "report_unused", "unused"]
+__all__ = ["TEXT_KEY", "Element", "Leftover", "report_unused", "unused"]
+
+TEXT_KEY: Final = "#text"
+"""What stands for the text of an element where one of its attributes is asked for."""
 
 MOST_EXPLAINED: Final = 200
 _DOUBTFUL: Final = (Severity.ERROR, Severity.WARNING)
@@ -80,6 +83,18 @@ class Element:
         name = self.attributes.get("name")
         tail = f" name={quote(name)}" if name is not None else ""
         return f"<{quote(self.name)[1:-1]}{tail}>"
+
+    def what(self, key: str) -> str:
+        """Return an attribute as messages call it; `TEXT_KEY` is the text."""
+        whose = "the text" if key == TEXT_KEY else f"attribute {quote(key)}"
+        return f"{whose} of {self.label}"
+
+    def of_text(self) -> Element:
+        """Return the element with its text as the attribute `TEXT_KEY`.
+
+        So what reads attributes reads it too.
+        """
+        return Element(self.name, {TEXT_KEY: self.read_text()}, place=self._location)
 
     def walk(self) -> Iterator[Element]:
         """Return this element and all below it, each before its children."""
@@ -150,9 +165,13 @@ class Element:
         plain = plain_numbers(text, count)
         if plain is not None:
             return plain
-        what = f"attribute {quote(name)} of {self.label}"
         values = read_numbers(
-            text, count, what=what, place=self.place, report=report, commas=True
+            text,
+            count,
+            what=self.what(name),
+            place=self.place,
+            report=report,
+            commas=True,
         )
         return default if values is None else values
 
@@ -202,10 +221,8 @@ class Element:
         self, count: int | None, report: Report
     ) -> tuple[float, ...] | None:
         """Return the finite numbers of the element's text, as `numbers` does."""
-        what = f"the text of {self.label}"
-        return read_numbers(
-            self.read_text(), count, what=what, place=self.place, report=report
-        )
+        text, what = self.read_text(), self.what(TEXT_KEY)
+        return read_numbers(text, count, what=what, place=self.place, report=report)
 
     def children_named(self, *names: str) -> tuple[Element, ...]:
         """Return the children of one name or of several, in document order."""

@@ -1,0 +1,276 @@
+"""Which links are tested for collision: contype, conaffinity and `<exclude>`.
+
+MuJoCo tests two geoms if a bit of the `contype` of one is in the `conaffinity` of the
+other, unless they are on one body, on bodies that are fixed to each other, or on a body
+and its parent; the world and what is fixed to it is nobody's parent here. Rules are
+about links: a pair of links is tested if any of their geoms are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Final
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import Report
+from armillary.formats.elements import NAME, ElementTable, Row
+from armillary.formats.mjcf.bodies import Body
+from armillary.formats.mjcf.document import MjcfDocument
+from armillary.formats.mjcf.trees import Trees
+from armillary.limits import MJCF_PAIRS
+from armillary.model.collision_pairs import CollisionPairs
+from armillary.model.link import Link
+from armillary.model.link_pattern import links_of
+from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD
+from armillary.model.rules import Rule, RuleReason, Rules
+from armillary.model.tree import Tree
+from armillary.model.workcell import Workcell
+
+__all__ = ["EXCLUDE", "DefaultPairs", "is_pivot", "read_rules"]
+
+EXCLUDE: Final = ElementTable[Report](
+    "exclude", Row("body1", NAME, "a"), Row("body2", NAME, "b")
+)
+"""Two bodies that are not tested against each other."""
+
+Masks = frozenset[tuple[int, int]]
+BITS: Final = 31
+
+
+def masks_of(body: Body, report: Report) -> Masks:
+    """Return the pairs of contype and conaffinity of the geoms that may touch."""
+    found: set[tuple[int, int]] = set()
+    for geom in body.of("geom"):
+        masks: list[int] = []
+        for key in ("contype", "conaffinity"):
+            number = geom.element.number(key, report, default=1.0)
+            if number != int(number) or not 0 <= number < 1 << BITS:
+                message = f"{quote(key)} of {geom.element.label} is {number:g}"
+                report.error(
+                    geom.element.place,
+                    "bad-number",
+                    f"{message}; it takes a whole number of {BITS} bits",
+                )
+                number = 1.0
+            masks.append(int(number))
+        if any(masks):
+            found.add((masks[0], masks[1]))
+    return frozenset(found)
+
+
+def is_tested(one: Masks, other: Masks) -> bool:
+    """Return whether any geoms of two links are tested."""
+    return any(c & b or d & a for a, b in one for c, d in other)
+
+
+class DefaultPairs:
+    """Which links of a cell MuJoCo tests where nothing excludes them."""
+
+    def __init__(self, cell: Workcell) -> None:
+        self._cell = cell
+        self._of_link: dict[str, tuple[str, str]] = {}
+
+    def tests(self, a: str, b: str) -> bool:
+        """Return whether two links are tested by default.
+
+        They are unless they are on one rigid body, or one is on the rigid body that
+        carries the other and is not fixed to the world.
+
+        a, b: Links as `manipulator/link`.
+        """
+        (one, below_one), (other, below_other) = self._bodies(a), self._bodies(b)
+        if one == other:
+            return False
+        is_carried = other not in ("", WORLD) and below_one == other
+        carries = one not in ("", WORLD) and below_other == one
+        return not (is_carried or carries)
+
+    def _bodies(self, link: str) -> tuple[str, str]:
+        """Return the rigid body of a link and that which carries it.
+
+        A rigid body is called after the link whose joint moves it, or `world`.
+        """
+        if link not in self._of_link:
+            own = self._moved(link)
+            self._of_link[link] = own, "" if own == WORLD else self._below(own)
+        return self._of_link[link]
+
+    def _find(self, link: str) -> tuple[int, Manipulator, Link]:
+        owner, _, bare = link.partition("/")
+        number = self._cell.index[owner]
+        manipulator = self._cell.manipulators[number]
+        return number, manipulator, manipulator.links[manipulator.index[bare]]
+
+    def _moved(self, link: str) -> str:
+        """Return the link that moves the rigid body of a link."""
+        while True:
+            number, manipulator, found = self._find(link)
+            if found.moves:
+                return link
+            if found.parent is not None:
+                link = f"{manipulator.name}/{found.parent}"
+                continue
+            mount = self._cell.mounted.get(manipulator.name)
+            at = self._cell.base_frames[number]
+            if mount is not None and not mount.bolted and at.link < 0:
+                return link
+            if at.link < 0:
+                return WORLD
+            owner = self._cell.manipulators[self._cell.owners[at.link]]
+            link = f"{owner.name}/{self._cell.links[at.link].name}"
+
+    def _below(self, moved: str) -> str:
+        """Return the rigid body that carries one.
+
+        Links that only stand between joints have no body of their own.
+        """
+        _, manipulator, link = self._find(moved)
+        parent = link.parent
+        while parent is not None:
+            _, _, found = self._find(f"{manipulator.name}/{parent}")
+            if not is_pivot(manipulator, found):
+                return self._moved(f"{manipulator.name}/{parent}")
+            parent = found.parent
+        return ""
+
+
+def is_pivot(manipulator: Manipulator, link: Link) -> bool:
+    """Return whether a link is only there so that another joint follows."""
+    return (
+        link.moves
+        and link.parent is not None
+        and link.inertia is None
+        and not (link.frames or link.visuals or link.collisions)
+        and len(manipulator.children[manipulator.index[link.name]]) == 1
+        and not any(link.name in (loop.a, loop.b) for loop in manipulator.loops)
+    )
+
+
+def read_rules(
+    document: MjcfDocument, bodies: Sequence[Body], trees: Trees, cell: Workcell
+) -> Rules:
+    """Return the rules of a model.
+
+    cell: All of it but the rules.
+    """
+    report = document.report
+    at = [each.qualified if each is not None else "" for each in trees.bodies]
+    touching = {
+        f"{m.name}/{link.name}"
+        for m in cell.manipulators
+        for link in m.links
+        if link.collisions
+    }
+    only_drawn = [
+        f"{m.name}/{link.name}"
+        for m in cell.manipulators
+        for link in m.links
+        if link.collision_shapes and not link.collisions
+    ]
+    masks = {
+        name: masks_of(body, report)
+        for body, name in zip(bodies, at, strict=True)
+        if name in touching
+    }
+    excluded = set(_excludes(document, bodies, at))
+    count = len(masks) * (len(masks) - 1) // 2
+    if count > report.budget.most(MJCF_PAIRS):
+        report.warning(
+            document.root.place,
+            "too-many-rules",
+            f"{MJCF_PAIRS.excess(count)}: contype, conaffinity and <exclude> are not "
+            "read, and all of them are tested",
+        )
+        return Rules(within=True)
+    default = DefaultPairs(cell)
+    wanted = {
+        _pair(a, b)
+        for a, b in combinations(masks, 2)
+        if default.tests(a, b)
+        and is_tested(masks[a], masks[b])
+        and _pair(a, b) not in excluded
+    }
+    rules = rules_of(cell, wanted, touching)
+    return rules.extended(
+        Rule(a=name, b="*", reason=RuleReason.NEVER) for name in only_drawn
+    )
+
+
+def _excludes(
+    document: MjcfDocument, bodies: Sequence[Body], at: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of links that are excluded by name."""
+    report = document.report
+    by_name = {body.name: k for k, body in enumerate(bodies) if body.name}
+    by_name[WORLD] = 0
+    for element in document.sections.get("contact", []):
+        if element.name == "pair":
+            report.unsupported.add("a <pair> of <contact>", element.place)
+        if element.name != "exclude":
+            continue
+        ends: list[str] = []
+        for name in EXCLUDE.read(element, report).values():
+            if name is not None and name not in by_name:
+                report.error(
+                    element.place,
+                    "unknown-link",
+                    f"{element.label} names the body {quote(name)}, which does not "
+                    "exist",
+                    hint=report.hint(name, by_name),
+                )
+            elif name is not None:
+                ends.append(at[by_name[name]])
+        if len(ends) == 2 and all(ends):
+            yield _pair(ends[0], ends[1])
+
+
+def rules_of(cell: Workcell, wanted: set[tuple[str, str]], touching: set[str]) -> Rules:
+    """Return the rules by which just these pairs of links are tested.
+
+    Where no links of two manipulators, or of one, are tested, one rule says so.
+
+    wanted: Pairs of links as `manipulator/link`, in the order of their names.
+    touching: The links that can touch.
+    """
+    base = Rules(
+        within=True,
+        rules=(
+            Rule(a="*", b="*", where="rigid", reason=RuleReason.RIGID),
+            Rule(a="*", b="*", where="joined", reason=RuleReason.ADJACENT),
+        ),
+    )
+    pairs = CollisionPairs(cell, base).pairs(Tree.of(cell))
+    usual = {_pair(a, b) for a, b in pairs if a in touching and b in touching}
+    rules = [
+        Rule(a=a, b=b, tested=True, reason=RuleReason.ALWAYS)
+        for a, b in sorted(wanted - usual)
+    ]
+    left_out = sorted(usual - wanted)
+    owners = Counter((_owner(a), _owner(b)) for a, b in left_out)
+    met = {tuple(sorted((_owner(a), _owner(b)))) for a, b in wanted}
+    whole = {
+        key
+        for key, count in owners.items()
+        if count > 1 and tuple(sorted(key)) not in met
+    }
+    rules += [
+        Rule(a=links_of(one), b=links_of(other), reason=RuleReason.NEVER)
+        for one, other in sorted(whole)
+    ]
+    rules += [
+        Rule(a=a, b=b, reason=RuleReason.NEVER)
+        for a, b in left_out
+        if (_owner(a), _owner(b)) not in whole
+    ]
+    return base.extended(rules)
+
+
+def _pair(a: str, b: str) -> tuple[str, str]:
+    return (a, b) if a < b else (b, a)
+
+
+def _owner(name: str) -> str:
+    return name.partition("/")[0]

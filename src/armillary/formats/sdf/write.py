@@ -1,0 +1,504 @@
+"""Cells to SDF 1.11: worlds, or one model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from armillary.errors import quote
+from armillary.formats.diagnostic import NOWHERE, Report
+from armillary.formats.features import ALL, FEATURES, Held, fields_of, report_losses
+from armillary.formats.inertia import central_inertia
+from armillary.formats.joint_axis import HELD_BY_LINES
+from armillary.formats.names import FreeNames
+from armillary.formats.open_loops import report_open_loops
+from armillary.formats.sdf.elements import (
+    ELEMENTS,
+    NAMESPACE,
+    SHAPES,
+    pose_element,
+)
+from armillary.formats.sdf.joint_export import ExportedJoint, exported_joints
+from armillary.formats.sdf.scopes import SEPARATOR, WORLD_FRAME
+from armillary.formats.xml import Element, tag, to_text
+from armillary.model.joint_dynamics import JointDynamics
+from armillary.model.limits import Limits
+from armillary.model.link import Link
+from armillary.model.link_pattern import links_of
+from armillary.model.loops.loop import Closure, Rod
+from armillary.model.manipulator import Manipulator
+from armillary.model.mount import WORLD, Mount
+from armillary.model.shape import Shape
+from armillary.model.shapes import Cone, HalfSpace
+from armillary.model.workcell import DEFAULT_RULES, Workcell
+from armillary.spatial.pose import IDENTITY, Pose
+
+__all__ = ["held_features", "write"]
+
+VERSION: Final = "1.11"
+"""The first version with cones and with joints that follow others."""
+
+TURN: Final = 2.0 * math.pi
+DEFAULT_NAME: Final = Workcell().name
+LETTERS: Final = "xyz"
+CLOSED: Final = 1e-9
+"""How far apart frames of a closed loop may be [m, rad]."""
+
+AXES: Final = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+LIMITS: Final = ("lower", "upper", "effort", "velocity")
+_COLLISION_FIELDS: Final = frozenset({"name", "pose", "colour"})
+
+
+def held_features() -> Held:
+    """Return what SDF holds of a cell."""
+    shapes = (kind.__name__ for kind in SHAPES.values())
+    return {
+        **HELD_BY_LINES,
+        "Screw": ALL,
+        "couplings": ALL,
+        "closed loops": "those of joints of SDF",
+        "names of joints": ALL,
+        **fields_of(Limits, LIMITS),
+        **fields_of(JointDynamics, JointDynamics.__struct_fields__),
+        "masses": ALL,
+        "frames": ALL,
+        "primary frames": "in the poses",
+        "visuals": ALL,
+        "collision shapes": ALL,
+        **dict.fromkeys(shapes, ALL),
+        "Cone": "with a point",
+        "HalfSpace": "for collisions",
+        "colours": "of visuals",
+        "names of shapes": ALL,
+        "several manipulators": ALL,
+        "mounts": ALL,
+        "movable bases": "on what stands still",
+        "collision rules": "that a robot or a link is tested against itself",
+    }
+
+
+def write(cell: Workcell, report: Report) -> bytes:
+    """Return the SDF of a cell: a model of a cell that is called as its manipulator.
+
+    A cell without manipulators is an empty world. Raises FormatError for a cell with a
+    joint that SDF cannot hold.
+    """
+    writer = _SdfWriter(cell, report)
+    text = to_text(writer.document())
+    report.raise_if_errors()
+    return text.encode()
+
+
+class _SceneNames:
+    """Names that SDF takes in one scope, and those in the cell where they differ."""
+
+    def __init__(self) -> None:
+        self._free = FreeNames({WORLD_FRAME})
+        self._of: dict[tuple[str, str], str] = {}
+
+    def new(self, kind: str, name: str) -> str:
+        """Return a free name for something of a kind that is called so in the cell."""
+        plain = name.replace(SEPARATOR, "__") or kind
+        if plain.startswith("__") and plain.endswith("__"):
+            plain = f"_{plain.strip('_') or kind}_"
+        free = self._free.derive(plain)
+        self._of[kind, name] = free
+        return free
+
+    def of(self, kind: str, name: str) -> str:
+        """Return the name that was made."""
+        return self._of[kind, name]
+
+    def known(self, name: str) -> str:
+        """Return the name of a link or frame."""
+        return self._of.get(("link", name)) or self._of["frame", name]
+
+
+def _named(name: str, written: str) -> dict[str, str | None]:
+    """Return the fields of a name, and of that in the cell if it is another one."""
+    return {"name": written, "as_": None if name == written else name}
+
+
+class _SdfWriter:
+    """Makes the elements of a cell."""
+
+    def __init__(self, cell: Workcell, report: Report) -> None:
+        self._cell = cell
+        self._report = report
+        self._unsupported = report.unsupported
+        self._names = _SceneNames()
+        self._tested = self._tested_with_themselves()
+        self._bare = 0
+        self._is_single = len(cell.manipulators) == 1 and cell.name in (
+            DEFAULT_NAME,
+            cell.manipulators[0].name,
+        )
+        self._scopes: dict[str, _SceneNames] = {}
+        self._joints: dict[str, list[ExportedJoint]] = {}
+        report_losses(cell, held_features(), report)
+        closed = [m.name for m in cell.manipulators if _can_close(m)]
+        report_open_loops(cell, report, closed=closed)
+
+    def document(self) -> Element:
+        """Return the root element."""
+        cell = self._cell
+        needed: dict[str, set[str]] = {m.name: set() for m in cell.manipulators}
+        for mount in cell.mounts:
+            owner, _, frame = mount.on.partition("/")
+            needed.setdefault(owner, set()).add(frame)
+        for m in cell.manipulators:
+            self._names.new("model", m.name)
+            self._joints[m.name] = exported_joints(
+                m, self._report, needed=needed[m.name]
+            )
+            self._scopes[m.name] = _scope_names(m, self._joints[m.name])
+        models = [self._model(m) for m in cell.manipulators]
+        fixed = [j for m in cell.manipulators if (j := self._mount_joint(m))]
+        contents = models
+        if not self._is_single:
+            written = cell.name or WORLD_FRAME
+            contents = [tag("world", {"name": written}, *models, *fixed)]
+        self._report_bare()
+        attributes = {"version": VERSION, "xmlns:armillary": NAMESPACE}
+        return tag("sdf", attributes, *contents)
+
+    def _report_bare(self) -> None:
+        if self._bare:
+            links = "links have" if self._bare > 1 else "link has"
+            self._report.note(
+                NOWHERE,
+                "no-inertia",
+                f"{self._bare} {links} no inertia; simulators take 1 kg for each",
+            )
+
+    def _tested_with_themselves(self) -> set[str]:
+        """Return the manipulators, and the links, that are tested with their own."""
+        rules, expected = self._cell.rules, DEFAULT_RULES
+        own: set[str] = set()
+        for m in self._cell.manipulators:
+            whole = links_of(m.name)
+            of_links = [f"{m.name}/{link.name}" for link in m.links]
+            for rule in rules.rules:
+                if rule.tested and rule.where == "apart" and rule.b == whole:
+                    own |= {rule.a} & {whole, *of_links}
+            if whole in own:
+                expected = expected.include_self(m.name)
+            for link in of_links if whole not in own else ():
+                if link in own:
+                    expected = expected.include(link, whole, where="apart")
+        if rules != expected:
+            self._unsupported.add(FEATURES["collision rules"].what)
+        return own
+
+    # Models
+
+    def _model(self, m: Manipulator) -> Element:
+        names = self._scopes[m.name]
+        base = m.links[m.base]
+        mount = self._cell.mounted.get(m.name, Mount(manipulator=m.name, bolted=False))
+        pose = mount.pose @ base.joint.precursor
+        relative_to = "" if mount.on == WORLD else self._frame(mount.on)
+        is_world = _is_world(m, mount)
+        joints = self._joints[m.name]
+        joint_names = {j.name: names.of("joint", j.name) for j in joints}
+        parts: list[Element] = []
+        moves = any(j.type != "fixed" for j in joints)
+        is_held = mount.bolted and mount.on == WORLD and not is_world
+        is_static = is_held and not moves and not m.loops
+        if mount.on != WORLD and not mount.bolted:
+            self._check_standing(m, mount)
+        if not is_world:
+            parts.append(self._link(m, base, names, IDENTITY, ""))
+        for joint in joints:
+            parent = joint.parent
+            at = "" if is_world and parent == base.name else names.known(parent)
+            X_PC = joint.axis.before @ joint.axis.after if joint.axis else joint.pose
+            parts.append(self._link(m, joint.link, names, X_PC, at))
+        for link in m.links:
+            for frame in link.frames:
+                name = names.known(frame.name)
+                parts.append(
+                    ELEMENTS.write(
+                        "frame",
+                        {
+                            **_named(frame.name, name),
+                            "attached_to": names.known(link.name),
+                        },
+                        *pose_element(link.primary @ frame.pose),
+                    )
+                )
+        if is_held and not is_static:
+            ends = {"parent": WORLD_FRAME, "child": names.known(base.name)}
+            name = names.new("mount", f"{base.name}_mount")
+            parts.append(
+                ELEMENTS.write("joint", {"name": name, "type": "fixed", **ends})
+            )
+        leaders = _leaders(joints, joint_names)
+        for joint in joints:
+            at = WORLD_FRAME if is_world and joint.parent == base.name else None
+            parent = at or names.known(joint.parent)
+            child = names.known(joint.link.name)
+            ends = {"parent": parent, "child": child}
+            parts.append(self._joint(joint, joint_names, leaders, ends))
+        if _can_close(m):
+            parts += [self._loop(loop, names, m, is_world) for loop in m.loops]
+        fields = {
+            **_named(m.name, self._names.of("model", m.name)),
+            "static": True if is_static else None,
+            "self_collide": links_of(m.name) in self._tested,
+        }
+        return ELEMENTS.write("model", fields, *pose_element(pose, relative_to), *parts)
+
+    def _frame(self, qualified: str) -> str:
+        """Return a frame of a manipulator by its name in the world."""
+        owner, _, frame = qualified.partition("/")
+        model = self._names.of("model", owner)
+        return f"{model}{SEPARATOR}{self._scopes[owner].known(frame)}"
+
+    def _mount_joint(self, m: Manipulator) -> Element | None:
+        """Return the joint that holds a manipulator on another one."""
+        mount = self._cell.mounted.get(m.name)
+        if mount is None or mount.on == WORLD or not mount.bolted:
+            return None
+        base = self._scopes[m.name].known(m.links[m.base].name)
+        child = f"{self._names.of('model', m.name)}{SEPARATOR}{base}"
+        name = self._names.new("joint", f"{m.name}_mount")
+        fields = {"name": name, "type": "fixed"}
+        ends = {"parent": self._frame(mount.on), "child": child}
+        return ELEMENTS.write("joint", fields | ends)
+
+    def _check_standing(self, m: Manipulator, mount: Mount) -> None:
+        """Warn of a free part on something that moves, along with it."""
+        owner = self._cell.manipulators[self._cell.number(mount.on.partition("/")[0])]
+        below = self._cell.mounted.get(owner.name)
+        is_fixture = not any(link.moves for link in owner.links)
+        if not (is_fixture and below is not None and below.bolted):
+            what = f"that {quote(m.name)} moves with {quote(mount.on)} below it"
+            self._unsupported.add(what)
+
+    # Links
+
+    def _link(
+        self, m: Manipulator, link: Link, names: _SceneNames, pose: Pose, at: str
+    ) -> Element:
+        name, link_name = names.known(link.name), f"{m.name}/{link.name}"
+        shapes = [
+            *self._shapes("visual", link.visuals, link.primary),
+            *self._shapes("collision", link.collisions, link.primary),
+        ]
+        if not link.primary.is_identity:
+            self._report.note(
+                NOWHERE,
+                "primary-frame",
+                f"the poses in link {quote(name)} hold its primary frame too",
+            )
+        parts = [*pose_element(pose, at), *self._inertial(link, name), *shapes]
+        fields: dict[str, Any] = _named(link.name, name)
+        fields["self_collide"] = True if link_name in self._tested else None
+        return ELEMENTS.write("link", fields, *parts)
+
+    def _inertial(self, link: Link, name: str) -> list[Element]:
+        inertia = central_inertia(link, name, self._report)
+        if inertia is None:
+            self._bare += 1
+            return []
+        (xx, xy, xz), (_, yy, yz), (_, _, zz) = inertia.moments
+        moments = {"ixx": xx, "iyy": yy, "izz": zz, "ixy": xy, "ixz": xz, "iyz": yz}
+        return [
+            ELEMENTS.write(
+                "inertial",
+                {"mass": inertia.mass},
+                *pose_element(Pose.translation(*inertia.centre)),
+                ELEMENTS.write("inertia", moments),
+            )
+        ]
+
+    def _shapes(
+        self, kind: str, shapes: tuple[Shape, ...], primary: Pose
+    ) -> list[Element]:
+        free = FreeNames(set())
+        elements: list[Element] = []
+        for shape in shapes:
+            geometry = self._geometry(kind, shape)
+            if geometry is None:
+                what = f"a {kind} of type {type(shape).__name__}"
+                self._unsupported.add(what)
+                continue
+            material: list[Element] = []
+            if shape.colour is not None and kind == "visual":
+                colours = {"diffuse": shape.colour, "ambient": shape.colour}
+                material = [ELEMENTS.write("material", colours)]
+            elif shape.colour is not None:
+                self._unsupported.add("the colour of a collision")
+            elements.append(
+                ELEMENTS.write(
+                    kind,
+                    _named(shape.name, free.derive(shape.name or kind)),
+                    *pose_element(primary @ shape.pose),
+                    ELEMENTS.write("geometry", None, geometry),
+                    *material,
+                )
+            )
+        return elements
+
+    @staticmethod
+    def _geometry(kind: str, shape: Shape) -> Element | None:
+        """Return the element of a shape; None if SDF has no such one."""
+        if isinstance(shape, HalfSpace) and kind == "collision":
+            return ELEMENTS.write("plane")
+        if isinstance(shape, Cone) and shape.top != 0.0:
+            return None
+        return ELEMENTS.of(shape) if type(shape) in SHAPES.values() else None
+
+    # Joints
+
+    def _joint(
+        self,
+        joint: ExportedJoint,
+        names: Mapping[str, str],
+        leaders: Mapping[str, tuple[str, str]],
+        ends: dict[str, str],
+    ) -> Element:
+        fields: dict[str, Any] = {
+            **_named(joint.name, names[joint.name]),
+            "type": joint.type,
+            **ends,
+        }
+        if joint.type == "screw":
+            fields["screw_thread_pitch"] = joint.pitch * TURN
+        parts: list[Element] = []
+        if joint.axis is not None and not joint.axis.after.is_identity:
+            parts += pose_element(joint.axis.after.inverse())
+        for kind, step in zip(("axis", "axis2"), joint.steps, strict=False):
+            fields["motor_inertia"] = step.dynamics.motor_inertia
+            fields["gear_ratio"] = step.dynamics.gear_ratio
+            limits = {name: getattr(step.limits, name) for name in LIMITS}
+            inside = [
+                ELEMENTS.write("xyz", text=_numbers(step.axis)),
+                ELEMENTS.write("limit", limits),
+            ]
+            dynamics = ELEMENTS.write("dynamics", step.dynamics)
+            if dynamics.children:
+                inside.append(dynamics)
+            if step.coupling is not None:
+                of, axis = leaders[step.coupling.of]
+                inside.append(ELEMENTS.write("mimic", step.coupling, of=of, axis=axis))
+            parts.append(ELEMENTS.write(kind, None, *inside))
+        if len(joint.steps) > 1 and any(s.dynamics.motor_inertia for s in joint.steps):
+            self._unsupported.add("the motors of a joint of two axes")
+        return ELEMENTS.write("joint", fields, *parts)
+
+    def _loop(
+        self, loop: Closure | Rod, names: _SceneNames, m: Manipulator, is_world: bool
+    ) -> Element:
+        """Return the joint that closes a loop."""
+        assert isinstance(loop, Closure), "rods are left open"
+        kind, letter = _loop_type(loop) or ("", "")
+        name = loop.name
+        if not name:
+            name = f"{loop.a}_{loop.b}"
+            message = f"{loop.label} has no name; it is called {quote(name)}"
+            self._report.note(NOWHERE, "renamed", message)
+        base = m.links[m.base].name
+        a, b = (
+            WORLD_FRAME if is_world and end == base else names.known(end)
+            for end in (loop.a, loop.b)
+        )
+        axis: list[Element] = []
+        if letter:
+            inside = [
+                ELEMENTS.write("xyz", text=_numbers(AXES[letter])),
+                ELEMENTS.write("limit"),
+            ]
+            axis = [ELEMENTS.write("axis", None, *inside)]
+        written = names.new("joint", name)
+        fields = {**_named(name, written), "type": kind, "parent": a, "child": b}
+        return ELEMENTS.write("joint", fields, *axis)
+
+
+def _numbers(values: tuple[float, ...]) -> str:
+    return tag("v", {"v": [value + 0.0 for value in values]}).attributes["v"]
+
+
+def _scope_names(m: Manipulator, joints: list[ExportedJoint]) -> _SceneNames:
+    """Return the names of a model, in which joints, links and frames are together."""
+    names = _SceneNames()
+    for link in m.links:
+        names.new("link", link.name)
+    for link in m.links:
+        for frame in link.frames:
+            names.new("frame", frame.name)
+    for joint in joints:
+        names.new("joint", joint.name)
+    return names
+
+
+def _is_world(m: Manipulator, mount: Mount) -> bool:
+    """Return whether the base is a bare link that stands for the world."""
+    base = m.links[m.base]
+    is_bare = base == Link(name=WORLD)
+    return is_bare and mount == Mount(manipulator=m.name)
+
+
+def _leaders(
+    joints: list[ExportedJoint], names: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """Return for each coordinate the joint and the axis that it is of."""
+    return {
+        step.name: (names[joint.name], axis)
+        for joint in joints
+        for axis, step in zip(("axis", "axis2"), joint.steps, strict=False)
+    }
+
+
+def _can_close(m: Manipulator) -> bool:
+    """Return whether joints of SDF can close all loops of a manipulator.
+
+    The poses in the file are those where all joints are at zero, and the loops must be
+    closed there.
+    """
+    return bool(m.loops) and all(_closes(loop, m) for loop in m.loops)
+
+
+def _closes(loop: Closure | Rod, m: Manipulator) -> bool:
+    if not isinstance(loop, Closure) or _loop_type(loop) is None:
+        return False
+    X_AB = _at_zero(m, loop.a).inverse() @ _at_zero(m, loop.b)
+    # Of a rotation R the skew part (R - R') / 2 holds the turns about x, y and z.
+    (_, xy, xz), (yx, _, yz), (zx, zy, _) = X_AB.rotation
+    turns = dict(zip(LETTERS, (zy - yz, xz - zx, yx - xy), strict=True))
+    moves = dict(zip(LETTERS, X_AB.position, strict=True))
+    gaps = [moves[k] for k in loop.position]
+    if len(loop.rotation) == 3:
+        gaps += turns.values()
+    elif loop.rotation:
+        (axis,) = set(LETTERS) - set(loop.rotation)
+        k = LETTERS.index(axis)
+        gaps += [X_AB.rotation[k][k] - 1.0]
+    return all(abs(float(gap)) < CLOSED for gap in gaps)
+
+
+def _at_zero(m: Manipulator, frame: str) -> Pose:
+    """Return the pose of a frame in the base where all joints are at zero."""
+    at = m.frame_refs[frame]
+    k, pose = at.link, at.pose
+    while m.parents[k] >= 0:
+        pose = m.links[k].joint.transform(0.0) @ pose
+        k = m.parents[k]
+    return pose
+
+
+def _loop_type(loop: Closure) -> tuple[str, str] | None:
+    """Return the type of the joint that a closure is, and the letter of its axis."""
+    position, rotation = (set(axes) for axes in (loop.position, loop.rotation))
+    full = set(LETTERS)
+    if position == full and rotation == full:
+        return "fixed", ""
+    if position == full and not rotation:
+        return "ball", ""
+    if position == full and len(rotation) == 2:
+        return "continuous", (full - rotation).pop()
+    if rotation == full and len(position) == 2:
+        return "prismatic", (full - position).pop()
+    return None
