@@ -56,11 +56,13 @@ class Room(NamedTuple):
         numbers: For how many numbers of a shape.
         has_clouds: Whether there are clouds among the shapes; then the numbers of each
             are followed by those of a sphere around it.
+        balls: For how many spherical shapes, where those are kept.
     """
 
     spheres: int
     numbers: int
     has_clouds: bool = False
+    balls: int = 1
 
 
 @final

@@ -19,6 +19,10 @@ from armillary.collision.edge_stages import (
     BALLS_B,
     BALLS_NEAR_BOX,
     BALLS_NEAR_SPHERE,
+    BALLS_OF_B,
+    BALLS_OF_LINK,
+    NEAR_BOXES,
+    NEAR_SPHERES,
     OF_BOXES,
     OF_SPHERES,
     SHAPES_NEAR_BOX,
@@ -30,6 +34,7 @@ from armillary.collision.edge_stages import (
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
+from armillary.kernel.pipeline import BOXES
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
@@ -63,6 +68,12 @@ LOST: Final = 1e-5
 
 FEWEST_LINKS: Final = 32
 """Room for so many links at least; more of them compile other code."""
+
+FEW: Final = 8
+"""So many obstacles of a link are compared one by one."""
+
+FEWEST_BALLS: Final = 64
+"""The same for spherical shapes."""
 
 
 class RoundedBox(NamedTuple):
@@ -183,10 +194,13 @@ def edge_proof_columns(
 
 def _room(pairs: PlacedPairs) -> Room:
     """Return what code is made for: of spheres, those around links, and some more."""
-    links = FEWEST_LINKS
+    links, balls = FEWEST_LINKS, FEWEST_BALLS
     while links <= len(pairs.tables.first):
         links *= 4
-    return pairs.tables.room._replace(spheres=links)
+    count = sum(type(each.shape) is Sphere for each in pairs.tables.pairs.shapes)
+    while balls < count:
+        balls *= 4
+    return pairs.tables.room._replace(spheres=links, balls=balls)
 
 
 class _EdgeRecords:
@@ -258,6 +272,8 @@ class _EdgeRecords:
         moving = moving[np.argsort(-rows[moving], kind="stable")]
         spheres: list[tuple[Any, ...]] = []
         boxes: list[tuple[Any, ...]] = []
+        sphere_ranges: list[Array] = []
+        box_ranges: list[Array] = []
         of_spheres, of_boxes = (np.zeros((len(moving), 2), np.int64) for _ in range(2))
         link_of = self.owner[sides[:, 0]]
         # Pairs of a link, those with the same shape that stands still together.
@@ -291,6 +307,7 @@ class _EdgeRecords:
                     centre = pairs.placed.centres[shape]
                     radius = self.radii[shape] + self.touching
                     near = self._near(link, centre, radius)
+                    sphere_ranges.append(_range(centre, np.full(3, radius)))
                     spheres.append((*near, centre, radius, *spans))
                 else:
                     X = pairs.placed.matrices[shape]
@@ -298,6 +315,8 @@ class _EdgeRecords:
                     radius = box.radius + self.touching
                     reach = float(np.linalg.norm(box.half)) + radius
                     near = *self._near(link, centre, reach), reach
+                    half = np.abs(X[:, :3]) @ box.half + radius
+                    box_ranges.append(_range(centre, half))
                     boxes.append((*near, centre, X[:, :3].T, box.half, radius, *spans))
             of_spheres[k] = begin[0], len(spheres) - begin[0]
             of_boxes[k] = begin[1], len(boxes) - begin[1]
@@ -306,6 +325,7 @@ class _EdgeRecords:
             columns.link_centre: self.centres[moving],
             columns.link_radius: pairs.tables.radii[moving],
             columns.link_ball: moving,
+            columns.link_filled: moving,
         }
         sphere_ports = (
             columns.still_twice,
@@ -322,12 +342,19 @@ class _EdgeRecords:
             columns.box_half,
             columns.box_radius,
         )
+        near_spheres, sphere_records = _ranges(sphere_ranges, of_spheres)
+        near_boxes, box_records = _ranges(box_ranges, of_boxes)
         return {
             columns.links.name: {
                 **records(record),
+                BALLS_OF_LINK: self.ball_spans[moving],
                 OF_SPHERES: of_spheres,
                 OF_BOXES: of_boxes,
+                NEAR_SPHERES: near_spheres,
+                NEAR_BOXES: near_boxes,
             },
+            columns.ranges_of_spheres.name: {columns.sphere_ranges.name: sphere_records},
+            columns.ranges_of_boxes.name: {columns.box_ranges.name: box_records},
             columns.spheres.name: _listed(
                 spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
             ),
@@ -379,12 +406,15 @@ class _EdgeRecords:
             columns.pair_b: b,
             columns.pair_reach: radii[a] + radii[b] + self.touching,
             columns.pair_radius: radii[b] + self.touching,
+            columns.pair_filled_a: a,
+            columns.pair_filled_b: b,
         }
         return {
             columns.link_pairs.name: {
                 **records(record),
                 BALLS_A: self.ball_spans[a],
                 BALLS_B: self.ball_spans[b],
+                BALLS_OF_B: self.ball_spans[b],
                 SHAPES_NEAR_LINK: spans,
             }
         }
@@ -410,6 +440,7 @@ class _EdgeRecords:
             for name, values in links.items()
         }
         every[columns.link_ball.name] = numbers
+        every[columns.link_filled.name] = numbers
         zeros = np.zeros((1, levers.shape[1]))
         more: dict[Port, Any] = {
             columns.link_twist: np.concatenate([[0], rows]),
@@ -422,11 +453,9 @@ class _EdgeRecords:
         own: dict[Port, Any] = {
             columns.ball_twist: self.rows[self.balls],
             columns.ball_bounds: owners,
+            columns.ball_grown: np.arange(len(owners)),
         }
-        other: dict[Port, Any] = {
-            columns.other_twist: self.rows[self.balls],
-            columns.other_bounds: owners,
-        }
+        other: dict[Port, Any] = {columns.other_grown: np.arange(len(owners))}
         pairs = tables[columns.link_pairs.name]
         both: dict[Port, Any] = {
             columns.pair_grown_a: pairs[columns.pair_a.name],
@@ -457,10 +486,10 @@ class _EdgeRecords:
             columns.ball_pose: rows,
             columns.ball_centre: centres,
             columns.ball_radius: self.radii[balls],
+            columns.ball_point: np.arange(len(balls)),
         }
         other: dict[Port, Any] = {
-            columns.other_pose: rows,
-            columns.other_centre: centres,
+            columns.other_point: np.arange(len(balls)),
             columns.other_radius: self.radii[balls] + self.touching,
         }
         return {
@@ -493,6 +522,29 @@ class _EdgeRecords:
         }
         both = pairs.tables.ordered_shapes[order]
         return {**records(record), **codes_of(both, called, order)}
+
+
+def _range(centre: Array, half: Array) -> Array:
+    """Return the least and greatest coordinates of a box, and what roundings add."""
+    half = half + LOST * (np.abs(centre) + half + 1.0)
+    return np.concatenate([centre - half, centre + half])
+
+
+def _ranges(every: list[Array], spans: Indices) -> tuple[Indices, Array]:
+    """Return the records of `Near`, and which are those of each link.
+
+    Args:
+        every: The box of each record, shape (6,).
+        spans: The first record and the count of each link, shape (links, 2).
+    """
+    blocks = np.where(spans[:, 1] <= FEW, 0, -(-spans[:, 1] // BOXES))
+    first = np.cumsum(blocks) - blocks
+    made = np.full((int(blocks.sum()), 6, BOXES), np.inf)
+    made[:, 3:] = -np.inf  # boxes that nothing meets
+    for (start, count), at in zip(spans.tolist(), first.tolist(), strict=True):
+        for k in range(count if count > FEW else 0):
+            made[at + k // BOXES, :, k % BOXES] = every[start + k]
+    return np.stack([first, blocks], axis=1), made
 
 
 def _listed(

@@ -30,7 +30,7 @@ from armillary.collision.columns import (
     records_of,
 )
 from armillary.kernel.columns import Column, Columns, call, each, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.kernel.pipeline import BOXES, Near, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
@@ -41,6 +41,8 @@ from armillary.trace.functions import absolute, maximum, select
 __all__ = [
     "EdgeColumns",
     "EdgeFormulas",
+    "around",
+    "beyond",
     "compared",
     "edge_pipeline",
     "to_box",
@@ -49,12 +51,16 @@ __all__ = [
 
 OF_SPHERES: Final = "of_spheres"
 OF_BOXES: Final = "of_boxes"
+NEAR_SPHERES: Final = "near_spheres"
+NEAR_BOXES: Final = "near_boxes"
 BALLS_NEAR_SPHERE: Final = "balls_near_sphere"
 SHAPES_NEAR_SPHERE: Final = "shapes_near_sphere"
 BALLS_NEAR_BOX: Final = "balls_near_box"
 SHAPES_NEAR_BOX: Final = "shapes_near_box"
+BALLS_OF_LINK: Final = "balls_of_link"
 BALLS_A: Final = "balls_a"
 BALLS_B: Final = "balls_b"
+BALLS_OF_B: Final = "balls_of_b"
 SHAPES_NEAR_LINK: Final = "shapes_near_link"
 """Fields: ranges of the tables below."""
 
@@ -73,14 +79,25 @@ class EdgeColumns(Columns):
     near_call = Column("above 0 where two shapes may meet")
     value = Column("distance of two shapes", unit="m")
 
+    points = Column("centres of spherical shapes of links", "balls", 3, unit="m")
+    filled = Column("1 where the spherical shapes of a link are among them", "links")
+    unfilled = Column("above 0 where they are not")
+
     # Links that move, and what stands still.
     balls = Column("centres of spheres around links", "links", 3, unit="m")
     link_pose = Column("pose of the moving link of a link", 3, 4, into="poses")
     link_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
     link_radius = Column("its radius", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
+    link_filled = Column("whether its shapes are in `points`", into="filled")
     here = Column("centre of the sphere around the link", 3, unit="m")
     here_square = Column("square of its distance from the origin", unit="m2")
+    low = Column("least coordinates of that sphere", 3, unit="m")
+    high = Column("greatest", 3, unit="m")
+    sphere_ranges = Column(
+        "least and greatest coordinates of spheres that stand still", 6, BOXES, unit="m"
+    )
+    box_ranges = Column("those of boxes", 6, BOXES, unit="m")
     still_twice = Column("twice the centre of a sphere that stands still", 3, unit="m")
     still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
@@ -99,9 +116,8 @@ class EdgeColumns(Columns):
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
     ball_centre = Column("its centre in that frame", 3, unit="m")
     ball_radius = Column("its radius", unit="m")
-    point = Column("its centre", 3, unit="m")
-    other_pose = Column("the same of the other link", 3, 4, into="poses")
-    other_centre = Column("its centre in that frame", 3, unit="m")
+    ball_point = Column("its centre", 3, into="points")
+    other_point = Column("centre of a sphere of the other link", 3, into="points")
     other_radius = Column("its radius, with the margin", unit="m")
 
     # Pairs of links that both move.
@@ -109,6 +125,8 @@ class EdgeColumns(Columns):
     pair_b = Column("centre of that around the other", 3, into="balls")
     pair_reach = Column("sum of both radii, and the margin", unit="m")
     pair_radius = Column("radius around the other, and the margin", unit="m")
+    pair_filled_a = Column("whether shapes of one are in `points`", into="filled")
+    pair_filled_b = Column("whether shapes of the other are", into="filled")
 
     # Pairs of shapes whose code is called.
     shape_link = Column("pose of the link of a shape", 3, 4, into="poses")
@@ -150,6 +168,7 @@ class EdgeColumns(Columns):
             joints=moving.joints,
             moving=moving.count,
             links=room.spheres,
+            balls=room.balls,
             numbers=room.numbers,
         )
 
@@ -161,6 +180,8 @@ class EdgeColumns(Columns):
             self.shapes,
             self.spheres,
             self.boxes,
+            self.ranges_of_spheres,
+            self.ranges_of_boxes,
             self.own_balls,
             self.other_balls,
             self.link_pairs,
@@ -173,10 +194,23 @@ class EdgeColumns(Columns):
         return self.table(
             "links",
             *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
-            *self.of_links,
+            *(self.link_filled, *self.of_links),
+            span(BALLS_OF_LINK, self.own_balls.name),
             span(OF_SPHERES, self.spheres.name),
             span(OF_BOXES, self.boxes.name),
+            span(NEAR_SPHERES, self.ranges_of_spheres.name),
+            span(NEAR_BOXES, self.ranges_of_boxes.name),
         )
+
+    @property
+    def ranges_of_spheres(self) -> Table:
+        """Return the table of where spheres are that stand still; see `Near`."""
+        return self.table("ranges_of_spheres", self.sphere_ranges)
+
+    @property
+    def ranges_of_boxes(self) -> Table:
+        """Return the same of rounded boxes."""
+        return self.table("ranges_of_boxes", self.box_ranges)
 
     @property
     def shapes(self) -> Table:
@@ -210,7 +244,7 @@ class EdgeColumns(Columns):
         """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
             "balls_of",
-            *(self.ball_pose, self.ball_centre, self.ball_radius),
+            *(self.ball_pose, self.ball_centre, self.ball_radius, self.ball_point),
             *self.of_balls,
         )
 
@@ -218,9 +252,7 @@ class EdgeColumns(Columns):
     def other_balls(self) -> Table:
         """Return the same as the other side of pairs."""
         return self.table(
-            "other_balls",
-            *(self.other_pose, self.other_centre, self.other_radius),
-            *self.of_other_balls,
+            "other_balls", self.other_point, self.other_radius, *self.of_other_balls
         )
 
     @property
@@ -229,9 +261,10 @@ class EdgeColumns(Columns):
         return self.table(
             "link_pairs",
             *(self.pair_a, self.pair_b, self.pair_reach, self.pair_radius),
-            *self.of_pairs,
+            *(self.pair_filled_a, self.pair_filled_b, *self.of_pairs),
             span(BALLS_A, self.own_balls.name),
             span(BALLS_B, self.other_balls.name),
+            span(BALLS_OF_B, self.own_balls.name),
             span(SHAPES_NEAR_LINK, self.shape_pairs.name),
         )
 
@@ -254,6 +287,7 @@ class EdgeFormulas(NamedTuple):
 
     Attributes:
         place: The sphere around a link.
+        place_ball: A spherical shape of a link.
         near_sphere: Whether a sphere that stands still is near.
         hit_sphere: Whether a sphere of the link touches it.
         around_box: Whether the sphere around a rounded box that stands still is near.
@@ -268,6 +302,7 @@ class EdgeFormulas(NamedTuple):
     """
 
     place: Program
+    place_ball: Program
     near_sphere: Program
     hit_sphere: Program
     around_box: Program
@@ -297,13 +332,14 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
 
     formulas = EdgeFormulas(
         stage(_place),
+        stage(_place_ball, columns.ball_point),
         stage(_near_sphere, near),
         stage(_hit_sphere, going),
         stage(_around_box, near),
         stage(_near_box, columns.near_shape),
         stage(_hit_box, going),
         stage(_near_link, near),
-        stage(_near_ball),
+        stage(_near_ball, columns.near_shape),
         stage(_hit_ball, going),
         stage(_may_meet, columns.near_call),
         stage(_wanted, columns.wanted, columns.exactly),
@@ -322,7 +358,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
-        (columns.balls, *moving.scratch),
+        (columns.balls, columns.points, columns.filled, *moving.scratch),
     )
 
 
@@ -330,8 +366,16 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
     """Return stages that compare links with what stands still, and with each other."""
     going, near = columns.going, columns.near
 
-    def all_of(table: Table, *stages: Stage, within: str = "") -> Stage:
-        return each(table, *stages, within=within, active=going, together=True)
+    def all_of(
+        table: Table, *stages: Stage, within: str = "", ranges: Near | None = None
+    ) -> Stage:
+        return each(
+            table, *stages, within=within, active=going, together=True, near=ranges
+        )
+
+    low, high = columns.low.name, columns.high.name
+    of_spheres = Near(columns.ranges_of_spheres.name, NEAR_SPHERES, low, high)
+    of_boxes = Near(columns.ranges_of_boxes.name, NEAR_BOXES, low, high)
 
     def where(column: Port, *stages: Stage) -> Stage:
         return when(column, *stages, together=True)
@@ -346,6 +390,18 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
     shapes = (
         formulas.may_meet,
         where(columns.near_call, formulas.wanted, distance, formulas.judge),
+    )
+
+    # Shapes of a link are placed where something is near it first.
+    def placed(filled: Port, of_balls: str) -> tuple[Stage, ...]:
+        fill = each(columns.own_balls, formulas.place_ball, within=of_balls)
+        needed = columns.stage(_needed, link_filled=filled, writes=columns.unfilled)
+        return needed, where(columns.unfilled, fill, columns.stage(_done, writes=filled))
+
+    of_link = placed(columns.link_filled, BALLS_OF_LINK)
+    of_pair = (
+        *placed(columns.pair_filled_a, BALLS_A),
+        *placed(columns.pair_filled_b, BALLS_OF_B),
     )
 
     def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
@@ -364,14 +420,20 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
             all_of(
                 columns.spheres,
                 formulas.near_sphere,
-                where(near, *by_sphere),
+                where(near, *of_link, *by_sphere),
                 within=OF_SPHERES,
+                ranges=of_spheres,
             ),
             all_of(
                 columns.boxes,
                 formulas.around_box,
-                where(near, formulas.near_box, where(columns.near_shape, *by_box)),
+                where(
+                    near,
+                    formulas.near_box,
+                    where(columns.near_shape, *of_link, *by_box),
+                ),
                 within=OF_BOXES,
+                ranges=of_boxes,
             ),
         ),
         all_of(
@@ -379,6 +441,7 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
             formulas.near_link,
             where(
                 near,
+                *of_pair,
                 all_of(
                     columns.own_balls,
                     formulas.near_ball,
@@ -397,13 +460,9 @@ class PlacedLink(NamedTuple):
     here: Vector3
     here_square: Number
     link_ball: Vector3
-
-
-class NearBall(NamedTuple):
-    """The centre of a sphere of a link, and whether another link is near."""
-
-    point: Vector3
-    near_shape: Number
+    link_filled: Number
+    low: Vector3
+    high: Vector3
 
 
 def _begin(q: Vector) -> Number:
@@ -425,16 +484,34 @@ def _sum(values: Sequence[Number]) -> Number:
 
 
 def _verdict(going: Number) -> Number:
-    return 1.0 - going
+    return select(going > 0.0, 0.0, 1.0)
 
 
 def _centre(pose: Matrix, centre: Vector) -> Vector3:
     return Pose.from_matrix(pose) @ three(centre)
 
 
-def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
+def _place(link_pose: Matrix, link_centre: Vector, link_radius: Number) -> PlacedLink:
     here = _centre(link_pose, link_centre)
-    return PlacedLink(here, dot(here, here), here)
+    return PlacedLink(here, dot(here, here), here, 0.0, *around(here, link_radius))
+
+
+def _needed(link_filled: Number) -> Number:
+    return 1.0 - link_filled
+
+
+def _done() -> Number:
+    return 1.0
+
+
+def _place_ball(ball_pose: Matrix, ball_centre: Vector) -> Vector3:
+    return _centre(ball_pose, ball_centre)
+
+
+def around(centre: Vector3, radius: Number) -> tuple[Vector3, Vector3]:
+    """Return the least and the greatest coordinates of a sphere."""
+    low, high = ([x + sign * radius for x in centre] for sign in (-1.0, 1.0))
+    return three(low), three(high)
 
 
 def within(square_of_distance: Number, reach: Number) -> Number:
@@ -442,9 +519,9 @@ def within(square_of_distance: Number, reach: Number) -> Number:
     return reach * reach - square_of_distance
 
 
-def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
-    """Return `going`, or 0 where something is nearer than a reach."""
-    return select(square_of_distance > reach * reach, going, 0.0)
+def beyond(square_of_distance: Number, reach: Number) -> Number:
+    """Return a number above 0 where something is farther than a reach."""
+    return square_of_distance - reach * reach
 
 
 def _near_sphere(
@@ -455,15 +532,12 @@ def _near_sphere(
 
 
 def _hit_sphere(
-    ball_pose: Matrix,
-    ball_centre: Vector,
+    ball_point: Vector,
     ball_radius: Number,
     still_centre: Vector,
     still_radius: Number,
-    going: Number,
 ) -> Number:
-    point = _centre(ball_pose, ball_centre)
-    return _kept(square(point, still_centre), ball_radius + still_radius, going)
+    return beyond(square(ball_point, still_centre), ball_radius + still_radius)
 
 
 def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
@@ -496,18 +570,15 @@ def _near_box(
 
 
 def _hit_box(
-    ball_pose: Matrix,
-    ball_centre: Vector,
+    ball_point: Vector,
     ball_radius: Number,
     box_centre: Vector,
     box_axes: Matrix,
     box_half: Vector,
     box_radius: Number,
-    going: Number,
 ) -> Number:
-    point = _centre(ball_pose, ball_centre)
-    d2 = to_box(point, box_centre, box_axes, box_half)
-    return _kept(d2, ball_radius + box_radius, going)
+    d2 = to_box(ball_point, box_centre, box_axes, box_half)
+    return beyond(d2, ball_radius + box_radius)
 
 
 def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
@@ -515,26 +586,15 @@ def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
 
 
 def _near_ball(
-    ball_pose: Matrix,
-    ball_centre: Vector,
-    ball_radius: Number,
-    pair_b: Vector,
-    pair_radius: Number,
-) -> NearBall:
-    point = _centre(ball_pose, ball_centre)
-    return NearBall(point, within(square(point, pair_b), ball_radius + pair_radius))
+    ball_point: Vector, ball_radius: Number, pair_b: Vector, pair_radius: Number
+) -> Number:
+    return within(square(ball_point, pair_b), ball_radius + pair_radius)
 
 
 def _hit_ball(
-    point: Vector,
-    ball_radius: Number,
-    other_pose: Matrix,
-    other_centre: Vector,
-    other_radius: Number,
-    going: Number,
+    ball_point: Vector, ball_radius: Number, other_point: Vector, other_radius: Number
 ) -> Number:
-    other = _centre(other_pose, other_centre)
-    return _kept(square(point, other), ball_radius + other_radius, going)
+    return beyond(square(ball_point, other_point), ball_radius + other_radius)
 
 
 def _may_meet(

@@ -45,6 +45,7 @@ from armillary.kernel.pipeline import (
     Dense,
     Each,
     Farthest,
+    Near,
     NearestPoint,
     Stage,
     Subdivide,
@@ -505,9 +506,11 @@ def each(
     within: str = "",
     active: Port | None = None,
     together: bool = False,
+    near: Near | None = None,
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
-    return Each(table.name, stages, within, active.name if active else "", together)
+    name = active.name if active else ""
+    return Each(table.name, stages, within, name, together, near)
 
 
 def when(condition: Port, *stages: Stage, together: bool = False) -> When:

@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from armillary.errors import KernelError, unknown
 from armillary.kernel.dense import Operation
@@ -37,11 +37,13 @@ from armillary.kernel.tables import Table
 from armillary.trace import Port, Program, trace
 
 __all__ = [
+    "BOXES",
     "At",
     "Call",
     "Dense",
     "Each",
     "Farthest",
+    "Near",
     "NearestPoint",
     "Pipeline",
     "Stage",
@@ -57,12 +59,39 @@ __all__ = [
 ]
 
 
+BOXES: Final = 16
+"""How many records `Near` compares at once."""
+
+
 def program(
     formula: Callable[..., Any], outputs: str, **inputs: tuple[int, ...]
 ) -> Program:
     """Return a formula as a program; names of outputs are apart by spaces."""
     names = tuple(outputs.split())
     return trace(formula, name=names[0], outputs=names, **inputs)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Which records of an `Each` matter: whose box meets a box around all rows.
+
+    For others its stages would change nothing, so that they need not run. Sixteen
+    records are compared at once, with a record of another table: its only field, of
+    shape (6, 16), has the least three coordinates of their boxes, then the greatest.
+    Where the record around has none of those, all of its records run, at most sixteen.
+
+    Attributes:
+        table: The name of that table.
+        within: A span of the record around, of records for those of its other span.
+        low: A column: the least three coordinates of the box of a row.
+        high: A column: the greatest.
+    """
+
+    table: str
+    within: str
+    low: str
+    high: str
 
 
 @final
@@ -77,7 +106,9 @@ class Each:
         active: A column; rows in which it is not above 0 are left alone, and the region
             ends when no row is left.
         together: Whether it ends with the first row that is left alone, of those that
-            are computed at once: then nothing is known of the others.
+            are computed at once, or does not begin where there is one: then nothing is
+            known of the others.
+        near: Which records matter, of those that `within` selects; by default all.
     """
 
     table: str
@@ -85,6 +116,7 @@ class Each:
     within: str = ""
     active: str = ""
     together: bool = False
+    near: Near | None = None
 
 
 @final
@@ -394,11 +426,7 @@ def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
 
 def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
     """Yield the searches of points in stages and in regions of them, in order."""
-    for stage in stages:
-        if isinstance(stage, Farthest):
-            yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from searches_in(stage.stages)
+    return (stage for stage in _leaves_in(stages) if isinstance(stage, Farthest))
 
 
 def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
@@ -412,20 +440,20 @@ def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoin
 
 def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
     """Yield the calls in stages and in regions of them, in order."""
-    for stage in stages:
-        if isinstance(stage, Call):
-            yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from calls_in(stage.stages)
+    return (stage for stage in _leaves_in(stages) if isinstance(stage, Call))
 
 
 def dense_in(stages: Sequence[Stage]) -> Iterator[Dense]:
     """Yield the linear algebra in stages and in regions of them, in order."""
+    return (stage for stage in _leaves_in(stages) if isinstance(stage, Dense))
+
+
+def _leaves_in(stages: Sequence[Stage]) -> Iterator[Leaf]:
     for stage in stages:
-        if isinstance(stage, Dense):
+        if isinstance(stage, Leaf):
             yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from dense_in(stage.stages)
+        elif not isinstance(stage, Program):
+            yield from _leaves_in(stage.stages)
 
 
 def _parts(stages: Sequence[Stage]) -> Iterator[str]:
@@ -440,7 +468,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 continue
             case Each():
                 names = stage.table, stage.within, stage.active, stage.together
-                yield f"each {names!r} ("
+                yield f"each {names!r} {stage.near!r} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
@@ -517,6 +545,8 @@ class _Check:
                         made = known
                     if stage.active:
                         self.number(stage.active, known, "the end of a region")
+                    if stage.near:
+                        self.near(stage, stage.near, known, fields)
                 case While() | When():
                     self.number(stage.condition, known, "the end of a region")
                 case Subdivide():
@@ -660,6 +690,23 @@ class _Check:
                     raise self.fault(f"the column '{one.of}' is only one number")
                 shapes[one.name] = self.shapes[one.of][1:]
         return shapes
+
+    def near(
+        self,
+        each: Each,
+        near: Near,
+        known: set[str],
+        fields: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        one = self.pipeline.table(near.table).fields
+        if [(x.kind, x.shape) for x in one] != [("real", (6, BOXES))]:
+            raise self.fault(f"'{near.table}' has not the one field of {BOXES} boxes")
+        is_span = self.spans.get(near.within) == near.table
+        if not (each.within and is_span and near.within in fields):
+            raise self.fault(f"'{near.within}' is not a span of '{near.table}'")
+        for name in (near.low, near.high):
+            self.known(name, known, "the end of a box")
+            self.same(Port(name, (3,)), self.shapes[name], "a box")
 
     def numbers(self, table: str) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the fields of a table that has only numbers."""

@@ -19,6 +19,7 @@ from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
 from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
+from armillary.kernel.near_code import near_records
 from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
     At,
@@ -420,15 +421,12 @@ class _PipelineCode:
         # From the first record to the last, or those of a range of the record around.
         first = f.constant(I64, 0)
         if stage.within:
-            _, outer, record = self.fields[stage.within]
-            first, count = (
-                outer.load(record, stage.within, k).to(I64, "zext") for k in range(2)
-            )
+            first, count = self.range(stage.within)
             end = first + count
-        around, k = self.fields, f.variable(I64, first)
-        with f.forever() as loop:
-            loop.leave(k.get() >= end)
-            record = f.address(records, k.get() * layout.bytes)
+        around = self.fields
+        with self.unless_ended(stage, active), self.numbers(stage, first, end) as found:
+            k, loop = found
+            record = f.address(records, k * layout.bytes)
             # Programs find fields by name, before columns.
             inner = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **inner}
@@ -442,10 +440,53 @@ class _PipelineCode:
                 self.region(stage.stages, mask)
             else:
                 self.stages(stage.stages, active)
-            k.set(k.get() + 1)
         self.fields = around
         if stage.together:
             self.leave([stage.active])
+
+    @contextmanager
+    def unless_ended(self, stage: Each, active: Mask) -> Generator[None]:
+        """Run what follows unless a row has ended that would end the region at once."""
+        # Inside of such a region none has.
+        if not stage.together or self.ending:
+            yield
+            return
+        with self.f.when(~self.any(self.ended(stage.active, active))):
+            yield
+
+    def ended(self, name: str, active: Mask) -> Value:
+        """Return the lanes that a region leaves alone."""
+        going = self.load(self.columns[name], 0) > 0.0
+        return ~going if active is None else ~going & active
+
+    @contextmanager
+    def numbers(
+        self, stage: Each, first: Value, end: Value
+    ) -> Generator[tuple[Value, EndlessLoop]]:
+        """Run what follows for the position of each record, in a loop."""
+        f = self.f
+        if stage.near is not None:
+            low, high = (self.columns[x] for x in (stage.near.low, stage.near.high))
+            box = [self.load(x, j) for x in (low, high) for j in range(3)]
+            table = self.pipeline.table(stage.near.table)
+            layout = table.layout(self.real.bits)
+            start, _ = self.records(table)
+            begin, count = self.range(stage.near.within)
+            boxes = f.address(start, begin * layout.bytes), count, layout
+            with near_records(f, self.real, box, boxes, (first, end)) as found:
+                yield found
+            return
+        k = f.variable(I64, first)
+        with f.forever() as loop:
+            loop.leave(k.get() >= end)
+            yield k.get(), loop
+            k.set(k.get() + 1)
+
+    def range(self, span: str) -> tuple[Value, Value]:
+        """Return the first record and the count of a span of a record around."""
+        _, outer, record = self.fields[span]
+        first, count = (outer.load(record, span, k).to(I64, "zext") for k in range(2))
+        return first, count
 
     def leave(self, written: Iterable[str]) -> None:
         """Leave the region around, where it ends with the first row that ends.
@@ -456,8 +497,7 @@ class _PipelineCode:
             return
         loop, name, active = self.ending[-1]
         if name in written:
-            going = self.load(self.columns[name], 0) > 0.0
-            loop.leave(self.any(~going if active is None else ~going & active))
+            loop.leave(self.any(self.ended(name, active)))
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""
