@@ -57,12 +57,14 @@ class Room(NamedTuple):
         has_clouds: Whether there are clouds among the shapes; then the numbers of each
             are followed by those of a sphere around it.
         balls: For how many spherical shapes, where those are kept.
+        has_many: Whether links have many obstacles.
     """
 
     spheres: int
     numbers: int
     has_clouds: bool = False
     balls: int = 1
+    has_many: bool = False
 
 
 @final

@@ -31,6 +31,7 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
+from armillary.collision.link_capsules import RoundedBox, link_capsules, rounded_box
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
@@ -38,17 +39,8 @@ from armillary.kernel.pipeline import BOXES
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
 from armillary.kinematics.moving_twists import moving_twists
-from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
-from armillary.model.primitive import Primitive
-from armillary.model.shapes import (
-    Box,
-    Capsule,
-    ConvexPolyhedron,
-    Cylinder,
-    Lozenge,
-    Sphere,
-)
+from armillary.model.shapes import Sphere
 from armillary.trace import Port
 
 __all__ = ["edge_columns", "edge_proof_columns"]
@@ -69,55 +61,14 @@ LOST: Final = 1e-5
 FEWEST_LINKS: Final = 32
 """Room for so many links at least; more of them compile other code."""
 
+MANY: Final = 10
+"""With more obstacles those near a link are found many at once."""
+
 FEW: Final = 8
 """So many obstacles of a link are compared one by one."""
 
 FEWEST_BALLS: Final = 64
 """The same for spherical shapes."""
-
-
-class RoundedBox(NamedTuple):
-    """A box with rounded edges around a shape, in the shape's own frame.
-
-    Attributes:
-        centre: Its centre, shape (3,).
-        half: Half of its edges, without the rounding, shape (3,).
-        radius: The rounding [m].
-        is_shape: Whether the shape is that, and no more than within it.
-    """
-
-    centre: Array
-    half: Array
-    radius: float
-    is_shape: bool
-
-
-ORIGIN: Final = np.zeros(3)
-
-
-def rounded_box(shape: Primitive | Cloud) -> RoundedBox | None:
-    """Return the rounded box around a shape; None where a sphere does as well."""
-    match shape:
-        case Box():
-            return RoundedBox(ORIGIN, 0.5 * np.array(shape.size), 0.0, True)
-        case Capsule():
-            half = np.array([0.0, 0.0, 0.5 * shape.length])
-            return RoundedBox(ORIGIN, half, shape.radius, True)
-        case Lozenge():
-            half = np.array([*(0.5 * np.array(shape.size)), 0.0])
-            return RoundedBox(ORIGIN, half, shape.radius, True)
-        case Cylinder():
-            half = np.array([shape.radius, shape.radius, 0.5 * shape.length])
-            return RoundedBox(ORIGIN, half, 0.0, False)
-        case ConvexPolyhedron():
-            corners = np.array(shape.vertices)
-            low, high = corners.min(axis=0), corners.max(axis=0)
-            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
-        case Cloud():
-            low, high = map(np.array, shape.bounding_box())
-            return RoundedBox(0.5 * (low + high), 0.5 * (high - low), 0.0, False)
-        case _:
-            return None
 
 
 def edge_columns(
@@ -200,7 +151,12 @@ def _room(pairs: PlacedPairs) -> Room:
     count = sum(type(each.shape) is Sphere for each in pairs.tables.pairs.shapes)
     while balls < count:
         balls *= 4
-    return pairs.tables.room._replace(spheres=links, balls=balls)
+    # Comparing many obstacles at once takes other code.
+    shapes = pairs.tables.pairs
+    is_still = (pairs.placed.rows[shapes.pairs] == 0).any(axis=1)
+    still = np.unique(shapes.pairs[is_still])
+    has_many = len(still) > MANY
+    return pairs.tables.room._replace(spheres=links, balls=balls, has_many=has_many)
 
 
 class _EdgeRecords:
@@ -405,7 +361,7 @@ class _EdgeRecords:
             columns.pair_a: a,
             columns.pair_b: b,
             columns.pair_reach: radii[a] + radii[b] + self.touching,
-            columns.pair_radius: radii[b] + self.touching,
+            **self._capsules(a, b),
             columns.pair_filled_a: a,
             columns.pair_filled_b: b,
         }
@@ -417,6 +373,24 @@ class _EdgeRecords:
                 BALLS_OF_B: self.ball_spans[b],
                 SHAPES_NEAR_LINK: spans,
             }
+        }
+
+    def _capsules(self, a: Indices, b: Indices) -> dict[Port, Any]:
+        """Return the fields of capsules around the second links of pairs."""
+        columns, placed = self.columns, self.pairs.placed
+        capsules = link_capsules(self.pairs.tables)
+        frames = placed.whole[b, :3, :4]
+        ends = capsules.ends[b] @ frames[:, :, :3].transpose(0, 2, 1)
+        ends += frames[:, np.newaxis, :, 3]
+        squares = ((ends[:, 1] - ends[:, 0]) ** 2).sum(axis=1)
+        scale = np.divide(1.0, squares, out=np.zeros(len(b)), where=squares > 1e-12)
+        radii = capsules.radii[b] + self.touching
+        return {
+            columns.pair_pose: self.link_rows[b],
+            columns.pair_ends: ends,
+            columns.pair_scale: scale,
+            columns.pair_radius: radii,
+            columns.pair_near: self.pairs.tables.radii[a] + radii,
         }
 
     def moving(
@@ -460,6 +434,8 @@ class _EdgeRecords:
         both: dict[Port, Any] = {
             columns.pair_grown_a: pairs[columns.pair_a.name],
             columns.pair_grown_b: pairs[columns.pair_b.name],
+            columns.pair_twist: pairs[columns.pair_pose.name],
+            columns.pair_bounds: pairs[columns.pair_b.name],
         }
         moves = np.where(self.rows > 0, self.owner, self.count)
         a, b = self.pairs.tables.pairs.pairs[self.order].T

@@ -28,8 +28,10 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     EdgeFormulas,
     around,
+    axis_of,
     beyond,
     compared,
+    to_axis,
     to_box,
     within,
 )
@@ -40,7 +42,16 @@ from armillary.kernel.tables import Table
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, norm, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    add,
+    dot,
+    norm,
+    three,
+)
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
@@ -92,6 +103,9 @@ class EdgeProofColumns(EdgeColumns):
     other_grown = Column("how far a sphere of another link moves", into="ball_growths")
     pair_grown_a = Column("how far the sphere around one link moves", into="growths")
     pair_grown_b = Column("the same of the other", into="growths")
+    pair_twist = Column("twist of the moving link of that", 6, 1, into="twists")
+    pair_bounds = Column("its bounds", 2, into="bounds")
+    axis_grown = Column("how far the capsule around it moves", unit="m")
     shape_bounds = Column("bounds of the link of a shape", 2, into="bounds")
     mate_bounds = Column("bounds of the link of the other", 2, into="bounds")
 
@@ -104,6 +118,7 @@ class EdgeProofColumns(EdgeColumns):
         self.of_balls = self.ball_twist, self.ball_bounds, self.ball_grown
         self.of_other_balls = (self.other_grown,)
         self.of_pairs = self.pair_grown_a, self.pair_grown_b
+        self.of_pairs = *self.of_pairs, self.pair_twist, self.pair_bounds
         self.of_shapes = self.shape_bounds, self.mate_bounds
 
     @property
@@ -142,6 +157,7 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         stage(_near_box, columns.near_shape),
         stage(_hit_box),
         stage(_near_link, near),
+        stage(_near_capsule),
         stage(_near_ball, columns.near_shape),
         stage(_hit_ball),
         stage(_may_meet, columns.near_call),
@@ -156,7 +172,7 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
             *twists.stages,
             columns.stage(partial(_begin, links=moving.count)),
             each(columns.coordinates, stage(coordinate_motion)),
-            *compared(columns, formulas),
+            *compared(columns, formulas, has_many=room.has_many),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
@@ -205,6 +221,15 @@ class BallInMotion(NamedTuple):
 
     ball_point: Vector3
     ball_grown: Number
+
+
+class CapsuleInMotion(NamedTuple):
+    """The axis of the capsule around a link, how far it moves, and what is near it."""
+
+    axis_start: Vector3
+    axis_way: Vector3
+    axis_grown: Number
+    near: Number
 
 
 def _begin(qd: Vector, poses: Sequence[Matrix], *, links: int) -> PieceBeginning:
@@ -353,16 +378,40 @@ def _near_link(
     return within(square(pair_a, pair_b), pair_reach + pair_grown_a + pair_grown_b)
 
 
+def _near_capsule(  # noqa: PLR0913, PLR0917
+    pair_a: Vector,
+    pair_pose: Matrix,
+    pair_twist: Matrix,
+    pair_bounds: Vector,
+    pair_ends: Matrix,
+    pair_scale: Number,
+    pair_near: Number,
+    pair_grown_a: Number,
+    half: Number,
+) -> CapsuleInMotion:
+    start, way = axis_of(pair_pose, pair_ends)
+    # Velocities along the axis are linear, so that one of its ends is the fastest.
+    grown = maximum(
+        _moved(pair_pose, pair_twist, start, pair_bounds, half),
+        _moved(pair_pose, pair_twist, add(start, way), pair_bounds, half),
+    )
+    d2 = to_axis(pair_a, start, way, pair_scale)
+    near = within(d2, pair_near + pair_grown_a + grown)
+    return CapsuleInMotion(start, way, grown, near)
+
+
 def _near_ball(
     ball_point: Vector,
     ball_grown: Number,
     ball_radius: Number,
-    pair_b: Vector,
+    axis_start: Vector,
+    axis_way: Vector,
+    axis_grown: Number,
+    pair_scale: Number,
     pair_radius: Number,
-    pair_grown_b: Number,
 ) -> Number:
-    reach = ball_radius + pair_radius + ball_grown + pair_grown_b
-    return within(square(ball_point, pair_b), reach)
+    d2 = to_axis(ball_point, axis_start, axis_way, pair_scale)
+    return within(d2, ball_radius + pair_radius + ball_grown + axis_grown)
 
 
 def _hit_ball(

@@ -34,17 +34,19 @@ from armillary.kernel.pipeline import BOXES, Near, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, three
+from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, subtract, three
 from armillary.trace import Port, Program
-from armillary.trace.functions import absolute, maximum, select
+from armillary.trace.functions import absolute, maximum, minimum, select
 
 __all__ = [
     "EdgeColumns",
     "EdgeFormulas",
     "around",
+    "axis_of",
     "beyond",
     "compared",
     "edge_pipeline",
+    "to_axis",
     "to_box",
     "within",
 ]
@@ -124,7 +126,15 @@ class EdgeColumns(Columns):
     pair_a = Column("centre of the sphere around one link", 3, into="balls")
     pair_b = Column("centre of that around the other", 3, into="balls")
     pair_reach = Column("sum of both radii, and the margin", unit="m")
-    pair_radius = Column("radius around the other, and the margin", unit="m")
+    pair_pose = Column("pose of the moving link of the other", 3, 4, into="poses")
+    pair_ends = Column(
+        "ends of the axis of the capsule around it, in that frame", 2, 3, unit="m"
+    )
+    pair_scale = Column("inverse square of the length of that axis", unit="1/m2")
+    pair_radius = Column("radius of the capsule, and the margin", unit="m")
+    pair_near = Column("the same, and the radius around one link", unit="m")
+    axis_start = Column("where the axis begins", 3, unit="m")
+    axis_way = Column("where it leads from there", 3, unit="m")
     pair_filled_a = Column("whether shapes of one are in `points`", into="filled")
     pair_filled_b = Column("whether shapes of the other are", into="filled")
 
@@ -260,7 +270,8 @@ class EdgeColumns(Columns):
         """Return the table of pairs of links that both move."""
         return self.table(
             "link_pairs",
-            *(self.pair_a, self.pair_b, self.pair_reach, self.pair_radius),
+            *(self.pair_a, self.pair_b, self.pair_reach, self.pair_pose),
+            *(self.pair_ends, self.pair_scale, self.pair_radius, self.pair_near),
             *(self.pair_filled_a, self.pair_filled_b, *self.of_pairs),
             span(BALLS_A, self.own_balls.name),
             span(BALLS_B, self.other_balls.name),
@@ -294,7 +305,8 @@ class EdgeFormulas(NamedTuple):
         near_box: Whether the box is.
         hit_box: Whether a sphere of the link touches it.
         near_link: Whether the spheres around two links are near.
-        near_ball: Whether a sphere of one of them is near the sphere around the other.
+        near_capsule: Whether that of one is near the capsule around the other.
+        near_ball: Whether a sphere of that link is.
         hit_ball: Whether it touches a sphere of the other.
         may_meet: Whether the spheres around two shapes are near.
         wanted: From which distance on a lower bound of it will do.
@@ -309,6 +321,7 @@ class EdgeFormulas(NamedTuple):
     near_box: Program
     hit_box: Program
     near_link: Program
+    near_capsule: Program
     near_ball: Program
     hit_ball: Program
     may_meet: Program
@@ -339,6 +352,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         stage(_near_box, columns.near_shape),
         stage(_hit_box, going),
         stage(_near_link, near),
+        stage(_near_capsule),
         stage(_near_ball, columns.near_shape),
         stage(_hit_ball, going),
         stage(_may_meet, columns.near_call),
@@ -354,7 +368,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         (
             *moving.stages,
             columns.stage(begin, writes=going),
-            *compared(columns, formulas),
+            *compared(columns, formulas, has_many=room.has_many),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
@@ -362,15 +376,26 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     )
 
 
-def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
-    """Return stages that compare links with what stands still, and with each other."""
+def compared(
+    columns: EdgeColumns, formulas: EdgeFormulas, *, has_many: bool
+) -> tuple[Stage, ...]:
+    """Return stages that compare links with what stands still, and with each other.
+
+    has_many: Whether links have so many obstacles that it is worth looking first for
+        those which any row may meet.
+    """
     going, near = columns.going, columns.near
 
     def all_of(
         table: Table, *stages: Stage, within: str = "", ranges: Near | None = None
     ) -> Stage:
         return each(
-            table, *stages, within=within, active=going, together=True, near=ranges
+            table,
+            *stages,
+            within=within,
+            active=going,
+            together=True,
+            near=ranges if has_many else None,
         )
 
     low, high = columns.low.name, columns.high.name
@@ -399,10 +424,8 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
         return needed, where(columns.unfilled, fill, columns.stage(_done, writes=filled))
 
     of_link = placed(columns.link_filled, BALLS_OF_LINK)
-    of_pair = (
-        *placed(columns.pair_filled_a, BALLS_A),
-        *placed(columns.pair_filled_b, BALLS_OF_B),
-    )
+    of_one = placed(columns.pair_filled_a, BALLS_A)
+    of_other = placed(columns.pair_filled_b, BALLS_OF_B)
 
     def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
         return (
@@ -441,14 +464,18 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
             formulas.near_link,
             where(
                 near,
-                *of_pair,
-                all_of(
-                    columns.own_balls,
-                    formulas.near_ball,
-                    where(columns.near_shape, balls),
-                    within=BALLS_A,
+                formulas.near_capsule,
+                where(
+                    near,
+                    *of_one,
+                    all_of(
+                        columns.own_balls,
+                        formulas.near_ball,
+                        where(columns.near_shape, *of_other, balls),
+                        within=BALLS_A,
+                    ),
+                    all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
                 ),
-                all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
             ),
         ),
     )
@@ -463,6 +490,14 @@ class PlacedLink(NamedTuple):
     link_filled: Number
     low: Vector3
     high: Vector3
+
+
+class NearCapsule(NamedTuple):
+    """The axis of the capsule around a link, and whether another link is near it."""
+
+    axis_start: Vector3
+    axis_way: Vector3
+    near: Number
 
 
 def _begin(q: Vector) -> Number:
@@ -585,10 +620,43 @@ def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
     return within(square(pair_a, pair_b), pair_reach)
 
 
+def axis_of(pose: Matrix, ends: Matrix) -> tuple[Vector3, Vector3]:
+    """Return where the axis of a capsule begins, and where it leads from there."""
+    X = Pose.from_matrix(pose)
+    start = X @ three(ends[0])
+    return start, subtract(X @ three(ends[1]), start)
+
+
+def to_axis(point: Vector, start: Vector, way: Vector, scale: Number) -> Number:
+    """Return the square of the distance of a point from a segment."""
+    d, v = subtract(three(point), three(start)), three(way)
+    t = minimum(maximum(dot(d, v) * scale, 0.0), 1.0)
+    d = subtract(d, three([t * x for x in v]))
+    return dot(d, d)
+
+
+def _near_capsule(
+    pair_a: Vector,
+    pair_pose: Matrix,
+    pair_ends: Matrix,
+    pair_scale: Number,
+    pair_near: Number,
+) -> NearCapsule:
+    start, way = axis_of(pair_pose, pair_ends)
+    d2 = to_axis(pair_a, start, way, pair_scale)
+    return NearCapsule(start, way, within(d2, pair_near))
+
+
 def _near_ball(
-    ball_point: Vector, ball_radius: Number, pair_b: Vector, pair_radius: Number
+    ball_point: Vector,
+    ball_radius: Number,
+    axis_start: Vector,
+    axis_way: Vector,
+    pair_scale: Number,
+    pair_radius: Number,
 ) -> Number:
-    return within(square(ball_point, pair_b), ball_radius + pair_radius)
+    d2 = to_axis(ball_point, axis_start, axis_way, pair_scale)
+    return within(d2, ball_radius + pair_radius)
 
 
 def _hit_ball(
