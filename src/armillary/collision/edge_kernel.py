@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -309,7 +309,9 @@ class _EdgeRecords:
                 NEAR_SPHERES: near_spheres,
                 NEAR_BOXES: near_boxes,
             },
-            columns.ranges_of_spheres.name: {columns.sphere_ranges.name: sphere_records},
+            columns.ranges_of_spheres.name: {
+                columns.sphere_ranges.name: sphere_records
+            },
             columns.ranges_of_boxes.name: {columns.box_ranges.name: box_records},
             columns.spheres.name: _listed(
                 spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)

@@ -303,9 +303,7 @@ def _flags(
     square_of_distance: Number, reach: Number, grown: Number, close: Number
 ) -> PieceFlags:
     is_close = beyond(square_of_distance, reach + grown) <= 0.0
-    return PieceFlags(
-        beyond(square_of_distance, reach), select(is_close, 1.0, close)
-    )
+    return PieceFlags(beyond(square_of_distance, reach), select(is_close, 1.0, close))
 
 
 def _near_sphere(

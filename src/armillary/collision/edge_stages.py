@@ -34,7 +34,15 @@ from armillary.kernel.pipeline import BOXES, Near, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, subtract, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    dot,
+    subtract,
+    three,
+)
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
@@ -421,7 +429,9 @@ def compared(
     def placed(filled: Port, of_balls: str) -> tuple[Stage, ...]:
         fill = each(columns.own_balls, formulas.place_ball, within=of_balls)
         needed = columns.stage(_needed, link_filled=filled, writes=columns.unfilled)
-        return needed, where(columns.unfilled, fill, columns.stage(_done, writes=filled))
+        return needed, where(
+            columns.unfilled, fill, columns.stage(_done, writes=filled)
+        )
 
     of_link = placed(columns.link_filled, BALLS_OF_LINK)
     of_one = placed(columns.pair_filled_a, BALLS_A)

@@ -25,7 +25,9 @@ Array = npt.NDArray[np.float64]
 
 ORIGIN: Final = np.zeros(3)
 
-CORNERS: Final = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)])
+CORNERS: Final = np.array(
+    [[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]
+)
 
 ROUNDED: Final = 1e-6
 """What roundings of float32 add to a capsule, by its size and 1 m."""

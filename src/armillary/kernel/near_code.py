@@ -73,9 +73,7 @@ def near_records(
         yield base.get() + lane, loop
 
 
-def least_and_greatest(
-    real: Type, box: Sequence[Value]
-) -> list[Value]:
+def least_and_greatest(real: Type, box: Sequence[Value]) -> list[Value]:
     """Return the least and the greatest coordinates of all lanes, each in all boxes."""
     # Two vectors become one, half of whose lanes is of each, and so on.
     parts = [value if k < 3 else -value for k, value in enumerate(box)]
@@ -85,7 +83,9 @@ def least_and_greatest(
         half //= 2
         if len(parts) == 1:
             (one,) = parts
-            parts = [_less(one, one.shuffled(one, [k ^ half for k in range(real.lanes)]))]
+            parts = [
+                _less(one, one.shuffled(one, [k ^ half for k in range(real.lanes)]))
+            ]
             continue
         halves: list[Value] = []
         for one, other in zip(parts[::2], [*parts[1::2], parts[-1]], strict=False):
@@ -96,9 +96,7 @@ def least_and_greatest(
         parts = halves
         where = [(k // 2, lane + half * (k % 2)) for k, lane in where]
     ends = [
-        one.splat(BOXES)
-        if one.type.lanes == 1
-        else one.shuffled(one, [lane] * BOXES)
+        one.splat(BOXES) if one.type.lanes == 1 else one.shuffled(one, [lane] * BOXES)
         for one, lane in ((parts[k], lane) for k, lane in where)
     ]
     return [*ends[:3], *(-end for end in ends[3:])]

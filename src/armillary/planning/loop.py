@@ -64,6 +64,9 @@ DEPTH: Final = 1e-5
 SHARE_OF_ROOM: Final = 0.25
 """The part of the room within them that both may take at most."""
 
+USUAL_GOALS: Final = 64
+"""For so many goals less one there is room; more of them take memory of their own."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -165,7 +168,6 @@ class Found(NamedTuple):
         status: How it ended; see `layout`.
         q: Way points [m or rad], shape (k, n).
         goal: Which goal it leads to.
-        verdicts: 1 for the start and for goals that touch, shape (1 + goals,).
         length: The weighted length.
         counts: Edges, joint positions, motions to be proven, samples and nodes.
     """
@@ -173,7 +175,6 @@ class Found(NamedTuple):
     status: int
     q: Array
     goal: int
-    verdicts: Words
     length: float
     counts: tuple[int, ...]
 
@@ -292,38 +293,39 @@ class _LoopMemory:
 
     Attributes:
         words: Where everything is; see `layout.WORK`.
-        call: The problem, see `layout.CALL`.
+        call: The problem, see `layout.CALL`: words of 64 bits.
         path: Its way points, shape (room, n).
+        verdicts: Room for those of start and goals.
         addresses: Of setup, words and call.
         owned: What must live as long.
     """
 
     words: Words
-    call: Words
+    call: memoryview[int]
     path: Array
+    verdicts: Words
     addresses: tuple[int, int, int]
     owned: tuple[object, ...]
 
     def solve(self, loop: NativeLoop, problem: Problem) -> Found:
         """Solve a problem of the loop that this was made for."""
-        start, goals, seed, deadline, _ = problem
-        verdicts = np.zeros(1 + len(goals), np.int64)
+        start, goals, seed, deadline, improve = problem
+        count = len(goals)
+        verdicts = self.verdicts
+        if count >= len(verdicts):
+            verdicts = np.empty(1 + count, np.int64)
         # In the order of the first fields of `layout.CALL`.
-        self.call[:8] = (
-            address_of(start),
-            address_of(goals),
-            len(goals),
-            seed,
-            deadline,
-            address_of(self.path),
-            address_of(verdicts),
-            problem.improve,
+        given = (
+            *(address_of(start), address_of(goals), count, seed, deadline),
+            *(address_of(self.path), address_of(verdicts), improve),
         )
+        call = self.call
+        for k, word in enumerate(given):
+            call[k] = word
         loop.run(*self.addresses, 1)
-        status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
-        length = float(self.call.view(np.float64)[CALL_WORDS - 1])
-        q = self.path[:count].copy()
-        return Found(status, q, goal, verdicts, length, tuple(counts))
+        status, points, goal, *counts = call[RESULTS : CALL_WORDS - 1].tolist()
+        (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
+        return Found(status, self.path[:points].copy(), goal, length, tuple(counts))
 
     @classmethod
     def of(cls, loop: NativeLoop) -> _LoopMemory:
@@ -367,13 +369,16 @@ class _LoopMemory:
                 "step": memory(n, kind),
                 "rows": [memory(n) for _ in range(2)],
                 "raw": memory(n * PATH_ROOM),
+                "detour": memory(n * PATH_ROOM),
                 "best": memory(n * PATH_ROOM),
                 "counter": memory(n, np.int64),
             },
         )
         call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
         addresses = address_of(loop.words), address_of(words), address_of(call)
-        return cls(words, call, path, addresses, (*trees, ramp, *owned))
+        verdicts = np.empty(USUAL_GOALS, np.int64)
+        view, owned = memoryview(call).cast("B").cast("q"), [*trees, ramp, *owned]
+        return cls(words, view, path, verdicts, addresses, tuple(owned))
 
 
 def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:

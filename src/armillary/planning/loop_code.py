@@ -11,7 +11,8 @@ edges failed are extended by near samples only (Yershova and others, "Dynamic-Do
 RRTs", 2005). Edges are sampled in blocks of lanes that are spread over them, as in
 Thomason, Kingston and Kavraki, "Motions in microseconds via vectorized sampling-based
 planning" (2024). Ways are then shortened, by shortcuts and at corners, and proven.
-Where the proof of an edge fails, edges are proven in all further steps.
+Where the proof of an edge fails, another way is searched for between its ends, whose
+edges are proven as they are found; where there is none, for all of the way.
 
 Nodes have weighted positions, so that lengths of motions are those of vectors. What is
 tested and proven are joint positions of 64 bits, which are the answer to the last bit.
@@ -37,6 +38,7 @@ from armillary.planning.layout import (
     TREE,
     WORK,
 )
+from armillary.planning.mend_code import MendCode
 from armillary.planning.search_code import SearchCode, end_of
 from armillary.planning.shorten_code import ShortenCode
 from armillary.planning.tree_code import TreeCode
@@ -53,7 +55,7 @@ def loop_code(real: Type, prover_lanes: int) -> str:
         real: The vectors of the check, which are those of trees.
         prover_lanes: Lanes of the prover, which computes in 64 bits.
     """
-    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, ImproveCode, LoopCode
+    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, MendCode, ImproveCode, LoopCode
     functions: list[FunctionBuilder] = []
     for part in parts:
         functions += part(real, prover_lanes).functions()
@@ -97,7 +99,7 @@ class LoopCode(PartOfLoop):
                     CALL.store(0, f["c"], "tight")
                     is_bad.set(~call(f, "is_free", I1))
                     with f.when(is_bad.get() & has_proof):
-                        is_bad.set(~call(f, "proven", I1, row, row))
+                        is_bad.set(~call(f, "proven_exactly", I1, row, row))
                         CALL.store(1, f["c"], "tight")
                         is_near = ~call(f, "is_free", I1)
                         with f.when(is_near & ~is_bad.get()):
@@ -107,7 +109,8 @@ class LoopCode(PartOfLoop):
                 f.store(bad, verdicts, k)
                 is_goal = (k > 0).to(I64, "zext")
                 free.set(free.get() + (is_goal & (bad ^ 1)))
-        CALL.store(is_tight.get(), f["c"], "tight")
+        for field in ("tight", "exact"):
+            CALL.store(is_tight.get(), f["c"], field)
         f.ret(free.get())
         return f
 
@@ -134,8 +137,9 @@ class LoopCode(PartOfLoop):
         count.set(call(f, "shorten", I64, raw_count))
         with f.when(SETUP.load(f["s"], "prove").equals(0)):
             f.ret(count.get())
-        with f.when(call(f, "proof", I1, path, count.get())):
-            f.ret(count.get())
+        mended = call(f, "mend", I64, count.get())
+        with f.when(mended > 0):
+            f.ret(mended)
         # Else the way before corners were cut, or one whose edges are proven as they
         # are found.
         was_sure = CALL.load(f["c"], "sure").differs(0)
@@ -162,7 +166,7 @@ class LoopCode(PartOfLoop):
         """Solve one problem."""
         f = function("plan")
         c = f["c"]
-        for field in ("sure", "tight", *COUNTS):
+        for field in ("sure", "tight", "exact", *COUNTS):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):
