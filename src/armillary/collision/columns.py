@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
-from armillary.kernel.columns import Column, Columns, index_field, number_field
+from armillary.collision.shape_boxes import BoxColumns
+from armillary.kernel.columns import Column, index_field, number_field
 from armillary.kernel.tables import Field, Table, code, record, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
@@ -68,7 +69,7 @@ class Room(NamedTuple):
 
 
 @final
-class CheckColumns(Columns):
+class CheckColumns(BoxColumns):
     """The columns of the pipelines of a cell, and the tables that all rows share.
 
     Attributes:
@@ -414,6 +415,7 @@ class CheckColumns(Columns):
             *(self.shape_ball_a, self.shape_ball_b, self.shape_reach),
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
+            *self.boxes,
             *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),

@@ -31,10 +31,15 @@ from armillary.collision.edge_stages import (
     EdgeColumns,
     edge_pipeline,
 )
-from armillary.collision.link_capsules import RoundedBox, link_capsules, rounded_box
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
+from armillary.collision.volumes import (
+    RoundedBox,
+    box_records,
+    link_capsules,
+    rounded_box,
+)
 from armillary.kernel.pipeline import BOXES
 from armillary.kernel.pipeline_kernel import ColumnFunction, native_lanes
 from armillary.kinematics.moving_links import straight_links
@@ -316,7 +321,7 @@ class _EdgeRecords:
             columns.spheres.name: _listed(
                 spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
             ),
-            columns.boxes.name: _listed(
+            columns.still_boxes.name: _listed(
                 boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
             ),
         }
@@ -499,6 +504,8 @@ class _EdgeRecords:
             columns.plenty: np.full(len(order), self.touching + 2.0 * self.rounding),
         }
         both = pairs.tables.ordered_shapes[order]
+        record |= box_records(columns, pairs, both)
+        record[columns.box_rounding] += self.touching
         return {**records(record), **codes_of(both, called, order)}
 
 

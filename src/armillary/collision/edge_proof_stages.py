@@ -36,6 +36,7 @@ from armillary.collision.edge_stages import (
     within,
 )
 from armillary.collision.motion_stages import coordinate_motion, velocity_at
+from armillary.collision.shape_boxes import BoxPair, gap_of_boxes
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.tables import Table
@@ -161,6 +162,7 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         stage(_near_ball, columns.near_shape),
         stage(_hit_ball),
         stage(_may_meet, columns.near_call),
+        stage(_may_touch, columns.boxes_meet),
         stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge),
     )
@@ -446,6 +448,13 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     reach = shape_radius + mate_radius + _speeds(shape_bounds, mate_bounds, half)
     # A half space reaches everywhere.
     return maximum(within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
+
+
+def _may_touch(
+    boxes: BoxPair, shape_bounds: Vector, mate_bounds: Vector, half: Number
+) -> Number:
+    way = _speeds(shape_bounds, mate_bounds, half)
+    return (1.0 + ROUNDED) * way - gap_of_boxes(boxes)
 
 
 def _wanted(

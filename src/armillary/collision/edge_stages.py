@@ -29,7 +29,8 @@ from armillary.collision.columns import (
     Room,
     records_of,
 )
-from armillary.kernel.columns import Column, Columns, call, each, when
+from armillary.collision.shape_boxes import BoxColumns, BoxPair, gap_of_boxes
+from armillary.kernel.columns import Column, call, each, when
 from armillary.kernel.pipeline import BOXES, Near, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
@@ -75,7 +76,7 @@ SHAPES_NEAR_LINK: Final = "shapes_near_link"
 """Fields: ranges of the tables below."""
 
 
-class EdgeColumns(Columns):
+class EdgeColumns(BoxColumns):
     """The columns of the pipeline of edges, and its tables."""
 
     owner = "edges"
@@ -197,7 +198,7 @@ class EdgeColumns(Columns):
             self.links,
             self.shapes,
             self.spheres,
-            self.boxes,
+            self.still_boxes,
             self.ranges_of_spheres,
             self.ranges_of_boxes,
             self.own_balls,
@@ -215,7 +216,7 @@ class EdgeColumns(Columns):
             *(self.link_filled, *self.of_links),
             span(BALLS_OF_LINK, self.own_balls.name),
             span(OF_SPHERES, self.spheres.name),
-            span(OF_BOXES, self.boxes.name),
+            span(OF_BOXES, self.still_boxes.name),
             span(NEAR_SPHERES, self.ranges_of_spheres.name),
             span(NEAR_BOXES, self.ranges_of_boxes.name),
         )
@@ -247,7 +248,7 @@ class EdgeColumns(Columns):
         )
 
     @property
-    def boxes(self) -> Table:
+    def still_boxes(self) -> Table:
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
@@ -295,7 +296,7 @@ class EdgeColumns(Columns):
             *(self.shape_link, self.shape_centre, self.shape_radius),
             *(self.mate_link, self.mate_centre, self.mate_radius),
             *(self.X_A, self.X_B, self.enough, self.plenty),
-            *self.of_shapes,
+            *(*self.boxes, *self.of_shapes),
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
@@ -317,6 +318,7 @@ class EdgeFormulas(NamedTuple):
         near_ball: Whether a sphere of that link is.
         hit_ball: Whether it touches a sphere of the other.
         may_meet: Whether the spheres around two shapes are near.
+        may_touch: Whether the boxes around them are.
         wanted: From which distance on a lower bound of it will do.
         judge: What the distance of two shapes says.
     """
@@ -333,6 +335,7 @@ class EdgeFormulas(NamedTuple):
     near_ball: Program
     hit_ball: Program
     may_meet: Program
+    may_touch: Program
     wanted: Program
     judge: Program
 
@@ -364,6 +367,7 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         stage(_near_ball, columns.near_shape),
         stage(_hit_ball, going),
         stage(_may_meet, columns.near_call),
+        stage(_may_touch, columns.boxes_meet),
         stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge, going),
     )
@@ -422,7 +426,11 @@ def compared(
     )
     shapes = (
         formulas.may_meet,
-        where(columns.near_call, formulas.wanted, distance, formulas.judge),
+        where(
+            columns.near_call,
+            formulas.may_touch,
+            where(columns.boxes_meet, formulas.wanted, distance, formulas.judge),
+        ),
     )
 
     # Shapes of a link are placed where something is near it first.
@@ -458,7 +466,7 @@ def compared(
                 ranges=of_spheres,
             ),
             all_of(
-                columns.boxes,
+                columns.still_boxes,
                 formulas.around_box,
                 where(
                     near,
@@ -685,6 +693,10 @@ def _may_meet(
 ) -> Number:
     one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
     return within(square(one, other), shape_radius + mate_radius)
+
+
+def _may_touch(boxes: BoxPair) -> Number:
+    return 0.0 - gap_of_boxes(boxes)
 
 
 def _wanted(plenty: Number) -> tuple[Number, Number]:

@@ -31,6 +31,7 @@ from armillary.collision.columns import (
 from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.placed_pairs import Called, PlacedPairs
+from armillary.collision.volumes import box_records
 from armillary.kernel import Kernel
 from armillary.kernel.pipeline_kernel import (
     ColumnFunction,
@@ -360,6 +361,7 @@ def _shape_pairs(
         columns.radius_b: radii[d],
         columns.X_A: links[:, 0],
         columns.X_B: links[:, 1],
+        **box_records(columns, pairs, tables.shapes_in_order),
     }
     which = tables.of_shapes[part.others :]
     codes = codes_of(tables.shapes_in_order, called, which)

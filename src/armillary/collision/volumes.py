@@ -1,13 +1,15 @@
-"""Capsules around links: tighter than spheres around those that are long."""
+"""Volumes around links and shapes: capsules and boxes, where spheres are too large."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
+from armillary.collision.placed_pairs import PlacedPairs
+from armillary.collision.shape_boxes import BoxColumns
 from armillary.model.cloud import Cloud
 from armillary.model.fields import kept
 from armillary.model.primitive import Primitive
@@ -18,10 +20,18 @@ from armillary.model.shapes import (
     Cylinder,
     Lozenge,
 )
+from armillary.trace import Port
 
-__all__ = ["LinkCapsules", "RoundedBox", "link_capsules", "rounded_box"]
+__all__ = [
+    "LinkCapsules",
+    "RoundedBox",
+    "box_records",
+    "link_capsules",
+    "rounded_box",
+]
 
 Array = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
 
 ORIGIN: Final = np.zeros(3)
 
@@ -31,6 +41,9 @@ CORNERS: Final = np.array(
 
 ROUNDED: Final = 1e-6
 """What roundings of float32 add to a capsule, by its size and 1 m."""
+
+GAP_ROUNDED: Final = 1e-5
+"""What they take off the gap of two boxes, likewise."""
 
 
 class RoundedBox(NamedTuple):
@@ -144,3 +157,79 @@ def capsule_around(centres: Array, radii: Array) -> tuple[Array, float]:
         low = high = 0.5 * (low + high)
     ends = middle + np.array([[low], [high]]) * axis
     return ends, R + ROUNDED * (1.0 + R + float(np.abs(ends).max()))
+
+
+class ShapeBoxes(NamedTuple):
+    """Boxes around shapes in their own frames.
+
+    Attributes:
+        centres: Their centres, shape (n, 3).
+        axes: Their axes in rows, shape (n, 3, 3).
+        halves: Half of their edges [m], shape (n, 3).
+        radii: What the edges are rounded by [m]; infinite where nothing is known.
+    """
+
+    centres: Array
+    axes: Array
+    halves: Array
+    radii: Array
+
+
+def box_records(
+    columns: BoxColumns, pairs: PlacedPairs, shapes: Indices
+) -> dict[Port, Any]:
+    """Return the fields of boxes for pairs of shapes, shape (p, 2)."""
+    tables = pairs.tables
+    boxes = kept(tables, "shape boxes", lambda: _boxes(tables))
+    X = pairs.placed.matrices[shapes]
+    R, p = X[..., :3], X[..., 3]
+    centres = (R @ boxes.centres[shapes][..., np.newaxis])[..., 0] + p
+    axes = boxes.axes[shapes] @ R.swapaxes(-1, -2)
+    halves, radii = boxes.halves[shapes], boxes.radii[shapes].sum(axis=1)
+    size = np.linalg.norm(halves, axis=-1).sum(axis=1) + radii
+    return {
+        columns.box_centre_a: centres[:, 0],
+        columns.box_axes_a: axes[:, 0],
+        columns.box_half_a: halves[:, 0],
+        columns.box_centre_b: centres[:, 1],
+        columns.box_axes_b: axes[:, 1],
+        columns.box_half_b: halves[:, 1],
+        columns.box_rounding: radii + GAP_ROUNDED * (1.0 + size),
+    }
+
+
+def _boxes(tables: CheckTables) -> ShapeBoxes:
+    count = len(tables.pairs.shapes)
+    centres, halves, radii = np.zeros((count, 3)), np.zeros((count, 3)), np.zeros(count)
+    axes = np.tile(np.eye(3), (count, 1, 1))
+    for k, each in enumerate(tables.pairs.shapes):
+        shape = each.shape
+        if isinstance(shape, ConvexPolyhedron):
+            centres[k], axes[k], halves[k] = box_around(np.array(shape.vertices))
+            continue
+        box = rounded_box(shape)
+        if box is None:  # a sphere, or what has no box
+            R, p = tables.pairs.matrices[k][:3, :3], tables.pairs.matrices[k][:3, 3]
+            centres[k] = R.T @ (tables.pairs.centres[k] - p)
+            radii[k] = tables.pairs.radii[k]
+        else:
+            centres[k], halves[k], radii[k] = box.centre, box.half, box.radius
+    return ShapeBoxes(centres, axes, halves, radii)
+
+
+def box_around(points: Array) -> tuple[Array, Array, Array]:
+    """Return centre, axes and half edges of a box around points.
+
+    It is along the axes of their frame, or of their greatest extent, whichever is
+    smaller.
+    """
+    found: list[tuple[float, Array, Array, Array]] = []
+    turned = np.linalg.svd(points - points.mean(axis=0), full_matrices=False)[2]
+    for axes in (np.eye(3), turned):
+        along = points @ axes.T
+        low, high = along.min(axis=0), along.max(axis=0)
+        half = 0.5 * (high - low)
+        found.append((float(half.prod()), 0.5 * (low + high) @ axes, axes, half))
+    _, centre, axes, half = min(found, key=lambda one: one[0])
+    return centre, axes, half
+
