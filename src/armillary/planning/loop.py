@@ -199,7 +199,7 @@ class NativeLoop:
     options: LoopOptions
     words: Words
     owned: tuple[object, ...]
-    run: Callable[[int, int, int, int], None]
+    run: Callable[[int, int, int, int, int, int], int]
     idle: list[_LoopMemory]
 
     @classmethod
@@ -271,8 +271,7 @@ class NativeLoop:
         def work(piece: slice) -> None:
             memory = self._taken()
             try:
-                for k in range(*piece.indices(len(problems))):
-                    found[k] = memory.solve(self, problems[k])
+                found[piece] = memory.solve_some(self, problems[piece])
             finally:
                 self.idle.append(memory)
 
@@ -315,17 +314,42 @@ class _LoopMemory:
         if count >= len(verdicts):
             verdicts = np.empty(1 + count, np.int64)
         # In the order of the first fields of `layout.CALL`.
-        given = (
-            *(address_of(start), address_of(goals), count, seed, deadline),
-            *(address_of(self.path), address_of(verdicts), improve),
-        )
-        call = self.call
+        call, starts = self.call, (address_of(start), address_of(goals))
+        given = *starts, count, seed, deadline, 0, address_of(verdicts), improve
         for k, word in enumerate(given):
             call[k] = word
-        loop.run(*self.addresses, 1)
+        loop.run(*self.addresses, 1, address_of(self.path), PATH_ROOM)
         status, points, goal, *counts = call[RESULTS : CALL_WORDS - 1].tolist()
         (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
         return Found(status, self.path[:points].copy(), goal, length, tuple(counts))
+
+    def solve_some(self, loop: NativeLoop, problems: Sequence[Problem]) -> list[Found]:
+        """Solve several problems, with few calls of the native loop."""
+        goals = max((len(each.goals) for each in problems), default=0)
+        verdicts = np.empty(1 + goals, np.int64)
+        calls = np.zeros((len(problems), CALL_WORDS), np.int64)
+        at = address_of(verdicts)
+        calls[:, :8] = [
+            (address_of(start), address_of(q), len(q), seed, deadline, 0, at, improve)
+            for start, q, seed, deadline, improve in problems
+        ]
+        found: list[Found] = []
+        setup, work, _ = self.addresses
+        room, path = len(self.path), address_of(self.path)
+        while len(found) < len(problems):
+            first = len(found)
+            where = address_of(calls) + first * CALL.bytes
+            done = loop.run(setup, work, where, len(problems) - first, path, room)
+            rows = calls[first : first + done, RESULTS:]
+            used = 0
+            for row, length in zip(
+                rows[:, :-1].tolist(), rows.view(np.float64)[:, -1].tolist(), strict=True
+            ):
+                status, points, goal, *counts = row
+                q = self.path[used : used + points].copy()
+                used += points
+                found.append(Found(status, q, goal, length, tuple(counts)))
+        return found
 
     @classmethod
     def of(cls, loop: NativeLoop) -> _LoopMemory:
@@ -374,7 +398,7 @@ class _LoopMemory:
                 "counter": memory(n, np.int64),
             },
         )
-        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
+        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((2 * PATH_ROOM, n))
         addresses = address_of(loop.words), address_of(words), address_of(call)
         verdicts = np.empty(USUAL_GOALS, np.int64)
         view, owned = memoryview(call).cast("B").cast("q"), [*trees, ramp, *owned]
@@ -429,7 +453,7 @@ def _steps(n: int) -> Words:
 
 
 @lru_cache(maxsize=8)
-def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
+def _plans(kind: str, lanes: int) -> tuple[Callable[..., int], Code]:
     """Return the function of the native loop, and its code."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, jit  # they import LLVM
@@ -448,7 +472,8 @@ def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
     code = compiler.loaded(
         compiler.key_of(*parts), machine, text, level=2, variables=True
     )
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    numbers = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *numbers)
     return prototype(code.address("plans")), code  # which lives as long
 
 

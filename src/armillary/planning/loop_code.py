@@ -49,7 +49,7 @@ COUNTS: Final = ("edges", "checks", "proofs", "samples", "nodes", "count")
 
 
 def loop_code(real: Type, prover_lanes: int) -> str:
-    """Return the LLVM IR of `@plans(setup, work, calls, count)`.
+    """Return the LLVM IR of `@plans(setup, work, calls, count, path, room)`.
 
     Args:
         real: The vectors of the check, which are those of trees.
@@ -204,10 +204,31 @@ class LoopCode(PartOfLoop):
         return f
 
     def plans(self) -> FunctionBuilder:
-        """Solve problems one after the other."""
-        f = FunctionBuilder("plans", exported=True, s=PTR, w=PTR, calls=PTR, count=I64)
-        with f.loop(f["count"]) as k:
-            c = f.address(f["calls"], k * CALL.bytes)
+        """Solve problems one after the other; return how many are solved.
+
+        Their ways follow each other in memory with room for so many way points; there
+        is none left where another way might be too long.
+        """
+        f = FunctionBuilder(
+            "plans",
+            I64,
+            exported=True,
+            s=PTR,
+            w=PTR,
+            calls=PTR,
+            count=I64,
+            path=PTR,
+            room=I64,
+        )
+        n, used = SETUP.load(f["s"], "n"), f.variable(I64, 0)
+        done = f.variable(I64, 0)
+        with f.forever() as loop:
+            loop.leave(done.get() >= f["count"])
+            loop.leave(used.get() + SETUP.load(f["s"], "path_room") > f["room"])
+            c = f.address(f["calls"], done.get() * CALL.bytes)
+            CALL.store(f.element(f["path"], F64, used.get() * n), c, "path")
             f.call("@plan", VOID, f["s"], f["w"], c)
-        f.ret()
+            used.set(used.get() + CALL.load(c, "count"))
+            done.set(done.get() + 1)
+        f.ret(done.get())
         return f
