@@ -233,18 +233,8 @@ class _EdgeRecords:
         moving = moving[np.argsort(-rows[moving], kind="stable")]
         spheres: list[tuple[Any, ...]] = []
         boxes: list[tuple[Any, ...]] = []
-        sphere_ranges: list[Array] = []
-        box_ranges: list[Array] = []
         of_spheres, of_boxes = (np.zeros((len(moving), 2), np.int64) for _ in range(2))
-        link_of = self.owner[sides[:, 0]]
-        # Pairs of a link, those with the same shape that stands still together.
-        order = np.lexsort((sides[:, 0], sides[:, 1], link_of))
-        keys = np.stack([link_of[order], sides[order, 1]], axis=1)
-        is_first = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
-        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
-        by_link: dict[int, list[Indices]] = {}
-        for group in groups:
-            by_link.setdefault(int(link_of[group[0]]), []).append(group)
+        by_link = self._by_link(sides)
         bounds: dict[int, RoundedBox | None] = {}
         at = sum(map(len, called))
         for k, link in enumerate(moving.tolist()):
@@ -268,7 +258,6 @@ class _EdgeRecords:
                     centre = pairs.placed.centres[shape]
                     radius = self.radii[shape] + self.touching
                     near = self._near(link, centre, radius)
-                    sphere_ranges.append(_range(centre, np.full(3, radius)))
                     spheres.append((*near, centre, radius, *spans))
                 else:
                     X = pairs.placed.matrices[shape]
@@ -276,8 +265,6 @@ class _EdgeRecords:
                     radius = box.radius + self.touching
                     reach = float(np.linalg.norm(box.half)) + radius
                     near = *self._near(link, centre, reach), reach
-                    half = np.abs(X[:, :3]) @ box.half + radius
-                    box_ranges.append(_range(centre, half))
                     boxes.append((*near, centre, X[:, :3].T, box.half, radius, *spans))
             of_spheres[k] = begin[0], len(spheres) - begin[0]
             of_boxes[k] = begin[1], len(boxes) - begin[1]
@@ -303,8 +290,17 @@ class _EdgeRecords:
             columns.box_half,
             columns.box_radius,
         )
-        near_spheres, sphere_records = _ranges(sphere_ranges, of_spheres)
-        near_boxes, box_records = _ranges(box_ranges, of_boxes)
+        still = {
+            columns.spheres.name: _listed(
+                spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
+            ),
+            columns.still_boxes.name: _listed(
+                boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
+            ),
+        }
+        near_spheres, sphere_ranges, near_boxes, box_ranges = self._ranges(
+            still, of_spheres, of_boxes
+        )
         return {
             columns.links.name: {
                 **records(record),
@@ -314,17 +310,41 @@ class _EdgeRecords:
                 NEAR_SPHERES: near_spheres,
                 NEAR_BOXES: near_boxes,
             },
-            columns.ranges_of_spheres.name: {
-                columns.sphere_ranges.name: sphere_records
-            },
-            columns.ranges_of_boxes.name: {columns.box_ranges.name: box_records},
-            columns.spheres.name: _listed(
-                spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
-            ),
-            columns.still_boxes.name: _listed(
-                boxes, box_ports, (BALLS_NEAR_BOX, SHAPES_NEAR_BOX)
-            ),
+            columns.ranges_of_spheres.name: {columns.sphere_ranges.name: sphere_ranges},
+            columns.ranges_of_boxes.name: {columns.box_ranges.name: box_ranges},
+            **still,
         }
+
+    def _by_link(self, sides: Indices) -> dict[int, list[Indices]]:
+        """Return the pairs of each link, those with the same obstacle together."""
+        link_of = self.owner[sides[:, 0]]
+        # Pairs of a link, those with the same shape that stands still together.
+        order = np.lexsort((sides[:, 0], sides[:, 1], link_of))
+        keys = np.stack([link_of[order], sides[order, 1]], axis=1)
+        is_first = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(keys)]
+        groups = np.split(order, np.flatnonzero(is_first)[1:]) if len(order) else []
+        by_link: dict[int, list[Indices]] = {}
+        for group in groups:
+            by_link.setdefault(int(link_of[group[0]]), []).append(group)
+        return by_link
+
+    def _ranges(
+        self, still: Tables, of_spheres: Indices, of_boxes: Indices
+    ) -> tuple[Indices, Array, Indices, Array]:
+        """Return which records of `Near` are those of each link, and these, twice."""
+        columns = self.columns
+        spheres, boxes = (
+            still[each.name] for each in (columns.spheres, columns.still_boxes)
+        )
+        radii = spheres[columns.still_radius.name][:, np.newaxis]
+        axes = np.abs(boxes[columns.box_axes.name]).swapaxes(-1, -2)
+        halves = (axes @ boxes[columns.box_half.name][..., np.newaxis])[..., 0]
+        halves = halves + boxes[columns.box_radius.name][:, np.newaxis]
+        centres = spheres[columns.still_centre.name], boxes[columns.box_centre.name]
+        return (
+            *_near_ranges(centres[0], np.repeat(radii, 3, axis=1), of_spheres),
+            *_near_ranges(centres[1], halves, of_boxes),
+        )
 
     def _near(self, link: int, centre: Array, radius: float) -> tuple[Array, float]:
         """Return the numbers by which a sphere that stands still is near a link."""
@@ -509,27 +529,27 @@ class _EdgeRecords:
         return {**records(record), **codes_of(both, called, order)}
 
 
-def _range(centre: Array, half: Array) -> Array:
-    """Return the least and greatest coordinates of a box, and what roundings add."""
-    half = half + LOST * (np.abs(centre) + half + 1.0)
-    return np.concatenate([centre - half, centre + half])
-
-
-def _ranges(every: list[Array], spans: Indices) -> tuple[Indices, Array]:
+def _near_ranges(
+    centres: Array, halves: Array, spans: Indices
+) -> tuple[Indices, Array]:
     """Return the records of `Near`, and which are those of each link.
 
     Args:
-        every: The box of each record, shape (6,).
-        spans: The first record and the count of each link, shape (links, 2).
+        centres: Of the box around each obstacle, shape (n, 3).
+        halves: Half of its edges, shape (n, 3).
+        spans: The first obstacle and the count of each link, shape (links, 2).
     """
+    halves = halves + LOST * (np.abs(centres) + halves + 1.0)  # what roundings add
+    every = np.concatenate([centres - halves, centres + halves], axis=1)
     blocks = np.where(spans[:, 1] <= FEW, 0, -(-spans[:, 1] // BOXES))
     first = np.cumsum(blocks) - blocks
-    made = np.full((int(blocks.sum()), 6, BOXES), np.inf)
-    made[:, 3:] = -np.inf  # boxes that nothing meets
+    made = np.full((int(blocks.sum()), BOXES, 6), np.inf)
+    made[..., 3:] = -np.inf  # boxes that nothing meets
     for (start, count), at in zip(spans.tolist(), first.tolist(), strict=True):
-        for k in range(count if count > FEW else 0):
-            made[at + k // BOXES, :, k % BOXES] = every[start + k]
-    return np.stack([first, blocks], axis=1), made
+        if count > FEW:
+            rows = made[at : at - (-count // BOXES)].reshape(-1, 6)
+            rows[:count] = every[start : start + count]
+    return np.stack([first, blocks], axis=1), made.swapaxes(1, 2)
 
 
 def _listed(

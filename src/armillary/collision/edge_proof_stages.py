@@ -24,18 +24,16 @@ import numpy as np
 
 from armillary.collision.check_stages import square
 from armillary.collision.columns import Room
-from armillary.collision.edge_stages import (
-    EdgeColumns,
-    EdgeFormulas,
+from armillary.collision.edge_stages import EdgeColumns, EdgeFormulas, compared
+from armillary.collision.motion_stages import coordinate_motion, velocity_at
+from armillary.collision.nearness import (
     around,
     axis_of,
     beyond,
-    compared,
     to_axis,
     to_box,
     within,
 )
-from armillary.collision.motion_stages import coordinate_motion, velocity_at
 from armillary.collision.shape_boxes import BoxPair, gap_of_boxes
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline

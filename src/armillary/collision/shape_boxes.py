@@ -23,6 +23,7 @@ from armillary.trace.functions import absolute, maximum
 
 __all__ = ["BoxColumns", "BoxPair", "gap_of_boxes"]
 
+
 class BoxPair(NamedTuple):
     """The boxes around two shapes, each in the frame of its moving link.
 
@@ -72,7 +73,7 @@ class BoxColumns(Columns):
 
 
 def gap_of_boxes(pair: BoxPair) -> Number:
-    """Return a distance that two shapes have at least; below 0 where it is not known."""
+    """Return a distance that two shapes have at least; it may be below 0."""
     X, Y = Pose.from_matrix(pair.X_A), Pose.from_matrix(pair.X_B)
     U = [X.rotate(three(axis)) for axis in pair.box_axes_a]
     W = [Y.rotate(three(axis)) for axis in pair.box_axes_b]
@@ -83,9 +84,7 @@ def gap_of_boxes(pair: BoxPair) -> Number:
     def reach(halves: Sequence[Number], turned: Sequence[Number]) -> Number:
         return sum((a * b for a, b in zip(halves, turned, strict=True)), 0.0)
 
-    gaps: list[Any] = [
-        absolute(dot(t, U[i])) - h[i] - reach(g, R[i]) for i in range(3)
-    ]
+    gaps: list[Any] = [absolute(dot(t, U[i])) - h[i] - reach(g, R[i]) for i in range(3)]
     gaps += [
         absolute(dot(t, W[j])) - g[j] - reach(h, [row[j] for row in R])
         for j in range(3)

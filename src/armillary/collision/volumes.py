@@ -232,4 +232,3 @@ def box_around(points: Array) -> tuple[Array, Array, Array]:
         found.append((float(half.prod()), 0.5 * (low + high) @ axes, axes, half))
     _, centre, axes, half = min(found, key=lambda one: one[0])
     return centre, axes, half
-

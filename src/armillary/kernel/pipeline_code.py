@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
+from armillary.kernel.block_rows import ALIGNMENT, aligned, read_rows, write_rows
+from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
@@ -45,7 +46,6 @@ from armillary.kernel.pipeline_columns import (
 from armillary.kernel.record_code import lane_records
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
-from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Program
 
 __all__ = ["TABLE", "column_code", "pipeline_code"]
@@ -56,20 +56,8 @@ TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 IN_REGISTERS: Final = 64
 """Numbers of a column that may be in registers; LLVM decides."""
 
-ALIGNMENT: Final = 64
-
-LONGEST: Final = 256
-"""Most numbers of a row that straight code moves.
-
-Longer rows are moved by a loop over parts of them: straight code for a thousand numbers
-takes seconds to compile.
-"""
-
 NUMBER: Final[tuple[int, ...]] = ()
 """The shape of a column of one number."""
-
-PART: Final = 32
-"""Numbers that an iteration of that loop moves."""
 
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -83,9 +71,9 @@ def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder]
     code = _PipelineCode(
         pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
     )
-    code.read_rows()
+    read_rows(code.f, real, pipeline.inputs, code.columns)
     code.stages(pipeline.stages, None)
-    code.write_rows()
+    write_rows(code.f, real, pipeline.outputs, code.columns)
     code.f.ret(code.flags.get())
     return [*code.called_functions, code.f], code.scratch
 
@@ -192,46 +180,7 @@ class _PipelineCode:
     @property
     def align(self) -> int:
         """Return what the address of a vector is a multiple of [bytes]."""
-        return min(ALIGNMENT, self.real.bytes)
-
-    # rows and columns
-
-    def read_rows(self) -> None:
-        """Turn the rows of the inputs into columns."""
-        f, lanes = self.f, range(self.real.lanes)
-        for number, port in enumerate(self.pipeline.inputs):
-            for first, count in self.parts(port.size):
-                source = f.element(f[f"in{number}"], self.scalar, first)
-                rows = [(source, lane * port.size) for lane in lanes]
-                wanted = set(range(count))
-                values = load_scattered_rows(self.real, rows, count, wanted)
-                target = f.element(self.columns[port.name], self.real, first)
-                for k in range(count):
-                    self.store(values[k], target, k)
-
-    def write_rows(self) -> None:
-        """Turn columns into the rows of the outputs."""
-        f = self.f
-        for number, port in enumerate(self.pipeline.outputs):
-            for first, count in self.parts(port.size):
-                source = f.element(self.columns[port.name], self.real, first)
-                values = [self.load(source, k) for k in range(count)]
-                target = f.element(f[f"out{number}"], self.scalar, first)
-                for square in squares_of(count, self.real.lanes):
-                    row = [values[k] for k in square]
-                    store_square(target, port.size, square, row)
-
-    def parts(self, size: int) -> Iterator[tuple[Operand, int]]:
-        """Yield the first number and the count of the parts of a row, maybe in a loop.
-
-        What is written at the first yield for a long row runs for each of its parts.
-        """
-        whole = size - size % PART if size > LONGEST else 0
-        if whole:
-            with self.f.loop(whole, 0, PART) as first:
-                yield first, PART
-        if whole < size:
-            yield whole, size - whole
+        return aligned(self.real)
 
     # stages
 

@@ -343,7 +343,9 @@ class _LoopMemory:
             rows = calls[first : first + done, RESULTS:]
             used = 0
             for row, length in zip(
-                rows[:, :-1].tolist(), rows.view(np.float64)[:, -1].tolist(), strict=True
+                rows[:, :-1].tolist(),
+                rows.view(np.float64)[:, -1].tolist(),
+                strict=True,
             ):
                 status, points, goal, *counts = row
                 q = self.path[used : used + points].copy()
