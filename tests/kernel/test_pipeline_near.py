@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from armillary.errors import KernelError
-from armillary.kernel.pipeline import BOXES, Each, Near, Pipeline
+from armillary.kernel.pipeline import BOXES, Each, NearRecords, Pipeline
 from armillary.kernel.pipeline_kernel import compile_pipeline
 from armillary.kernel.tables import Table, reals, span
 from armillary.trace import Port, trace
 from armillary.trace.functions import select
 
-NEAR = Near("boxes", "near", "low", "high")
+NEAR = NearRecords("boxes", "near", "low", "high")
 REACH = 0.25
 
 
-def hits(near: Near | None) -> Pipeline:
+def hits(near: NearRecords | None) -> Pipeline:
     """Return how often balls around points of groups have a point in them."""
     low, high = (
         trace(
@@ -86,11 +86,17 @@ def test_all_records_that_matter_run(dtype: str, lanes: int):
 @pytest.mark.parametrize(
     ("near", "message"),
     [
-        (Near("points", "near", "low", "high"), "'points' has not the one field of 16"),
-        (Near("boxes", "members", "low", "high"), "'members' is not a span of 'boxes'"),
-        (Near("boxes", "near", "x", "wide"), "no column 'wide'"),
+        (
+            NearRecords("points", "near", "low", "high"),
+            "'points' has not the one field of 16",
+        ),
+        (
+            NearRecords("boxes", "members", "low", "high"),
+            "'members' is not a span of 'boxes'",
+        ),
+        (NearRecords("boxes", "near", "x", "wide"), "no column 'wide'"),
     ],
 )
-def test_names_are_looked_up(near: Near, message: str):
+def test_names_are_looked_up(near: NearRecords, message: str):
     with pytest.raises(KernelError, match=message):
         hits(near)

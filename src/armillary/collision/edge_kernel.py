@@ -331,7 +331,7 @@ class _EdgeRecords:
     def _ranges(
         self, still: Tables, of_spheres: Indices, of_boxes: Indices
     ) -> tuple[Indices, Array, Indices, Array]:
-        """Return which records of `Near` are those of each link, and these, twice."""
+        """Return which records of `NearRecords` are those of links, and these, twice."""
         columns = self.columns
         spheres, boxes = (
             still[each.name] for each in (columns.spheres, columns.still_boxes)
@@ -532,7 +532,7 @@ class _EdgeRecords:
 def _near_ranges(
     centres: Array, halves: Array, spans: Indices
 ) -> tuple[Indices, Array]:
-    """Return the records of `Near`, and which are those of each link.
+    """Return the records of `NearRecords`, and which are those of each link.
 
     Args:
         centres: Of the box around each obstacle, shape (n, 3).

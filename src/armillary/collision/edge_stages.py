@@ -39,7 +39,7 @@ from armillary.collision.nearness import (
 )
 from armillary.collision.shape_boxes import BoxColumns, BoxPair, gap_of_boxes
 from armillary.kernel.columns import Column, call, each, when
-from armillary.kernel.pipeline import BOXES, Near, Pipeline, Stage
+from armillary.kernel.pipeline import BOXES, NearRecords, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
@@ -224,7 +224,7 @@ class EdgeColumns(BoxColumns):
 
     @property
     def ranges_of_spheres(self) -> Table:
-        """Return the table of where spheres are that stand still; see `Near`."""
+        """Return the table of where spheres are that stand still; see `NearRecords`."""
         return self.table("ranges_of_spheres", self.sphere_ranges)
 
     @property
@@ -400,7 +400,10 @@ def compared(
     going, near = columns.going, columns.near
 
     def all_of(
-        table: Table, *stages: Stage, within: str = "", ranges: Near | None = None
+        table: Table,
+        *stages: Stage,
+        within: str = "",
+        ranges: NearRecords | None = None,
     ) -> Stage:
         return each(
             table,
@@ -412,8 +415,8 @@ def compared(
         )
 
     low, high = columns.low.name, columns.high.name
-    of_spheres = Near(columns.ranges_of_spheres.name, NEAR_SPHERES, low, high)
-    of_boxes = Near(columns.ranges_of_boxes.name, NEAR_BOXES, low, high)
+    of_spheres = NearRecords(columns.ranges_of_spheres.name, NEAR_SPHERES, low, high)
+    of_boxes = NearRecords(columns.ranges_of_boxes.name, NEAR_BOXES, low, high)
 
     def where(column: Port, *stages: Stage) -> Stage:
         return when(column, *stages, together=True)

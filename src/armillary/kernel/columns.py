@@ -45,8 +45,8 @@ from armillary.kernel.pipeline import (
     Dense,
     Each,
     Farthest,
-    Near,
     NearestPoint,
+    NearRecords,
     Stage,
     Subdivide,
     When,
@@ -506,7 +506,7 @@ def each(
     within: str = "",
     active: Port | None = None,
     together: bool = False,
-    near: Near | None = None,
+    near: NearRecords | None = None,
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
     name = active.name if active else ""

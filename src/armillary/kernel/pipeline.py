@@ -40,8 +40,8 @@ from armillary.kernel.stages import (
     Each,
     Farthest,
     Leaf,
-    Near,
     NearestPoint,
+    NearRecords,
     Stage,
     Subdivide,
     When,
@@ -63,7 +63,7 @@ __all__ = [
     "Dense",
     "Each",
     "Farthest",
-    "Near",
+    "NearRecords",
     "NearestPoint",
     "Pipeline",
     "Stage",
@@ -411,7 +411,7 @@ class _Check:
     def near(
         self,
         each: Each,
-        near: Near,
+        near: NearRecords,
         known: set[str],
         fields: Mapping[str, tuple[int, ...]],
     ) -> None:

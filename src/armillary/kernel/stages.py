@@ -17,7 +17,7 @@ __all__ = [
     "Each",
     "Farthest",
     "Leaf",
-    "Near",
+    "NearRecords",
     "NearestPoint",
     "Region",
     "Stage",
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 BOXES: Final = 16
-"""How many records `Near` compares at once."""
+"""How many records `NearRecords` compares at once."""
 
 
 def program(
@@ -46,7 +46,7 @@ def program(
 
 @final
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearRecords:
     """Which records of an `Each` matter: whose box meets a box around all rows.
 
     For others its stages would change nothing, so that they need not run. Sixteen
@@ -89,7 +89,7 @@ class Each:
     within: str = ""
     active: str = ""
     together: bool = False
-    near: Near | None = None
+    near: NearRecords | None = None
 
 
 @final

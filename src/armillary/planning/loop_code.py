@@ -38,7 +38,7 @@ from armillary.planning.layout import (
     TREE,
     WORK,
 )
-from armillary.planning.mend_code import MendCode
+from armillary.planning.repair_code import RepairCode
 from armillary.planning.search_code import SearchCode, end_of
 from armillary.planning.shorten_code import ShortenCode
 from armillary.planning.tree_code import TreeCode
@@ -55,7 +55,15 @@ def loop_code(real: Type, prover_lanes: int) -> str:
         real: The vectors of the check, which are those of trees.
         prover_lanes: Lanes of the prover, which computes in 64 bits.
     """
-    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, MendCode, ImproveCode, LoopCode
+    parts = (
+        EdgeCode,
+        TreeCode,
+        SearchCode,
+        ShortenCode,
+        RepairCode,
+        ImproveCode,
+        LoopCode,
+    )
     functions: list[FunctionBuilder] = []
     for part in parts:
         functions += part(real, prover_lanes).functions()
@@ -137,9 +145,9 @@ class LoopCode(PartOfLoop):
         count.set(call(f, "shorten", I64, raw_count))
         with f.when(SETUP.load(f["s"], "prove").equals(0)):
             f.ret(count.get())
-        mended = call(f, "mend", I64, count.get())
-        with f.when(mended > 0):
-            f.ret(mended)
+        repaired = call(f, "repair", I64, count.get())
+        with f.when(repaired > 0):
+            f.ret(repaired)
         # Else the way before corners were cut, or one whose edges are proven as they
         # are found.
         was_sure = CALL.load(f["c"], "sure").differs(0)
@@ -206,8 +214,8 @@ class LoopCode(PartOfLoop):
     def plans(self) -> FunctionBuilder:
         """Solve problems one after the other; return how many are solved.
 
-        Their ways follow each other in memory with room for so many way points; there
-        is none left where another way might be too long.
+        Their ways follow each other in memory with room for so many way points; it ends
+        where another way might be too long for what is left.
         """
         f = FunctionBuilder(
             "plans",

@@ -1,4 +1,4 @@
-"""The code of a planner that mends ways: motions that are refuted make way for others.
+"""The code of a planner that repairs ways: motions that are refuted make way for others.
 
 Samples miss contacts that are short. Where the proof of a motion of a way fails, there
 is a way around the contact nearby as a rule: a search between the ends of that motion
@@ -22,7 +22,7 @@ from armillary.planning.code_parts import (
 )
 from armillary.planning.layout import CALL, SETUP, WORK
 
-__all__ = ["MendCode"]
+__all__ = ["RepairCode"]
 
 DETOURS: Final = 8
 """Motions of a way that are replaced at most."""
@@ -34,19 +34,19 @@ COUNTED: Final = ("edges", "checks", "proofs", "samples")
 """What a detour adds to the counts of its problem."""
 
 
-class MendCode(PartOfLoop):
-    """The functions that mend ways."""
+class RepairCode(PartOfLoop):
+    """The functions that repair ways."""
 
     def functions(self) -> list[FunctionBuilder]:
         """Return all of them; each stands behind those that it calls."""
-        return [self.mend()]
+        return [self.repair()]
 
-    def mend(self) -> FunctionBuilder:
+    def repair(self) -> FunctionBuilder:
         """Prove a way, with detours where that fails; return how many points it has.
 
         It is 0 where a detour is not found, or too many are needed.
         """
-        f = function("mend", I64, count=I64)
+        f = function("repair", I64, count=I64)
         s, w, c, n = f["s"], f["w"], f["c"], SETUP.load(f["s"], "n")
         path, detour = CALL.load(c, "path"), WORK.load(w, "detour")
         count, k = f.variable(I64, f["count"]), f.variable(I64, 1)
