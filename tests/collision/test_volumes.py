@@ -10,7 +10,7 @@ from armillary.collision.volumes import box_around, box_records, capsule_around
 from armillary.shapes import Box, Capsule, ConvexPolyhedron, Sphere, distance
 
 
-def test_capsules_contain_spheres_and_are_no_larger_than_they_must():
+def test_capsules_contain_spheres_and_touch_one_of_them():
     rng = np.random.default_rng(0)
     for count in (1, 2, 9):
         centres, radii = rng.normal(size=(count, 3)), rng.uniform(0.0, 0.4, count)

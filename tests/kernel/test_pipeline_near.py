@@ -88,11 +88,11 @@ def test_all_records_that_matter_run(dtype: str, lanes: int):
     [
         (
             NearRecords("points", "near", "low", "high"),
-            "'points' has not the one field of 16",
+            "not the one field of 16",
         ),
         (
             NearRecords("boxes", "members", "low", "high"),
-            "'members' is not a span of 'boxes'",
+            "is not a span of 'boxes'",
         ),
         (NearRecords("boxes", "near", "x", "wide"), "no column 'wide'"),
     ],

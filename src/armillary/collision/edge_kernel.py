@@ -331,7 +331,7 @@ class _EdgeRecords:
     def _ranges(
         self, still: Tables, of_spheres: Indices, of_boxes: Indices
     ) -> tuple[Indices, Array, Indices, Array]:
-        """Return which records of `NearRecords` are those of links, and these, twice."""
+        """Return which records of `NearRecords` links have, and these, twice."""
         columns = self.columns
         spheres, boxes = (
             still[each.name] for each in (columns.spheres, columns.still_boxes)

@@ -1,7 +1,8 @@
 """Boxes around shapes, which tell of most pairs that they are apart.
 
-The distance of two convex shapes is at least the gap between their shadows on any axis. Of boxes around them the axes of both are tried: in a frame with the axes u_i of
-one, whose halves are h_i, a box with axes w_j and halves g_j at t leaves the gap
+The distance of two convex shapes is at least the gap between their shadows on any axis.
+Of boxes around them the axes of both are tried: in a frame with the axes u_i of one,
+whose halves are h_i, a box with axes w_j and halves g_j at t leaves the gap
 
     |t . u_i| - h_i - sum_j g_j |w_j . u_i|.
 

@@ -1,4 +1,4 @@
-"""The code of `NearRecords`: records whose boxes meet a box around all lanes, one by one."""
+"""The code of `NearRecords`: records whose boxes meet a box around all lanes."""
 
 from __future__ import annotations
 

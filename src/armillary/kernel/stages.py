@@ -1,4 +1,4 @@
-"""Stages of pipelines: regions around programs, and what is no program."""
+"""Stages of pipelines: programs, regions around them, calls and loops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code of a planner that repairs ways: motions that are refuted make way for others.
+"""The code of a planner that repairs ways: detours in place of refuted motions.
 
 Samples miss contacts that are short. Where the proof of a motion of a way fails, there
 is a way around the contact nearby as a rule: a search between the ends of that motion
