@@ -65,7 +65,7 @@ def loop_code(real: Type, prover_lanes: int) -> str:
         LoopCode,
     )
     functions: list[FunctionBuilder] = []
-    for part in (*parts, LoopCode):
+    for part in parts:
         functions += part(real, prover_lanes).functions()
     return module_text(functions)
 
