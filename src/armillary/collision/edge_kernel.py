@@ -290,7 +290,7 @@ class _EdgeRecords:
             columns.box_half,
             columns.box_radius,
         )
-        still = {
+        still: Tables = {
             columns.spheres.name: _listed(
                 spheres, sphere_ports, (BALLS_NEAR_SPHERE, SHAPES_NEAR_SPHERE)
             ),

@@ -403,7 +403,7 @@ class _LoopMemory:
         call, path = np.zeros(CALL_WORDS, np.int64), np.empty((2 * PATH_ROOM, n))
         addresses = address_of(loop.words), address_of(words), address_of(call)
         verdicts = np.empty(USUAL_GOALS, np.int64)
-        view, owned = memoryview(call).cast("B").cast("q"), [*trees, ramp, *owned]
+        view, owned = call.data.cast("B").cast("q"), [*trees, ramp, *owned]
         return cls(words, view, path, verdicts, addresses, tuple(owned))
 
 
