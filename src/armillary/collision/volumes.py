@@ -229,9 +229,11 @@ def _boxes(tables: CheckTables, first: int) -> ShapeBoxes:
         rounded[:, part].copy() for part in (slice(3), slice(3, 6), 6)
     )
     axes = np.tile(np.eye(3), (len(shapes), 1, 1))
-    hulls = [isinstance(each.shape, ConvexPolyhedron) for each in shapes]
+    hulls = [type(each.shape) is ConvexPolyhedron for each in shapes]
     for k in np.flatnonzero(hulls).tolist():
-        points = np.array(shapes[k].shape.vertices)
+        hull = shapes[k].shape
+        assert isinstance(hull, ConvexPolyhedron)
+        points = np.array(hull.vertices)
         centres[k], axes[k], halves[k] = box_around(points)
     # Around what has no box there is a sphere.
     round_ = np.flatnonzero(np.isnan(radii))
