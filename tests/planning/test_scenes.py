@@ -181,6 +181,20 @@ def test_records_are_those_of_a_cell_that_knows_nothing() -> None:
                 np.testing.assert_array_equal(values, theirs[key], err_msg=name)
 
 
+def test_a_part_that_is_held_turned_has_its_own_records() -> None:
+    # The sphere around it stays where it is; the capsule does not.
+    for angle in (0.0, 1.5):
+        X = arm.Pose.translation(0.4, 0, 0) @ arm.Pose.rotation_x(angle)
+        codes, others = (
+            codes_of(each.collision(each.home.attach("box1", "arm/l2", pose=X)))
+            for each in (cell(), new_cell())
+        )
+        for code, other in zip(codes, others, strict=True):
+            theirs = numbers_of(other)
+            for key, values in numbers_of(code).items():
+                np.testing.assert_array_equal(values, theirs[key], err_msg=str(key))
+
+
 @pytest.mark.parametrize("step", range(0, STEPS, 2))
 def test_verdicts_are_those_of_a_cell_with_the_obstacles(step: int) -> None:
     check, other = check_at(cell(), step), edited_at(step)
