@@ -24,7 +24,7 @@ from armillary.model.limits import UNLIMITED, Limits
 from armillary.model.link import Link
 from armillary.spatial.pose import Pose
 
-__all__ = ["BALL", "FLOATING", "JointStep", "links_behind", "placed"]
+__all__ = ["BALL", "FLOATING", "PartOfJoint", "links_behind", "placed"]
 
 SLIDES: Final[dict[str, Joint]] = {
     "x": Prismatic(axis=X),
@@ -47,7 +47,7 @@ FLOATING: Final[dict[str, Joint]] = SLIDES | BALL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JointStep:
+class PartOfJoint:
     """One of several joints between two links.
 
     Attributes:
@@ -75,7 +75,7 @@ def placed(origin: Pose, joints: Iterable[Joint]) -> list[Joint]:
 
 
 def links_behind(
-    steps: Sequence[JointStep], *, parent: str, body: Link, names: FreeNames
+    steps: Sequence[PartOfJoint], *, parent: str, body: Link, names: FreeNames
 ) -> list[Link]:
     """Return the links behind joints, the last one a body.
 

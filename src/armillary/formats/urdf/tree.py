@@ -15,7 +15,7 @@ from armillary.formats.names import FreeNames, check_unique, depth_first, shown_
 from armillary.formats.several_joints import (
     BALL,
     FLOATING,
-    JointStep,
+    PartOfJoint,
     links_behind,
     placed,
 )
@@ -355,7 +355,7 @@ def _split(
         f"{', '.join(names)}",
     )
     steps = [
-        JointStep(name=name, joint=each)
+        PartOfJoint(name=name, joint=each)
         for name, each in zip(names, placed(joint.origin, moves.values()), strict=True)
     ]
     return links_behind(steps, parent=joint.parent, body=body, names=links)

@@ -11,7 +11,7 @@ import msgspec
 
 from armillary.formats.diagnostic import Severity
 from armillary.formats.names import FreeNames
-from armillary.formats.several_joints import JointStep, links_behind, placed
+from armillary.formats.several_joints import PartOfJoint, links_behind, placed
 from armillary.formats.usd.joints import AXES, Freedom, StageJoint
 from armillary.formats.usd.scene import StagePrims
 from armillary.model.coupling import Coupling
@@ -327,7 +327,7 @@ class TreeBuilder:
         body = self._body_of(child, tree.link_of[child], self._names)
         self._hung.add(child)
         back = scene.pose(parent).inverse() @ scene.pose(child)
-        steps: list[JointStep] = []
+        steps: list[PartOfJoint] = []
         for joint in joints:
             (freedom,) = joint.freedoms
             k = joint.bodies.index(child)
@@ -341,7 +341,7 @@ class TreeBuilder:
             moved = kind(axis=_plain(axis), precursor=back @ at)
             back = at.inverse()
             steps.append(
-                JointStep(
+                PartOfJoint(
                     name=name,
                     joint=moved,
                     limits=freedom.limits,
@@ -370,7 +370,7 @@ class TreeBuilder:
     ) -> None:
         """Add the links of a joint with several coordinates."""
         named = [
-            JointStep(
+            PartOfJoint(
                 name=self._joint_names.derive(
                     f"{name}_{ENDS_OF_NAMES[each.slides]}_{each.axis.lower()}"
                 ),
