@@ -181,7 +181,7 @@ def test_records_are_those_of_a_cell_that_knows_nothing() -> None:
                 np.testing.assert_array_equal(values, theirs[key], err_msg=name)
 
 
-def test_parts_that_are_held_turned_have_records_of_their_own() -> None:
+def test_records_after_a_part_was_turned_in_its_grip() -> None:
     # The sphere around it stays where it is; the capsule does not.
     for angle in (0.0, 1.5):
         X = arm.Pose.translation(0.4, 0, 0) @ arm.Pose.rotation_x(angle)
