@@ -360,7 +360,8 @@ class CheckTables:
 
         Among clouds the numbers of each are followed by those of a sphere around it.
         """
-        return kept(self, ("numbers", *room[1:]), lambda: self._padded(room))
+        key = "numbers", room.numbers, room.has_clouds
+        return kept(self, key, lambda: self._padded(room))
 
     def _padded(self, room: Room) -> Array:
         shapes, known = self.pairs.shapes, self.part.shapes

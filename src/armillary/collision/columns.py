@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, NamedTuple, final
 
-from armillary.kernel.columns import Column, Columns, index_field, number_field
+from armillary.collision.shape_boxes import BoxColumns
+from armillary.kernel.columns import Column, index_field, number_field
 from armillary.kernel.tables import Field, Table, code, record, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.trace import Port
@@ -56,15 +57,19 @@ class Room(NamedTuple):
         numbers: For how many numbers of a shape.
         has_clouds: Whether there are clouds among the shapes; then the numbers of each
             are followed by those of a sphere around it.
+        balls: For how many spherical shapes, where those are kept.
+        has_many: Whether links have many obstacles.
     """
 
     spheres: int
     numbers: int
     has_clouds: bool = False
+    balls: int = 1
+    has_many: bool = False
 
 
 @final
-class CheckColumns(Columns):
+class CheckColumns(BoxColumns):
     """The columns of the pipelines of a cell, and the tables that all rows share.
 
     Attributes:
@@ -410,6 +415,7 @@ class CheckColumns(Columns):
             *(self.shape_ball_a, self.shape_ball_b, self.shape_reach),
             *(self.shape_velocity_a, self.shape_velocity_b),
             *(self.twist_a, self.twist_b, self.radius_a, self.radius_b),
+            *self.boxes,
             *(index_field(X, into=self.poses) for X in (self.X_A, self.X_B)),
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),

@@ -19,9 +19,7 @@ from armillary.collision.check_kernel import codes_of, shape_records
 from armillary.collision.columns import Room, records
 from armillary.collision.edge_layout import (
     EdgeLayout,
-    MovingLayout,
     StillRecords,
-    rounded_box,
 )
 from armillary.collision.edge_proof_stages import (
     EdgeProofColumns,
@@ -32,6 +30,10 @@ from armillary.collision.edge_stages import (
     BALLS_B,
     BALLS_NEAR_BOX,
     BALLS_NEAR_SPHERE,
+    BALLS_OF_B,
+    BALLS_OF_LINK,
+    NEAR_BOXES,
+    NEAR_SPHERES,
     OF_BOXES,
     OF_SPHERES,
     SHAPES_NEAR_BOX,
@@ -44,7 +46,13 @@ from armillary.collision.lengths import NEARNESS
 from armillary.collision.motion_kernel import PositionBox, coordinate_records
 from armillary.collision.placed_pairs import PlacedPairs
 from armillary.collision.precision import Precision
+from armillary.collision.volumes import (
+    box_records,
+    link_capsules,
+    rounded_boxes,
+)
 from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
+from armillary.kernel.pipeline import BOXES
 from armillary.kernel.pipeline_records import PipelineRecords
 from armillary.kernel.tables import pack_all
 from armillary.kinematics.moving_links import straight_links
@@ -77,6 +85,12 @@ with that which does not.
 
 FEWEST_LINKS: Final = 32
 """Room for so many links that move at least; more of them compile other code."""
+
+FEWEST_BALLS: Final = 64
+"""The same for spherical shapes that move."""
+
+MANY: Final = 10
+"""With more obstacles those near a link are found many at once."""
 
 
 class Nearness(NamedTuple):
@@ -155,12 +169,18 @@ def edge_proof_columns(
 
 
 def _room(pairs: PlacedPairs) -> Room:
-    """Return what code is made for: of spheres, those around links that move."""
+    """Return what code is made for: links that move, and their spherical shapes."""
+    layout = EdgeLayout.of(pairs.tables)
     # One more stands for all that stands still.
-    moving, links = MovingLayout.of(pairs.tables.extends or pairs.tables), FEWEST_LINKS
-    while links <= len(moving.links):
+    links, balls = FEWEST_LINKS, FEWEST_BALLS
+    while links <= len(layout.moving.links):
         links *= 4
-    return pairs.tables.room._replace(spheres=links)
+    while balls < len(layout.moving.balls):
+        balls *= 4
+    # Comparing many obstacles at once takes other code.
+    has_many = len(layout.spheres.shapes) + len(layout.boxes.shapes) > MANY
+    room = pairs.tables.room
+    return room._replace(spheres=links, balls=balls, has_many=has_many)
 
 
 class _Rates(NamedTuple):
@@ -231,7 +251,7 @@ class _EdgeRecords:
         made = {**self._still, columns.shapes.name: self._shapes(known)}
         if len(self._layout.still):
             table = columns.shape_pairs
-            mates = records(self._mates(self._layout.still))
+            mates = records(self._mates(len(self._layout.still)))
             made[table.name] = table.with_numbers(
                 known.function.records[table.name], mates
             )
@@ -286,7 +306,9 @@ class _EdgeRecords:
         pairs, rates = self.pairs, self.rates
         box = rates and tuple(each.tobytes() for each in rates.box)
         most = self.precision.rounding, self.precision.most_extent
-        where = pairs.pose_key, pairs.moving_centres
+        # Where attached links are turned, too: capsules are around their shapes.
+        turned = pairs.placed.whole[self._layout.moving.links, :3, :4].tobytes()
+        where = pairs.pose_key, pairs.moving_centres, turned
         code = self.code.dtype.char, self.code.lanes, self.room
         return (type(self.columns), code, self.near, most, where, box)
 
@@ -328,10 +350,10 @@ class _EdgeRecords:
             columns.ball_pose: rows,
             columns.ball_centre: centres,
             columns.ball_radius: radii + touching,
+            columns.ball_point: np.arange(len(balls)),
         }
         other: dict[Port, Any] = {
-            columns.other_pose: rows,
-            columns.other_centre: centres,
+            columns.other_point: np.arange(len(balls)),
             columns.other_radius: radii,
         }
         a, b, spans, _ = layout.pairs
@@ -339,16 +361,21 @@ class _EdgeRecords:
             columns.pair_a: layout.places[a],
             columns.pair_b: layout.places[b],
             columns.pair_reach: tables.radii[a] + tables.radii[b] + touching,
-            columns.pair_radius: tables.radii[b],
+            columns.pair_filled_a: layout.places[a],
+            columns.pair_filled_b: layout.places[b],
+            **self._capsules(pairs, a, b),
         }
         more: Tables = {}
         if isinstance(columns, EdgeProofColumns):
             assert self.rates is not None
             owners = layout.places[layout.owner[balls]]
             own |= {columns.ball_twist: rows, columns.ball_bounds: owners}
-            other |= {columns.other_twist: rows, columns.other_bounds: owners}
+            own[columns.ball_grown] = np.arange(len(balls))
+            other[columns.other_grown] = np.arange(len(balls))
             both[columns.pair_grown_a] = layout.places[a]
             both[columns.pair_grown_b] = layout.places[b]
+            both[columns.pair_twist] = layout.moving_rows[b]
+            both[columns.pair_bounds] = layout.places[b]
             _, speeds, levers = self.rates
             more = {
                 **moving_twists(straight_links(pairs.moving.cell)).records(pairs.state),
@@ -364,8 +391,31 @@ class _EdgeRecords:
                 **records(both),
                 BALLS_A: layout.ball_spans[a],
                 BALLS_B: layout.ball_spans[b],
+                BALLS_OF_B: layout.ball_spans[b],
                 SHAPES_NEAR_LINK: spans,
             },
+        }
+
+    def _capsules(self, pairs: PlacedPairs, a: Any, b: Any) -> dict[Port, Any]:
+        """Return the fields of capsules around the second links of pairs.
+
+        Args:
+            pairs: The pairs of the check without obstacles.
+            a: The first link of each pair, shape (p,).
+            b: The second.
+        """
+        columns, frames = self.columns, pairs.placed.whole[b, :3, :4]
+        capsules, radii = link_capsules(pairs.tables), pairs.tables.radii
+        ends = capsules.ends[b] @ frames[:, :, :3].transpose(0, 2, 1)
+        ends += frames[:, np.newaxis, :, 3]
+        squares = ((ends[:, 1] - ends[:, 0]) ** 2).sum(axis=1)
+        scale = np.divide(1.0, squares, out=np.zeros(len(b)), where=squares > 1e-12)
+        return {
+            columns.pair_pose: self._layout.moving.moving_rows[b],
+            columns.pair_ends: ends,
+            columns.pair_scale: scale,
+            columns.pair_radius: capsules.radii[b],
+            columns.pair_near: radii[a] + capsules.radii[b] + self.near.touching,
         }
 
     def _links(self) -> Mapping[str, Any]:
@@ -378,10 +428,14 @@ class _EdgeRecords:
             columns.link_centre: pairs.placed.spheres[links],
             columns.link_radius: pairs.tables.radii[links] + self.near.touching,
             columns.link_ball: np.arange(len(links)),
+            columns.link_filled: np.arange(len(links)),
         }
         spans = {
+            BALLS_OF_LINK: layout.moving.ball_spans[links],
             OF_SPHERES: layout.spheres.of_links,
             OF_BOXES: layout.boxes.of_links,
+            NEAR_SPHERES: layout.spheres.blocks,
+            NEAR_BOXES: layout.boxes.blocks,
         }
         if not isinstance(columns, EdgeProofColumns):
             return {**records(record), **spans}
@@ -395,7 +449,8 @@ class _EdgeRecords:
             name: np.concatenate([np.zeros((1, *values.shape[1:]), int), values])
             for name, values in (records(record) | spans).items()
         }
-        for port in (columns.link_ball, columns.link_bounds, columns.link_grown):
+        own = columns.link_ball, columns.link_filled
+        for port in (*own, columns.link_bounds, columns.link_grown):
             every[port.name] = numbers
         most = np.full(len(numbers), self.precision.most_extent)
         return {**every, columns.most_reach.name: most}
@@ -421,7 +476,7 @@ class _EdgeRecords:
             columns.X_B: turned[:, 1],
             columns.enough: np.full(len(order), touching),
             columns.plenty: np.full(len(order), plenty),
-            **self._mates(b),
+            **self._mates(len(b)),
         }
         if isinstance(columns, EdgeProofColumns):
             moving = layout.moving
@@ -432,12 +487,21 @@ class _EdgeRecords:
         both = tables.ordered_shapes[order]
         return {**records(record), **codes_of(both, called, order)}
 
-    def _mates(self, shapes: Any) -> dict[Port, Any]:
-        """Return the spheres around the second shapes of pairs."""
-        columns, pairs = self.columns, self.pairs
+    def _mates(self, count: int) -> dict[Port, Any]:
+        """Return the spheres around the second shapes of pairs, and boxes around both.
+
+        count: Of how many pairs; they are the last ones.
+        """
+        columns, pairs, layout = self.columns, self.pairs, self._layout
+        first = len(layout.called) - count
+        shapes = layout.sides[first:, 1]
+        both = pairs.tables.ordered_shapes[layout.called[first:]]
+        boxes = box_records(columns, pairs, both)
+        boxes[columns.box_rounding] += self.near.touching
         return {
             columns.mate_centre: pairs.placed.centres.take(shapes, axis=0),
             columns.mate_radius: pairs.tables.pairs.radii.take(shapes),
+            **boxes,
         }
 
     # what stands still
@@ -450,16 +514,18 @@ class _EdgeRecords:
         """
         most, dtype = self.near.looked_at, self.code.dtype
         layout, columns, owner = self._layout, self.columns, self.pairs.tables
-        tables = columns.spheres, columns.boxes
+        tables = columns.spheres, columns.still_boxes
+        ranges = columns.ranges_of_spheres, columns.ranges_of_boxes
 
         def made() -> Packed:
             given = self._spheres(most), self._boxes(most)
             key = "still records", dtype.char
             # Ranges do not depend on sizes and places: they are checked once.
             known = kept_few(owner.layout or owner, "still records", key, packed)
+            every = *given, *self._ranges(*given)
             return {
                 table.name: table.with_numbers(known[table.name], records(each))
-                for table, each in zip(tables, given, strict=True)
+                for table, each in zip((*tables, *ranges), every, strict=True)
             }
 
         def packed() -> Packed:
@@ -474,11 +540,13 @@ class _EdgeRecords:
                     tables, given, spans, strict=True
                 )
             }
+            more = zip(ranges, self._ranges(*given), strict=True)
+            whole |= {table.name: records(each) for table, each in more}
             beside = {
                 columns.own_balls.name: np.empty(len(layout.moving.balls)),
                 columns.shape_pairs.name: np.empty(len(layout.called)),
             }
-            every = *tables, columns.own_balls, columns.shape_pairs
+            every = *tables, *ranges, columns.own_balls, columns.shape_pairs
             return pack_all(every, whole, {}, dtype, beside)
 
         return kept_few(self.pairs, "still records", (most, dtype.char), made)
@@ -497,14 +565,7 @@ class _EdgeRecords:
     def _boxes(self, most: float) -> dict[Port, Any]:
         """Return the numbers of what stands still and lies in a rounded box."""
         columns, pairs, of = self.columns, self.pairs, self._layout.boxes
-        tables, shapes, at = pairs.tables, pairs.tables.pairs.shapes, of.at
-        own = kept(
-            tables,
-            "rounded boxes",
-            lambda: np.array(
-                [rounded_box(shapes[k].shape) for k in map(int, of.shapes)]
-            ).reshape(-1, 7),
-        )
+        at, own = of.at, rounded_boxes(pairs.tables).take(of.shapes, axis=0)
         X = pairs.placed.matrices.take(of.shapes, axis=0)
         half, radii = own[:, 3:6], own[:, 6]
         # Most boxes are around the origins of their frames.
@@ -520,6 +581,26 @@ class _EdgeRecords:
             columns.box_half: half.take(at, axis=0),
             columns.box_radius: radii.take(at),
         }
+
+    def _ranges(
+        self, spheres: Mapping[Port, Any], boxes: Mapping[Port, Any]
+    ) -> tuple[dict[Port, Any], dict[Port, Any]]:
+        """Return the least and greatest coordinates of what stands still.
+
+        Args:
+            spheres: The records of what lies in a sphere.
+            boxes: Those of what lies in a rounded box.
+        """
+        columns, layout = self.columns, self._layout
+        radii = np.repeat(spheres[columns.still_radius][:, np.newaxis], 3, axis=1)
+        axes = np.abs(boxes[columns.box_axes])
+        halves = np.einsum("nij,ni->nj", axes, boxes[columns.box_half])
+        halves += boxes[columns.box_radius][:, np.newaxis]
+        centres = spheres[columns.still_centre], boxes[columns.box_centre]
+        return (
+            {columns.sphere_ranges: _blocks(layout.spheres, centres[0], radii)},
+            {columns.box_ranges: _blocks(layout.boxes, centres[1], halves)},
+        )
 
     def _rests(
         self, of: StillRecords, centres: Array, radii: Array, most: float
@@ -538,6 +619,23 @@ class _EdgeRecords:
         squares = np.einsum("ni,ni->n", centres, centres)
         rests: Array = near + LOST * near + (LOST - (1.0 - LOST) * squares).take(of.at)
         return rests
+
+
+def _blocks(of: StillRecords, centres: Array, halves: Array) -> Array:
+    """Return the records of `NearRecords`: (n, 3), (n, 3) -> (k, 6, BOXES).
+
+    Args:
+        of: The records of obstacles.
+        centres: Of the box around each.
+        halves: Half of its edges.
+    """
+    halves = halves + LOST * (np.abs(centres) + halves + 1.0)  # what roundings add
+    made = np.full((int(of.blocks[:, 1].sum()) * BOXES, 6), np.inf)
+    made[:, 3:] = -np.inf  # boxes that nothing meets
+    rows = of.in_blocks
+    every = np.concatenate([centres - halves, centres + halves], axis=1)
+    made[rows[rows >= 0]] = every[rows >= 0]
+    return made.reshape(-1, BOXES, 6).swapaxes(1, 2)
 
 
 class _Known(NamedTuple):

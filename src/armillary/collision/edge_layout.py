@@ -13,55 +13,18 @@ import numpy as np
 import numpy.typing as npt
 
 from armillary.collision.check_tables import CheckTables
-from armillary.model.cloud import Cloud
+from armillary.collision.volumes import rounded_box
+from armillary.kernel.pipeline import BOXES
 from armillary.model.fields import kept
-from armillary.model.primitive import Primitive
-from armillary.model.shapes import (
-    Box,
-    Capsule,
-    ConvexPolyhedron,
-    Cylinder,
-    Lozenge,
-    Sphere,
-)
+from armillary.model.shapes import Sphere
 
-__all__ = ["BOXED", "EdgeLayout", "MovingLayout", "StillRecords", "rounded_box"]
+__all__ = ["EdgeLayout", "MovingLayout", "StillRecords"]
 
 Indices = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
-BOXED: Final = Box, Capsule, Lozenge, Cylinder, ConvexPolyhedron, Cloud
-"""Kinds of shapes that lie in a box with rounded edges; others lie in a sphere."""
-
-EXACT: Final = Sphere, Box, Capsule, Lozenge
-"""Kinds of shapes that are that, and no more than within it."""
-
-
-def rounded_box(shape: Primitive | Cloud) -> tuple[float, ...]:
-    """Return the box with rounded edges around a shape of `BOXED`, in its own frame.
-
-    Returns:
-        Its centre, half of its edges without the rounding, and the rounding [m].
-    """
-    match shape:
-        case Box():
-            a, b, c = shape.size
-            return 0.0, 0.0, 0.0, 0.5 * a, 0.5 * b, 0.5 * c, 0.0
-        case Capsule():
-            return 0.0, 0.0, 0.0, 0.0, 0.0, 0.5 * shape.length, shape.radius
-        case Lozenge():
-            a, b = shape.size
-            return 0.0, 0.0, 0.0, 0.5 * a, 0.5 * b, 0.0, shape.radius
-        case Cylinder():
-            r = shape.radius
-            return 0.0, 0.0, 0.0, r, r, 0.5 * shape.length, 0.0
-        case ConvexPolyhedron():
-            corners = np.array(shape.vertices)
-            low, high = corners.min(axis=0), corners.max(axis=0)
-        case _:
-            assert isinstance(shape, Cloud)
-            low, high = map(np.array, shape.bounding_box())
-    return *(0.5 * (low + high)).tolist(), *(0.5 * (high - low)).tolist(), 0.0
+FEW: Final = 8
+"""So many obstacles of a link are compared one by one."""
 
 
 @final
@@ -84,6 +47,11 @@ class MovingLayout:
     def rows(self) -> Indices:
         """Return the rows of the moving links that shapes move with, shape (n,)."""
         return self.tables.shape_rows
+
+    @property
+    def moving_rows(self) -> Indices:
+        """Return the row of the moving link of each link, shape (l,)."""
+        return self.tables.fixed.rows
 
     @cached_property
     def owner(self) -> Indices:
@@ -175,6 +143,8 @@ class StillRecords(NamedTuple):
         balls: The spheres of the link that it is compared with, shape (k, 2).
         called: Its pairs of shapes whose code is called, shape (k, 2).
         of_links: The records of each link that moves, shape (m, 2).
+        blocks: Their blocks of `BOXES`, of links with more than `FEW`, shape (m, 2).
+        in_blocks: The place of each record in those, -1 where it has none, shape (k,).
     """
 
     shapes: Indices
@@ -183,6 +153,8 @@ class StillRecords(NamedTuple):
     balls: Indices
     called: Indices
     of_links: Indices
+    blocks: Indices
+    in_blocks: Indices
 
 
 @final
@@ -233,8 +205,10 @@ class EdgeLayout:
         used = np.unique(of_shape)
         is_boxed, is_exact = np.zeros((2, len(shapes)), np.bool_)
         for k in map(int, used):
-            is_boxed[k] = isinstance(shapes[k].shape, BOXED)
-            is_exact[k] = isinstance(shapes[k].shape, EXACT)
+            shape = shapes[k].shape
+            box = rounded_box(shape)
+            is_boxed[k] = box is not None
+            is_exact[k] = isinstance(shape, Sphere) if box is None else box.is_shape
         # Spheres of a link need no code where it is exact.
         own_ball = tables.are_spheres[sides[:, 0]]
         is_called = ~(own_ball & is_exact[sides[:, 1]])
@@ -249,7 +223,12 @@ class EdgeLayout:
             mine, at = np.unique(of_shape[chosen], return_inverse=True)
             counts = np.bincount(of_link[chosen], minlength=len(moving.links))
             some = links[chosen], balls[chosen], spans[chosen]
-            return StillRecords(mine, at, *some, _spans(counts))
+            of_links = _spans(counts)
+            blocks = _spans(np.where(counts <= FEW, 0, -(-counts // BOXES)))
+            place = np.arange(len(at)) - of_links[:, 0].repeat(counts)
+            place += BOXES * blocks[:, 0].repeat(counts)
+            place[(counts <= FEW).repeat(counts)] = -1
+            return StillRecords(mine, at, *some, of_links, blocks, place)
 
         boxed, called = is_boxed[of_shape], which[is_called]
         both = moving.pairs.called

@@ -24,21 +24,33 @@ import numpy as np
 
 from armillary.collision.check_stages import square
 from armillary.collision.columns import Room
-from armillary.collision.edge_stages import (
-    EdgeColumns,
-    EdgeFormulas,
-    compared,
+from armillary.collision.edge_stages import EdgeColumns, EdgeFormulas, compared
+from armillary.collision.motion_stages import coordinate_motion, velocity_at
+from armillary.collision.nearness import (
+    around,
+    axis_of,
+    beyond,
+    to_axis,
     to_box,
     within,
 )
-from armillary.collision.motion_stages import coordinate_motion, velocity_at
+from armillary.collision.shape_boxes import BoxPair, gap_of_boxes
 from armillary.kernel.columns import Column, each
 from armillary.kernel.pipeline import Pipeline
 from armillary.kernel.tables import Table
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.kinematics.moving_twists import moving_twists
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, norm, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    add,
+    dot,
+    norm,
+    three,
+)
 from armillary.trace import Port, Program
 from armillary.trace.functions import absolute, maximum, minimum, select
 
@@ -85,11 +97,14 @@ class EdgeProofColumns(EdgeColumns):
     growths = Column("those of all links", "links")
     ball_twist = Column("twist of the link of a sphere", 6, 1, into="twists")
     ball_bounds = Column("bounds of that link", 2, into="bounds")
-    ball_grown = Column("how far a sphere moves", unit="m")
-    other_twist = Column("twist of the link of another", 6, 1, into="twists")
-    other_bounds = Column("bounds of that link", 2, into="bounds")
+    ball_grown = Column("how far a sphere moves", into="ball_growths")
+    ball_growths = Column("how far all spherical shapes move", "balls", unit="m")
+    other_grown = Column("how far a sphere of another link moves", into="ball_growths")
     pair_grown_a = Column("how far the sphere around one link moves", into="growths")
     pair_grown_b = Column("the same of the other", into="growths")
+    pair_twist = Column("twist of the moving link of that", 6, 1, into="twists")
+    pair_bounds = Column("its bounds", 2, into="bounds")
+    axis_grown = Column("how far the capsule around it moves", unit="m")
     shape_bounds = Column("bounds of the link of a shape", 2, into="bounds")
     mate_bounds = Column("bounds of the link of the other", 2, into="bounds")
 
@@ -99,9 +114,10 @@ class EdgeProofColumns(EdgeColumns):
         self.sizes["coordinates"] = max(1, moving.coordinates)
         self.of_links = self.link_twist, self.link_levers, self.link_bounds
         self.of_links = *self.of_links, self.link_grown, self.most_reach
-        self.of_balls = self.ball_twist, self.ball_bounds
-        self.of_other_balls = self.other_twist, self.other_bounds
+        self.of_balls = self.ball_twist, self.ball_bounds, self.ball_grown
+        self.of_other_balls = (self.other_grown,)
         self.of_pairs = self.pair_grown_a, self.pair_grown_b
+        self.of_pairs = *self.of_pairs, self.pair_twist, self.pair_bounds
         self.of_shapes = self.shape_bounds, self.mate_bounds
 
     @cached_property
@@ -133,15 +149,18 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
     near = columns.near
     formulas = EdgeFormulas(
         stage(_place),
+        stage(_place_ball),
         stage(_near_sphere, near),
         stage(_hit_sphere),
         stage(_around_box, near),
         stage(_near_box, columns.near_shape),
         stage(_hit_box),
         stage(_near_link, near),
-        stage(_near_ball),
+        stage(_near_capsule),
+        stage(_near_ball, columns.near_shape),
         stage(_hit_ball),
         stage(_may_meet, columns.near_call),
+        stage(_may_touch, columns.boxes_meet),
         stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge),
     )
@@ -153,12 +172,13 @@ def edge_proof_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
             *twists.stages,
             columns.stage(partial(_begin, links=moving.count)),
             each(columns.coordinates, stage(coordinate_motion)),
-            *compared(columns, formulas),
+            *compared(columns, formulas, has_many=room.has_many),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
         (
             *(columns.balls, columns.bounds, columns.growths),
+            *(columns.points, columns.filled, columns.ball_growths),
             *(columns.ways, columns.curves),
         ),
     )
@@ -180,10 +200,13 @@ class LinkInMotion(NamedTuple):
     here: Vector3
     here_square: Number
     link_ball: Vector3
+    link_filled: Number
     link_bounds: Vector
     grown: Number
     link_grown: Number
     close: Number
+    low: Vector3
+    high: Vector3
 
 
 class PieceFlags(NamedTuple):
@@ -194,11 +217,19 @@ class PieceFlags(NamedTuple):
 
 
 class BallInMotion(NamedTuple):
-    """Where a sphere is, how far it moves, and whether another link is near."""
+    """Where a sphere is in the middle of a piece, and how far it moves in it."""
 
-    point: Vector3
+    ball_point: Vector3
     ball_grown: Number
-    near_shape: Number
+
+
+class CapsuleInMotion(NamedTuple):
+    """The axis of the capsule around a link, how far it moves, and what is near it."""
+
+    axis_start: Vector3
+    axis_way: Vector3
+    axis_grown: Number
+    near: Number
 
 
 def _begin(qd: Vector, poses: Sequence[Matrix], *, links: int) -> PieceBeginning:
@@ -249,34 +280,30 @@ def _place(  # noqa: PLR0913, PLR0917
     here_square = dot(here, here)
     room = most_reach - link_radius
     is_usual = (here_square <= room * room) & (room > 0.0)
+    low, high = around(here, link_radius + grown)
+    close = select(is_usual, close, 1.0)
     return LinkInMotion(
-        here, here_square, here, bounds, grown, grown, select(is_usual, close, 1.0)
+        here, here_square, here, 0.0, bounds, grown, grown, close, low, high
     )
 
 
-class BallOfLink(NamedTuple):
-    """A sphere of a link: pose, twist and bounds of the link, its centre there."""
-
-    ball_pose: Matrix
-    ball_twist: Matrix
-    ball_bounds: Vector
-    ball_centre: Vector
-
-    def moved(self, half: Number) -> tuple[Vector3, Number]:
-        """Return its centre in the middle of a piece, and how far it moves in it."""
-        point = Pose.from_matrix(self.ball_pose) @ three(self.ball_centre)
-        twist, bounds = self.ball_twist, self.ball_bounds
-        return point, _moved(self.ball_pose, twist, point, bounds, half)
+def _place_ball(
+    ball_pose: Matrix,
+    ball_twist: Matrix,
+    ball_bounds: Vector,
+    ball_centre: Vector,
+    half: Number,
+) -> BallInMotion:
+    point = Pose.from_matrix(ball_pose) @ three(ball_centre)
+    grown = _moved(ball_pose, ball_twist, point, ball_bounds, half)
+    return BallInMotion(point, grown)
 
 
 def _flags(
-    square_of_distance: Number, reach: Number, grown: Number, flags: PieceFlags
+    square_of_distance: Number, reach: Number, grown: Number, close: Number
 ) -> PieceFlags:
-    most = reach + grown
-    return PieceFlags(
-        select(square_of_distance > reach * reach, flags.going, 0.0),
-        select(square_of_distance > most * most, flags.close, 1.0),
-    )
+    is_close = beyond(square_of_distance, reach + grown) <= 0.0
+    return PieceFlags(beyond(square_of_distance, reach), select(is_close, 1.0, close))
 
 
 def _near_sphere(
@@ -291,16 +318,15 @@ def _near_sphere(
 
 
 def _hit_sphere(
-    ball: BallOfLink,
+    ball_point: Vector,
+    ball_grown: Number,
     ball_radius: Number,
     still_centre: Vector,
     still_radius: Number,
-    half: Number,
-    flags: PieceFlags,
+    close: Number,
 ) -> PieceFlags:
-    point, grown = ball.moved(half)
-    d2 = square(point, still_centre)
-    return _flags(d2, ball_radius + still_radius, grown, flags)
+    d2 = square(ball_point, still_centre)
+    return _flags(d2, ball_radius + still_radius, ball_grown, close)
 
 
 def _around_box(
@@ -327,18 +353,17 @@ def _near_box(
 
 
 def _hit_box(
-    ball: BallOfLink,
+    ball_point: Vector,
+    ball_grown: Number,
     ball_radius: Number,
     box_centre: Vector,
     box_axes: Matrix,
     box_half: Vector,
     box_radius: Number,
-    half: Number,
-    flags: PieceFlags,
+    close: Number,
 ) -> PieceFlags:
-    point, grown = ball.moved(half)
-    d2 = to_box(point, box_centre, box_axes, box_half)
-    return _flags(d2, ball_radius + box_radius, grown, flags)
+    d2 = to_box(ball_point, box_centre, box_axes, box_half)
+    return _flags(d2, ball_radius + box_radius, ball_grown, close)
 
 
 def _near_link(
@@ -351,35 +376,53 @@ def _near_link(
     return within(square(pair_a, pair_b), pair_reach + pair_grown_a + pair_grown_b)
 
 
-def _near_ball(
-    ball: BallOfLink,
-    ball_radius: Number,
-    pair_b: Vector,
-    pair_radius: Number,
-    pair_grown_b: Number,
+def _near_capsule(  # noqa: PLR0913, PLR0917
+    pair_a: Vector,
+    pair_pose: Matrix,
+    pair_twist: Matrix,
+    pair_bounds: Vector,
+    pair_ends: Matrix,
+    pair_scale: Number,
+    pair_near: Number,
+    pair_grown_a: Number,
     half: Number,
-) -> BallInMotion:
-    point, grown = ball.moved(half)
-    reach = ball_radius + pair_radius + grown + pair_grown_b
-    return BallInMotion(point, grown, within(square(point, pair_b), reach))
+) -> CapsuleInMotion:
+    start, way = axis_of(pair_pose, pair_ends)
+    # Velocities along the axis are linear, so that one of its ends is the fastest.
+    grown = maximum(
+        _moved(pair_pose, pair_twist, start, pair_bounds, half),
+        _moved(pair_pose, pair_twist, add(start, way), pair_bounds, half),
+    )
+    d2 = to_axis(pair_a, start, way, pair_scale)
+    near = within(d2, pair_near + pair_grown_a + grown)
+    return CapsuleInMotion(start, way, grown, near)
 
 
-def _hit_ball(  # noqa: PLR0913, PLR0917
-    point: Vector,
+def _near_ball(
+    ball_point: Vector,
     ball_grown: Number,
     ball_radius: Number,
-    other_pose: Matrix,
-    other_twist: Matrix,
-    other_bounds: Vector,
-    other_centre: Vector,
+    axis_start: Vector,
+    axis_way: Vector,
+    axis_grown: Number,
+    pair_scale: Number,
+    pair_radius: Number,
+) -> Number:
+    d2 = to_axis(ball_point, axis_start, axis_way, pair_scale)
+    return within(d2, ball_radius + pair_radius + ball_grown + axis_grown)
+
+
+def _hit_ball(
+    ball_point: Vector,
+    ball_grown: Number,
+    ball_radius: Number,
+    other_point: Vector,
+    other_grown: Number,
     other_radius: Number,
-    half: Number,
-    flags: PieceFlags,
+    close: Number,
 ) -> PieceFlags:
-    other = Pose.from_matrix(other_pose) @ three(other_centre)
-    grown = _moved(other_pose, other_twist, other, other_bounds, half)
-    reach = ball_radius + other_radius
-    return _flags(square(point, other), reach, ball_grown + grown, flags)
+    reach, grown = ball_radius + other_radius, ball_grown + other_grown
+    return _flags(square(ball_point, other_point), reach, grown, close)
 
 
 def _speeds(shape_bounds: Vector, mate_bounds: Vector, half: Number) -> Number:
@@ -405,6 +448,13 @@ def _may_meet(  # noqa: PLR0913, PLR0917
     reach = shape_radius + mate_radius + enough + way
     # A half space reaches everywhere.
     return maximum(within(square(one, other), reach), select(reach < np.inf, -1.0, 1.0))
+
+
+def _may_touch(
+    boxes: BoxPair, shape_bounds: Vector, mate_bounds: Vector, half: Number
+) -> Number:
+    way = _speeds(shape_bounds, mate_bounds, half)
+    return (1.0 + ROUNDED) * way - gap_of_boxes(boxes)
 
 
 def _wanted(

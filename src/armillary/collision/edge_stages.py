@@ -32,37 +32,55 @@ from armillary.collision.columns import (
     Room,
     records_of,
 )
-from armillary.kernel.columns import Column, Columns, call, each, when
-from armillary.kernel.pipeline import Pipeline, Stage
+from armillary.collision.nearness import (
+    around,
+    axis_of,
+    beyond,
+    to_axis,
+    to_box,
+    within,
+)
+from armillary.collision.shape_boxes import BoxColumns, BoxPair, gap_of_boxes
+from armillary.kernel.columns import Column, call, each, when
+from armillary.kernel.pipeline import BOXES, NearRecords, Pipeline, Stage
 from armillary.kernel.tables import Table, code, span
 from armillary.kinematics.moving_links import MovingLinks
 from armillary.spatial.pose import Pose
-from armillary.spatial.vector import Matrix, Number, Vector, Vector3, dot, three
+from armillary.spatial.vector import (
+    Matrix,
+    Number,
+    Vector,
+    Vector3,
+    dot,
+    three,
+)
 from armillary.trace import Port, Program
-from armillary.trace.functions import absolute, maximum, select
+from armillary.trace.functions import absolute, select
 
 __all__ = [
     "EdgeColumns",
     "EdgeFormulas",
     "compared",
     "edge_pipeline",
-    "to_box",
-    "within",
 ]
 
 OF_SPHERES: Final = "of_spheres"
 OF_BOXES: Final = "of_boxes"
+NEAR_SPHERES: Final = "near_spheres"
+NEAR_BOXES: Final = "near_boxes"
 BALLS_NEAR_SPHERE: Final = "balls_near_sphere"
 SHAPES_NEAR_SPHERE: Final = "shapes_near_sphere"
 BALLS_NEAR_BOX: Final = "balls_near_box"
 SHAPES_NEAR_BOX: Final = "shapes_near_box"
+BALLS_OF_LINK: Final = "balls_of_link"
 BALLS_A: Final = "balls_a"
 BALLS_B: Final = "balls_b"
+BALLS_OF_B: Final = "balls_of_b"
 SHAPES_NEAR_LINK: Final = "shapes_near_link"
 """Fields: ranges of the tables below."""
 
 
-class EdgeColumns(Columns):
+class EdgeColumns(BoxColumns):
     """The columns of the pipeline of edges, and its tables."""
 
     owner = "edges"
@@ -76,15 +94,26 @@ class EdgeColumns(Columns):
     near_call = Column("above 0 where two shapes may meet")
     value = Column("distance of two shapes", unit="m")
 
+    points = Column("centres of spherical shapes of links", "balls", 3, unit="m")
+    filled = Column("1 where the spherical shapes of a link are among them", "links")
+    unfilled = Column("above 0 where they are not")
+
     # Links that move, and what stands still.
     balls = Column("centres of spheres around links", "links", 3, unit="m")
     link_pose = Column("pose of the moving link of a link", 3, 4, into="poses")
     link_centre = Column("centre of the sphere around it, in that frame", 3, unit="m")
     link_radius = Column("its radius, with the margin", unit="m")
     link_ball = Column("where the centre is written", 3, into="balls")
+    link_filled = Column("whether its shapes are in `points`", into="filled")
     here = Column("centre of the sphere around the link", 3, unit="m")
     here_twice = Column("twice that", 3, unit="m")
     here_square = Column("square of its distance from the origin", unit="m2")
+    low = Column("least coordinates of that sphere", 3, unit="m")
+    high = Column("greatest", 3, unit="m")
+    sphere_ranges = Column(
+        "least and greatest coordinates of spheres that stand still", 6, BOXES, unit="m"
+    )
+    box_ranges = Column("those of boxes", 6, BOXES, unit="m")
     still_rest = Column("square of what is near, less that of the centre", unit="m2")
     still_centre = Column("centre of a sphere that stands still", 3, unit="m")
     still_radius = Column("its radius", unit="m")
@@ -101,16 +130,27 @@ class EdgeColumns(Columns):
     ball_pose = Column("pose of the moving link of a sphere", 3, 4, into="poses")
     ball_centre = Column("its centre in that frame", 3, unit="m")
     ball_radius = Column("its radius, with the margin", unit="m")
-    point = Column("its centre", 3, unit="m")
-    other_pose = Column("the same of the other link", 3, 4, into="poses")
-    other_centre = Column("its centre in that frame", 3, unit="m")
+    ball_point = Column("its centre", 3, into="points")
+    other_point = Column("centre of a sphere of the other link", 3, into="points")
     other_radius = Column("its radius", unit="m")
 
     # Pairs of links that both move.
     pair_a = Column("centre of the sphere around one link", 3, into="balls")
     pair_b = Column("centre of that around the other", 3, into="balls")
     pair_reach = Column("sum of both radii, and the margin", unit="m")
-    pair_radius = Column("radius around the other", unit="m")
+    pair_pose = Column("pose of the moving link of the other", 3, 4, into="poses")
+    pair_ends = Column(
+        "ends of the axis of the capsule around it, in that frame", 2, 3, unit="m"
+    )
+    pair_scale = Column("inverse square of the length of that axis", unit="1/m2")
+    pair_radius = Column("radius of the capsule", unit="m")
+    pair_near = Column(
+        "sum of that and of the radius around one link, and the margin", unit="m"
+    )
+    axis_start = Column("where the axis begins", 3, unit="m")
+    axis_way = Column("where it leads from there", 3, unit="m")
+    pair_filled_a = Column("whether shapes of one are in `points`", into="filled")
+    pair_filled_b = Column("whether shapes of the other are", into="filled")
 
     # Pairs of shapes whose code is called.
     shape_link = Column("pose of the link of a shape", 3, 4, into="poses")
@@ -152,6 +192,7 @@ class EdgeColumns(Columns):
             joints=moving.joints,
             moving=moving.count,
             links=room.spheres,
+            balls=room.balls,
             numbers=room.numbers,
         )
 
@@ -162,7 +203,9 @@ class EdgeColumns(Columns):
             self.links,
             self.shapes,
             self.spheres,
-            self.boxes,
+            self.still_boxes,
+            self.ranges_of_spheres,
+            self.ranges_of_boxes,
             self.own_balls,
             self.other_balls,
             self.link_pairs,
@@ -175,10 +218,23 @@ class EdgeColumns(Columns):
         return self.table(
             "links",
             *(self.link_pose, self.link_centre, self.link_radius, self.link_ball),
-            *self.of_links,
+            *(self.link_filled, *self.of_links),
+            span(BALLS_OF_LINK, self.own_balls.name),
             span(OF_SPHERES, self.spheres.name),
-            span(OF_BOXES, self.boxes.name),
+            span(OF_BOXES, self.still_boxes.name),
+            span(NEAR_SPHERES, self.ranges_of_spheres.name),
+            span(NEAR_BOXES, self.ranges_of_boxes.name),
         )
+
+    @cached_property
+    def ranges_of_spheres(self) -> Table:
+        """Return the table of where spheres are that stand still; see `NearRecords`."""
+        return self.table("ranges_of_spheres", self.sphere_ranges)
+
+    @cached_property
+    def ranges_of_boxes(self) -> Table:
+        """Return the same of rounded boxes."""
+        return self.table("ranges_of_boxes", self.box_ranges)
 
     @cached_property
     def shapes(self) -> Table:
@@ -196,7 +252,7 @@ class EdgeColumns(Columns):
         )
 
     @cached_property
-    def boxes(self) -> Table:
+    def still_boxes(self) -> Table:
         """Return the table of rounded boxes that stand still, for each link apart."""
         return self.table(
             "still_boxes",
@@ -211,7 +267,7 @@ class EdgeColumns(Columns):
         """Return the table of the spherical shapes of links, sorted by links."""
         return self.table(
             "balls_of",
-            *(self.ball_pose, self.ball_centre, self.ball_radius),
+            *(self.ball_pose, self.ball_centre, self.ball_radius, self.ball_point),
             *self.of_balls,
         )
 
@@ -219,9 +275,7 @@ class EdgeColumns(Columns):
     def other_balls(self) -> Table:
         """Return the same as the other side of pairs."""
         return self.table(
-            "other_balls",
-            *(self.other_pose, self.other_centre, self.other_radius),
-            *self.of_other_balls,
+            "other_balls", self.other_point, self.other_radius, *self.of_other_balls
         )
 
     @cached_property
@@ -229,10 +283,12 @@ class EdgeColumns(Columns):
         """Return the table of pairs of links that both move."""
         return self.table(
             "link_pairs",
-            *(self.pair_a, self.pair_b, self.pair_reach, self.pair_radius),
-            *self.of_pairs,
+            *(self.pair_a, self.pair_b, self.pair_reach, self.pair_pose),
+            *(self.pair_ends, self.pair_scale, self.pair_radius, self.pair_near),
+            *(self.pair_filled_a, self.pair_filled_b, *self.of_pairs),
             span(BALLS_A, self.own_balls.name),
             span(BALLS_B, self.other_balls.name),
+            span(BALLS_OF_B, self.own_balls.name),
             span(SHAPES_NEAR_LINK, self.shape_pairs.name),
         )
 
@@ -244,7 +300,7 @@ class EdgeColumns(Columns):
             *(self.shape_link, self.shape_centre, self.shape_radius),
             *(self.mate_link, self.mate_centre, self.mate_radius),
             *(self.X_A, self.X_B, self.enough, self.plenty),
-            *self.of_shapes,
+            *(*self.boxes, *self.of_shapes),
             *records_of(RECORDS_OF_SHAPES),
             code(self.distance.name),
         )
@@ -255,29 +311,35 @@ class EdgeFormulas(NamedTuple):
 
     Attributes:
         place: The sphere around a link.
+        place_ball: A spherical shape of a link.
         near_sphere: Whether a sphere that stands still is near.
         hit_sphere: Whether a sphere of the link touches it.
         around_box: Whether the sphere around a rounded box that stands still is near.
         near_box: Whether the box is.
         hit_box: Whether a sphere of the link touches it.
         near_link: Whether the spheres around two links are near.
-        near_ball: Whether a sphere of one of them is near the sphere around the other.
+        near_capsule: Whether that of one is near the capsule around the other.
+        near_ball: Whether a sphere of that link is.
         hit_ball: Whether it touches a sphere of the other.
         may_meet: Whether the spheres around two shapes are near.
+        may_touch: Whether the boxes around them are.
         wanted: From which distance on a lower bound of it will do.
         judge: What the distance of two shapes says.
     """
 
     place: Program
+    place_ball: Program
     near_sphere: Program
     hit_sphere: Program
     around_box: Program
     near_box: Program
     hit_box: Program
     near_link: Program
+    near_capsule: Program
     near_ball: Program
     hit_ball: Program
     may_meet: Program
+    may_touch: Program
     wanted: Program
     judge: Program
 
@@ -298,15 +360,18 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
 
     formulas = EdgeFormulas(
         stage(_place),
+        stage(_place_ball, columns.ball_point),
         stage(_near_sphere, near),
         stage(_hit_sphere, going),
         stage(_around_box, near),
         stage(_near_box, columns.near_shape),
         stage(_hit_box, going),
         stage(_near_link, near),
-        stage(_near_ball),
+        stage(_near_capsule),
+        stage(_near_ball, columns.near_shape),
         stage(_hit_ball, going),
         stage(_may_meet, columns.near_call),
+        stage(_may_touch, columns.boxes_meet),
         stage(_wanted, columns.wanted, columns.exactly),
         stage(_judge, going),
     )
@@ -319,20 +384,42 @@ def edge_pipeline(moving: MovingLinks, room: Room) -> Pipeline:
         (
             *moving.stages,
             columns.stage(begin, writes=going),
-            *compared(columns, formulas),
+            *compared(columns, formulas, has_many=room.has_many),
             columns.stage(_verdict, writes=columns.found),
         ),
         (columns.found.name,),
-        (columns.balls, *moving.scratch),
+        (columns.balls, columns.points, columns.filled, *moving.scratch),
     )
 
 
-def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
-    """Return stages that compare links with what stands still, and with each other."""
+def compared(
+    columns: EdgeColumns, formulas: EdgeFormulas, *, has_many: bool
+) -> tuple[Stage, ...]:
+    """Return stages that compare links with what stands still, and with each other.
+
+    has_many: Whether links have so many obstacles that it is worth looking first for
+        those which any row may meet.
+    """
     going, near = columns.going, columns.near
 
-    def all_of(table: Table, *stages: Stage, within: str = "") -> Stage:
-        return each(table, *stages, within=within, active=going, together=True)
+    def all_of(
+        table: Table,
+        *stages: Stage,
+        within: str = "",
+        ranges: NearRecords | None = None,
+    ) -> Stage:
+        return each(
+            table,
+            *stages,
+            within=within,
+            active=going,
+            together=True,
+            near=ranges if has_many else None,
+        )
+
+    low, high = columns.low.name, columns.high.name
+    of_spheres = NearRecords(columns.ranges_of_spheres.name, NEAR_SPHERES, low, high)
+    of_boxes = NearRecords(columns.ranges_of_boxes.name, NEAR_BOXES, low, high)
 
     def where(column: Port, *stages: Stage) -> Stage:
         return when(column, *stages, together=True)
@@ -346,8 +433,24 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
     )
     shapes = (
         formulas.may_meet,
-        where(columns.near_call, formulas.wanted, distance, formulas.judge),
+        where(
+            columns.near_call,
+            formulas.may_touch,
+            where(columns.boxes_meet, formulas.wanted, distance, formulas.judge),
+        ),
     )
+
+    # Shapes of a link are placed where something is near it first.
+    def placed(filled: Port, of_balls: str) -> tuple[Stage, ...]:
+        fill = each(columns.own_balls, formulas.place_ball, within=of_balls)
+        needed = columns.stage(_needed, link_filled=filled, writes=columns.unfilled)
+        return needed, where(
+            columns.unfilled, fill, columns.stage(_done, writes=filled)
+        )
+
+    of_link = placed(columns.link_filled, BALLS_OF_LINK)
+    of_one = placed(columns.pair_filled_a, BALLS_A)
+    of_other = placed(columns.pair_filled_b, BALLS_OF_B)
 
     def touched(is_hit: Stage, of_balls: str, of_shapes: str) -> tuple[Stage, Stage]:
         return (
@@ -365,14 +468,20 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
             all_of(
                 columns.spheres,
                 formulas.near_sphere,
-                where(near, *by_sphere),
+                where(near, *of_link, *by_sphere),
                 within=OF_SPHERES,
+                ranges=of_spheres,
             ),
             all_of(
-                columns.boxes,
+                columns.still_boxes,
                 formulas.around_box,
-                where(near, formulas.near_box, where(columns.near_shape, *by_box)),
+                where(
+                    near,
+                    formulas.near_box,
+                    where(columns.near_shape, *of_link, *by_box),
+                ),
                 within=OF_BOXES,
+                ranges=of_boxes,
             ),
         ),
         all_of(
@@ -380,13 +489,18 @@ def compared(columns: EdgeColumns, formulas: EdgeFormulas) -> tuple[Stage, ...]:
             formulas.near_link,
             where(
                 near,
-                all_of(
-                    columns.own_balls,
-                    formulas.near_ball,
-                    where(columns.near_shape, balls),
-                    within=BALLS_A,
+                formulas.near_capsule,
+                where(
+                    near,
+                    *of_one,
+                    all_of(
+                        columns.own_balls,
+                        formulas.near_ball,
+                        where(columns.near_shape, *of_other, balls),
+                        within=BALLS_A,
+                    ),
+                    all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
                 ),
-                all_of(columns.shape_pairs, *shapes, within=SHAPES_NEAR_LINK),
             ),
         ),
     )
@@ -399,13 +513,17 @@ class PlacedLink(NamedTuple):
     here_twice: Vector3
     here_square: Number
     link_ball: Vector3
+    link_filled: Number
+    low: Vector3
+    high: Vector3
 
 
-class NearBall(NamedTuple):
-    """The centre of a sphere of a link, and whether another link is near."""
+class NearCapsule(NamedTuple):
+    """The axis of the capsule around a link, and whether another link is near it."""
 
-    point: Vector3
-    near_shape: Number
+    axis_start: Vector3
+    axis_way: Vector3
+    near: Number
 
 
 def _begin(q: Vector) -> Number:
@@ -427,27 +545,31 @@ def _sum(values: Sequence[Number]) -> Number:
 
 
 def _verdict(going: Number) -> Number:
-    return 1.0 - going
+    return select(going > 0.0, 0.0, 1.0)
 
 
 def _centre(pose: Matrix, centre: Vector) -> Vector3:
     return Pose.from_matrix(pose) @ three(centre)
 
 
-def _place(link_pose: Matrix, link_centre: Vector) -> PlacedLink:
+def _place(link_pose: Matrix, link_centre: Vector, link_radius: Number) -> PlacedLink:
     x, y, z = here = _centre(link_pose, link_centre)
     twice = 2.0 * x, 2.0 * y, 2.0 * z
-    return PlacedLink(here, twice, dot(here, here), here)
+    return PlacedLink(
+        here, twice, dot(here, here), here, 0.0, *around(here, link_radius)
+    )
 
 
-def within(square_of_distance: Number, reach: Number) -> Number:
-    """Return a number above 0 where something may be nearer than a reach."""
-    return reach * reach - square_of_distance
+def _needed(link_filled: Number) -> Number:
+    return 1.0 - link_filled
 
 
-def _kept(square_of_distance: Number, reach: Number, going: Number) -> Number:
-    """Return `going`, or 0 where something is nearer than a reach."""
-    return select(square_of_distance > reach * reach, going, 0.0)
+def _done() -> Number:
+    return 1.0
+
+
+def _place_ball(ball_pose: Matrix, ball_centre: Vector) -> Vector3:
+    return _centre(ball_pose, ball_centre)
 
 
 def _near_sphere(
@@ -458,26 +580,12 @@ def _near_sphere(
 
 
 def _hit_sphere(
-    ball_pose: Matrix,
-    ball_centre: Vector,
+    ball_point: Vector,
     ball_radius: Number,
     still_centre: Vector,
     still_radius: Number,
-    going: Number,
 ) -> Number:
-    point = _centre(ball_pose, ball_centre)
-    return _kept(square(point, still_centre), ball_radius + still_radius, going)
-
-
-def to_box(point: Vector, centre: Vector, axes: Matrix, half: Vector) -> Number:
-    """Return the square of the distance of a point from a box."""
-    d = [a - b for a, b in zip(three(point), three(centre), strict=True)]
-    total: Number = 0.0
-    for axis, h in zip(axes, half, strict=True):
-        along = axis[0] * d[0] + axis[1] * d[1] + axis[2] * d[2]
-        beyond = maximum(absolute(along) - h, 0.0)
-        total = total + beyond * beyond
-    return total
+    return beyond(square(ball_point, still_centre), ball_radius + still_radius)
 
 
 def _around_box(
@@ -499,45 +607,49 @@ def _near_box(
 
 
 def _hit_box(
-    ball_pose: Matrix,
-    ball_centre: Vector,
+    ball_point: Vector,
     ball_radius: Number,
     box_centre: Vector,
     box_axes: Matrix,
     box_half: Vector,
     box_radius: Number,
-    going: Number,
 ) -> Number:
-    point = _centre(ball_pose, ball_centre)
-    d2 = to_box(point, box_centre, box_axes, box_half)
-    return _kept(d2, ball_radius + box_radius, going)
+    d2 = to_box(ball_point, box_centre, box_axes, box_half)
+    return beyond(d2, ball_radius + box_radius)
 
 
 def _near_link(pair_a: Vector, pair_b: Vector, pair_reach: Number) -> Number:
     return within(square(pair_a, pair_b), pair_reach)
 
 
+def _near_capsule(
+    pair_a: Vector,
+    pair_pose: Matrix,
+    pair_ends: Matrix,
+    pair_scale: Number,
+    pair_near: Number,
+) -> NearCapsule:
+    start, way = axis_of(pair_pose, pair_ends)
+    d2 = to_axis(pair_a, start, way, pair_scale)
+    return NearCapsule(start, way, within(d2, pair_near))
+
+
 def _near_ball(
-    ball_pose: Matrix,
-    ball_centre: Vector,
+    ball_point: Vector,
     ball_radius: Number,
-    pair_b: Vector,
+    axis_start: Vector,
+    axis_way: Vector,
+    pair_scale: Number,
     pair_radius: Number,
-) -> NearBall:
-    point = _centre(ball_pose, ball_centre)
-    return NearBall(point, within(square(point, pair_b), ball_radius + pair_radius))
+) -> Number:
+    d2 = to_axis(ball_point, axis_start, axis_way, pair_scale)
+    return within(d2, ball_radius + pair_radius)
 
 
 def _hit_ball(
-    point: Vector,
-    ball_radius: Number,
-    other_pose: Matrix,
-    other_centre: Vector,
-    other_radius: Number,
-    going: Number,
+    ball_point: Vector, ball_radius: Number, other_point: Vector, other_radius: Number
 ) -> Number:
-    other = _centre(other_pose, other_centre)
-    return _kept(square(point, other), ball_radius + other_radius, going)
+    return beyond(square(ball_point, other_point), ball_radius + other_radius)
 
 
 def _may_meet(
@@ -551,6 +663,10 @@ def _may_meet(
 ) -> Number:
     one, other = _centre(shape_link, shape_centre), _centre(mate_link, mate_centre)
     return within(square(one, other), shape_radius + mate_radius + enough)
+
+
+def _may_touch(boxes: BoxPair) -> Number:
+    return 0.0 - gap_of_boxes(boxes)
 
 
 def _wanted(plenty: Number) -> tuple[Number, Number]:

@@ -28,6 +28,7 @@ from armillary.collision.edge_proof_stages import EdgeProofColumns
 from armillary.collision.motion_stages import LARGEST, motion_pipeline
 from armillary.collision.pair_records import Changes, Tables, records_of
 from armillary.collision.placed_pairs import Called, PlacedPairs
+from armillary.collision.volumes import box_records
 from armillary.kernel import Kernel
 from armillary.kernel.column_function import ColumnCode, ColumnFunction, native_lanes
 from armillary.kernel.pipeline_kernel import Callees, CompiledPipeline
@@ -187,6 +188,7 @@ class _MotionQuestion:
             columns.shape_reach: others.sum(axis=1),
             columns.radius_a: others[:, 0],
             columns.radius_b: others[:, 1],
+            **box_records(columns, pairs, tables.shapes_in_order),
         }
         fixed = _fixed_links(pairs, part)
         return {
@@ -211,6 +213,9 @@ class _MotionQuestion:
             return None  # bounds of speeds are others, too
         links = spheres[: len(spheres) - len(shapes)]
         rows = np.searchsorted(_fixed_links(pairs, WHOLE), links)
+        both = pairs.tables.shapes_in_order
+        near = np.flatnonzero(np.isin(both, shapes).any(axis=1))
+        boxes = box_records(columns, pairs, both[near])
         return {
             columns.fixed_balls.name: (
                 rows,
@@ -220,6 +225,7 @@ class _MotionQuestion:
                 shapes,
                 {columns.centre.name: now.centres[shapes]},
             ),
+            columns.moving_shape_pairs.name: (near, records(boxes)),
             SHAPES: (shapes, {columns.shape_pose.name: now.matrices[shapes]}),
         }
 

@@ -41,6 +41,7 @@ from armillary.collision.columns import (
     CheckColumns,
     Room,
 )
+from armillary.collision.shape_boxes import BoxPair, gap_of_boxes
 from armillary.kernel.columns import each, subdivide, when
 from armillary.kernel.pipeline import Pipeline, Stage
 from armillary.kinematics.moving_links import MovingLinks
@@ -370,8 +371,12 @@ def _links(columns: CheckColumns) -> Stage:
         *near(
             "shape",
             stage(_fall, pair=_pair(columns, "shape")),
-            distance_of_shapes(columns, columns.wanted),
-            stage(_allowed_to_shapes),
+            stage(_may_touch, writes=columns.boxes_meet),
+            when(
+                columns.boxes_meet,
+                distance_of_shapes(columns, columns.wanted),
+                stage(_allowed_to_shapes),
+            ),
         ),
         within=columns.of_shapes.name,
     )
@@ -521,6 +526,11 @@ def _fall(
     bend, fall = _usable(bounds, speed)
     room = half * (fall + 0.5 * half * bend) + 2.0 * limits.rounding
     return ShapesInMotion(speed, limits.margin + (1.0 + ROUNDING) * room, 1.0)
+
+
+def _may_touch(boxes: BoxPair, wanted: Number) -> Number:
+    """Return a number above 0 unless shapes are farther apart than is wanted."""
+    return select(gap_of_boxes(boxes) > wanted, 0.0, 1.0)
 
 
 def _usable(bounds: PairBounds, fall: Number) -> tuple[Number, Number]:

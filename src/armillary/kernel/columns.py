@@ -46,6 +46,7 @@ from armillary.kernel.pipeline import (
     Each,
     Farthest,
     NearestPoint,
+    NearRecords,
     Stage,
     Subdivide,
     When,
@@ -511,9 +512,11 @@ def each(
     within: str = "",
     active: Port | None = None,
     together: bool = False,
+    near: NearRecords | None = None,
 ) -> Each:
     """Return stages that run for each record of a table; see `Each`."""
-    return Each(table.name, stages, within, active.name if active else "", together)
+    name = active.name if active else ""
+    return Each(table.name, stages, within, name, together, near)
 
 
 def when(condition: Port, *stages: Stage, together: bool = False) -> When:

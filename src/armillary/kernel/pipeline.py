@@ -26,22 +26,44 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, final
+from typing import final
 
 from armillary.errors import KernelError, unknown
-from armillary.kernel.dense import Operation
+from armillary.kernel.stages import (
+    BOXES,
+    At,
+    Call,
+    Dense,
+    Each,
+    Farthest,
+    Leaf,
+    NearestPoint,
+    NearRecords,
+    Stage,
+    Subdivide,
+    When,
+    While,
+    calls_in,
+    dense_in,
+    lane_regions_in,
+    program,
+    programs_in,
+    searches_in,
+)
 from armillary.kernel.tables import Table
-from armillary.trace import Port, Program, trace
+from armillary.trace import Port, Program
 
 __all__ = [
+    "BOXES",
     "At",
     "Call",
     "Dense",
     "Each",
     "Farthest",
+    "NearRecords",
     "NearestPoint",
     "Pipeline",
     "Stage",
@@ -55,238 +77,6 @@ __all__ = [
     "programs_in",
     "searches_in",
 ]
-
-
-def program(
-    formula: Callable[..., Any], outputs: str, **inputs: tuple[int, ...]
-) -> Program:
-    """Return a formula as a program; names of outputs are apart by spaces."""
-    names = tuple(outputs.split())
-    return trace(formula, name=names[0], outputs=names, **inputs)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Each:
-    """Stages that run once for each record of a table, in order.
-
-    Attributes:
-        table: Its name.
-        stages: What runs.
-        within: A span of a record around this region, to run for its records only.
-        active: A column; rows in which it is not above 0 are left alone, and the region
-            ends when no row is left.
-        together: Whether it ends with the first row that is left alone, of those that
-            are computed at once: then nothing is known of the others.
-    """
-
-    table: str
-    stages: tuple[Stage, ...]
-    within: str = ""
-    active: str = ""
-    together: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class At:
-    """Stages that run once for every row, with the record of a table that it chooses.
-
-    A number before or behind the records chooses the first or the last one. Where it
-    is NaN, or the table is empty, fields are NaN.
-
-    Attributes:
-        table: Its name; its fields are numbers.
-        stages: What runs.
-        record: A column, the position of the record; rounded down.
-    """
-
-    table: str
-    stages: tuple[Stage, ...]
-    record: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class While:
-    """Stages that are repeated as long as a column is above 0.
-
-    Attributes:
-        condition: The column; it is still above 0 where the limit ended the loop.
-        stages: What runs.
-        limit: Most repetitions.
-    """
-
-    condition: str
-    stages: tuple[Stage, ...]
-    limit: int
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class When:
-    """Stages that run for rows in which a column is above 0.
-
-    Attributes:
-        condition: The column.
-        stages: What runs.
-        together: Whether they may run for the rows, too, that are computed at once with
-            such a row; for stages that change nothing there.
-    """
-
-    condition: str
-    stages: tuple[Stage, ...]
-    together: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Subdivide:
-    """Stages that cover the interval [0, 1] of a row by pieces, up to its end.
-
-    They run for the pieces of one row, several at once. Of each they read where a
-    point of it is, `at`, and how far it reaches from there to both sides, `back` and
-    `ahead`, which they reduce to how far it is covered; where the interval ends at
-    the point, they write a number above 0 to `ending`. What is left is divided further,
-    until the interval is covered up to 1, or to its first end. Columns that others have
-    written are those of the row, for all of its pieces.
-
-    Attributes:
-        piece: The names of those four columns, which hold one number each.
-        stages: What runs.
-        longest: A column of the row: no piece is longer than this at first. After a
-            round that covers all of its pieces, they may be twice as long.
-        covered: A column: up to where the interval is covered.
-        ended: A column: 1 where it ends there, else 0.
-        shortest: A part as short as this is not divided any more: there it stops.
-        limit: Most rounds of pieces.
-        anywhere: Whether it stops where any end is found, which need not be the first:
-            nothing before that is known to be covered.
-    """
-
-    piece: tuple[str, str, str, str]
-    stages: tuple[Stage, ...]
-    longest: str
-    covered: str
-    ended: str
-    shortest: float
-    limit: int
-    anywhere: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class NearestPoint:
-    """Stages that measure points of a tree of balls, until the nearest is known.
-
-    They run for the balls of one row, several at once: they read the centre of each,
-    `point`, and write its `value`, which must not change by more than the centre moves.
-    Columns that others have written are those of the row, for all of its balls.
-
-    A record of the tree has n - 1 balls, and in place of another one, as its x, the
-    number of the record below the first of them, that below the next one follows; below
-    0 where balls are the points themselves. The radius of balls that are missing is
-    minus infinity, as is that of this one. The first record is that around all.
-
-    Attributes:
-        tree: The table of records.
-        balls: Its only field, of shape (4, n): centres, then radii.
-        point: The column that stages read, of three numbers.
-        stages: What runs.
-        value: The column that they write.
-        least: A column of the row: only values below it are wanted. Then it is the
-            least of these, if there is one.
-        enough: A column of the row: the search ends with a value that is not above it.
-        chosen: The column in which the point of that value is left.
-        part: Balls are left out, too, where values are not below this part of the least
-            one so far, which then is no more than that much larger than the least.
-    """
-
-    tree: str
-    balls: str
-    point: Port
-    stages: tuple[Stage, ...]
-    value: str
-    least: str
-    enough: str
-    chosen: Port
-    part: float = 1.0
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Call:
-    """Another pipeline, which the record around it chooses, on columns of this one.
-
-    It is compiled apart, so that records may choose what was not known when this
-    pipeline was compiled.
-
-    Attributes:
-        code: A field.
-        inputs: Columns and fields that it reads, in the order of its inputs.
-        outputs: Columns that it writes, in the order of its outputs.
-        given: Fields of the kind `record`: their records are those of the tables that
-            it is `given`, in their order.
-    """
-
-    code: str
-    inputs: tuple[str, ...]
-    outputs: tuple[Port, ...]
-    given: tuple[str, ...] = ()
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Farthest:
-    """The point of a table that is farthest along a direction; the first of equal ones.
-
-    Of a single row, all points of a record are compared at once.
-
-    Attributes:
-        table: Its name; it has at least one record.
-        points: Its field of points, of shape (3, n): first all first coordinates.
-        direction: A column of three numbers; where one is NaN, the output is
-            some numbers that are not NaN.
-        output: The column that it writes, of three numbers.
-    """
-
-    table: str
-    points: str
-    direction: str
-    output: Port
-
-    @property
-    def outputs(self) -> tuple[Port, ...]:
-        """Return the columns that it writes, as programs and calls do."""
-        return (self.output,)
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Dense:
-    """Linear algebra in loops, for one row after the other; see `kernel/dense.py`.
-
-    Attributes:
-        operation: What is computed.
-        inputs: Columns and fields of numbers that it reads, in the order of that.
-        outputs: Columns that it writes, likewise.
-        formula: The same on floats: from the inputs as arrays, and the records of the
-            table where there is one, to the outputs.
-        table: A table that it reads, or "".
-        fields: Which fields of it.
-    """
-
-    operation: Operation
-    inputs: tuple[str, ...]
-    outputs: tuple[Port, ...]
-    formula: Callable[..., Sequence[Any]] = field(repr=False, compare=False)
-    table: str = ""
-    fields: tuple[str, ...] = ()
-
-
-Region: TypeAlias = Each | At | While | When | Subdivide | NearestPoint
-Leaf: TypeAlias = Call | Farthest | Dense
-Stage: TypeAlias = Program | Leaf | Region
 
 
 @final
@@ -387,51 +177,6 @@ class Pipeline:
         raise unknown("table", name, names, owner=f"the pipeline '{self.name}'")
 
 
-def programs_in(stages: Sequence[Stage]) -> Iterator[Program]:
-    """Yield the programs of stages and of regions in them, in order."""
-    for stage in stages:
-        if isinstance(stage, Program):
-            yield stage
-        elif not isinstance(stage, Leaf):
-            yield from programs_in(stage.stages)
-
-
-def searches_in(stages: Sequence[Stage]) -> Iterator[Farthest]:
-    """Yield the searches of points in stages and in regions of them, in order."""
-    for stage in stages:
-        if isinstance(stage, Farthest):
-            yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from searches_in(stage.stages)
-
-
-def lane_regions_in(stages: Sequence[Stage]) -> Iterator[Subdivide | NearestPoint]:
-    """Yield the regions that take one row after the other, in order."""
-    for stage in stages:
-        if isinstance(stage, Subdivide | NearestPoint):
-            yield stage
-        if not isinstance(stage, Program | Leaf):
-            yield from lane_regions_in(stage.stages)
-
-
-def calls_in(stages: Sequence[Stage]) -> Iterator[Call]:
-    """Yield the calls in stages and in regions of them, in order."""
-    for stage in stages:
-        if isinstance(stage, Call):
-            yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from calls_in(stage.stages)
-
-
-def dense_in(stages: Sequence[Stage]) -> Iterator[Dense]:
-    """Yield the linear algebra in stages and in regions of them, in order."""
-    for stage in stages:
-        if isinstance(stage, Dense):
-            yield stage
-        elif not isinstance(stage, Program | Leaf):
-            yield from dense_in(stage.stages)
-
-
 def _parts(stages: Sequence[Stage]) -> Iterator[str]:
     """Yield texts that say all about stages."""
     for stage in stages:
@@ -444,7 +189,7 @@ def _parts(stages: Sequence[Stage]) -> Iterator[str]:
                 continue
             case Each():
                 names = stage.table, stage.within, stage.active, stage.together
-                yield f"each {names!r} ("
+                yield f"each {names!r} {stage.near!r} ("
             case At():
                 yield f"at {stage.table!r} {stage.record!r} ("
             case While():
@@ -521,6 +266,8 @@ class _Check:
                         made = known
                     if stage.active:
                         self.number(stage.active, known, "the end of a region")
+                    if stage.near:
+                        self.near(stage, stage.near, known, fields)
                 case While() | When():
                     self.number(stage.condition, known, "the end of a region")
                 case Subdivide():
@@ -664,6 +411,23 @@ class _Check:
                     raise self.fault(f"the column '{one.of}' is only one number")
                 shapes[one.name] = self.shapes[one.of][1:]
         return shapes
+
+    def near(
+        self,
+        each: Each,
+        near: NearRecords,
+        known: set[str],
+        fields: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        one = self.pipeline.table(near.table).fields
+        if [(x.kind, x.shape) for x in one] != [("real", (6, BOXES))]:
+            raise self.fault(f"'{near.table}' has not the one field of {BOXES} boxes")
+        is_span = self.spans.get(near.within) == near.table
+        if not (each.within and is_span and near.within in fields):
+            raise self.fault(f"'{near.within}' is not a span of '{near.table}'")
+        for name in (near.low, near.high):
+            self.known(name, known, "the end of a box")
+            self.same(Port(name, (3,)), self.shapes[name], "a box")
 
     def numbers(self, table: str) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the fields of a table that has only numbers."""

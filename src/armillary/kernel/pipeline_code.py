@@ -13,12 +13,14 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Final, TypeAlias
 
-from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Operand, Value
+from armillary.kernel.block_rows import ALIGNMENT, aligned, read_rows, write_rows
+from armillary.kernel.builder import EndlessLoop, FunctionBuilder, Value
 from armillary.kernel.dense_code import dense_function, working_numbers
 from armillary.kernel.emit import emit_columns, emit_values
 from armillary.kernel.farthest_code import PointRecords
 from armillary.kernel.machine_type import I1, I64, PTR, VOID, Type, bits_of_lanes
 from armillary.kernel.memory import Struct, copy_bytes
+from armillary.kernel.near_code import near_records
 from armillary.kernel.nearest_code import NearestCode
 from armillary.kernel.pipeline import (
     At,
@@ -44,7 +46,6 @@ from armillary.kernel.pipeline_columns import (
 from armillary.kernel.record_code import lane_records
 from armillary.kernel.subdivision_code import SubdivisionCode
 from armillary.kernel.tables import Field, Table
-from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
 from armillary.trace import Program
 
 __all__ = ["TABLE", "column_code", "pipeline_code"]
@@ -55,20 +56,8 @@ TABLE: Final = Struct.of(records=(PTR, 1), count=(I64, 1))
 IN_REGISTERS: Final = 64
 """Numbers of a column that may be in registers; LLVM decides."""
 
-ALIGNMENT: Final = 64
-
-LONGEST: Final = 256
-"""Most numbers of a row that straight code moves.
-
-Longer rows are moved by a loop over parts of them: straight code for a thousand numbers
-takes seconds to compile.
-"""
-
 NUMBER: Final[tuple[int, ...]] = ()
 """The shape of a column of one number."""
-
-PART: Final = 32
-"""Numbers that an iteration of that loop moves."""
 
 
 def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder], int]:
@@ -82,9 +71,9 @@ def pipeline_code(pipeline: Pipeline, real: Type) -> tuple[list[FunctionBuilder]
     code = _PipelineCode(
         pipeline, real, "block", dict.fromkeys(("scratch", "tables"), PTR)
     )
-    code.read_rows()
+    read_rows(code.f, real, pipeline.inputs, code.columns)
     code.stages(pipeline.stages, None)
-    code.write_rows()
+    write_rows(code.f, real, pipeline.outputs, code.columns)
     code.f.ret(code.flags.get())
     return [*code.called_functions, code.f], code.scratch
 
@@ -191,46 +180,7 @@ class _PipelineCode:
     @property
     def align(self) -> int:
         """Return what the address of a vector is a multiple of [bytes]."""
-        return min(ALIGNMENT, self.real.bytes)
-
-    # rows and columns
-
-    def read_rows(self) -> None:
-        """Turn the rows of the inputs into columns."""
-        f, lanes = self.f, range(self.real.lanes)
-        for number, port in enumerate(self.pipeline.inputs):
-            for first, count in self.parts(port.size):
-                source = f.element(f[f"in{number}"], self.scalar, first)
-                rows = [(source, lane * port.size) for lane in lanes]
-                wanted = set(range(count))
-                values = load_scattered_rows(self.real, rows, count, wanted)
-                target = f.element(self.columns[port.name], self.real, first)
-                for k in range(count):
-                    self.store(values[k], target, k)
-
-    def write_rows(self) -> None:
-        """Turn columns into the rows of the outputs."""
-        f = self.f
-        for number, port in enumerate(self.pipeline.outputs):
-            for first, count in self.parts(port.size):
-                source = f.element(self.columns[port.name], self.real, first)
-                values = [self.load(source, k) for k in range(count)]
-                target = f.element(f[f"out{number}"], self.scalar, first)
-                for square in squares_of(count, self.real.lanes):
-                    row = [values[k] for k in square]
-                    store_square(target, port.size, square, row)
-
-    def parts(self, size: int) -> Iterator[tuple[Operand, int]]:
-        """Yield the first number and the count of the parts of a row, maybe in a loop.
-
-        What is written at the first yield for a long row runs for each of its parts.
-        """
-        whole = size - size % PART if size > LONGEST else 0
-        if whole:
-            with self.f.loop(whole, 0, PART) as first:
-                yield first, PART
-        if whole < size:
-            yield whole, size - whole
+        return aligned(self.real)
 
     # stages
 
@@ -420,15 +370,12 @@ class _PipelineCode:
         # From the first record to the last, or those of a range of the record around.
         first = f.constant(I64, 0)
         if stage.within:
-            _, outer, record = self.fields[stage.within]
-            first, count = (
-                outer.load(record, stage.within, k).to(I64, "zext") for k in range(2)
-            )
+            first, count = self.range(stage.within)
             end = first + count
-        around, k = self.fields, f.variable(I64, first)
-        with f.forever() as loop:
-            loop.leave(k.get() >= end)
-            record = f.address(records, k.get() * layout.bytes)
+        around = self.fields
+        with self.unless_ended(stage, active), self.numbers(stage, first, end) as found:
+            k, loop = found
+            record = f.address(records, k * layout.bytes)
             # Programs find fields by name, before columns.
             inner = {field.name: (field, layout, record) for field in table.fields}
             self.fields = {**around, **inner}
@@ -442,10 +389,53 @@ class _PipelineCode:
                 self.region(stage.stages, mask)
             else:
                 self.stages(stage.stages, active)
-            k.set(k.get() + 1)
         self.fields = around
         if stage.together:
             self.leave([stage.active])
+
+    @contextmanager
+    def unless_ended(self, stage: Each, active: Mask) -> Generator[None]:
+        """Run what follows unless a row has ended that would end the region at once."""
+        # Inside of such a region none has.
+        if not stage.together or self.ending:
+            yield
+            return
+        with self.f.when(~self.any(self.ended(stage.active, active))):
+            yield
+
+    def ended(self, name: str, active: Mask) -> Value:
+        """Return the lanes that a region leaves alone."""
+        going = self.load(self.columns[name], 0) > 0.0
+        return ~going if active is None else ~going & active
+
+    @contextmanager
+    def numbers(
+        self, stage: Each, first: Value, end: Value
+    ) -> Generator[tuple[Value, EndlessLoop]]:
+        """Run what follows for the position of each record, in a loop."""
+        f = self.f
+        if stage.near is not None:
+            low, high = (self.columns[x] for x in (stage.near.low, stage.near.high))
+            box = [self.load(x, j) for x in (low, high) for j in range(3)]
+            table = self.pipeline.table(stage.near.table)
+            layout = table.layout(self.real.bits)
+            start, _ = self.records(table)
+            begin, count = self.range(stage.near.within)
+            boxes = f.address(start, begin * layout.bytes), count, layout
+            with near_records(f, self.real, box, boxes, (first, end)) as found:
+                yield found
+            return
+        k = f.variable(I64, first)
+        with f.forever() as loop:
+            loop.leave(k.get() >= end)
+            yield k.get(), loop
+            k.set(k.get() + 1)
+
+    def range(self, span: str) -> tuple[Value, Value]:
+        """Return the first record and the count of a span of a record around."""
+        _, outer, record = self.fields[span]
+        first, count = (outer.load(record, span, k).to(I64, "zext") for k in range(2))
+        return first, count
 
     def leave(self, written: Iterable[str]) -> None:
         """Leave the region around, where it ends with the first row that ends.
@@ -456,8 +446,7 @@ class _PipelineCode:
             return
         loop, name, active = self.ending[-1]
         if name in written:
-            going = self.load(self.columns[name], 0) > 0.0
-            loop.leave(self.any(~going if active is None else ~going & active))
+            loop.leave(self.any(self.ended(name, active)))
 
     def records(self, table: Table) -> tuple[Value, Value]:
         """Return where the records of a table lie, and how many there are."""

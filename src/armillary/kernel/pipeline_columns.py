@@ -107,6 +107,8 @@ def _reads(stages: Sequence[Stage]) -> Iterator[str]:
                 continue
             case Each():
                 yield from (stage.active,) if stage.active else ()
+                if stage.near:
+                    yield from (stage.near.low, stage.near.high)
             case At():
                 yield stage.record
             case While() | When():

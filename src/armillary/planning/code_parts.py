@@ -10,7 +10,15 @@ from armillary.kernel.builder import FunctionBuilder, Operand, Value
 from armillary.kernel.machine_type import F64, I64, PTR, VOID, Type
 from armillary.planning.layout import CALL, SETUP, TREE
 
-__all__ = ["PartOfLoop", "call", "copy_reals", "counted", "downwards", "function"]
+__all__ = [
+    "PartOfLoop",
+    "call",
+    "copy_reals",
+    "counted",
+    "downwards",
+    "function",
+    "move_points",
+]
 
 
 def function(name: str, result: Type = VOID, **more: Type) -> FunctionBuilder:
@@ -40,6 +48,23 @@ def copy_reals(f: FunctionBuilder, source: Value, to: Value, count: Value) -> No
     """Copy reals of 64 bits, the first one first."""
     with f.loop(count) as j:
         f.store(f.load(F64, source, j), to, j)
+
+
+def move_points(
+    f: FunctionBuilder, path: Value, span: tuple[Value, Value], to: Value
+) -> None:
+    """Move way points, from the first to before the last of a span."""
+    n, (first, end) = SETUP.load(f["s"], "n"), span
+
+    def move(k: Value) -> None:
+        source = f.element(path, F64, k * n)
+        copy_reals(f, source, f.element(path, F64, (k + (to - first)) * n), n)
+
+    # What is written over is moved before.
+    with f.when(to < first), f.loop(end, first) as k:
+        move(k)
+    with f.when(to > first), downwards(f, end - 1, first) as k:
+        move(k)
 
 
 @dataclass(frozen=True)

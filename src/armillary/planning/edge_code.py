@@ -20,6 +20,9 @@ BLOCKS_BETWEEN_LOOKS: Final = 256
 MOST_BLOCKS: Final = 256
 """Blocks of pieces after which a quick proof gives up."""
 
+TOUCHES: Final = -1
+"""What a quick proof returns of motions that touch."""
+
 SHORTEST: Final = 1e-4
 """Pieces that reach less far are not halved."""
 
@@ -37,6 +40,7 @@ class EdgeCode(PartOfLoop):
             self.length_of(),
             self.cut(),
             self.quick(),
+            self.proven_exactly(),
             self.proven(),
             self.motion(),
             self.proof(),
@@ -153,9 +157,10 @@ class EdgeCode(PartOfLoop):
         """Return whether a motion is proven piece by piece, a piece in each lane.
 
         Pieces in which links may touch are halved; it gives up where links touch in the
-        middle of one, or where pieces are many or short.
+        middle of one, or where pieces are many or short. It is 1 where the motion is
+        free, `TOUCHES` where links touch, 0 where neither is known.
         """
-        f = function("quick", I1, p=PTR, q=PTR)
+        f = function("quick", I64, p=PTR, q=PTR)
         n, lanes, bits = SETUP.load(f["s"], "n"), self.lanes, bits_of_lanes(self.lanes)
         columns, rates, half, found, a, v = (
             WORK.load(f["w"], name)
@@ -193,18 +198,20 @@ class EdgeCode(PartOfLoop):
             rounds.set(rounds.get() + 1)
             is_late = rounds.get() > MOST_BLOCKS
             is_full = first + 2 * lanes > STACK - lanes
-            with f.when(is_hit | is_late | is_full | flags.differs(0)):
-                f.ret(f.constant(I1, 0))
+            with f.when(is_late | is_full | flags.differs(0)):
+                f.ret(f.constant(I64, 0))
+            with f.when(is_hit):
+                f.ret(f.constant(I64, TOUCHES))
             close = values.exceeds_or_nan(0.0).mask()
             close = close & ((f.constant(I64, 1) << some) - 1)
             is_short = f.load(self.one, halves, first) < SHORTEST
             with f.when(is_short & close.differs(0)):
-                f.ret(f.constant(I1, 0))
+                f.ret(f.constant(I64, 0))
             # The pieces are read here while the stack is written.
             f.store(t, found)
             f.store(h, half)
             count.set(self.halve(f, first, close, (found, half), (middles, halves)))
-        f.ret(f.constant(I1, 1))
+        f.ret(f.constant(I64, 1))
         return f
 
     def halve(
@@ -246,12 +253,26 @@ class EdgeCode(PartOfLoop):
             f.store(self.narrow(f.load(F64, q, j) - start), v, j)
 
     def proven(self) -> FunctionBuilder:
-        """Return whether the motion between two rows is proven to be free."""
+        """Return whether the motion between two rows is proven to be free.
+
+        Exact proofs take longest where links touch. So of motions that touch but for
+        roundings, or where pieces get short in edges of trees, they are not asked for.
+        """
         f = function("proven", I1, p=PTR, q=PTR)
         counted(f, "proofs")
-        has_quick = SETUP.load(f["s"], "quick").differs(0)
-        with f.when(has_quick), f.when(call(f, "quick", I1, f["p"], f["q"])):
-            f.ret(f.constant(I1, 1))
+        with f.when(SETUP.load(f["s"], "quick").differs(0)):
+            found = call(f, "quick", I64, f["p"], f["q"])
+            with f.when(found > 0):
+                f.ret(f.constant(I1, 1))
+            is_known = found.equals(TOUCHES) | CALL.load(f["c"], "sure").differs(0)
+            with f.when(is_known & CALL.load(f["c"], "exact").equals(0)):
+                f.ret(f.constant(I1, 0))
+        f.ret(call(f, "proven_exactly", I1, f["p"], f["q"]))
+        return f
+
+    def proven_exactly(self) -> FunctionBuilder:
+        """Return the same by the pipeline of `check.motion`."""
+        f = function("proven_exactly", I1, p=PTR, q=PTR)
         lanes = self.prover_lanes
         wide, bits = F64.wide(lanes), bits_of_lanes(lanes)
         ends = [WORK.load(f["w"], "ends", k) for k in range(2)]

@@ -128,6 +128,9 @@ def goals_of(
         UnknownName: The frame does not exist.
     """
     n, cell, state = len(start), check.cell, check.state
+    if free.frame is None and type(given) is np.ndarray and _are_rows(given, n):
+        rows = np.ascontiguousarray(given.reshape(-1, n))
+        return Goals(rows, np.arange(len(rows)))
     is_list = isinstance(given, list | tuple)
     for each in cast("Sequence[Any]", given if is_list else [given]):
         check_alike(each, state, "goal")
@@ -135,9 +138,6 @@ def goals_of(
         # Names count also where no goal is a pose.
         cell.frame(free.frame)
         cell.frame(free.relative_to)
-    if type(given) is np.ndarray and given.shape == start.shape:
-        row = np.ascontiguousarray(given, np.float64)[np.newaxis]
-        return Goals(row, np.zeros(1, np.int64))
     rows, poses = _sorted(given, n, free.frame is not None)
     q, numbers, reason = [r for _, r in rows], [k for k, _ in rows], None
     if poses and len(fixed) and not np.isfinite(start).all():
@@ -167,6 +167,13 @@ def goals_of(
     if not q:
         return Goals(np.empty((0, n)), np.empty(0, np.int64), reason)
     return Goals(np.ascontiguousarray(q), np.array(numbers, np.int64))
+
+
+def _are_rows(given: npt.NDArray[Any], n: int) -> bool:
+    """Return whether an array is joint positions, as most goals are."""
+    shape = given.shape
+    is_table = len(shape) in {1, 2} and shape[-1] == n
+    return is_table and given.dtype == np.float64 and given.size > 0
 
 
 def _numbers(given: Any) -> Array | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from armillary.kernel.builder import FunctionBuilder, Value
+from armillary.kernel.builder import FunctionBuilder
 from armillary.kernel.machine_type import F64, I1, I64, PTR
 from armillary.kernel.random_code import mixed
 from armillary.planning.code_parts import (
     PartOfLoop,
     call,
     copy_reals,
-    downwards,
     function,
+    move_points,
 )
 from armillary.planning.layout import CALL, SETUP, WORK
 
@@ -84,26 +84,12 @@ class ImproveCode(PartOfLoop):
                 is_free.set(call(f, "motion", I1, *rows))
             with f.when(is_free.get()):
                 # Points i + 1 to j make way for two.
-                self.move(f, j + 1, count.get(), i + 3)
+                move_points(f, path, (j + 1, count.get()), i + 3)
                 for k, row in enumerate(rows):
                     copy_reals(f, row, f.element(path, F64, (i + (k + 1)) * n), n)
                 count.set(count.get() - (j - i) + 2)
         f.ret(count.get())
         return f
-
-    def move(self, f: FunctionBuilder, first: Value, end: Value, to: Value) -> None:
-        """Move way points, from `first` to before `end`."""
-        n, path = SETUP.load(f["s"], "n"), CALL.load(f["c"], "path")
-
-        def move(k: Value) -> None:
-            source = f.element(path, F64, k * n)
-            copy_reals(f, source, f.element(path, F64, (k + (to - first)) * n), n)
-
-        # What is written over is moved before.
-        with f.when(to < first), f.loop(end, first) as k:
-            move(k)
-        with f.when(to > first), downwards(f, end - 1, first) as k:
-            move(k)
 
     def improve(self) -> FunctionBuilder:
         """Search for shorter ways until the time is up; return how many points one has.

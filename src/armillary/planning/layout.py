@@ -76,6 +76,7 @@ CALL: Final = Struct.of(
     improve=(I64, 1),  # until when a way is made shorter [ns], 0 for not at all
     sure=(I64, 1),  # whether edges of trees are proven
     tight=(I64, 1),  # which tables of the check are used
+    exact=(I64, 1),  # whether edges count that only exact proofs find to be free
     most=(I64, 1),  # samples of a search
     bound=(F64, 1),  # samples of longer ways are not wanted; 0 for all of them
     status=(I64, 1),
@@ -116,6 +117,7 @@ WORK: Final = Struct.of(
     step=(PTR, 1),
     rows=(PTR, 2),  # joint positions
     raw=(PTR, 1),  # way points before corners were cut
+    detour=(PTR, 1),  # way points in place of a motion
     best=(PTR, 1),  # those of the shortest way so far
     counter=(PTR, 1),  # of samples
 )

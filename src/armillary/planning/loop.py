@@ -76,6 +76,9 @@ DEPTH: Final = 1e-5
 SHARE_OF_ROOM: Final = 0.25
 """The part of the room within them that both may take at most."""
 
+USUAL_GOALS: Final = 64
+"""For so many goals less one there is room; more of them take memory of their own."""
+
 PROBLEMS_PER_PIECE: Final = 16
 """Problems that a thread takes at least, where there are that many."""
 
@@ -177,7 +180,6 @@ class Found(NamedTuple):
         status: How it ended; see `layout`.
         q: Way points [m or rad], shape (k, n).
         goal: Which goal it leads to.
-        verdicts: 1 for the start and for goals that touch, shape (1 + goals,).
         length: The weighted length.
         counts: Edges, joint positions, motions to be proven, samples and nodes.
     """
@@ -185,7 +187,6 @@ class Found(NamedTuple):
     status: int
     q: Array
     goal: int
-    verdicts: Words
     length: float
     counts: tuple[int, ...]
 
@@ -230,7 +231,7 @@ class LoopGround:
     kind: LoopKind
     words: Words
     owned: tuple[object, ...]
-    run: Callable[[int, int, int, int], None]
+    run: Callable[[int, int, int, int, int, int], int]
     idle: list[_LoopMemory]
 
     @classmethod
@@ -332,8 +333,7 @@ class NativeLoop:
         def work(piece: slice) -> None:
             memory = self.ground.taken()
             try:
-                for k in range(*piece.indices(len(problems))):
-                    found[k] = memory.solve(self, problems[k])
+                found[piece] = memory.solve_some(self, problems[piece])
             finally:
                 self.ground.idle.append(memory)
 
@@ -348,38 +348,69 @@ class _LoopMemory:
 
     Attributes:
         words: Where everything is; see `layout.WORK`.
-        call: The problem, see `layout.CALL`.
+        call: The problem, see `layout.CALL`: words of 64 bits.
         path: Its way points, shape (room, n).
+        verdicts: Room for those of start and goals.
         addresses: Of words and call.
         owned: What must live as long.
     """
 
     words: Words
-    call: Words
+    call: memoryview[int]
     path: Array
+    verdicts: Words
     addresses: tuple[int, int]
     owned: tuple[object, ...]
 
     def solve(self, loop: NativeLoop, problem: Problem) -> Found:
         """Solve a problem of a loop in the space that this was made for."""
-        start, goals, seed, deadline, _ = problem
-        verdicts = np.zeros(1 + len(goals), np.int64)
+        start, goals, seed, deadline, improve = problem
+        count = len(goals)
+        verdicts = self.verdicts
+        if count >= len(verdicts):
+            verdicts = np.empty(1 + count, np.int64)
         # In the order of the first fields of `layout.CALL`.
-        self.call[:8] = (
-            address_of(start),
-            address_of(goals),
-            len(goals),
-            seed,
-            deadline,
-            address_of(self.path),
-            address_of(verdicts),
-            problem.improve,
-        )
-        loop.ground.run(address_of(loop.words), *self.addresses, 1)
-        status, count, goal, *counts = self.call[RESULTS : CALL_WORDS - 1].tolist()
-        length = float(self.call.view(np.float64)[CALL_WORDS - 1])
-        q = self.path[:count].copy()
-        return Found(status, q, goal, verdicts, length, tuple(counts))
+        call, starts = self.call, (address_of(start), address_of(goals))
+        given = *starts, count, seed, deadline, 0, address_of(verdicts), improve
+        for k, word in enumerate(given):
+            call[k] = word
+        setup, room = address_of(loop.words), PATH_ROOM
+        loop.ground.run(setup, *self.addresses, 1, address_of(self.path), room)
+        status, points, goal, *counts = call[RESULTS : CALL_WORDS - 1].tolist()
+        (length,) = call[CALL_WORDS - 1 :].cast("B").cast("d")
+        return Found(status, self.path[:points].copy(), goal, length, tuple(counts))
+
+    def solve_some(self, loop: NativeLoop, problems: Sequence[Problem]) -> list[Found]:
+        """Solve several problems, with few calls of the native loop."""
+        goals = max((len(each.goals) for each in problems), default=0)
+        verdicts = np.empty(1 + goals, np.int64)
+        calls = np.zeros((len(problems), CALL_WORDS), np.int64)
+        at = address_of(verdicts)
+        calls[:, :8] = [
+            (address_of(start), address_of(q), len(q), seed, deadline, 0, at, improve)
+            for start, q, seed, deadline, improve in problems
+        ]
+        found: list[Found] = []
+        setup, (work, _) = address_of(loop.words), self.addresses
+        room, path = len(self.path), address_of(self.path)
+        while len(found) < len(problems):
+            first = len(found)
+            where = address_of(calls) + first * CALL.bytes
+            done = loop.ground.run(
+                setup, work, where, len(problems) - first, path, room
+            )
+            rows = calls[first : first + done, RESULTS:]
+            used = 0
+            for row, length in zip(
+                rows[:, :-1].tolist(),
+                rows.view(np.float64)[:, -1].tolist(),
+                strict=True,
+            ):
+                status, points, goal, *counts = row
+                q = self.path[used : used + points].copy()
+                used += points
+                found.append(Found(status, q, goal, length, tuple(counts)))
+        return found
 
     @classmethod
     def of(cls, ground: LoopGround) -> _LoopMemory:
@@ -422,13 +453,16 @@ class _LoopMemory:
                 "step": memory(n, kind),
                 "rows": [memory(n) for _ in range(2)],
                 "raw": memory(n * PATH_ROOM),
+                "detour": memory(n * PATH_ROOM),
                 "best": memory(n * PATH_ROOM),
                 "counter": memory(n, np.int64),
             },
         )
-        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((PATH_ROOM, n))
+        call, path = np.zeros(CALL_WORDS, np.int64), np.empty((2 * PATH_ROOM, n))
         addresses = address_of(words), address_of(call)
-        return cls(words, call, path, addresses, (*trees, ramp, *owned))
+        verdicts = np.empty(USUAL_GOALS, np.int64)
+        view, owned = call.data.cast("B").cast("q"), [*trees, ramp, *owned]
+        return cls(words, view, path, verdicts, addresses, tuple(owned))
 
 
 def aligned(count: int, kind: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -479,7 +513,7 @@ def _steps(n: int) -> Words:
 
 
 @lru_cache(maxsize=8)
-def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
+def _plans(kind: str, lanes: int) -> tuple[Callable[..., int], Code]:
     """Return the function of the native loop, and its code."""
     with forks.IMPORT_LOCK:
         from armillary.kernel import compiler, jit  # they import LLVM
@@ -498,7 +532,8 @@ def _plans(kind: str, lanes: int) -> tuple[Callable[..., None], Code]:
     code = compiler.loaded(
         compiler.key_of(*parts), machine, text, level=2, variables=True
     )
-    prototype = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)
+    numbers = ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 3, *numbers)
     return prototype(code.address("plans")), code  # which lives as long
 
 

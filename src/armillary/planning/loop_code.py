@@ -11,7 +11,8 @@ edges failed are extended by near samples only (Yershova and others, "Dynamic-Do
 RRTs", 2005). Edges are sampled in blocks of lanes that are spread over them, as in
 Thomason, Kingston and Kavraki, "Motions in microseconds via vectorized sampling-based
 planning" (2024). Ways are then shortened, by shortcuts and at corners, and proven.
-Where the proof of an edge fails, edges are proven in all further steps.
+Where the proof of an edge fails, another way is searched for between its ends, whose
+edges are proven as they are found; where there is none, for all of the way.
 
 Nodes have weighted positions, so that lengths of motions are those of vectors. What is
 tested and proven are joint positions of 64 bits, which are the answer to the last bit.
@@ -37,6 +38,7 @@ from armillary.planning.layout import (
     TREE,
     WORK,
 )
+from armillary.planning.repair_code import RepairCode
 from armillary.planning.search_code import SearchCode, end_of
 from armillary.planning.shorten_code import ShortenCode
 from armillary.planning.tree_code import TreeCode
@@ -47,13 +49,21 @@ COUNTS: Final = ("edges", "checks", "proofs", "samples", "nodes", "count")
 
 
 def loop_code(real: Type, prover_lanes: int) -> str:
-    """Return the LLVM IR of `@plans(setup, work, calls, count)`.
+    """Return the LLVM IR of `@plans(setup, work, calls, count, path, room)`.
 
     Args:
         real: The vectors of the check, which are those of trees.
         prover_lanes: Lanes of the prover, which computes in 64 bits.
     """
-    parts = EdgeCode, TreeCode, SearchCode, ShortenCode, ImproveCode, LoopCode
+    parts = (
+        EdgeCode,
+        TreeCode,
+        SearchCode,
+        ShortenCode,
+        RepairCode,
+        ImproveCode,
+        LoopCode,
+    )
     functions: list[FunctionBuilder] = []
     for part in parts:
         functions += part(real, prover_lanes).functions()
@@ -97,7 +107,7 @@ class LoopCode(PartOfLoop):
                     CALL.store(0, f["c"], "tight")
                     is_bad.set(~call(f, "is_free", I1))
                     with f.when(is_bad.get() & has_proof):
-                        is_bad.set(~call(f, "proven", I1, row, row))
+                        is_bad.set(~call(f, "proven_exactly", I1, row, row))
                         CALL.store(1, f["c"], "tight")
                         is_near = ~call(f, "is_free", I1)
                         with f.when(is_near & ~is_bad.get()):
@@ -107,7 +117,8 @@ class LoopCode(PartOfLoop):
                 f.store(bad, verdicts, k)
                 is_goal = (k > 0).to(I64, "zext")
                 free.set(free.get() + (is_goal & (bad ^ 1)))
-        CALL.store(is_tight.get(), f["c"], "tight")
+        for field in ("tight", "exact"):
+            CALL.store(is_tight.get(), f["c"], field)
         f.ret(free.get())
         return f
 
@@ -134,8 +145,9 @@ class LoopCode(PartOfLoop):
         count.set(call(f, "shorten", I64, raw_count))
         with f.when(SETUP.load(f["s"], "prove").equals(0)):
             f.ret(count.get())
-        with f.when(call(f, "proof", I1, path, count.get())):
-            f.ret(count.get())
+        repaired = call(f, "repair", I64, count.get())
+        with f.when(repaired > 0):
+            f.ret(repaired)
         # Else the way before corners were cut, or one whose edges are proven as they
         # are found.
         was_sure = CALL.load(f["c"], "sure").differs(0)
@@ -162,7 +174,7 @@ class LoopCode(PartOfLoop):
         """Solve one problem."""
         f = function("plan")
         c = f["c"]
-        for field in ("sure", "tight", *COUNTS):
+        for field in ("sure", "tight", "exact", *COUNTS):
             CALL.store(0, c, field)
         CALL.store(0.0, c, "length")
         with f.when(call(f, "late", I1)):
@@ -200,10 +212,31 @@ class LoopCode(PartOfLoop):
         return f
 
     def plans(self) -> FunctionBuilder:
-        """Solve problems one after the other."""
-        f = FunctionBuilder("plans", exported=True, s=PTR, w=PTR, calls=PTR, count=I64)
-        with f.loop(f["count"]) as k:
-            c = f.address(f["calls"], k * CALL.bytes)
+        """Solve problems one after the other; return how many are solved.
+
+        Their ways follow each other in memory with room for so many way points; it ends
+        where another way might be too long for what is left.
+        """
+        f = FunctionBuilder(
+            "plans",
+            I64,
+            exported=True,
+            s=PTR,
+            w=PTR,
+            calls=PTR,
+            count=I64,
+            path=PTR,
+            room=I64,
+        )
+        n, used = SETUP.load(f["s"], "n"), f.variable(I64, 0)
+        done = f.variable(I64, 0)
+        with f.forever() as loop:
+            loop.leave(done.get() >= f["count"])
+            loop.leave(used.get() + SETUP.load(f["s"], "path_room") > f["room"])
+            c = f.address(f["calls"], done.get() * CALL.bytes)
+            CALL.store(f.element(f["path"], F64, used.get() * n), c, "path")
             f.call("@plan", VOID, f["s"], f["w"], c)
-        f.ret()
+            used.set(used.get() + CALL.load(c, "count"))
+            done.set(done.get() + 1)
+        f.ret(done.get())
         return f

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
+from operator import le
 from typing import Any, Final, final
 
 import numpy as np
@@ -128,10 +129,15 @@ class PlannedCell:
         if goals.reason is not None:
             return self.without(goals.reason)
         lower, upper = self.limits if region is None else region[:2]
-        # What is not finite is within no limits, unless these are infinite.
-        is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
-        is_usual = is_within.all() and ((lower <= q0) & (q0 <= upper)).all()
-        if not is_usual or self.is_open or len(self.rows):
+        # Numbers of Python are compared sooner than few ones of NumPy. What is not
+        # finite is within no limits, unless these are infinite.
+        low, high = self._ends if region is None else (lower.tolist(), upper.tolist())
+        is_usual = not (self.is_open or len(self.rows)) and all(
+            all(map(le, low, row)) and all(map(le, row, high))
+            for row in (q0.tolist(), *goals.q.tolist())
+        )
+        if not is_usual:
+            is_within = ((lower <= goals.q) & (goals.q <= upper)).all(axis=1)
             if not (np.isfinite(q0).all() and np.isfinite(goals.q).all()):
                 return self.without(PlanReason.INVALID)
             if len(self.rows):
@@ -152,6 +158,12 @@ class PlannedCell:
     def limits(self) -> tuple[Array, Array]:
         """Return the least and the greatest joint positions [m or rad]."""
         return self.check.cell.limits
+
+    @cached_property
+    def _ends(self) -> tuple[list[float], list[float]]:
+        """Return the same as numbers of Python."""
+        lower, upper = self.limits
+        return lower.tolist(), upper.tolist()
 
     @cached_property
     def rows(self) -> LimitRows:
@@ -332,8 +344,8 @@ def seconds_of(timeout: float | None, name: str = "timeout") -> float | None:
     Raises:
         ModelError: The timeout is not a number from 0 up.
     """
-    if timeout is None:
-        return None
+    if timeout is None or (type(timeout) is float and 0.0 <= timeout < LONGEST):
+        return timeout
     seconds = float(timeout) if isinstance(timeout, Real) else math.nan
     if not seconds >= 0.0:
         raise ModelError(f"The {name} must be a number from 0 up, not {timeout!r}.")

@@ -258,8 +258,12 @@ class Planner:
         plans: list[Plan | None] = [None] * len(rows)
         # Problems within the same joint positions are solved by the same loop.
         groups: dict[int, tuple[NativeLoop, list[tuple[int, Goals]]]] = {}
+        usual = self._usual(rows, goals) if frame is None else {}
         for k, (q0, goal) in enumerate(zip(rows, every, strict=True)):
-            wanted = self._planned.asked(q0, goals_of(self.check, q0, goal, free))
+            wanted = usual.get(k)
+            if wanted is None:
+                wanted = goals_of(self.check, q0, goal, free)
+                wanted = self._planned.asked(q0, wanted)
             if isinstance(wanted, Plan):
                 plans[k] = wanted
                 continue
@@ -277,6 +281,27 @@ class Planner:
             for (k, wanted), each in zip(members, found, strict=True):
                 plans[k] = self._plan(each, loop, rows[k], wanted, took)
         return tuple(each for each in plans if each is not None)
+
+    def _usual(self, starts: Array, goals: Any) -> dict[int, Goals]:
+        """Return the goals of those problems of which all are within limits.
+
+        They are looked at together where each is one row of an array.
+        """
+        is_array = type(goals) is np.ndarray and goals.dtype == np.float64
+        if not is_array or goals.shape != starts.shape:
+            return {}
+        if (
+            self._planned.is_open
+            or len(self._planned.rows)
+            or not self.check.may_be_free
+        ):
+            return {}
+        lower, upper = self._planned.limits
+        is_within = ((lower <= starts) & (starts <= upper)).all(axis=1)
+        is_within &= ((lower <= goals) & (goals <= upper)).all(axis=1)
+        q, first = np.ascontiguousarray(goals), np.zeros(1, np.int64)
+        which = np.flatnonzero(is_within).tolist()
+        return {k: Goals(q[k : k + 1], first) for k in which}
 
     def _plan(
         self, found: Found, loop: NativeLoop, q0: Array, goals: Goals, seconds: float

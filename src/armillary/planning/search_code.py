@@ -219,6 +219,7 @@ class SearchCode(PartOfLoop):
                 loop.leave(call(f, "late", I1))
             with f.when(rounds.get() > SETUP.load(s, "wide_samples")):
                 CALL.store(1, c, "tight")
+                CALL.store(1, c, "exact")
             # The other tree grows unless this one is smaller by far.
             a, b = (size.to(F64, "sitofp") for size in sizes)
             with f.when(abs(a - b) < a):

@@ -1,0 +1,74 @@
+"""Rows of a block of a pipeline to columns, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from armillary.kernel.builder import FunctionBuilder, Operand, Value
+from armillary.kernel.machine_type import Type
+from armillary.kernel.transpose import load_scattered_rows, squares_of, store_square
+from armillary.trace import Port
+
+__all__ = ["ALIGNMENT", "aligned", "read_rows", "write_rows"]
+
+ALIGNMENT: Final = 64
+
+LONGEST: Final = 256
+"""Most numbers of a row that straight code moves.
+
+Longer rows are moved by a loop over parts of them: straight code for a thousand numbers
+takes seconds to compile.
+"""
+
+PART: Final = 32
+"""Numbers that an iteration of that loop moves."""
+
+
+def aligned(real: Type) -> int:
+    """Return what the address of a vector is a multiple of [bytes]."""
+    return min(ALIGNMENT, real.bytes)
+
+
+def read_rows(
+    f: FunctionBuilder, real: Type, ports: Sequence[Port], columns: Mapping[str, Value]
+) -> None:
+    """Turn the rows of the inputs into columns."""
+    lanes = range(real.lanes)
+    for number, port in enumerate(ports):
+        for first, count in _parts(f, port.size):
+            source = f.element(f[f"in{number}"], real.scalar, first)
+            rows = [(source, lane * port.size) for lane in lanes]
+            values = load_scattered_rows(real, rows, count, set(range(count)))
+            target = f.element(columns[port.name], real, first)
+            for k in range(count):
+                f.store(values[k], target, k, align=aligned(real))
+
+
+def write_rows(
+    f: FunctionBuilder, real: Type, ports: Sequence[Port], columns: Mapping[str, Value]
+) -> None:
+    """Turn columns into the rows of the outputs."""
+    for number, port in enumerate(ports):
+        for first, count in _parts(f, port.size):
+            source = f.element(columns[port.name], real, first)
+            values = [
+                f.load(real, source, k, align=aligned(real)) for k in range(count)
+            ]
+            target = f.element(f[f"out{number}"], real.scalar, first)
+            for square in squares_of(count, real.lanes):
+                row = [values[k] for k in square]
+                store_square(target, port.size, square, row)
+
+
+def _parts(f: FunctionBuilder, size: int) -> Iterator[tuple[Operand, int]]:
+    """Yield the first number and the count of the parts of a row, maybe in a loop.
+
+    What is written at the first yield for a long row runs for each of its parts.
+    """
+    whole = size - size % PART if size > LONGEST else 0
+    if whole:
+        with f.loop(whole, 0, PART) as first:
+            yield first, PART
+    if whole < size:
+        yield whole, size - whole
