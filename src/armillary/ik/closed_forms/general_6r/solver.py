@@ -2,16 +2,17 @@
 
 1. Every target in the better order of the arm, one look at each root.
 2. Where three roots are close, something near a solution did not become one, or the
-   number of solutions is odd: the roots of the crowd again, their angles corrected
-   first, and all roots of the other order.
+   number of solutions is odd or zero: the roots of the crowd again, their angles
+   corrected first, and all roots of the other order. Where roots are inexact in either:
+   Newton's method from the solutions of poses next to the target, too.
 3. Where roots are inexact in both orders, or the number is odd still: the angles of all
    roots, real or not, and many next to those that may be.
 4. Where that finds more, or leaves the number odd: Newton's method from next to each
    solution, along both directions in which the arm moves least.
 
 What the last stage that runs leaves odd, or finds, is in doubt. So are targets whose
-determinant vanishes for every angle, in both orders: solutions may form curves there,
-roots are rounding alone, and a miss proves nothing.
+determinant vanishes for every angle, in both orders, or of which poses next to them
+show more: solutions may form curves there, and roots are rounding alone.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ BLUR = 3e-5, 5e-5
 BLIND = 1e-2
 """Error of roots in the better order from which on they say nothing."""
 
-BLIND_IF_EMPTY = 1e-3
-"""The same in the worse order, where they led to no solution: none is proven then."""
+BLIND_IF_EMPTY = 1e-4
+"""The same where they led to no solution."""
 
 DIM = 3e-5
 """Error of roots in either order from which on poses next to a target are asked."""
@@ -85,6 +86,7 @@ LOOKS = {"passes": 1, "count": 1}, {"passes": 1, "count": 2}, {"passes": 2, "cou
 ONE, TWO, AGAIN = range(3)
 """How to look at a root: for one solution, for two, for two and from there again."""
 
+EVEN = range(2, MOST + 1, 2)
 SLOTS = ROOTS * FOUND, 3 * ROOTS * FOUND
 
 
@@ -214,13 +216,16 @@ class SixAxesSolver:
         for stage in (self._second, self._third, self._fourth):
             counts = np.bincount(found.rows, minlength=count)
             unsure = found.doubt | (counts % 2 == 1)
+            is_first = stage == self._second
+            if is_first:  # that there is none is proven by distance, or by both orders
+                unsure |= (counts == 0) & self._is_near(inner)
             again = np.flatnonzero(unsure)
             if not again.size:
                 break
             before = found.of(again)
             more = stage(np.ascontiguousarray(inner[again]), before, threads)
             found = self._joined(found, again, [before, *more])
-            if stage == self._second:
+            if is_first:
                 blur[again] = more[-1].blur
                 dim = np.flatnonzero(~(blur < DIM).all(axis=1))
                 found, hidden[dim] = self._displaced(found, inner, dim, threads)
@@ -232,8 +237,14 @@ class SixAxesSolver:
             unsure = found.doubt | odd
         blind = ~(blur[:, 0] < BLIND) | hidden
         is_empty = np.bincount(found.rows, minlength=count) == 0
-        blind |= is_empty & ~(blur[:, 1] < BLIND_IF_EMPTY)
+        blind |= is_empty & ~(blur[:, 0] < BLIND_IF_EMPTY)
         return Solutions(found.rows, found.angles, unsure | blind, blind)
+
+    def _is_near(self, inner: Array) -> Truths:
+        """Return which targets are no farther away than the stretched arm reaches."""
+        reach = np.linalg.norm(self._links[:, :3, 3], axis=1).sum()
+        near = (inner[:, :3, 3] ** 2).sum(axis=1) <= (1.0 + ERROR) * reach**2
+        return np.asarray(near)
 
     def solve_one(self, inner: Array) -> tuple[Array, bool]:
         """Return what `solve` does of one target: angles (m, 6), whether unsure.
@@ -278,7 +289,7 @@ class SixAxesSolver:
                 return None
         same = np.abs(keys[:, np.newaxis] - keys).max(axis=2, initial=0.0) <= APART
         q = q[same.argmax(axis=1) == np.arange(len(q))] if len(q) else q
-        return q if len(q) % 2 == 0 else None
+        return q if len(q) in EVEN else None
 
     def _first(self, order: _Order, inner: Array, threads: int | None) -> _Found:
         """Return what one look at each root finds; crowds are in doubt."""
