@@ -70,7 +70,7 @@ BLIND_IF_EMPTY = 1e-4
 DIM = 3e-5
 """Error of roots in either order from which on poses next to a target are asked."""
 
-ROUNDS, NEARLY = 3, 1e-3
+ROUNDS, NEARLY = 3, 1e-6
 _HALF = np.array([[0.0, 0.002, 0.004], [-0.002, 0.0, -0.003], [-0.004, 0.003, 0.0]])
 _AWAY = np.eye(4)
 _AWAY[:3, :3] = np.linalg.solve(np.eye(3) - _HALF, np.eye(3) + _HALF)  # Cayley
