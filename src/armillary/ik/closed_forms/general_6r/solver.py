@@ -70,7 +70,9 @@ BLIND_IF_EMPTY = 1e-4
 DIM = 3e-5
 """Error of roots in either order from which on poses next to a target are asked."""
 
-ROUNDS, NEARLY = 3, 1e-6
+ROUNDS, NEARLY = 2, 1e-6
+"""Rounds of Newton's method after the first; an error that would fall further."""
+
 _HALF = np.array([[0.0, 0.002, 0.004], [-0.002, 0.0, -0.003], [-0.004, 0.003, 0.0]])
 _AWAY = np.eye(4)
 _AWAY[:3, :3] = np.linalg.solve(np.eye(3) - _HALF, np.eye(3) + _HALF)  # Cayley
@@ -360,6 +362,7 @@ class SixAxesSolver:
             there = self._first(order, targets @ way, threads)
             q, rows = there.angles, there.rows
             own = targets[rows]
+            q, error, keys = self._polish(own, q, threads=threads)
             for _ in range(ROUNDS):
                 q, error, keys = self._polish(own, q, threads=threads)
             good = error < ERROR
