@@ -243,7 +243,7 @@ class SixAxesSolver:
         return Solutions(found.rows, found.angles, unsure | blind, blind)
 
     def _is_near(self, inner: Array) -> Truths:
-        """Return which targets are no farther away than the stretched arm reaches."""
+        """Return which targets are within the sum of the lengths of all links."""
         reach = np.linalg.norm(self._links[:, :3, 3], axis=1).sum()
         near = (inner[:, :3, 3] ** 2).sum(axis=1) <= (1.0 + ERROR) * reach**2
         return np.asarray(near)
